@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps: forward, backward, clip, AdamW. Unit of work: a token. The loss is checked before it is timed.
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/policy/import/import.hpp"
+#include "experiments/configs/import.hpp"
 #include "experiments/policy/recipes.hpp"
-#include "experiments/train/data.hpp"
-#include "experiments/train/optimizer.hpp"
+#include "experiments/training/run/data.hpp"
+#include "experiments/training/run/optimizer.hpp"
 
 #include <benchmark/benchmark.h>
 #include <time.h>

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # The rooms, in the order of their building, and what each needs. Checks MACHEPS_COMPONENTS and puts it into that order.
 # Also part of the installed package, where find_package reads it.
-set(macheps_all_components core emulation reports files study experiments)
+set(macheps_all_components core emulation reports files study check policy configs training experiments)
 set(macheps_core_needs)
 set(macheps_emulation_needs core)
 set(macheps_reports_needs core)
 set(macheps_files_needs core)
 set(macheps_study_needs core emulation reports files)
-set(macheps_experiments_needs core emulation reports files study)
+set(macheps_check_needs core emulation reports files study)
+set(macheps_policy_needs core emulation reports files)
+set(macheps_configs_needs core emulation reports files policy)
+set(macheps_training_needs core emulation reports files policy)
+set(macheps_experiments_needs core emulation reports files study check policy configs training)
 
 # macheps_close(list out): the components of `list` with all that they need, in order. What is unknown stays, at the end.
 function(macheps_close wanted out)

@@ -29,5 +29,5 @@ endfunction()
 macheps_python_needs()
 
 # What the module is linked of: position-independent code.
-set(macheps_python_parts macheps_core macheps_emulation macheps_reports macheps_files macheps_study macheps_training macheps_experiments
-    macheps_check_kernels)
+set(macheps_python_parts macheps_core macheps_emulation macheps_reports macheps_files macheps_study macheps_check macheps_check_kernels
+    macheps_policy macheps_configs macheps_training)

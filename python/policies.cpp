@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies, and framework configs that become policies, as JSON.
-#include "core/json.hpp"
-#include "python/engine.hpp"
 #include "core/field_error.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/model/memory.hpp"
-#include "experiments/policy/import/framework.hpp"
-#include "experiments/policy/import/import.hpp"
+#include "core/json.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/configs/import.hpp"
+#include "experiments/configs/tensors.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/policy/tensors.hpp"
+#include "experiments/training/model/config.hpp"
+#include "experiments/training/model/memory.hpp"
+#include "python/engine.hpp"
 #include "python/rooms.hpp"
 
 #include <nanobind/stl/string.h>

@@ -28,8 +28,19 @@ const std::map<std::string, Names> rooms{
     {"reports", {"core", "reports"}},
     {"experiments/files", {"core", "experiments/files"}},
     {"experiments/study", {"core", "emulation", "reports", "experiments/files", "experiments/study"}},
-    {"experiments", {"core", "emulation", "reports", "experiments/files", "experiments/study", "experiments"}},
-    {"python", {"core", "emulation", "reports", "experiments/files", "experiments/study", "experiments", "python"}},
+    {"experiments/check",
+     {"core", "emulation", "reports", "experiments/files", "experiments/study", "experiments/check"}},
+    {"experiments/policy", {"core", "emulation", "reports", "experiments/files", "experiments/policy"}},
+    {"experiments/configs",
+     {"core", "emulation", "reports", "experiments/files", "experiments/policy", "experiments/configs"}},
+    {"experiments/training",
+     {"core", "emulation", "reports", "experiments/files", "experiments/policy", "experiments/training"}},
+    {"experiments",
+     {"core", "emulation", "reports", "experiments/files", "experiments/study", "experiments/check",
+      "experiments/policy", "experiments/configs", "experiments/training", "experiments"}},
+    {"python",
+     {"core", "emulation", "reports", "experiments/files", "experiments/study", "experiments/check",
+      "experiments/policy", "experiments/configs", "experiments/training", "python"}},
 };
 
 /// A folder with doors: what stands outside it includes these of its headers, and no others. `{}` as doors: nobody may
@@ -53,15 +64,16 @@ const std::map<std::string, Names> doors{
     {"experiments/check",
      {"baseline.hpp", "check.hpp", "checked.hpp", "declare.hpp", "inputs.hpp", "options.hpp", "run.hpp"}},
     {"experiments/cmd", {}},
+    {"experiments/configs", {"advise.hpp", "framework.hpp", "import.hpp", "memory_recipe.hpp", "tensors.hpp"}},
     {"experiments/policy",
-     {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp",
-      "recipes.hpp", "sites.hpp", "tensors.hpp", "training.hpp", "words.hpp"}},
-    {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
+     {"diff.hpp", "memory_bytes.hpp", "policy.hpp", "scaler/scaler.hpp", "scaler/trace.hpp", "sites.hpp",
+      "training.hpp", "words.hpp"}},
+    {"experiments/policy/scaler", {"scaler.hpp", "trace.hpp"}},
     {"experiments/study",
      {"eval/eval.hpp", "eval/exact_number.hpp", "eval/testfloat_function.hpp", "machine/eval.hpp",
       "product/error_bound.hpp", "product/exact_product.hpp", "product/gemm.hpp", "product/via.hpp",
       "scale/scale_trace.hpp", "scale/scaled_array.hpp", "solve/solve.hpp", "sum/sum.hpp", "sweep_axis.hpp"}},
-    {"experiments/sweep",
+    {"experiments/training/sweep",
      {"engines.hpp", "gather.hpp", "grow.hpp", "layout.hpp", "merge.hpp", "run.hpp", "shard.hpp", "status.hpp",
       "sweep.hpp"}},
 };
@@ -358,14 +370,34 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
                                  "experiments/study/solve/factor",
                                  "experiments/study/sum",
                                  "experiments/check",
+                                 "experiments/configs",
                                  "experiments/policy",
-                                 "experiments/scaler",
-                                 "experiments/model",
-                                 "experiments/sweep",
+                                 "experiments/policy/scaler",
+                                 "experiments/training",
+                                 "experiments/training/model",
+                                 "experiments/training/sweep",
                                  "experiments/cmd"}) {
             found = found || fs::exists(root / from / name);
         }
         if (!found) missing.push_back(name);
     }
     CHECK(missing == Names{});
+}
+
+TEST_CASE("suites and presets that docs/contributing.md names are there", "[architecture]") {
+    const std::string page = text_of(root / "docs/contributing.md"), presets = text_of(root / "CMakePresets.json");
+    const std::string suites = text_of(root / "tests/CMakeLists.txt") + text_of(root / "python/CMakeLists.txt");
+    static const std::regex row(R"(\n\| `([a-z_.]+)` \| \d+ \|)"), preset(R"(--preset ([a-z]+))");
+    int count = 0;
+    for (std::sregex_iterator at(page.begin(), page.end(), row), end; at != end; ++at, ++count) {
+        const std::string name = (*at)[1];
+        CAPTURE(name);
+        CHECK((suites.find("macheps_test(" + name + " ") != std::string::npos ||
+               suites.find("NAME " + name + " ") != std::string::npos));
+    }
+    CHECK(count >= 10);
+    for (std::sregex_iterator at(page.begin(), page.end(), preset), end; at != end; ++at) {
+        CAPTURE((*at)[1].str());
+        CHECK(presets.find("{\"name\": \"" + (*at)[1].str() + "\", \"inherits\"") != std::string::npos);
+    }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps merge: the rows of a sweep's units as one set of files.
+#include "experiments/training/sweep/merge.hpp"
 #include "core/quote.hpp"
 #include "core/shown.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/sweep/merge.hpp"
-#include "experiments/sweep/shard.hpp"
-#include "experiments/sweep/status.hpp"
+#include "experiments/training/sweep/shard.hpp"
+#include "experiments/training/sweep/status.hpp"
 #include "reports/summary_table.hpp"
 
 #include <fmt/format.h>

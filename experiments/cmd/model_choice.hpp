@@ -2,7 +2,7 @@
 // The model that a policy is read against: options that several verbs share.
 #pragma once
 #include "experiments/cmd/cli.hpp"
-#include "experiments/model/config.hpp"
+#include "experiments/training/model/config.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -11,6 +11,7 @@
 #include "experiments/cmd/policy_tables.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "experiments/configs/memory_recipe.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/words.hpp"
 #include "reports/csv.hpp"

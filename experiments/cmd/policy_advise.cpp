@@ -6,8 +6,9 @@
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/cmd/policy_memory.hpp"
 #include "experiments/cmd/print.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/policy/advise.hpp"
+#include "experiments/configs/advise.hpp"
+#include "experiments/configs/memory_recipe.hpp"
+#include "experiments/training/model/config.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

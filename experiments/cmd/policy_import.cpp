@@ -6,8 +6,8 @@
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "experiments/configs/framework.hpp"
 #include "experiments/files/config/environment.hpp"
-#include "experiments/policy/import/framework.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

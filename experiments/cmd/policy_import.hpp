@@ -2,7 +2,7 @@
 // `macheps policy import`, a verb of policy.cpp's list.
 #pragma once
 #include "experiments/cmd/cli.hpp"
-#include "experiments/policy/import/import.hpp"
+#include "experiments/configs/import.hpp"
 #include "experiments/policy/policy.hpp"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/cmd/policy_import_output.hpp"
-#include "experiments/policy/import/framework.hpp"
 #include "core/version.hpp"
+#include "experiments/cmd/policy_import_output.hpp"
+#include "experiments/configs/framework.hpp"
 #include "reports/sarif.hpp"
 
 #include <fmt/format.h>

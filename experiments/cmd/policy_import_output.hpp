@@ -2,7 +2,7 @@
 // What `policy import` prints: a table for people, JSON, SARIF for code scanning, annotations of a workflow.
 #pragma once
 #include "experiments/cmd/json.hpp"
-#include "experiments/policy/import/import.hpp"
+#include "experiments/configs/import.hpp"
 
 #include <span>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/shown.hpp"
 #include "experiments/cmd/policy_import_output.hpp"
-#include "experiments/policy/import/framework.hpp"
+#include "experiments/configs/framework.hpp"
 #include "reports/annotations.hpp"
 
 #include <fmt/format.h>

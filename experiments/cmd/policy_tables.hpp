@@ -2,9 +2,9 @@
 // What `macheps policy explain` prints of a model: rows of slots, rows of tensors, and bytes.
 #pragma once
 #include "experiments/cmd/json.hpp"
-#include "experiments/model/memory.hpp"
+#include "experiments/configs/tensors.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/policy/tensors.hpp"
+#include "experiments/training/model/memory.hpp"
 
 #include <cstdint>
 #include <string>

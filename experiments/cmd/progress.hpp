@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress on stderr: one bar that redraws itself on a terminal, one line per run elsewhere.
 #pragma once
-#include "experiments/train/experiment.hpp"
+#include "experiments/training/run/experiment.hpp"
 
 #include <chrono>
 #include <string>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps scaler`: what a loss scaler does, step by step, where given steps overflow.
-#include "experiments/scaler/scaler.hpp"
+#include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
-#include "experiments/scaler/trace.hpp"
+#include "experiments/policy/scaler/trace.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,8 +5,8 @@
 #include "core/read_file.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_task.hpp"
-#include "experiments/sweep/grow.hpp"
-#include "experiments/sweep/layout.hpp"
+#include "experiments/training/sweep/grow.hpp"
+#include "experiments/training/sweep/layout.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // What the verbs of sweeps share: the sweep that a command line names, by its folder or by its plan.
 #pragma once
 #include "experiments/cmd/cli.hpp"
-#include "experiments/sweep/sweep.hpp"
+#include "experiments/training/sweep/sweep.hpp"
 
 #include <filesystem>
 #include <string>

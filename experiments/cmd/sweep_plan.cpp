@@ -6,7 +6,7 @@
 #include "experiments/cmd/sweep_folder.hpp"
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/sweep/shard.hpp"
+#include "experiments/training/sweep/shard.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>

@@ -11,8 +11,8 @@
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_task.hpp"
-#include "experiments/sweep/run.hpp"
-#include "experiments/sweep/status.hpp"
+#include "experiments/training/sweep/run.hpp"
+#include "experiments/training/sweep/status.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

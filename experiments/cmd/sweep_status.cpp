@@ -5,8 +5,8 @@
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/sweep_folder.hpp"
 #include "experiments/cmd/sweep_verbs.hpp"
-#include "experiments/sweep/shard.hpp"
-#include "experiments/sweep/status.hpp"
+#include "experiments/training/sweep/shard.hpp"
+#include "experiments/training/sweep/status.hpp"
 #include "reports/csv.hpp"
 #include "reports/summary_table.hpp"
 

@@ -8,10 +8,10 @@
 #include "experiments/cmd/sweep_folder.hpp"
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/sweep/engines.hpp"
-#include "experiments/sweep/layout.hpp"
-#include "experiments/sweep/shard.hpp"
-#include "experiments/sweep/status.hpp"
+#include "experiments/training/sweep/engines.hpp"
+#include "experiments/training/sweep/layout.hpp"
+#include "experiments/training/sweep/shard.hpp"
+#include "experiments/training/sweep/status.hpp"
 
 #include <fmt/format.h>
 

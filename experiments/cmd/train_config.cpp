@@ -4,8 +4,8 @@
 #include "core/read_file.hpp"
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "experiments/configs/framework.hpp"
 #include "experiments/files/config/value.hpp"
-#include "experiments/policy/import/framework.hpp"
 #include "reports/run_log.hpp"
 
 #include <fmt/format.h>

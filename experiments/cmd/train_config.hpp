@@ -2,8 +2,8 @@
 // `macheps train --config`: frameworks' configs as the policies of a comparison.
 #pragma once
 #include "experiments/cmd/policy_import.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/train/options.hpp"
+#include "experiments/training/model/config.hpp"
+#include "experiments/training/run/options.hpp"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 // `macheps train --dry-run`: the plan, for people and for programs.
 #pragma once
 #include "experiments/cmd/cli.hpp"
-#include "experiments/train/plan.hpp"
+#include "experiments/training/run/plan.hpp"
 
 namespace macheps {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements `macheps train --stress`: trains policies again, on a model with outliers like those of a pretrained model.
 #pragma once
-#include "experiments/train/experiment.hpp"
+#include "experiments/training/run/experiment.hpp"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `macheps train OPTIONS` would train, for verbs that train many such.
 #pragma once
-#include "experiments/train/experiment.hpp"
+#include "experiments/training/run/experiment.hpp"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What training holds in memory, as arithmetic on numbers of parameters: for models that nobody trains here. The bytes of a
-// model that is at hand, tensor by tensor, are estimate_memory's (experiments/model/memory.hpp).
+// model that is at hand, tensor by tensor, are estimate_memory's (experiments/training/model/memory.hpp).
 //
 // Bytes of tensors that live from step to step are apart from activations, and both from what lives for part of a step.
 #pragma once
@@ -9,7 +9,6 @@
 
 namespace macheps {
 
-struct ImportResult;
 struct ResolvedPolicy;
 struct SiteList;
 
@@ -80,10 +79,5 @@ struct ActivationOptions {
     bool has_flash_attention = false;  ///< scores are never stored
 };
 double activation_bytes(const ActivationForm& form, const ActivationShape& shape, const ActivationOptions& options);
-
-/// The recipe of a policy: the mean over the parameters of `sites`, which the policy was resolved against. It has no name.
-MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& policy);
-/// The recipe of a framework's config.
-MemoryRecipe memory_recipe_of(const ImportResult& config);
 
 }  // namespace macheps

@@ -8,9 +8,9 @@
 #include "emulation/scaling/history.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/policy/reduce.hpp"
+#include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/sites.hpp"
 #include "experiments/policy/training.hpp"
-#include "experiments/scaler/scaler.hpp"
 
 #include <filesystem>
 #include <map>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Advice by device and goal, and what every tensor of a policy is.
-#include "experiments/policy/advise.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/policy/tensors.hpp"
+#include "experiments/configs/advise.hpp"
+#include "experiments/configs/tensors.hpp"
+#include "experiments/training/model/config.hpp"
 #include "tests/experiments/imported.hpp"
 #include "tests/test.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests a bf16 checkpoint that a config runs in fp16: the sources of its dtype, and the cases without a finding.
-#include "experiments/policy/import/checkpoint_range.hpp"
+#include "experiments/configs/checkpoint_range.hpp"
 #include "tests/experiments/import_case.hpp"
 
 #include <set>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ended and resumed equals never ended, byte for byte, whatever the end left behind.
-#include "experiments/train/checkpoint.hpp"
+#include "experiments/training/run/checkpoint.hpp"
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
-#include "experiments/train/experiment.hpp"
-#include "experiments/train/experiment_runs.hpp"
-#include "experiments/train/manifest.hpp"
-#include "experiments/train/run_directory.hpp"
-#include "experiments/train/trainer.hpp"
+#include "experiments/training/run/experiment.hpp"
+#include "experiments/training/run/experiment_runs.hpp"
+#include "experiments/training/run/manifest.hpp"
+#include "experiments/training/run/run_directory.hpp"
+#include "experiments/training/run/trainer.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 

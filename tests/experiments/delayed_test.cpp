@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Delayed scaling in training: which scale each step has, when histories are updated, and who leaves no trace in them.
-#include "experiments/model/histories.hpp"
-#include "experiments/train/evaluator.hpp"
+#include "experiments/training/model/histories.hpp"
+#include "experiments/training/run/evaluator.hpp"
 #include "tests/experiments/trained.hpp"
 #include "tests/test.hpp"
 

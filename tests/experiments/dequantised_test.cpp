@@ -3,8 +3,8 @@
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/model/layers.hpp"
+#include "experiments/training/model/config.hpp"
+#include "experiments/training/model/layers.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>

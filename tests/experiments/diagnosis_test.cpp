@@ -3,7 +3,7 @@
 #include "reports/diagnosis.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/train/experiment.hpp"
+#include "experiments/training/run/experiment.hpp"
 #include "reports/html.hpp"
 #include "reports/run_log.hpp"
 #include "tests/scratch.hpp"

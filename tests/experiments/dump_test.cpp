@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dumped step holds every slot, agrees with the rows, and leaves the run as it was.
-#include "experiments/train/dump.hpp"
+#include "experiments/training/run/dump.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/train/experiment.hpp"
+#include "experiments/training/run/experiment.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
 #include "tests/scratch.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports divide the numbers that are cast into gradients and others by the name of their slot.
-#include "experiments/model/config.hpp"
 #include "experiments/policy/sites.hpp"
+#include "experiments/training/model/config.hpp"
 #include "reports/site_figures.hpp"
 #include "tests/test.hpp"
 

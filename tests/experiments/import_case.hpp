@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports of configs that stand in a test's text, and what came out as words.
 #pragma once
-#include "experiments/policy/import/framework.hpp"
-#include "experiments/policy/import/import.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/configs/import.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LLaMA-Factory: the truth table of its compute dtype, each trigger of its parser, and what fp8 really trains.
-#include "experiments/policy/import/llamafactory.hpp"
+#include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "tests/experiments/imported.hpp"
 
 using namespace macheps;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nanoGPT, Megatron-LM, Apex and LongSpec: what each resolves to, and each trigger; and the rules that go by names.
-#include "experiments/policy/import/name_rules.hpp"
+#include "experiments/configs/name_rules.hpp"
 #include "tests/experiments/imported.hpp"
 
 using namespace macheps;

@@ -2,10 +2,10 @@
 // What every importer shares: reading values with the defaults of a version, what tables alone can tell, the order and the
 // silencing of findings, recognition, other files, and the policy that comes out. The framework here is a toy, so that each rule stands alone.
 #include "core/error.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/policy/import/framework.hpp"
-#include "experiments/policy/import/policy_text.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/configs/policy_text.hpp"
 #include "experiments/policy/policy.hpp"
+#include "experiments/training/model/config.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 

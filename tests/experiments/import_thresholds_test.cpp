@@ -137,7 +137,7 @@ TEST_CASE("each release at which an importer changes its mind is the first of it
 TEST_CASE("every version that the importers compare with has a config on which it decides", "[import][versions]") {
     std::map<std::string, int> compared, tested;
     const std::regex comparison(R"re((?:\bsince\((?:"\w+", )?|[<>]=? parse_version\()"([0-9.]+)"\))re");
-    const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "experiments/policy/import";
+    const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "experiments/configs";
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
         if (entry.path().extension() != ".cpp") continue;
         const std::string text = text_of(entry.path());

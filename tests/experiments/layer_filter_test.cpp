@@ -2,8 +2,8 @@
 // Layer filters of frameworks on both models, by the frameworks' names; the reasons; what they leave; and what is refused.
 #include "experiments/policy/layer_filter.hpp"
 #include "core/error.hpp"
-#include "experiments/model/config.hpp"
 #include "experiments/policy/policy.hpp"
+#include "experiments/training/model/config.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>

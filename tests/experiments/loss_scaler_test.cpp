@@ -2,11 +2,11 @@
 // Traces and edge cases of torch.amp.GradScaler (pytorch torch/amp/grad_scaler.py, AmpKernels.cu).
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/model/transformer.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/scaler/scaler.hpp"
-#include "experiments/scaler/torch.hpp"
-#include "experiments/train/optimizer.hpp"
+#include "experiments/policy/scaler/scaler.hpp"
+#include "experiments/policy/scaler/torch.hpp"
+#include "experiments/training/model/transformer.hpp"
+#include "experiments/training/run/optimizer.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>

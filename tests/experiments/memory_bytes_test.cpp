@@ -2,9 +2,10 @@
 // Bytes of training, against published figures and against a model's tensors added up one by one.
 #include "experiments/policy/memory_bytes.hpp"
 #include "core/error.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/model/memory.hpp"
+#include "experiments/configs/memory_recipe.hpp"
 #include "experiments/policy/policy.hpp"
+#include "experiments/training/model/config.hpp"
+#include "experiments/training/model/memory.hpp"
 #include "tests/experiments/imported.hpp"
 #include "tests/test.hpp"
 

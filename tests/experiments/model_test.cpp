@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model against the tests' own fp64 model, which shares no code with it.
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/model/memory.hpp"
-#include "experiments/model/transformer.hpp"
+#include "experiments/training/model/memory.hpp"
+#include "experiments/training/model/transformer.hpp"
 #include "tests/oracle/reference_gpt.hpp"
 #include "tests/oracle/reference_llama.hpp"
 #include "tests/test.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outliers of a stressed model: fp32, tf32 and bf16 train to the same bits as without them, and fp16 overflows.
+#include "experiments/training/model/outliers.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/model/outliers.hpp"
-#include "experiments/train/step.hpp"
+#include "experiments/training/run/step.hpp"
 #include "tests/experiments/trained.hpp"
 #include "tests/test.hpp"
 

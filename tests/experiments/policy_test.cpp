@@ -3,9 +3,9 @@
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "emulation/machine/table.hpp"
-#include "experiments/model/config.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/rule.hpp"
+#include "experiments/training/model/config.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 

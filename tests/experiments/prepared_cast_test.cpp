@@ -2,8 +2,8 @@
 // What happens to a tensor before it is scaled: a Hadamard transform along the contraction, or a rounding.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/model/rounder.hpp"
+#include "experiments/training/model/config.hpp"
+#include "experiments/training/model/rounder.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>

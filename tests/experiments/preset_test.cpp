@@ -4,11 +4,11 @@
 // (eager attention, logits.float()).
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/model/config.hpp"
-#include "experiments/model/rounder.hpp"
-#include "experiments/model/transformer.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/policy/rule.hpp"
+#include "experiments/training/model/config.hpp"
+#include "experiments/training/model/rounder.hpp"
+#include "experiments/training/model/transformer.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/test.hpp"
 

@@ -4,7 +4,7 @@
 #pragma once
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/train/step.hpp"
+#include "experiments/training/run/step.hpp"
 
 #include <array>
 #include <cmath>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data parallel ranks: the reduction against a slow one written from docs/ranks.md, and training with it.
-#include "experiments/train/ranks.hpp"
+#include "experiments/training/run/ranks.hpp"
 
 #include "core/error.hpp"
-#include "emulation/cpu/cpu_backend.hpp"
 #include "core/field_error.hpp"
-#include "experiments/train/experiment.hpp"
-#include "experiments/train/manifest.hpp"
-#include "experiments/train/step.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/training/run/experiment.hpp"
+#include "experiments/training/run/manifest.hpp"
+#include "experiments/training/run/step.hpp"
 #include "reports/csv.hpp"
 #include "tests/oracle/reference_reduce.hpp"
 #include "tests/scratch.hpp"

@@ -2,7 +2,7 @@
 // Configs as their projects publish them: every one is read, its framework is told from its keys, and what is no config
 // is refused at a line and column. The files are not part of this tree: the test reads them where they lie.
 #include "core/error.hpp"
-#include "experiments/policy/import/framework.hpp"
+#include "experiments/configs/framework.hpp"
 #include "experiments/policy/policy.hpp"
 #include "tests/regex.hpp"
 #include "tests/test.hpp"

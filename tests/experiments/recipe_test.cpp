@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/model/config.hpp"
 #include "experiments/policy/recipes.hpp"
 #include "experiments/policy/rule.hpp"
 #include "experiments/policy/words.hpp"
-#include "experiments/train/trainable.hpp"
+#include "experiments/training/model/config.hpp"
+#include "experiments/training/run/trainable.hpp"
 #include "tests/test.hpp"
 
 #include <string>

@@ -2,9 +2,9 @@
 // Gradient checkpointing: a block that is computed again has the bits that it had, and a rounding that is done again the
 // random words that it had.
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/model/memory.hpp"
-#include "experiments/train/experiment.hpp"
-#include "experiments/train/step.hpp"
+#include "experiments/training/model/memory.hpp"
+#include "experiments/training/run/experiment.hpp"
+#include "experiments/training/run/step.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run in fp32 shows what was there before anyone rounded: every site that another policy rounds at has its row.
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/train/experiment.hpp"
-#include "experiments/train/trainer.hpp"
+#include "experiments/training/run/experiment.hpp"
+#include "experiments/training/run/trainer.hpp"
 #include "reports/csv.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"

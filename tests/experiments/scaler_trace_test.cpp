@@ -3,9 +3,9 @@
 // is left of the hysteresis, and where the framework raises.
 #include "core/error.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/scaler/scaler.hpp"
-#include "experiments/scaler/torch.hpp"
-#include "experiments/scaler/trace.hpp"
+#include "experiments/policy/scaler/scaler.hpp"
+#include "experiments/policy/scaler/torch.hpp"
+#include "experiments/policy/scaler/trace.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>

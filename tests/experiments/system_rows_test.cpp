@@ -2,8 +2,8 @@
 // The training systems of docs/systems.md, a test for each: a config of theirs is imported, and a model trains under what it says.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "experiments/policy/tensors.hpp"
-#include "experiments/train/trainable.hpp"
+#include "experiments/configs/tensors.hpp"
+#include "experiments/training/run/trainable.hpp"
 #include "tests/experiments/trained.hpp"
 
 #include <array>

@@ -3,9 +3,9 @@
 // wrong is asserted. Its commands are run by tests/program/systems_page_test.cpp.
 #include "core/codec.hpp"
 #include "core/format.hpp"
-#include "experiments/policy/import/framework.hpp"
+#include "experiments/configs/framework.hpp"
 #include "experiments/policy/memory_bytes.hpp"
-#include "experiments/scaler/torch.hpp"
+#include "experiments/policy/scaler/torch.hpp"
 #include "tests/experiments/imported.hpp"
 #include "tests/regex.hpp"
 #include "tests/test.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training has laws: same bytes on every path, zero gap of the baseline, skipped steps that change nothing.
-#include "experiments/train/trainer.hpp"
+#include "experiments/training/run/trainer.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/train/experiment.hpp"
+#include "experiments/training/run/experiment.hpp"
 #include "reports/csv.hpp"
 #include "reports/divergence.hpp"
 #include "tests/scratch.hpp"

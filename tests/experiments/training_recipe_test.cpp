@@ -2,9 +2,9 @@
 // Tests the settings of a policy other than casts: clip formulas and sums of micro-batches, and a run with them.
 #include "core/error.hpp"
 #include "experiments/policy/training.hpp"
-#include "experiments/train/adam_kernels.hpp"
-#include "experiments/train/clip_norm.hpp"
-#include "experiments/train/trainable.hpp"
+#include "experiments/training/run/adam_kernels.hpp"
+#include "experiments/training/run/clip_norm.hpp"
+#include "experiments/training/run/trainable.hpp"
 #include "tests/experiments/trained.hpp"
 
 #include <cmath>

@@ -3,8 +3,8 @@
 #include "experiments/policy/words.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "experiments/model/config.hpp"
 #include "experiments/policy/policy.hpp"
+#include "experiments/training/model/config.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #include "emulation/machine/table.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/study/product/gemm.hpp"
-#include "experiments/train/experiment.hpp"
+#include "experiments/training/run/experiment.hpp"
 #include "reports/csv.hpp"
 #include "reports/divergence.hpp"
 #include "reports/html.hpp"

@@ -2,7 +2,7 @@
 // Checkpoints. A checksum turns nearly every input away, so the target mends it first (unless the first byte is odd):
 // what lies behind it must be total too. What is accepted is written and read again unchanged.
 #include "core/error.hpp"
-#include "experiments/train/checkpoint.hpp"
+#include "experiments/training/run/checkpoint.hpp"
 #include "reports/checksum.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -2,9 +2,9 @@
 // What holds for every config that a reader takes, and for every importer that is handed one.
 #pragma once
 #include "core/error.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/configs/policy_text.hpp"
 #include "experiments/files/config/value.hpp"
-#include "experiments/policy/import/framework.hpp"
-#include "experiments/policy/import/policy_text.hpp"
 #include "experiments/policy/policy.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

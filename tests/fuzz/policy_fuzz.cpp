@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy TOML: parsed and bound to a model, or refused with an Error that says where.
 #include "core/error.hpp"
-#include "experiments/model/config.hpp"
 #include "experiments/policy/policy.hpp"
+#include "experiments/training/model/config.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;

@@ -3,8 +3,8 @@
 // a GPU to show is that its instructions are what the emulators say.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/train/experiment.hpp"
-#include "experiments/train/trainer.hpp"
+#include "experiments/training/run/experiment.hpp"
+#include "experiments/training/run/trainer.hpp"
 #include "tests/gpu/host_backend.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"

@@ -2,7 +2,7 @@
 // Processes that work at the same thing at the same time, without knowing of each other: none ends with an error, and the
 // bytes are those of one process alone.
 #include "core/file_lock.hpp"
-#include "experiments/sweep/done.hpp"
+#include "experiments/training/sweep/done.hpp"
 #include "tests/sweep/reference.hpp"
 
 #include <signal.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ten thousand directories: what merging and reporting them takes, and whether a plan says beforehand what its runs come to.
-#include "experiments/sweep/done.hpp"
-#include "experiments/sweep/layout.hpp"
-#include "experiments/sweep/sweep.hpp"
+#include "experiments/training/sweep/done.hpp"
+#include "experiments/training/sweep/layout.hpp"
+#include "experiments/training/sweep/sweep.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
 

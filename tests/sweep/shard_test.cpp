@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which units a shard has, and where a shard learns which one it is.
+#include "experiments/training/sweep/shard.hpp"
 #include "core/error.hpp"
-#include "experiments/sweep/done.hpp"
-#include "experiments/sweep/plan_file.hpp"
-#include "experiments/sweep/shard.hpp"
+#include "experiments/training/sweep/done.hpp"
+#include "experiments/training/sweep/plan_file.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// What there is to say about a file of `accelerate launch`: a row for each error of the launcher and the Accelerator, each
+// silent decision and each trap.
+#include "core/nearest_name.hpp"
+#include "experiments/configs/accelerate/accelerate.hpp"
+#include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace macheps::accelerate {
+
+namespace {
+
+using Maybe = std::optional<Said>;
+using Context = ImportContext;
+using enum FindingCode;
+
+constexpr std::string_view file_key = "deepspeed_config.deepspeed_config_file";
+
+bool is_fp8(const Facts& f) { return f.backend != Backend::none; }
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+bool has_any(const Context& c, std::initializer_list<std::string_view> keys) {
+    return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return c.has(key); });
+}
+
+// The mixed precision.
+
+bool is_bare_boolean(const Context& c) {
+    const files::ConfigValue* value = c.value("mixed_precision");
+    return value != nullptr && value->is_boolean();
+}
+Maybe unknown_precision(const Context& c, const Facts& f) {
+    if (is_one_of(f.asked, {"no", "fp16", "bf16", "fp8"})) return {};
+    return Said{fmt::format("`{}` is no mixed precision that Accelerate has", c.text("mixed_precision")),
+                "\"no\", fp16, bf16 or fp8"};
+}
+Maybe bare_no_raises(const Context& c, const Facts& f) {
+    if (!is_bare_boolean(c) || f.asked != "no" || !c.since("accelerate", "0.34.2")) return {};
+    return Said{
+        "an unquoted no is the boolean false to YAML, and the launcher raises: 'bool' object has no attribute 'lower'",
+        "mixed_precision: \"no\""};
+}
+Maybe bare_no(const Context& c, const Facts& f) {
+    if (!is_bare_boolean(c) || f.asked != "no" || c.since("accelerate", "0.34.2")) return {};
+    return Said{
+        "an unquoted no is the boolean false to YAML; this version takes it for \"no\", and 0.34.2 and newer raise",
+        "mixed_precision: \"no\""};
+}
+Maybe old_fp16(const Context& c, const Facts&) {
+    if (!c.has("fp16")) return {};
+    if (!c.has("mixed_precision"))
+        return Said{fmt::format("`fp16` is of old files: it is read as mixed_precision: {}",
+                                c.flag("fp16") ? "fp16" : "\"no\""),
+                    "mixed_precision"};
+    return Said{"`fp16` is of old files, and is not read beside mixed_precision", "leave it out"};
+}
+Maybe fp16_on_cpu(const Context&, const Facts& f) {
+    if (f.asked != "fp16" || !f.on_cpu || f.deepspeed || f.megatron) return {};
+    return Said{fmt::format("fp16 on a CPU does nothing: no autocast, no loss scaler, the run computes in fp32"),
+                "mixed_precision: bf16"};
+}
+Maybe bf16_emulated(const Context& c, const Facts& f) {
+    if ((f.asked != "bf16" && !is_fp8(f)) || f.on_cpu || c.device().bf16 || !c.device().torch_says_bf16) return {};
+    return Said{
+        fmt::format("{} has no bf16 units; torch says yes because it counts emulation, so it runs in bf16, slowly",
+                    c.device().name),
+        "mixed_precision: fp16"};
+}
+Maybe fp8_capability(const Context& c, const Facts& f) {
+    if (f.asked != "fp8" || f.precision == "fp8") return {};
+    return Said{
+        fmt::format(
+            "fp8 asks for compute capability 8.9; {} has {}.{}, so Accelerate uses fp16 instead, with its scaler",
+            c.device().name, c.device().major, c.device().minor),
+        c.device().bf16 ? "mixed_precision: bf16" : "mixed_precision: fp16"};
+}
+Maybe fp16_unsupported(const Context& c, const Facts& f) {
+    if (f.precision != "fp16" || f.on_cpu || c.device().fp16) return {};
+    return Said{fmt::format("fp16 mixed precision is not for {}: the Accelerator raises", c.device().name),
+                "mixed_precision: bf16"};
+}
+Maybe downcast(const Context& c, const Facts&) {
+    if (!c.has("downcast_bf16") || c.device().kind == DeviceProfile::Kind::tpu) return {};
+    return Said{"downcast_bf16 is for TPUs; elsewhere it is not read", {}};
+}
+Maybe tpu_bf16(const Context& c, const Facts& f) {
+    if (f.asked != "bf16" || c.device().kind != DeviceProfile::Kind::tpu) return {};
+    return Said{c.flag("downcast_bf16")
+                    ? "XLA_DOWNCAST_BF16: on the TPU fp32 tensors become bf16 and doubles become fp32"
+                    : "XLA_USE_BF16: on the TPU fp32 tensors are bf16, weights and the optimiser's state too",
+                {}};
+}
+
+// fp8.
+
+Maybe fp8_format(const Context& c, const Facts& f) {
+    std::string format = c.text("fp8_config.fp8_format");
+    std::transform(format.begin(), format.end(), format.begin(),
+                   [](char x) { return x >= 'a' && x <= 'z' ? char(x - 32) : x; });
+    if (f.backend != Backend::transformer_engine || is_one_of(format, {"HYBRID", "E4M3"})) return {};
+    if (format == "E5M2" && !f.deepspeed) {
+        return Said{"Accelerate takes E5M2, and Transformer Engine does not: \"Pure E5M2 training is not supported\"",
+                    "HYBRID or E4M3"};
+    }
+    if (format == "E5M2") return {};
+    return Said{fmt::format("`{}` is no format of the recipe", c.text("fp8_config.fp8_format")),
+                "HYBRID, E4M3 or E5M2"};
+}
+Maybe fp8_algorithm(const Context& c, const Facts& f) {
+    if (f.backend != Backend::transformer_engine ||
+        is_one_of(lowered(c.text("fp8_config.amax_compute_algo")), {"max", "most_recent"}))
+        return {};
+    return Said{fmt::format("`{}` is no way to take the amax", c.text("fp8_config.amax_compute_algo")),
+                "max or most_recent"};
+}
+Maybe fp8_level(const Context& c, const Facts& f) {
+    if (f.backend != Backend::msamp || is_one_of(c.text("fp8_config.opt_level"), {"O1", "O2"})) return {};
+    return Said{fmt::format("`{}` is no level of MS-AMP", c.text("fp8_config.opt_level")), "O1 or O2"};
+}
+Maybe fp8_backend(const Context& c, const Facts& f) {
+    const std::string name = lowered(c.text("fp8_config.backend"));
+    if (f.asked != "fp8" || name.empty() || is_one_of(name, {"ao", "te", "msamp", "no"})) return {};
+    return Said{fmt::format("`{}` is no backend of fp8", c.text("fp8_config.backend")), "AO, TE or MSAMP"};
+}
+Maybe override_precision(const Context& c, const Facts& f) {
+    const files::ConfigValue* value = c.value("fp8_config.override_linear_precision");
+    if (f.asked != "fp8" || value == nullptr || value->is_null()) return {};
+    if (value->is_list()) {
+        // transformer_engine/common/recipe: only the gradient of the weight may stay in high precision.
+        const auto flags = linear_overrides(c);
+        if (f.backend != Backend::transformer_engine || f.deepspeed || (flags && !(*flags)[0] && !(*flags)[1]))
+            return {};
+        return Said{
+            "Transformer Engine takes high precision for the gradient of the weight alone, the third of three: an "
+            "assertion stops the program",
+            "[false, false, false] or [false, false, true]"};
+    }
+    return Said{fmt::format("`{}` is a text to YAML: the launcher hands its first three characters on as flags, "
+                            "and the Accelerator raises \"invalid truth value\"",
+                            value->written),
+                "[false, false, false]"};
+}
+Maybe low_memory_loading(const Context& c, const Facts& f) {
+    if (f.backend != Backend::torchao || !f.fsdp || !f.low_memory_loading) return {};
+    return Said{
+        fmt::format("torchao's fp8 with FSDP does not go with cpu_ram_efficient_loading{}: the Accelerator raises",
+                    c.has("fsdp_config.fsdp_cpu_ram_efficient_loading") ? "" : ", which is on where it is not set"),
+        "fsdp_cpu_ram_efficient_loading: false"};
+}
+Maybe msamp_fsdp(const Context&, const Facts& f) {
+    if (f.backend != Backend::msamp || !f.fsdp) return {};
+    return Said{"MS-AMP with FSDP is not supported: the Accelerator raises", "backend: AO"};
+}
+Maybe msamp(const Context&, const Facts& f) {
+    if (f.backend != Backend::msamp) return {};
+    return Said{
+        "MS-AMP keeps gradients and the optimiser's state in fp8; macheps recognises it and does not emulate it",
+        "backend: AO or TE"};
+}
+Maybe handler_without_fp8(const Context& c, const Facts& f) {
+    if (f.asked == "fp8" || f.fsdp || f.deepspeed) return {};
+    if (!has_any(c, {"kwargs_handlers.AORecipeKwargs", "kwargs_handlers.TERecipeKwargs",
+                     "kwargs_handlers.MSAMPRecipeKwargs", "kwargs_handlers.FP8RecipeKwargs"}))
+        return {};
+    return Said{"a recipe of fp8 is passed and mixed_precision is not fp8: the Accelerator raises",
+                "mixed_precision: fp8"};
+}
+Maybe deprecated_recipe(const Context& c, const Facts&) {
+    if (!c.has("kwargs_handlers.FP8RecipeKwargs")) return {};
+    return Said{"FP8RecipeKwargs is deprecated", "TERecipeKwargs or MSAMPRecipeKwargs"};
+}
+Maybe questionnaire(const Context& c, std::string_view key, std::string_view instead) {
+    if (!c.has(fmt::format("fp8_config.{}", key))) return {};
+    return Said{
+        fmt::format(
+            "`{}` is what the questionnaire of `accelerate config` writes; no recipe reads it, and the default stays",
+            key),
+        std::string(instead)};
+}
+Maybe history_length(const Context& c, const Facts&) {
+    return questionnaire(c, "amax_history_length", "amax_history_len");
+}
+Maybe algorithm(const Context& c, const Facts&) {
+    return questionnaire(c, "amax_compute_algorithm", "amax_compute_algo");
+}
+Maybe optimization_level(const Context& c, const Facts&) { return questionnaire(c, "optimization_level", "opt_level"); }
+Maybe most_recent(const Context& c, const Facts& f) {
+    if (f.backend != Backend::transformer_engine || lowered(c.text("fp8_config.amax_compute_algo")) != "most_recent")
+        return {};
+    return Said{
+        "most_recent is Accelerate's default, and values equal to its defaults are not passed on: Transformer Engine "
+        "computes with its own default, max",
+        {}};
+}
+Maybe short_history(const Context& c, const Facts& f) {
+    const double length = c.number("fp8_config.amax_history_len").value_or(1024);
+    if (f.backend != Backend::transformer_engine || f.deepspeed || (length >= 1 && length <= 65536)) return {};
+    return Said{
+        fmt::format("a history of {} amaxes: Transformer Engine keeps at least one, and macheps at most 65536", length),
+        "1024"};
+}
+Maybe te_deepspeed(const Context& c, const Facts& f) {
+    if (f.backend != Backend::transformer_engine || !f.deepspeed || !c.has("fp8_config")) return {};
+    return Said{"under DeepSpeed only the deprecated FP8RecipeKwargs is consulted; this section changes nothing", {}};
+}
+Maybe fp8_unread(const Context& c, const Facts& f) {
+    if (!c.has("fp8_config") || f.asked == "fp8") return {};
+    return Said{"fp8_config is passed on only where mixed_precision is fp8", {}};
+}
+Maybe backend_assumed(const Context&, const Facts& f) {
+    if (!is_fp8(f) || !f.backend_assumed) return {};
+    return Said{
+        "no backend of fp8 is named: the first of torchao, Transformer Engine and MS-AMP that is installed is used, "
+        "taken for torchao; with none of them the Accelerator raises",
+        "backend: AO"};
+}
+Maybe fp8_layers(const Context&, const Facts& f) {
+    if (!is_fp8(f)) return {};
+    return Said{f.backend == Backend::torchao
+                    ? "fp8 is for the inner Linear layers: the first and the last one, and those with a dimension that "
+                      "16 does not divide, stay under bf16 autocast"
+                    : "fp8 is for Linear layers whose dimensions 16 divides; the rest is under bf16 autocast",
+                {}};
+}
+
+// DeepSpeed, FSDP, the launcher.
+
+Maybe other_dtype(const Context& c, const Facts& f) {
+    if (!f.deepspeed || f.asked == "no") return {};
+    const std::string_view other = f.asked == "fp16" ? "bf16" : "fp16";
+    const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, other));
+    if (value == nullptr || lowered(value->written) != "true") return {};
+    return Said{fmt::format("mixed_precision is {} and DeepSpeed's file enables {} ({}): Accelerate raises", f.asked,
+                            other, to_string(value->place)),
+                fmt::format("\"auto\" in the file, or mixed_precision: {}", other)};
+}
+Maybe deepspeed_decides(const Context& c, const Facts& f) {
+    if (!f.deepspeed || f.asked != "no") return {};
+    for (std::string_view dtype : {"fp16", "bf16"}) {
+        const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, dtype));
+        if (value != nullptr && lowered(value->written) == "true")
+            return Said{fmt::format("mixed_precision is \"no\", and DeepSpeed's file enables {} ({}): the file wins",
+                                    dtype, to_string(value->place)),
+                        fmt::format("leave mixed_precision out, or \"auto\" in the file")};
+    }
+    return {};
+}
+Maybe fields_beside_file(const Context& c, const Facts& f) {
+    const files::ConfigValue* file = c.value(file_key);
+    if (!f.deepspeed || file == nullptr || file->place.file == c.root().place.file) return {};
+    std::string named;
+    for (std::string_view key : {"deepspeed_config.gradient_accumulation_steps", "deepspeed_config.gradient_clipping",
+                                 "deepspeed_config.zero_stage", "deepspeed_config.offload_optimizer_device",
+                                 "deepspeed_config.offload_param_device", "deepspeed_config.offload_param_nvme_path",
+                                 "deepspeed_config.offload_optimizer_nvme_path",
+                                 "deepspeed_config.zero3_save_16bit_model", "mixed_precision"}) {
+        if (c.has(key)) named += fmt::format("{}{}", named.empty() ? "" : ", ", key);
+    }
+    if (named.empty()) return {};
+    return Said{
+        fmt::format("beside deepspeed_config_file these keys are refused, for that file has to say them: {}", named),
+        "remove them here, and say them in DeepSpeed's file"};
+}
+Maybe without_zero(const Context& c, const Facts& f) {
+    const files::ConfigValue* section = c.value(file_key);
+    if (!f.deepspeed || section == nullptr || !section->is_map() || section->entry("zero_optimization")) return {};
+    return Said{"Accelerate refuses a DeepSpeed file without zero_optimization",
+                "\"zero_optimization\": {\"stage\": 0}"};
+}
+Maybe sync_states(const Context& c, const Facts& f) {
+    if (!f.fsdp || !f.low_memory_loading || c.flag("fsdp_config.fsdp_sync_module_states")) return {};
+    return Said{
+        "cpu_ram_efficient_loading without sync_module_states leaves random weights on all ranks but one: the launcher "
+        "raises",
+        "fsdp_sync_module_states: true"};
+}
+Maybe compiled(const Context& c, const Facts&) {
+    for (std::string_view key : {"dynamo_config.dynamo_backend", "dynamo_backend"}) {
+        const std::string backend = lowered(c.text(key));
+        if (!backend.empty() && backend != "no" && backend != "false")
+            return Said{
+                "the rounding points of eager execution are told; compiled kernels keep intermediate values in fp32 "
+                "and may round less often",
+                {}};
+    }
+    return {};
+}
+Maybe launcher_wants(const Context& c, const Facts& f) {
+    if (!c.has("distributed_type"))
+        return Said{"the launcher refuses a file without distributed_type", "distributed_type: \"NO\""};
+    if (c.has("num_processes") || f.distributed == "NO" || f.distributed == "FALSE") return {};
+    return Said{"the launcher asks for --num_processes, which this file does not say", "num_processes: N"};
+}
+Maybe handlers(const Context& c, const Facts&) {
+    if (!c.has("kwargs_handlers")) return {};
+    return Said{"kwargs_handlers is what a program passes to Accelerator; the launcher's file has no such key", {}};
+}
+Maybe sagemaker(const Context& c, const Facts&) {
+    if (c.text("compute_environment") != "AMAZON_SAGEMAKER") return {};
+    return Said{"this file is for Amazon's service; what is told here is what the job computes there", {}};
+}
+
+const FindingRow<Facts> rows[] = {
+    {"mixed-precision", error, {"mixed_precision"}, unknown_precision},
+    {"bare-no", error, {"mixed_precision"}, bare_no_raises},
+    {"fp16-unsupported", error, {"mixed_precision"}, fp16_unsupported},
+    {"fp8-format", error, {"fp8_config.fp8_format"}, fp8_format},
+    {"fp8-algorithm", error, {"fp8_config.amax_compute_algo"}, fp8_algorithm},
+    {"fp8-history", error, {"fp8_config.amax_history_len"}, short_history},
+    {"fp8-level", error, {"fp8_config.opt_level"}, fp8_level},
+    {"fp8-backend", error, {"fp8_config.backend"}, fp8_backend},
+    {"override-linear-precision", error, {"fp8_config.override_linear_precision"}, override_precision},
+    {"torchao-low-memory-loading",
+     error,
+     {"fsdp_config.fsdp_cpu_ram_efficient_loading", "distributed_type", "fp8_config.backend", "mixed_precision"},
+     low_memory_loading},
+    {"msamp-fsdp", error, {"fp8_config.backend", "distributed_type"}, msamp_fsdp},
+    {"msamp", error, {"fp8_config.backend"}, msamp},
+    {"recipe-without-fp8", error, {"mixed_precision", "kwargs_handlers"}, handler_without_fp8},
+    {"deepspeed-other-dtype", error, {"mixed_precision", "deepspeed_config.deepspeed_config_file"}, other_dtype},
+    {"deepspeed-file-and-keys",
+     error,
+     {"deepspeed_config.deepspeed_config_file", "mixed_precision"},
+     fields_beside_file},
+    {"deepspeed-without-zero", error, {"deepspeed_config.deepspeed_config_file"}, without_zero},
+    {"sync-module-states",
+     error,
+     {"fsdp_config.fsdp_sync_module_states", "fsdp_config.fsdp_cpu_ram_efficient_loading"},
+     sync_states},
+    {"fp16-on-cpu", warning, {"mixed_precision", "use_cpu"}, fp16_on_cpu},
+    {"bf16-emulated", warning, {"mixed_precision"}, bf16_emulated},
+    {"fp8-capability", warning, {"mixed_precision"}, fp8_capability},
+    {"recipe-deprecated", warning, {"kwargs_handlers.FP8RecipeKwargs"}, deprecated_recipe},
+    {"questionnaire-key", warning, {"fp8_config.amax_history_length"}, history_length},
+    {"questionnaire-key", warning, {"fp8_config.amax_compute_algorithm"}, algorithm},
+    {"questionnaire-key", warning, {"fp8_config.optimization_level"}, optimization_level},
+    {"te-section-unread", warning, {"fp8_config", "distributed_type"}, te_deepspeed},
+    {"torch-compile", warning, {"dynamo_config.dynamo_backend", "dynamo_backend"}, compiled},
+    {"bare-no", contradiction, {"mixed_precision"}, bare_no},
+    {"old-fp16", contradiction, {"fp16", "mixed_precision"}, old_fp16},
+    {"most-recent", contradiction, {"fp8_config.amax_compute_algo"}, most_recent},
+    {"deepspeed-decides",
+     contradiction,
+     {"mixed_precision", "deepspeed_config.deepspeed_config_file"},
+     deepspeed_decides},
+    {"downcast-unread", inert, {"downcast_bf16"}, downcast},
+    {"fp8-unread", inert, {"fp8_config", "mixed_precision"}, fp8_unread},
+    {"fp8-backend-assumed", note, {"fp8_config.backend", "mixed_precision"}, backend_assumed},
+    {"fp8-layers", note, {"mixed_precision"}, fp8_layers},
+    {"tpu-bf16", note, {"downcast_bf16", "mixed_precision"}, tpu_bf16},
+    {"launcher", note, {"distributed_type", "num_processes"}, launcher_wants},
+    {"handlers", note, {"kwargs_handlers"}, handlers},
+    {"sagemaker", note, {"compute_environment"}, sagemaker},
+};
+
+}  // namespace
+
+void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
+
+}  // namespace macheps::accelerate

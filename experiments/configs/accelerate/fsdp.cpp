@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources: accelerate/utils/dataclasses.py (set_mixed_precision of FullyShardedDataParallelPlugin), accelerator.py (prepare_model).
+#include "experiments/configs/accelerate/fsdp.hpp"
+#include "experiments/configs/scaler_field.hpp"
+#include "experiments/configs/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps {
+
+void set_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view from_path) {
+    set_storage(context, storage::fsdp, low, from_path);
+    const std::string why = fmt::format("Accelerate's policy of FSDP {} for {}", version, format_word(low));
+    context.infer("oplist", word_field("torch-cuda"), "Accelerate wraps the forward pass of FSDP in autocast as well");
+    context.infer("reduce", letter(low), why);
+    // FSDP 2 has no dtype of buffers: they stay as they were loaded.
+    context.infer("buffers", letter(version == 1 ? low : 'F'), why);
+    context.infer("predivide", {.value = std::string(version == 2 && low == 'B' ? "average" : "split"), .parts = {}},
+                  why);
+    if (low == 'H')
+        context.infer("scaler", torch_scaler_field({.sharded = version == 1}), why);
+    else
+        context.infer("scaler", no_scaler_field(), why);
+}
+
+void report_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view key) {
+    context.report(FindingCode::warning, "fsdp-low-reduce", {key},
+                   fmt::format("Accelerate gives FSDP one format for all: gradients are summed between ranks in {} "
+                               "too, where the usual advice is fp32",
+                               format_word(low)),
+                   version == 1 ? "FullyShardedDataParallelPlugin(mixed_precision_policy=MixedPrecision(reduce_dtype="
+                                  "torch.float32, ...)) in the program"
+                                : "FullyShardedDataParallelPlugin(mixed_precision_policy=MixedPrecisionPolicy(reduce_"
+                                  "dtype=torch.float32, ...)) in the program");
+    context.report(FindingCode::note, "fsdp-upcast", {key},
+                   "shards of trainable parameters are widened to fp32 whatever the checkpoint was, so that the "
+                   "optimiser has fp32 weights",
+                   {});
+    context.report(FindingCode::note, "fsdp-autocast", {key},
+                   "the forward pass runs under autocast as well, which widens the operations of its fp32 lists", {});
+}
+
+}  // namespace macheps

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of Accelerate's file that decide numbers. Sources: accelerate/commands/config/config_args.py, commands/launch.py and
+// utils/dataclasses.py of 0.30.1 to 1.15.0.
+#include "experiments/configs/accelerate/accelerate.hpp"
+
+namespace macheps::accelerate {
+
+namespace {
+
+using enum KeyType;
+
+const KeyRow rows[] = {
+    {.path = "compute_environment", .type = text, .defaults = {{"", "LOCAL_MACHINE"}}},
+    {.path = "distributed_type", .type = any, .summary = "NO, MULTI_GPU, FSDP, DEEPSPEED, ..."},
+    {.path = "num_processes", .type = number},
+    {.path = "mixed_precision", .type = any, .defaults = {{"", "no"}}, .sets = "compute oplist scaler fp8"},
+    {.path = "fp16", .type = flag, .summary = "of old files: mixed_precision: fp16"},
+    {.path = "use_cpu", .type = flag, .defaults = {{"", "false"}}},
+    {.path = "downcast_bf16", .type = any, .defaults = {{"", "no"}}, .summary = "on TPUs"},
+    {.path = "fp8_config", .type = map, .since = "0.34"},
+    {.path = "fp8_config.backend", .type = text, .since = "0.34", .sets = "fp8"},
+    {.path = "fp8_config.fp8_format", .type = text, .defaults = {{"", "HYBRID"}}, .since = "0.34", .sets = "fp8"},
+    {.path = "fp8_config.margin", .type = number, .defaults = {{"", "0"}}, .since = "0.34", .sets = "fp8"},
+    {.path = "fp8_config.interval", .type = number, .defaults = {{"", "1"}}, .since = "0.34", .sets = "fp8"},
+    {.path = "fp8_config.amax_history_len", .type = number, .defaults = {{"", "1024"}}, .since = "0.34", .sets = "fp8"},
+    {.path = "fp8_config.amax_compute_algo",
+     .type = text,
+     .defaults = {{"", "most_recent"}},
+     .since = "0.34",
+     .sets = "fp8"},
+    {.path = "fp8_config.override_linear_precision", .type = any, .since = "0.34", .sets = "fp8"},
+    {.path = "fp8_config.use_mxfp8_block_scaling",
+     .type = flag,
+     .defaults = {{"", "false"}},
+     .since = "1.11",
+     .sets = "fp8"},
+    {.path = "fp8_config.use_autocast_during_eval", .type = flag, .defaults = {{"", "false"}}, .since = "0.34"},
+    {.path = "fp8_config.opt_level", .type = text, .defaults = {{"", "O2"}}, .since = "0.34"},
+    {.path = "fp8_config.pad_inner_dim", .type = flag, .defaults = {{"", "true"}}, .since = "1.11", .sets = "fp8"},
+    {.path = "fp8_config.enable_fsdp_float8_all_gather",
+     .type = flag,
+     .defaults = {{"", "true"}},
+     .since = "1.11",
+     .sets = "fp8"},
+    // What the questionnaire of `accelerate config` writes, and no recipe reads.
+    {.path = "fp8_config.amax_history_length", .type = any, .effect = KeyEffect::inert, .since = "0.34"},
+    {.path = "fp8_config.amax_compute_algorithm", .type = any, .effect = KeyEffect::inert, .since = "0.34"},
+    {.path = "fp8_config.optimization_level", .type = any, .effect = KeyEffect::inert, .since = "0.34"},
+    {.path = "fsdp_config", .type = map},
+    {.path = "fsdp_config.fsdp_version",
+     .type = number,
+     .defaults = {{"", "1"}},
+     .since = "1.5",
+     .sets = "reduce buffers scaler"},
+    {.path = "fsdp_config.fsdp_cpu_ram_efficient_loading", .type = flag, .defaults = {{"", "true"}}},
+    {.path = "fsdp_config.fsdp_sync_module_states", .type = flag, .defaults = {{"", "true"}}},
+    {.path = "fsdp_config.fsdp_activation_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
+    {.path = "deepspeed_config", .type = map},
+    {.path = "deepspeed_config.deepspeed_config_file", .type = any, .summary = "DeepSpeed's JSON, or a map of it"},
+    {.path = "deepspeed_config.deepspeed_config_file.*", .type = any},
+    {.path = "deepspeed_config.zero_stage", .type = number, .defaults = {{"", "2"}}, .sets = "scaler"},
+    {.path = "deepspeed_config.gradient_clipping", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip"},
+    {.path = "deepspeed_config.gradient_accumulation_steps", .type = number},
+    {.path = "deepspeed_config.offload_optimizer_device", .type = text, .defaults = {{"", "none"}}},
+    {.path = "dynamo_config", .type = map},
+    {.path = "dynamo_config.dynamo_backend", .type = any, .summary = "torch.compile"},
+    {.path = "dynamo_backend", .type = any, .summary = "torch.compile, of old files"},
+    {.path = "megatron_lm_config", .type = map},
+    {.path = "megatron_lm_config.megatron_lm_gradient_clipping",
+     .type = number,
+     .defaults = {{"", "1.0"}},
+     .sets = "clip"},
+    // What a program passes to Accelerator(kwargs_handlers=[...]): no file has it, an override on the command line may.
+    {.path = "kwargs_handlers", .type = map},
+    {.path = "kwargs_handlers.GradScalerKwargs", .type = map},
+    {.path = "kwargs_handlers.GradScalerKwargs.init_scale",
+     .type = number,
+     .defaults = {{"", "65536.0"}},
+     .sets = "scaler"},
+    {.path = "kwargs_handlers.GradScalerKwargs.growth_factor",
+     .type = number,
+     .defaults = {{"", "2.0"}},
+     .sets = "scaler"},
+    {.path = "kwargs_handlers.GradScalerKwargs.backoff_factor",
+     .type = number,
+     .defaults = {{"", "0.5"}},
+     .sets = "scaler"},
+    {.path = "kwargs_handlers.GradScalerKwargs.growth_interval",
+     .type = number,
+     .defaults = {{"", "2000"}},
+     .sets = "scaler"},
+    {.path = "kwargs_handlers.GradScalerKwargs.enabled", .type = flag, .defaults = {{"", "true"}}, .sets = "scaler"},
+    {.path = "kwargs_handlers.DistributedDataParallelKwargs", .type = map},
+    {.path = "kwargs_handlers.DistributedDataParallelKwargs.comm_hook",
+     .type = choice,
+     .defaults = {{"", "no"}},
+     .choices = "no fp16 bf16 power_sgd batched_power_sgd",
+     .sets = "reduce"},
+    {.path = "kwargs_handlers.FP8RecipeKwargs", .type = any},
+    {.path = "kwargs_handlers.AORecipeKwargs", .type = any},
+    {.path = "kwargs_handlers.TERecipeKwargs", .type = any},
+    {.path = "kwargs_handlers.MSAMPRecipeKwargs", .type = any},
+};
+
+}  // namespace
+
+std::span<const KeyRow> keys() { return rows; }
+
+int recognises(const files::ConfigValue& root) {
+    for (std::string_view key :
+         {"per_device_train_batch_size", "model_name_or_path", "base_model", "zero_optimization"}) {
+        if (root.entry(key)) return 0;
+    }
+    int score = root.entry("distributed_type") ? 70 : 0;
+    for (std::string_view key :
+         {"compute_environment", "mixed_precision", "num_processes", "num_machines", "machine_rank", "main_process_ip",
+          "main_training_function", "downcast_bf16", "fsdp_config", "fp8_config", "deepspeed_config",
+          "megatron_lm_config", "rdzv_backend", "same_network", "gpu_ids"}) {
+        if (root.entry(key)) score += 25;
+    }
+    return score > 95 ? 95 : score;
+}
+
+}  // namespace macheps::accelerate

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Axolotl: its own `auto`, then Transformers' Trainer. Sources: axolotl/utils/config/__init__.py (resolve_dtype),
+// core/builders/base.py (_configure_precision_settings), loaders/model.py of 0.18.0.
+#include "experiments/configs/axolotl/axolotl.hpp"
+#include "experiments/configs/accelerate/fsdp.hpp"
+#include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/scaler_field.hpp"
+#include "experiments/configs/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace macheps {
+
+namespace axolotl {
+
+namespace {
+
+bool is_word(const ImportContext& context, std::string_view path, std::string_view word) {
+    const files::ConfigValue* value = context.value(path);
+    return value != nullptr && value->is_text() && value->written == word;
+}
+
+/// A key that stands for a feature: true, a text, a list or a map that is not empty.
+bool is_set(const ImportContext& context, std::string_view path) {
+    const files::ConfigValue* value = context.value(path);
+    if (value == nullptr || value->is_null()) return false;
+    if (value->is_boolean()) return value->boolean;
+    if (value->is_list()) return !value->items.empty();
+    if (value->is_map()) return !value->entries.empty();
+    return !value->written.empty() && value->written != "false";
+}
+
+/// The canonical name of the attention kernel: the key itself, or the first of the older flags that stand for one.
+std::string attention(const ImportContext& context) {
+    if (std::string named = context.text("attn_implementation"); !named.empty()) return named;
+    constexpr std::pair<std::string_view, std::string_view> flags[] = {
+        {"gemma4_hybrid_attn_impl", "flash_attention_2"},
+        {"xformers_attention", "xformers"},
+        {"sage_attention", "sage"},
+        {"flex_attention", "flex_attention"},
+        {"flash_attention", "flash_attention_2"},
+        {"sdp_attention", "sdpa"},
+        {"eager_attention", "eager"},
+    };
+    for (const auto& [flag, name] : flags) {
+        if (context.flag(flag)) return std::string(name);
+    }
+    return {};
+}
+
+/// Only eager and sdpa take norms and embeddings in fp32.
+bool has_low_attention(std::string_view attention) {
+    return !attention.empty() && attention != "eager" && attention != "sdpa";
+}
+
+/// The version of FSDP: the key of the root, or either spelling inside `fsdp_config`.
+int fsdp_version(const ImportContext& context) {
+    for (const std::string_view path : {"fsdp_version", "fsdp_config.version", "fsdp_config.fsdp_version"}) {
+        if (const double version = context.number(path).value_or(0); version != 0) return version == 2 ? 2 : 1;
+    }
+    return 1;
+}
+
+/// What the loader quantises: bitsandbytes' 4 bits under `qlora`, its 8 bits under `lora`, and nothing else that is asked for.
+std::string quantised_base(const ImportContext& context, std::string_view adapter) {
+    // 0.9.2 still hands the flags to the loader whatever the adapter.
+    if ((adapter == "qlora" || !context.since("0.17")) && context.flag("load_in_4bit"))
+        return context.text("bnb_config_kwargs.bnb_4bit_quant_type");
+    if (adapter == "lora" && context.flag("load_in_8bit")) return "int8";
+    if (context.flag("gptq")) return "int4";
+    if (context.text("model_quantization_config") == "Mxfp4Config") return "mxfp4";
+    return {};
+}
+
+/// FSDP with efficient loading, and ZeRO-3, keep prepare_model_for_kbit_training from running.
+bool casts_for_kbit(const ImportContext& context, const Facts& facts) {
+    if (facts.adapter != "lora" && facts.adapter != "qlora") return false;
+    if (!context.flag("load_in_4bit") && !context.flag("load_in_8bit")) return false;
+    if (facts.fsdp && (facts.adapter == "qlora" || fsdp_flag(context, "cpu_ram_efficient_loading"))) return false;
+    return context.number("deepspeed.zero_optimization.stage").value_or(0) != 3;
+}
+
+}  // namespace
+
+bool fsdp_flag(const ImportContext& context, std::string_view key) {
+    return context.flag(fmt::format("fsdp_config.{}", key)) || context.flag(fmt::format("fsdp_config.fsdp_{}", key));
+}
+
+bool is_auto(const ImportContext& context, std::string_view path) {
+    return !context.has(path) || is_word(context, path, "auto");
+}
+
+Facts facts(const ImportContext& context) {
+    Facts facts;
+    facts.fp16 = context.flag("fp16");
+    facts.bf16_is_auto = is_auto(context, "bf16");
+    facts.full_eval = is_word(context, "bf16", "full");
+    const bool float16 = context.flag("float16"), bfloat16 = context.flag("bfloat16");
+    bool bf16 = !facts.bf16_is_auto && (facts.full_eval || context.flag("bf16"));
+    if (facts.bf16_is_auto && !facts.fp16) {
+        bf16 = context.device().torch_says_gpu_bf16();
+        if (!bf16 && !context.has("fp16") && !float16) facts.fp16 = true;
+    }
+    if (bf16) facts.fp16 = false;
+    facts.loaded = bf16 || bfloat16 ? 'B' : context.flag("load_in_8bit") || facts.fp16 || float16 ? 'H' : 'F';
+    facts.bf16 = !facts.full_eval && (bf16 || bfloat16);
+    facts.fp16 = facts.fp16 && !bf16;
+    facts.autocast = facts.bf16 ? 'B' : facts.fp16 ? 'H' : 'F';
+    if (context.device().kind == DeviceProfile::Kind::cpu && facts.autocast == 'H') facts.autocast = 'F';
+    facts.tf32 = is_auto(context, "tf32") ? context.device().torch_says_tf32() : context.flag("tf32");
+    facts.adapter = context.text("adapter");
+    facts.base = quantised_base(context, facts.adapter);
+    facts.deepspeed = is_set(context, "deepspeed");
+    facts.fsdp = is_set(context, "fsdp") || is_set(context, "fsdp_config");
+    facts.fsdp_version = fsdp_version(context);
+    facts.attention = attention(context);
+    facts.wants_cast =
+        !facts.adapter.empty() || facts.fsdp || has_low_attention(facts.attention) || context.flag("cut_cross_entropy");
+    facts.upcasts_base = facts.base.empty() && casts_for_kbit(context, facts);
+    return facts;
+}
+
+namespace {
+
+std::string_view switch_of(const ImportContext& context, const Facts& facts) {
+    if (facts.fp16 || (facts.loaded == 'H' && !context.flag("float16"))) return "fp16";
+    if (context.flag("float16") && facts.loaded == 'H') return "float16";
+    return !context.has("bf16") && context.flag("bfloat16") ? "bfloat16" : "bf16";
+}
+
+void set_weights(ImportContext& context, const Facts& facts, std::string_view from) {
+    if (facts.loaded == 'F')
+        set_storage(context, facts.autocast == 'F' ? storage::fp32 : storage::amp, facts.autocast, from);
+    else if (facts.autocast == 'F')
+        set_storage(context, storage::pure, facts.loaded, from);
+    else
+        set_storage(context, storage::low_amp, facts.autocast, from);
+    if (facts.loaded != 'F') {
+        const std::string why = fmt::format("loaded in {}: torch_dtype follows {}", format_word(facts.loaded), from);
+        for (const std::string_view field :
+             {"store", "grad", "accum", "reduce", "opt_state", "norm", "embed", "lm_head", "eval"})
+            context.infer(field, letter(facts.loaded), why);
+        context.infer("buffers", letter('F'), "buffers are made in fp32 when a model is loaded");
+        if (!facts.wants_cast) {
+            for (const std::string_view field : {"norm", "embed", "lm_head"})
+                context.infer(field, letter('F'), "names with `norm`, and embeddings, are upcast after loading");
+        }
+    }
+    if (facts.bf16_is_auto && !context.flag("fp16") && facts.autocast != 'F')
+        context.by_device("compute", letter(facts.autocast));
+}
+
+void set_adapter(ImportContext& context, const Facts& facts) {
+    if (facts.adapter.empty()) {
+        context.infer("adapter", word_field("none"), "full fine-tuning");
+        if (!facts.base.empty()) context.infer("store", word_field(facts.base), "from the quantised base");
+        return;
+    }
+    const bool autocasts = context.flag("peft_autocast_adapter_dtype");
+    const char format = facts.loaded != 'F' && !autocasts ? facts.loaded : 'F';
+    context.set("adapter", letter(format), "peft_autocast_adapter_dtype");
+    for (const std::string_view field : {"grad", "accum", "reduce", "opt_state"})
+        context.infer(field, letter(format), "from adapter: only adapters are trained");
+    if (facts.base == "int8")
+        context.set("store", word_field(facts.base), "load_in_8bit");
+    else if (facts.base == "int4")
+        context.set("store", word_field(facts.base), "gptq");
+    else if (facts.base == "mxfp4")
+        context.set("store", word_field(facts.base), "model_quantization_config");
+    else if (!facts.base.empty())
+        context.set("store", word_field(facts.base), "load_in_4bit");
+    else if (facts.upcasts_base && facts.loaded != 'F')
+        context.set("store", letter('F'), "load_in_4bit");
+}
+
+void set_fp8(ImportContext& context) {
+    if (!context.flag("fp8")) {
+        context.infer("fp8", word_field("none"), "fp8 is off");
+        return;
+    }
+    context.set("fp8",
+                {.value = std::string("ao_tensorwise"),
+                 .parts = {{"pad_inner_dim", false},
+                           {"all_gather", context.flag("fp8_enable_fsdp_float8_all_gather")},
+                           {"filter", std::string("axolotl")}}},
+                "fp8");
+    context.set("compute", word_field("ao_tensorwise"), "fp8");
+}
+
+void set_update(ImportContext& context, const Facts& facts) {
+    const std::string optimizer = context.text("optimizer");
+    const bool is_8bit = optimizer.find("8bit") != std::string::npos,
+               is_4bit = optimizer.find("4bit") != std::string::npos;
+    const bool is_fused = is_8bit || is_4bit || optimizer.find("fused") != std::string::npos;
+    context.set("opt_kernel", word_field(is_fused ? "fused" : "single"), "optimizer");
+    if (is_8bit) context.set("opt_state", word_field("int8"), "optimizer");
+    if (is_4bit) context.set("opt_state", word_field("int4"), "optimizer");
+    context.set("clip",
+                clip_field(facts.fsdp && facts.fsdp_version == 1 ? "fsdp1" : "torch",
+                           context.number("max_grad_norm").value_or(0)),
+                "max_grad_norm");
+    context.set("ckpt", {.value = is_set(context, "gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
+}
+
+void resolve(ImportContext& context) {
+    const Facts found = facts(context);
+    report_findings(context, found);
+    const std::string_view from = switch_of(context, found);
+    if (found.fsdp && found.autocast != 'F' && found.adapter.empty()) {
+        set_accelerate_fsdp(context, found.autocast, found.fsdp_version, from);
+        report_accelerate_fsdp(context, found.autocast, found.fsdp_version, from);
+    } else {
+        set_weights(context, found, from);
+    }
+    if (context.flag("fp32_norms") && found.fsdp_version == 2) context.set("norm", letter('F'), "fp32_norms");
+    if (found.tf32 && context.resolved().word("compute") == "F") {
+        if (is_auto(context, "tf32"))
+            context.by_device("compute", letter('T'));
+        else
+            context.set("compute", letter('T'), "tf32");
+    }
+    context.infer("scaler", found.autocast == 'H' ? torch_scaler_field({}) : no_scaler_field(),
+                  "from compute: autocast to fp16 is scaled");
+    set_adapter(context, found);
+    set_fp8(context);
+    set_update(context, found);
+    if (const files::ConfigValue* section = context.value("deepspeed");
+        found.deepspeed && section != nullptr && section->is_map())
+        context.delegate(deepspeed_framework, "deepspeed");
+}
+
+/// A key of DeepSpeed's file that stands at "auto" and what Axolotl's Trainer fills in.
+void fill_auto(ImportContext& context, std::string_view path, std::string_view text, files::ConfigValue::Kind kind) {
+    files::ConfigValue* value = context.root().find(fmt::format("deepspeed.{}", path));
+    if (value == nullptr || value->written != "auto") return;
+    value->kind = kind;
+    value->written = text;
+    value->quoted = false;
+    value->boolean = text == "true";
+    if (kind == files::ConfigValue::Kind::number) {
+        files::ConfigValue number;
+        number.kind = files::ConfigValue::Kind::text;
+        number.written = text;
+        value->number = files::written_number(number).value_or(0);
+    }
+}
+
+/// Reads the file that `deepspeed` names.
+void prepare(ImportContext& context) {
+    const files::ConfigValue::Entry* entry = context.root().entry("deepspeed");
+    if (entry == nullptr || !entry->value.is_text() || entry->value.written.empty()) return;
+    std::optional<files::ConfigValue> file = context.read_file("deepspeed", entry->value.place, entry->value.written);
+    if (!file) return;
+    context.root().set("deepspeed", std::move(*file));
+    const Facts found = facts(context);
+    fill_auto(context, "fp16.enabled", found.fp16 ? "true" : "false", files::ConfigValue::Kind::boolean);
+    fill_auto(context, "bf16.enabled", found.bf16 ? "true" : "false", files::ConfigValue::Kind::boolean);
+    fill_auto(context, "gradient_clipping", context.text("max_grad_norm"), files::ConfigValue::Kind::number);
+    fill_auto(context, "gradient_accumulation_steps",
+              context.has("gradient_accumulation_steps") ? context.text("gradient_accumulation_steps") : "1",
+              files::ConfigValue::Kind::number);
+}
+
+int recognises(const files::ConfigValue& root) {
+    if (root.entry("base_model") == nullptr) return 0;
+    int score = 55;
+    for (const std::string_view key : {"sequence_len", "micro_batch_size", "datasets", "adapter", "sample_packing",
+                                       "val_set_size", "fp8_enable_fsdp_float8_all_gather"}) {
+        if (root.entry(key) != nullptr) score += 10;
+    }
+    return std::min(score, 95);
+}
+
+}  // namespace
+
+}  // namespace axolotl
+
+extern const Framework axolotl_framework{
+    .name = "axolotl",
+    .title = "Axolotl",
+    .newest = "0.18.0",
+    .oldest = "0.4",
+    .keys = axolotl::keys(),
+    .model = "llama",
+    .file_keys = {{"deepspeed", "deepspeed"}},
+    .model_keys = "base_model",
+    .dtype_keys = "torch_dtype",
+    .recognises = axolotl::recognises,
+    // Pydantic's models drop what they do not know.
+    .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
+    .reads_quoted_booleans = [](const ImportContext&) { return true; },
+    .prepare = axolotl::prepare,
+    .resolve = axolotl::resolve};
+
+}  // namespace macheps

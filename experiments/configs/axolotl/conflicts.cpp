@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Axolotl's validators refuse of keys together that decide formats: a quantised base without the adapter that it is
+// for, and optimisers that do not go with how the run is sharded. Sources: axolotl/utils/schemas/{validation,peft,config}.py of
+// 0.17.0 and 0.18.0.
+#include "experiments/configs/axolotl/axolotl.hpp"
+#include "experiments/configs/finding_row.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::axolotl {
+
+namespace {
+
+using Maybe = std::optional<Said>;
+using Context = ImportContext;
+using enum FindingCode;
+
+bool asks_for_bits(const Context& c) { return c.flag("load_in_8bit") || c.flag("load_in_4bit"); }
+
+/// Which of a row's two keys load_in_4bit and load_in_8bit is the one to change.
+std::size_t asked_bits(const Context& c) { return c.flag("load_in_4bit") ? 0 : 1; }
+
+Maybe without_adapter(const Context& c, const Facts& f) {
+    if (!f.adapter.empty() || !asks_for_bits(c) || c.flag("inference")) return {};
+    return Said{"a base of 8 or 4 bits is trained with an adapter alone: without `adapter` the validator raises",
+                c.flag("load_in_4bit") ? "adapter: qlora" : "adapter: lora", 2};
+}
+Maybe unknown_adapter(const Context& c, const Facts& f) {
+    if (f.adapter.empty() || f.adapter == "lora" || f.adapter == "qlora" || f.adapter == "llama-adapter") return {};
+    if (const files::ConfigValue* plugins = c.value("plugins"); plugins != nullptr && plugins->is_list()) return {};
+    return Said{
+        fmt::format("`adapter` is '{}', which is none of Axolotl's, and no plugin is named that could bring it: "
+                    "the validator raises",
+                    f.adapter),
+        "lora or qlora"};
+}
+Maybe qlora_base(const Context& c, const Facts& f) {
+    if (f.adapter != "qlora") return {};
+    if (c.flag("merge_lora")) {
+        if (!asks_for_bits(c) && !c.flag("gptq")) return {};
+        return Said{"a qlora adapter is merged into a whole base: the validator raises for one that is quantised",
+                    c.flag("gptq") ? "gptq: false" : "load_in_4bit: false",
+                    c.flag("gptq") ? std::size_t{2} : asked_bits(c)};
+    }
+    if (c.flag("load_in_8bit"))
+        return Said{"`adapter: qlora` is for a base of 4 bits: the validator raises", "load_in_8bit: false", 1};
+    if (c.flag("gptq"))
+        return Said{"`adapter: qlora` does not take a GPTQ base: the validator raises", "adapter: lora", 2};
+    if (c.flag("load_in_4bit")) return {};
+    return Said{"`adapter: qlora` without load_in_4bit: the validator raises", "load_in_4bit: true"};
+}
+Maybe two_quantisations(const Context& c, const Facts&) {
+    if (c.text("model_quantization_config").empty() || !asks_for_bits(c)) return {};
+    return Said{"model_quantization_config and load_in_4bit or load_in_8bit exclude each other: the validator raises",
+                "one of them"};
+}
+Maybe preference_fsdp2(const Context& c, const Facts& f) {
+    if (!asks_for_bits(c) || f.fsdp_version != 2) return {};
+    const std::string rl = c.text("rl");
+    if (rl != "dpo" && rl != "kto" && rl != "orpo" && rl != "ipo") return {};
+    return Said{fmt::format("FSDP 2 does not train a base of 8 or 4 bits with {}: the validator raises", rl),
+                "fsdp_version: 1, or DeepSpeed"};
+}
+Maybe deepspeed_and_fsdp(const Context& c, const Facts& f) {
+    const files::ConfigValue* fsdp = c.value("fsdp");
+    if (!f.deepspeed || fsdp == nullptr || fsdp->is_null() || (fsdp->is_list() && fsdp->items.empty())) return {};
+    return Said{"DeepSpeed and `fsdp` exclude each other: the validator raises", "one of them"};
+}
+
+/// Optimisers by the start of their names, and what they are refused with.
+struct Refused {
+    std::string_view prefix;
+    bool adapter, deepspeed, fsdp1;
+};
+constexpr Refused refused[] = {
+    {"muon", false, true, true},
+    {"flash_", false, true, true},
+    {"q_galore_adamw8bit", true, true, true},
+};
+
+Maybe optimizer(const Context& c, const Facts& f) {
+    const std::string name = c.text("optimizer");
+    const auto said = [&](std::string_view with, std::string instead) {
+        return Said{fmt::format("the optimiser {} is not trained with {}: the validator raises", name, with),
+                    std::move(instead)};
+    };
+    for (const Refused& row : refused) {
+        if (!name.starts_with(row.prefix)) continue;
+        if (row.adapter && !f.adapter.empty()) return said("an adapter", "adamw_torch_fused");
+        if (row.deepspeed && f.deepspeed) return said("DeepSpeed", "adamw_torch_fused");
+        if (row.fsdp1 && f.fsdp && f.fsdp_version != 2) return said("FSDP 1", "fsdp_version: 2");
+    }
+    if (name == "q_galore_adamw8bit" && f.fsdp && !c.flag("fsdp_config.use_orig_params"))
+        return said("FSDP without use_orig_params", "fsdp_config.use_orig_params: true");
+    const bool has_config = c.value("fsdp_config") != nullptr && f.fsdp;
+    if (!has_config || name.find("8bit") == std::string::npos) return {};
+    if (f.fsdp_version == 2 && (name == "adamw_8bit" || name == "adamw_bnb_8bit"))
+        return said("FSDP 2", "adamw_torch_8bit");
+    if (f.fsdp_version != 2 && fsdp_flag(c, "offload_params"))
+        return said("the offloading of FSDP 1", "fsdp_version: 2");
+    return {};
+}
+
+Maybe npu(const Context& c, const Facts& f) {
+    if (c.device().kind != DeviceProfile::Kind::npu) return {};
+    if (asks_for_bits(c))
+        return Said{"Axolotl quantises nothing on an Ascend NPU: the validator raises", "leave it out", asked_bits(c)};
+    if (c.has("optimizer") && c.text("optimizer").find("bit") != std::string::npos)
+        return Said{"Axolotl has no optimiser of few bits on an Ascend NPU: the validator raises", "adamw_torch", 2};
+    for (const std::string_view kernel : {"flash_attention_2", "flash_attention_3", "sdpa"}) {
+        if (f.attention == kernel)
+            return Said{fmt::format("{} is not supported on an Ascend NPU: the validator raises", kernel),
+                        "attn_implementation: eager", 3};
+    }
+    return {};
+}
+
+// Attention, whose kernel decides the format of norms and embeddings. 0.9.2 did not judge its name.
+
+bool judges_attention(const Context& c) { return c.since("0.17"); }
+
+constexpr std::string_view attention_flags[] = {"xformers_attention", "sage_attention", "flex_attention",
+                                                "flash_attention",    "sdp_attention",  "eager_attention"};
+
+Maybe attention_twice(const Context& c, const Facts&) {
+    if (c.text("attn_implementation").empty() || !judges_attention(c)) return {};
+    for (std::size_t i = 0; i < std::size(attention_flags); ++i) {
+        if (c.flag(attention_flags[i]))
+            return Said{fmt::format("attn_implementation and the older `{}` name two kernels: the validator raises",
+                                    attention_flags[i]),
+                        fmt::format("attn_implementation, without {}", attention_flags[i]), i + 1};
+    }
+    return {};
+}
+Maybe attention_name(const Context& c, const Facts&) {
+    const std::string name = c.text("attn_implementation");
+    if (name.empty() || name.find('/') != std::string::npos || !judges_attention(c)) return {};
+    for (const std::string_view known :
+         {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "xformers", "sage", "fp8"}) {
+        if (name == known) return {};
+    }
+    return Said{fmt::format("`attn_implementation` is '{}', which the validator refuses", name),
+                name == "flash"  ? "flash_attention_2"
+                : name == "flex" ? "flex_attention"
+                                 : "sdpa"};
+}
+Maybe attention_device(const Context& c, const Facts& f) {
+    const int capability = c.device().capability();
+    const auto said = [&](std::string_view wanted) {
+        return Said{fmt::format("the kernel {} asks for {}, which {} is not: the validator raises", f.attention, wanted,
+                                c.device().name),
+                    "attn_implementation: sdpa"};
+    };
+    if (f.attention == "sage") {
+        for (const int known : {80, 86, 89, 90, 120}) {
+            if (capability == known) return {};
+        }
+        return said("a GPU of compute capability 8.0, 8.6, 8.9, 9.0 or 12.0");
+    }
+    if (f.attention == "fp8" && capability != 0 && capability < 90) return said("a GPU of compute capability 9.0");
+    return {};
+}
+
+// The loader reads bits under the adapter that they are meant for.
+
+Maybe ignored_bits(const Context& c, const Facts& f) {
+    if (f.adapter != "lora" || !c.flag("load_in_4bit") || c.flag("load_in_8bit") || !f.base.empty()) return {};
+    return Said{fmt::format("`load_in_4bit` is read under `adapter: qlora` alone: the base is loaded whole{}",
+                            f.upcasts_base ? ", and then cast to fp32 by prepare_model_for_kbit_training" : ""),
+                "adapter: qlora"};
+}
+
+const FindingRow<Facts> rows[] = {
+    {"quantised-without-adapter", error, {"load_in_4bit", "load_in_8bit", "adapter"}, without_adapter},
+    {"unknown-adapter", error, {"adapter"}, unknown_adapter},
+    {"qlora-base", error, {"load_in_4bit", "load_in_8bit", "gptq", "adapter", "merge_lora"}, qlora_base},
+    {"quantised-twice", error, {"model_quantization_config", "load_in_4bit", "load_in_8bit"}, two_quantisations},
+    {"quantised-fsdp2", error, {"fsdp_version", "rl", "load_in_4bit", "load_in_8bit"}, preference_fsdp2},
+    {"deepspeed-and-fsdp", error, {"fsdp", "deepspeed"}, deepspeed_and_fsdp},
+    {"optimizer-refused", error, {"optimizer", "adapter", "deepspeed", "fsdp_version", "fsdp_config"}, optimizer},
+    {"npu-unsupported", error, {"load_in_4bit", "load_in_8bit", "optimizer", "attn_implementation"}, npu},
+    {"attention-twice",
+     error,
+     {"attn_implementation", "xformers_attention", "sage_attention", "flex_attention", "flash_attention",
+      "sdp_attention", "eager_attention"},
+     attention_twice},
+    {"attention-name", error, {"attn_implementation"}, attention_name},
+    {"attention-unsupported", error, {"attn_implementation", "sage_attention"}, attention_device},
+    {"bits-ignored", warning, {"adapter", "load_in_4bit"}, ignored_bits},
+};
+
+}  // namespace
+
+void report_conflicts(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
+
+}  // namespace macheps::axolotl

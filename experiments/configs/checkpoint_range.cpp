@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/checkpoint_range.hpp"
+#include "core/nearest_name.hpp"
+#include "experiments/policy/sites.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace macheps {
+
+namespace {
+
+// Every row cites a public statement. A family without a public statement has no row.
+constexpr KnownModel rows[] = {
+    {"*{llama-3,llama3}*", "Llama 3", "huggingface.co/docs/transformers/model_doc/llama3, usage tips"},
+    {"*{llama-2,llama2}*", "Llama 2", "huggingface.co/docs/transformers/model_doc/llama2"},
+    {"*{codellama,code-llama}*", "Code Llama", "huggingface.co/docs/transformers/model_doc/code_llama, notes"},
+    {"*tinyllama*", "TinyLlama", "ggml-org/llama.cpp#6412"},
+    {"*mistral-7b*", "Mistral 7B", "ggml-org/llama.cpp#6412"},
+    {"*mistral-nemo*", "Mistral Nemo", "torch_dtype in config.json of mistralai/Mistral-Nemo-Base-2407"},
+    {"*qwen2-*", "Qwen2", "torch_dtype in config.json of Qwen/Qwen2-0.5B and Qwen/Qwen2-7B-Instruct"},
+    {"*qwen2.5-*", "Qwen2.5", "huggingface.co/spaces/ggml-org/gguf-my-repo, discussion 135 (Qwen2.5-3B)"},
+    {"*qwen3-*", "Qwen3", "torch_dtype in config.json of Qwen/Qwen3-4B-Instruct-2507"},
+    {"*gemma-7b*", "Gemma", "huggingface.co/google/gemma-7b-it, discussion 61"},
+    {"*gemma-2-*", "Gemma 2", "model card of google/gemma-2-9b-it"},
+    {"*gemma-3-*", "Gemma 3", "huggingface/transformers#36822"},
+    {"*smollm2*", "SmolLM2", "model card of HuggingFaceTB/SmolLM2-135M-Instruct"},
+    {"{t5-*,t5_*,flan-t5*,mt5*}", "T5", "google-research/text-to-text-transfer-transformer#539"},
+};
+
+/// The source of the fact that the weights are bf16.
+struct Evidence {
+    std::string words, key;
+};
+
+/// Calls `use` for each word of a text.
+template <class Use>
+void each_word(std::string_view text, const Use& use) {
+    while (!text.empty()) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(std::min(word.size() + 1, text.size()));
+        use(word);
+    }
+}
+
+std::optional<Evidence> evidence_of(const ImportContext& context) {
+    const ImportOptions& options = context.options();
+    if (!options.checkpoint_is_default) {
+        if (options.checkpoint_dtype != "bf16") return {};
+        return Evidence{"the weights are bf16 (--checkpoint-dtype)", {}};
+    }
+    const Framework& framework = context.framework();
+    std::optional<Evidence> found;
+    each_word(framework.dtype_keys, [&](std::string_view key) {
+        if (found || context.dtype(key) != 'B') return;
+        found = Evidence{fmt::format("the weights are loaded in bf16 (`{}`)", key), std::string(key)};
+    });
+    each_word(framework.model_keys, [&](std::string_view key) {
+        const files::ConfigValue* value = found ? nullptr : context.value(key);
+        if (value == nullptr || !value->is_text()) return;
+        const KnownModel* model = find_bf16_model(value->written);
+        if (model == nullptr) return;
+        found = Evidence{fmt::format("{} models were trained in bf16 ({}; known from the name {} alone)", model->family,
+                                     model->source, value->written),
+                         std::string(key)};
+    });
+    // The framework's own rules may have found out: a model that was made in bf16 under autocast to fp16.
+    if (!found && context.resolved().word("store") == "B") found = Evidence{"the config keeps the weights in bf16", {}};
+    return found;
+}
+
+}  // namespace
+
+std::span<const KnownModel> bf16_models() { return rows; }
+
+const KnownModel* find_bf16_model(std::string_view name) {
+    while (name.ends_with('/')) name.remove_suffix(1);
+    name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+    constexpr std::size_t longest_name = 256;  // a config may contain any string
+    if (name.size() > longest_name) return nullptr;
+    const std::string low = lowered(name);
+    const auto found = std::find_if(std::begin(rows), std::end(rows),
+                                    [&](const KnownModel& row) { return glob_match(row.pattern, low); });
+    return found == std::end(rows) ? nullptr : found;
+}
+
+void report_checkpoint_range(ImportContext& context) {
+    const ResolvedConfig& resolved = context.resolved();
+    const bool trains = resolved.word("compute") == "H" || resolved.word("store") == "H";
+    const bool evaluates = resolved.word("eval") == "H";
+    if (!trains && !evaluates) return;
+    const std::optional<Evidence> evidence = evidence_of(context);
+    if (!evidence) return;
+    const std::string message =
+        fmt::format("{}, and this config {} in fp16, whose largest number is 65504: activations that bf16 holds can overflow to "
+                    "Inf, and the loss is then NaN",
+                    evidence->words, trains ? "trains" : "evaluates");
+    const std::string instead =
+        context.device().bf16
+            ? std::string("bf16, or --checkpoint-dtype fp32 or fp16 where the weights are not bf16")
+            : fmt::format("fp32, as {} has no bf16; or --checkpoint-dtype fp16 or fp32 where the weights are not bf16",
+                          context.device().name);
+    Finding& finding = context.report(FindingCode::warning, "bf16-checkpoint-in-fp16", {}, message, instead);
+    if (evidence->key.empty()) return;
+    finding.key = evidence->key;
+    finding.keys = {evidence->key};
+    finding.place = context.place_of(evidence->key);
+}
+
+}  // namespace macheps

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models whose weights are known to be bf16, and the finding for running them in fp16.
+#pragma once
+#include "experiments/configs/framework.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace macheps {
+
+/// A family of published models that were trained and stored in bf16.
+struct KnownModel {
+    std::string_view pattern;  ///< a glob for the lower-case name after the last slash
+    std::string_view family;   ///< "Llama 3"
+    std::string_view source;   ///< the page where its owners or users state this
+};
+std::span<const KnownModel> bf16_models();
+/// The family of a model's name or path ("meta-llama/Llama-3.2-1B"); nullptr where nothing is known.
+const KnownModel* find_bf16_model(std::string_view name);
+
+/// Reports a bf16 checkpoint that the config trains or evaluates in fp16. The dtype comes from --checkpoint-dtype, from a dtype
+/// key of the config, or from the model's name, in this order.
+void report_checkpoint_range(ImportContext& context);
+
+}  // namespace macheps

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.hpp"
+#include "core/nearest_name.hpp"
+#include "core/read_file.hpp"
+#include "core/shown.hpp"
+#include "experiments/configs/framework.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What YAML 1.1 and the parsers of arguments take for a boolean.
+std::optional<bool> spelled_flag(std::string_view text) {
+    const std::string word = lowered(text);
+    for (const std::string_view yes : {"true", "yes", "on", "y", "t", "1"}) {
+        if (word == yes) return true;
+    }
+    for (const std::string_view no : {"false", "no", "off", "n", "f", "0"}) {
+        if (word == no) return false;
+    }
+    return {};
+}
+
+}  // namespace
+
+char dtype_letter(std::string_view name) {
+    if (name.starts_with("torch.")) name.remove_prefix(6);
+    for (const std::string_view word : {"fp32", "float32", "float"}) {
+        if (name == word) return 'F';
+    }
+    for (const std::string_view word : {"fp16", "float16", "half"}) {
+        if (name == word) return 'H';
+    }
+    return name == "bf16" || name == "bfloat16" ? 'B' : '\0';
+}
+
+int to_int(double number) {
+    if (std::isnan(number)) return 0;
+    return static_cast<int>(
+        std::clamp<double>(number, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+}
+
+std::optional<std::string_view> default_of(const Framework& framework, std::string_view path,
+                                           FrameworkVersion version) {
+    std::optional<std::string_view> value;
+    for (const KeyRow& row : framework.keys) {
+        if (row.path != path) continue;
+        for (const VersionedDefault& each : row.defaults) {
+            if (each.since.empty() || parse_version(each.since) <= version) value = each.value;
+        }
+    }
+    if (value == "unset") return {};
+    return value;
+}
+
+ImportContext::ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options)
+    : framework_(&framework), root_(std::move(root)), options_(&options), device_(find_device_profile(options.device)) {
+    if (device_ == nullptr) throw Error({.what = fmt::format("'{}' is no device profile", options.device)});
+}
+
+FrameworkVersion ImportContext::version(std::string_view framework) const {
+    if (const auto said = options_->versions.find(framework); said != options_->versions.end()) return said->second;
+    const Framework* row = find_framework(framework);
+    if (row == nullptr) throw Error({.what = fmt::format("'{}' is no framework", framework)});
+    return parse_version(row->newest);
+}
+
+const DeviceProfile& ImportContext::device() const {
+    asked_device_ = true;
+    return *device_;
+}
+
+std::string_view ImportContext::checkpoint_dtype() const {
+    asked_checkpoint_ = true;
+    return options_->checkpoint_dtype;
+}
+
+std::string_view ImportContext::environment(std::string_view name) const {
+    const auto found = options_->environment.find(name);
+    return found == options_->environment.end() ? std::string_view{} : std::string_view(found->second);
+}
+
+bool ImportContext::has(std::string_view path) const {
+    const files::ConfigValue* found = root_.find(path);
+    return found != nullptr && !found->is_null();
+}
+
+bool ImportContext::as_flag(const files::ConfigValue& value) const {
+    if (value.is_boolean()) return value.boolean;
+    if (value.is_number()) return value.number != 0;
+    const bool is_read =
+        !value.quoted || (framework_->reads_quoted_booleans != nullptr && framework_->reads_quoted_booleans(*this));
+    const std::optional<bool> spelled = spelled_flag(value.written);
+    return is_read && spelled ? *spelled : !value.written.empty();
+}
+
+std::optional<bool> ImportContext::maybe_flag(std::string_view path) const {
+    const files::ConfigValue* found = root_.find(path);
+    if (found != nullptr && !found->is_null()) {
+        if (found->is_list() || found->is_map() || found->written == "auto") return {};
+        return as_flag(*found);
+    }
+    const std::optional<std::string_view> standard = default_of(*framework_, path, version());
+    return standard ? spelled_flag(*standard) : std::nullopt;
+}
+
+bool ImportContext::flag(std::string_view path) const { return maybe_flag(path).value_or(false); }
+
+std::optional<double> ImportContext::number(std::string_view path) const {
+    const files::ConfigValue* found = root_.find(path);
+    if (found != nullptr) {
+        if (const std::optional<double> said = files::written_number(*found)) return said;
+    }
+    const std::optional<std::string_view> standard = default_of(*framework_, path, version());
+    if (!standard) return {};
+    files::ConfigValue value;
+    value.kind = files::ConfigValue::Kind::text;
+    value.written = *standard;
+    return files::written_number(value);
+}
+
+std::string ImportContext::text(std::string_view path) const {
+    const files::ConfigValue* found = root_.find(path);
+    if (found != nullptr && !found->is_null() && !found->is_list() && !found->is_map()) return found->written;
+    return std::string(default_of(*framework_, path, version()).value_or(""));
+}
+
+char ImportContext::dtype(std::string_view path) const { return dtype_letter(text(path)); }
+
+std::string ImportContext::full_path(std::string_view path) const {
+    if (prefix_.empty() || path.empty()) return prefix_ + std::string(path);
+    return fmt::format("{}.{}", prefix_, path);
+}
+
+std::string ImportContext::from(std::string_view path) const {
+    if (!has(path)) return fmt::format("default of {} {}", framework_->name, to_string(version()));
+    return fmt::format("{} {}", to_string(place_of(path)), full_path(path));
+}
+
+const files::ConfigPlace& ImportContext::place_of(std::string_view path) const {
+    const files::ConfigPlace* place = &root_.place;
+    const files::ConfigValue* map = &root_;
+    while (map != nullptr && !path.empty()) {
+        const std::size_t dot = std::min(path.find('.'), path.size());
+        const files::ConfigValue::Entry* entry = map->entry(path.substr(0, dot));
+        if (entry == nullptr) break;
+        place = &entry->place;
+        map = &entry->value;
+        path.remove_prefix(std::min(dot + 1, path.size()));
+    }
+    return *place;
+}
+
+void ImportContext::forget_default(std::string_view field) {
+    std::erase_if(defaults_used_, [&](const DefaultUsed& one) { return one.field == field; });
+}
+
+void ImportContext::set(std::string_view field, FieldValue value, std::string_view from_path) {
+    forget_default(field);
+    if (!has(from_path)) defaults_used_.push_back({std::string(field), full_path(from_path), from(from_path)});
+    resolved_.set(field, std::move(value), origin(from_path), from(from_path));
+}
+
+void ImportContext::infer(std::string_view field, FieldValue value, std::string from_text) {
+    forget_default(field);
+    resolved_.set(field, std::move(value), Origin::inferred, std::move(from_text));
+}
+
+void ImportContext::by_device(std::string_view field, FieldValue value) {
+    forget_default(field);
+    resolved_.set(field, std::move(value), Origin::device, fmt::format("device {}", device().name));
+}
+
+Finding& ImportContext::report(FindingCode code, std::string_view rule, std::initializer_list<std::string_view> keys,
+                               std::string message, std::string instead) {
+    Finding finding;
+    finding.code = code;
+    finding.rule = fmt::format("{}/{}", framework_->name, rule);
+    finding.message = printable(message);  // it may name a file
+    finding.instead = printable(instead);
+    for (const std::string_view key : keys) finding.keys.push_back(full_path(key));
+    if (keys.size() > 0) finding.key = finding.keys.front();
+    finding.place = place_of(keys.size() > 0 ? *keys.begin() : std::string_view{});
+    findings_.push_back(std::move(finding));
+    return findings_.back();
+}
+
+void ImportContext::run() {
+    if (framework_->prepare != nullptr) framework_->prepare(*this);
+    check_keys(*this);
+    if (framework_->resolve != nullptr) framework_->resolve(*this);
+}
+
+void ImportContext::delegate(const Framework& other, std::string_view at) {
+    files::ConfigValue part;
+    part.kind = files::ConfigValue::Kind::map;
+    part.place = place_of(at);
+    if (at.empty()) {
+        part = root_;
+    } else if (const files::ConfigValue* found = root_.find(at); found != nullptr && found->is_map()) {
+        part = *found;
+    }
+    // Paths in another file are that file's own.
+    const bool is_same_file = part.place.file == root_.place.file;
+    ImportContext inner(other, std::move(part), *options_);
+    inner.prefix_ = is_same_file ? full_path(at) : std::string{};
+    inner.included_ = included_;
+    inner.shared_by_ = at.empty() ? framework_ : nullptr;
+    inner.run();
+    for (const ResolvedField* field : inner.resolved_.fields()) {
+        forget_default(field->name);
+        resolved_.set(field->name, field->value, field->origin, field->from);
+    }
+    const auto append = [](auto& all, auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+    append(findings_, inner.findings_);
+    append(defaults_used_, inner.defaults_used_);
+    append(repeated_, inner.repeated_);
+    append(ignored_rules_, inner.ignored_rules_);
+    included_ = inner.included_;
+    asked_device_ = asked_device_ || inner.asked_device_;
+    asked_checkpoint_ = asked_checkpoint_ || inner.asked_checkpoint_;
+}
+
+void ImportContext::add_file(files::ConfigFile& file) {
+    repeated_.insert(repeated_.end(), file.repeated.begin(), file.repeated.end());
+    ignored_rules_.insert(ignored_rules_.end(), file.ignored_rules.begin(), file.ignored_rules.end());
+}
+
+std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key, const files::ConfigPlace& at,
+                                                           const std::string& path) {
+    const auto refuse = [&](std::string_view rule, std::string message, std::string instead) {
+        report(FindingCode::error, rule, {key}, std::move(message), std::move(instead)).place = at;
+        return std::nullopt;
+    };
+    std::error_code failed;
+    fs::path file = fs::path(at.file).parent_path() / path;
+    if (!is_there(file)) file = path;
+    if (!is_there(file)) {
+        // The path may belong to another machine. If a file with the same name was given, it is used.
+        const auto has_its_name = [&](const std::string& one) {
+            return fs::path(one).filename() == file.filename() && !fs::equivalent(one, at.file, failed);
+        };
+        const auto& given = options_->given_files;
+        if (const auto found = std::find_if(given.begin(), given.end(), has_its_name); found != given.end()) {
+            report(FindingCode::note, "file-by-name", {key},
+                   fmt::format("the file '{}' is not there; {}, which was given as well, has its name and is read instead",
+                               path, *found))
+                .place = at;
+            file = *found;
+        }
+    }
+    if (!is_there(file)) {
+        return refuse("missing-file", fmt::format("the file '{}' that it names is not there", path),
+                      fmt::format("a path beside {}, or from the working folder", at.file));
+    }
+    const std::string name = file.lexically_normal().string();
+    const auto identity = [&](const fs::path& one) { return fs::weakly_canonical(one, failed).string(); };
+    const std::string wanted = identity(file);
+    std::string includer = identity(at.file);
+    constexpr std::size_t most_files = 64;
+    bool is_circle = includer == wanted || included_.size() >= most_files;
+    for (std::size_t i = included_.size(); i-- > 0 && !is_circle;) {
+        if (included_[i].identity != includer) continue;
+        includer = included_[i].includer;
+        is_circle = includer == wanted;
+    }
+    if (is_circle)
+        return refuse("circle-of-files", fmt::format("'{}' leads back to itself", path),
+                      "remove one of the references");
+    included_.push_back(
+        {.identity = wanted, .includer = identity(at.file), .path = name, .key = full_path(key), .place = at});
+    try {
+        files::ConfigFile read = files::read_config_file(name);
+        add_file(read);
+        return std::move(read.root);
+    } catch (const Error& error) {
+        return refuse("unreadable-file", error.what(), error.parts().fix);
+    }
+}
+
+std::vector<std::string> ImportContext::included() const {
+    std::vector<std::string> paths;
+    for (const IncludedFile& file : included_) {
+        if (std::find(paths.begin(), paths.end(), file.path) == paths.end()) paths.push_back(file.path);
+    }
+    return paths;
+}
+
+void ImportContext::report_device() {
+    if (resolved_.find("device") != nullptr) return;
+    const std::string from = options_->device_is_default ? "default of --device-profile" : "--device-profile";
+    resolved_.set("device", {std::string(device_->name), {}}, Origin::device, from);
+}
+
+void ImportContext::report_defaults() {
+    // One key may decide several fields: that is one default, told once.
+    std::map<std::pair<std::string, std::string>, std::string> fields_of;  // by path and origin
+    for (const DefaultUsed& one : defaults_used_) {
+        const ResolvedField* field = resolved_.find(one.field);
+        if (field == nullptr) continue;
+        std::string& fields = fields_of[{one.path, one.from}];
+        fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one.field, scalar_text(field->value.value));
+        // One parameter is part of what the default says ("clip torch 1"); many stand in the table of fields.
+        if (field->value.parts.size() == 1) fields += " " + scalar_text(field->value.parts.front().second);
+    }
+    for (const auto& [default_used, fields] : fields_of) {
+        const auto& [path, from_text] = default_used;
+        Finding& finding = report(FindingCode::defaulted, "default", {},
+                                  fmt::format("`{}` is not set: {} ({})", path, fields, from_text));
+        finding.key = path;
+        finding.keys = {path};
+    }
+    if (asked_device_ && options_->device_is_default) {
+        report(FindingCode::defaulted, "assumed-device", {},
+               fmt::format("no device was named, so it is taken for {}", device_->name), "--device-profile NAME");
+    }
+    if (asked_checkpoint_ && options_->checkpoint_is_default) {
+        report(FindingCode::defaulted, "assumed-checkpoint", {},
+               fmt::format("no dtype of the checkpoint was given, so it is taken for {}", options_->checkpoint_dtype),
+               "--checkpoint-dtype fp32, fp16 or bf16");
+    }
+    if (!options_->versions.contains(framework_->name)) {
+        report(FindingCode::defaulted, "assumed-version", {},
+               fmt::format("no version was given, so {} is taken for {}", framework_->title, to_string(version())),
+               fmt::format("--framework-version {}=V", framework_->name));
+    }
+}
+
+}  // namespace macheps

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/framework_keys.hpp"
+
+namespace macheps {
+
+namespace {
+
+/// Takes the text up to `separator` off the front.
+std::string_view take(std::string_view& text, char separator) {
+    const std::size_t end = text.find(separator);
+    const std::string_view taken = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    return taken;
+}
+
+bool stands_for(std::string_view pattern, std::string_view path) {
+    while (!pattern.empty() && !path.empty()) {
+        const std::string_view part = take(pattern, '.');
+        if (part == "**") return true;
+        if (const std::string_view name = take(path, '.'); part != "*" && part != name) return false;
+    }
+    return pattern.empty() && path.empty();
+}
+
+/// Calls `see` with each key until it says that it has seen enough.
+template <class See>
+void each_key(std::string_view text, See see) {
+    while (!text.empty()) {
+        std::string_view line = take(text, '\n');
+        if (line.empty() || line.front() == '#') continue;
+        FrameworkKey key{.path = take(line, ' '), .since = take(line, ' '), .until = line};
+        if (key.since == "-") key.since = {};
+        if (key.until == "-") key.until = {};
+        if (see(key)) return;
+    }
+}
+
+}  // namespace
+
+std::optional<FrameworkKey> find_framework_key(std::string_view text, std::string_view path) {
+    std::optional<FrameworkKey> found;
+    each_key(text, [&](const FrameworkKey& key) {
+        if (stands_for(key.path, path)) found = key;
+        return found.has_value();
+    });
+    return found;
+}
+
+std::vector<FrameworkKey> framework_keys(std::string_view text) {
+    std::vector<FrameworkKey> keys;
+    each_key(text, [&](const FrameworkKey& key) {
+        keys.push_back(key);
+        return false;
+    });
+    return keys;
+}
+
+}  // namespace macheps

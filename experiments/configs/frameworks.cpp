@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of frameworks. To add one, write its file and name its row here.
+#include "experiments/configs/frameworks.hpp"
+
+#include <array>
+
+namespace macheps {
+
+namespace {
+
+constexpr std::array<const Framework*, 10> rows{
+    &transformers_framework, &accelerate_framework, &deepspeed_framework, &llamafactory_framework, &axolotl_framework,
+    &longspec_framework,     &torch_framework,      &apex_framework,      &megatron_framework,     &nanogpt_framework};
+
+}  // namespace
+
+std::span<const Framework* const> frameworks() { return rows; }
+
+const Framework* find_framework(std::string_view name) {
+    for (const Framework* each : frameworks()) {
+        if (each->name == name) return each;
+    }
+    return nullptr;
+}
+
+}  // namespace macheps

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/given_files.hpp"
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Recognised {
+    const Framework* framework;
+    int score;
+};
+
+/// Returns the frameworks that a tree may belong to, judged only by its keys: those with the highest score.
+std::vector<const Framework*> recognise(const files::ConfigValue& root) {
+    std::vector<Recognised> all;
+    int highest = 0;
+    for (const Framework* framework : frameworks()) {
+        const int score = framework->recognises == nullptr ? 0 : framework->recognises(root);
+        if (score > 0) all.push_back({framework, score});
+        highest = std::max(highest, score);
+    }
+    std::vector<const Framework*> likeliest;
+    for (const Recognised& one : all) {
+        if (one.score == highest) likeliest.push_back(one.framework);
+    }
+    return likeliest;
+}
+
+/// "Transformers", "Transformers or DeepSpeed".
+std::string titles(const std::vector<const Framework*>& owners) {
+    std::vector<std::string_view> words;
+    for (const Framework* each : owners) words.push_back(each->title);
+    return fmt::format("{}", fmt::join(words, " or "));
+}
+
+/// An argument that is a file.
+struct Given {
+    std::string path;
+    files::ConfigFile file;
+    std::vector<const Framework*> owners;  ///< empty if no key identifies a framework; the file is then part of any config
+    std::optional<NamedFile> named{};
+
+    bool belongs_to(const Framework& framework) const {
+        return owners.empty() || std::find(owners.begin(), owners.end(), &framework) != owners.end();
+    }
+};
+
+std::string identity(const std::string& path) {
+    std::error_code failed;
+    const fs::path canonical = fs::weakly_canonical(path, failed);
+    return failed ? path : canonical.string();
+}
+
+files::ConfigFile read_map(const std::string& path) {
+    files::ConfigFile file = files::read_config_file(path);
+    if (file.root.is_map()) return file;
+    throw Error({.what = "it holds no keys",
+                 .where = to_string(file.root.place),
+                 .fix = "Write a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
+}
+
+/// The arguments in their order: files that are parts of the config, and overrides.
+files::ConfigFile joined(std::span<const std::string> arguments, const std::vector<Given>& files) {
+    files::ConfigFile all;
+    bool is_first = true;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const auto given =
+            std::find_if(files.begin(), files.end(), [&](const Given& one) { return one.path == arguments[i]; });
+        if (given == files.end()) {
+            const std::string name = fmt::format("argument {}", i + 1);
+            if (is_first) {
+                all.root.kind = files::ConfigValue::Kind::map;
+                all.root.place = {name, 0, 0};
+            }
+            files::apply_override(all.root, arguments[i], name);
+            is_first = false;
+            continue;
+        }
+        if (given->named) continue;
+        const files::ConfigFile& file = given->file;
+        if (is_first || all.root.place.line == 0) all.root.place = file.root.place;
+        if (is_first)
+            all.root = file.root;
+        else
+            files::merge_config(all.root, file.root);
+        all.repeated.insert(all.repeated.end(), file.repeated.begin(), file.repeated.end());
+        all.ignored_rules.insert(all.ignored_rules.end(), file.ignored_rules.begin(), file.ignored_rules.end());
+        is_first = false;
+    }
+    return all;
+}
+
+/// A version without a framework name belongs to the framework of the config, which is unknown while files are compared.
+ImportOptions without_unnamed_version(ImportOptions options) {
+    options.versions.erase("");
+    return options;
+}
+
+/// Marks the files that the config of `by` names. Overrides may also name files.
+void mark_named(std::vector<Given>& files, std::size_t by, std::span<const std::string> arguments,
+                const ImportOptions& options) {
+    const Framework* owner = options.framework.empty() ? nullptr : find_framework(options.framework);
+    if (owner == nullptr || !files[by].belongs_to(*owner))
+        owner = files[by].owners.empty() ? nullptr : files[by].owners.front();
+    if (owner == nullptr) return;
+    files::ConfigValue root = files[by].file.root;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (is_override(arguments[i])) files::apply_override(root, arguments[i], fmt::format("argument {}", i + 1));
+    }
+    ImportContext context(*owner, std::move(root), options);
+    context.run();
+    for (const IncludedFile& included : context.included_files()) {
+        for (Given& other : files) {
+            if (&other == &files[by] || other.named || identity(other.path) != included.identity) continue;
+            other.named = NamedFile{.file = other.path, .key = included.key, .by = files[by].path, .place = included.place};
+        }
+    }
+}
+
+/// Returns the advice for joining two configs: use the key of one config that names a file of the other framework.
+std::string remedy(const Given& a, const Given& b) {
+    for (const auto& [main, part] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+        for (const Framework* owner : main->owners) {
+            for (const FileKey& row : owner->file_keys) {
+                const auto is_it = [&](const Framework* one) { return one->name == row.framework; };
+                if (std::none_of(part->owners.begin(), part->owners.end(), is_it)) continue;
+                return fmt::format("Name it: add `{0}: {1}` to {2}, or pass {0}={1}. Or import each file by itself",
+                                   row.key, part->path, main->path);
+            }
+        }
+    }
+    return fmt::format("Import each file by itself: no key of {} names a config of {}, or the reverse",
+                       titles(a.owners), titles(b.owners));
+}
+
+[[noreturn]] void refuse(const Given& a, const Given& b) {
+    throw Error({.what = fmt::format("{} is a config of {} and {} one of {}, and neither names the other", a.path,
+                                     titles(a.owners), b.path, titles(b.owners)),
+                 .where = b.path,
+                 .fix = remedy(a, b)});
+}
+
+/// Returns the framework of the config, ignoring files that other files name.
+const Framework& owner_of(const std::vector<Given>& files, const files::ConfigValue& root,
+                          const ImportOptions& options) {
+    const Given* first = nullptr;
+    std::vector<const Framework*> shared;
+    for (const Given& one : files) {
+        if (one.named || one.owners.empty()) continue;
+        if (first == nullptr) shared = one.owners;
+        std::erase_if(shared, [&](const Framework* each) { return !one.belongs_to(*each); });
+        if (shared.empty()) refuse(*first, one);
+        if (first == nullptr) first = &one;
+    }
+    std::vector<std::string_view> names;
+    for (const Framework* each : frameworks()) names.push_back(each->name);
+    const std::string fix = fmt::format("Name it: --framework with one of {}", fmt::join(names, ", "));
+    if (!options.framework.empty()) return *find_framework(options.framework);
+    if (shared.size() == 1) return *shared.front();
+    const std::vector<const Framework*> all = recognise(root);
+    if (all.empty()) {
+        throw Error({.what = "no framework is known by these keys", .where = to_string(root.place), .fix = fix});
+    }
+    if (all.size() > 1) {
+        throw Error({.what = fmt::format("its keys are those of {} as well as of {}", all[0]->title, all[1]->title),
+                     .where = to_string(root.place),
+                     .fix = fix});
+    }
+    return *all.front();
+}
+
+}  // namespace
+
+bool is_override(const std::string& argument) {
+    std::error_code failed;
+    return argument.find('=') != std::string::npos && !fs::exists(argument, failed);
+}
+
+GivenFiles read_given_files(std::span<const std::string> arguments, const ImportOptions& given_options) {
+    if (arguments.empty()) throw Error({.what = "no file was given", .where = "FILE", .exit = Exit::usage});
+    const Framework* wanted = given_options.framework.empty() ? nullptr : find_framework(given_options.framework);
+    GivenFiles given;
+    std::vector<Given> files;
+    for (const std::string& argument : arguments) {
+        if (is_override(argument)) continue;
+        const auto is_same = [&](const Given& one) { return one.path == argument; };
+        if (std::any_of(files.begin(), files.end(), is_same)) continue;
+        files.push_back({.path = argument, .file = read_map(argument), .owners = {}});
+        Given& file = files.back();
+        file.owners = recognise(file.file.root);
+        // If the user names the framework, it applies to every file that may belong to it.
+        if (wanted != nullptr && wanted->recognises != nullptr && wanted->recognises(file.file.root) > 0)
+            file.owners = {wanted};
+        given.files.push_back(argument);
+    }
+    // A single file belongs to the framework that the user named.
+    if (files.size() == 1 && wanted != nullptr) files.front().owners = {wanted};
+    if (files.size() > 1) {
+        ImportOptions options = without_unnamed_version(given_options);
+        options.given_files.insert(options.given_files.end(), given.files.begin(), given.files.end());
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            if (!files[i].named) mark_named(files, i, arguments, options);
+        }
+    }
+    given.config = joined(arguments, files);
+    given.framework = &owner_of(files, given.config.root, given_options);
+    for (Given& file : files) {
+        if (file.named) given.named.push_back(std::move(*file.named));
+    }
+    return given;
+}
+
+}  // namespace macheps

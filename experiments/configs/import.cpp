@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/import.hpp"
+#include "core/error.hpp"
+#include "core/field_error.hpp"
+#include "core/nearest_name.hpp"
+#include "experiments/configs/checkpoint_range.hpp"
+#include "experiments/configs/fp8_text.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/configs/given_files.hpp"
+#include "experiments/configs/policy_text.hpp"
+#include "experiments/configs/step_fields.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace macheps {
+
+namespace {
+
+template <class Rows>
+std::vector<std::string_view> names_of_rows(const Rows& rows) {
+    std::vector<std::string_view> names;
+    for (const auto& row : rows) {
+        if constexpr (requires { row.name; })
+            names.push_back(row.name);
+        else
+            names.push_back(row->name);
+    }
+    return names;
+}
+
+void require_name(std::string_view name, const std::vector<std::string_view>& names, std::string_view what,
+                  std::string field) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    const std::string nearest = nearest_name(name, names);
+    throw FieldError(std::move(field), fmt::format("'{}' is no {}", name, what),
+                     nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
+                                     : fmt::format("did you mean '{}'? one of {}", nearest, fmt::join(names, ", ")));
+}
+
+void check_options(const ImportOptions& options) {
+    const std::vector<std::string_view> known = names_of_rows(frameworks());
+    if (!options.framework.empty()) require_name(options.framework, known, "framework", "framework");
+    require_name(options.device, names_of_rows(device_profiles()), "device profile", "device_profile");
+    require_name(options.checkpoint_dtype, {"fp32", "fp16", "bf16"}, "dtype of a checkpoint", "checkpoint_dtype");
+    for (const auto& [name, version] : options.versions) {
+        if (!name.empty()) require_name(name, known, "framework", "framework_version");
+    }
+}
+
+/// Reports the files that are read because another file names them.
+void report_named(ImportContext& context, const GivenFiles& given) {
+    for (const NamedFile& one : given.named) {
+        context
+            .report(FindingCode::note, "named-file", {one.key},
+                    fmt::format("`{}` of {} names {}, which was given as well: it is read as that file and not merged as a "
+                                "second config",
+                                one.key, one.by, one.file))
+            .place = one.place;
+    }
+}
+
+/// Findings about the config as a whole: what its framework is, and whether the tables know its version.
+void report_framework(ImportContext& context, const ImportOptions& options) {
+    const Framework& framework = context.framework();
+    if (options.framework.empty()) {
+        context.report(FindingCode::note, "recognised", {}, fmt::format("its keys are those of {}", framework.title));
+    }
+    const FrameworkVersion version = context.version();
+    if (version < parse_version(framework.oldest) || version > parse_version(framework.newest)) {
+        context.report(FindingCode::note, "unknown-version", {},
+                       fmt::format("the tables describe {} {} to {}, not {}: what is said follows the nearest one",
+                                   framework.title, framework.oldest, framework.newest, to_string(version)),
+                       fmt::format("a version from {} to {}", framework.oldest, framework.newest));
+    }
+}
+
+void report_repeated(ImportContext& context) {
+    for (const files::RepeatedKey& one : context.repeated()) {
+        Finding& finding = context.report(
+            FindingCode::error, "repeated-key", {},
+            fmt::format("`{}` stands twice, here and in line {}: the later one counts, or the file is refused",
+                        one.path, one.first.line),
+            "remove one of them");
+        finding.place = one.second;
+        finding.key = one.path;
+        finding.keys = {one.path};
+    }
+}
+
+/// Takes out what comments silence. A comment that silences nothing is worth a note: its rule may be misspelt.
+void silence(ImportContext& context) {
+    std::vector<Finding>& findings = context.findings();
+    std::vector<files::IgnoredRule> unused;
+    for (const files::IgnoredRule& one : context.ignored_rules()) {
+        const auto is_silenced = [&](const Finding& finding) { return finding.rule == one.rule; };
+        if (std::none_of(findings.begin(), findings.end(), is_silenced)) unused.push_back(one);
+    }
+    std::erase_if(findings, [&](const Finding& finding) {
+        const auto& rules = context.ignored_rules();
+        return std::any_of(rules.begin(), rules.end(),
+                           [&](const files::IgnoredRule& one) { return finding.rule == one.rule; });
+    });
+    for (const files::IgnoredRule& one : unused) {
+        context
+            .report(FindingCode::note, "unused-ignore", {},
+                    fmt::format("nothing is found by the rule {} that is ignored here", one.rule),
+                    "remove the comment, or mend the rule's name")
+            .place = one.place;
+    }
+}
+
+void sort_findings(std::vector<Finding>& findings) {
+    const auto code_order = [](FindingCode code) { return std::string_view("EUWCDIN").find(static_cast<char>(code)); };
+    const auto order = [&](const Finding& one) {
+        return std::tuple(severity(one), code_order(one.code), one.place.file, one.place.line, one.place.column,
+                          one.rule, one.key, one.message);
+    };
+    std::sort(findings.begin(), findings.end(),
+              [&](const Finding& a, const Finding& b) { return order(a) < order(b); });
+    const auto same = [&](const Finding& a, const Finding& b) { return order(a) == order(b); };
+    findings.erase(std::unique(findings.begin(), findings.end(), same), findings.end());
+}
+
+}  // namespace
+
+bool ImportResult::refused() const {
+    return std::any_of(findings.begin(), findings.end(),
+                       [](const Finding& one) { return severity(one) == FindingSeverity::error; });
+}
+
+ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& given) {
+    check_options(given);
+    GivenFiles files = read_given_files(files_and_overrides, given);
+    const Framework& framework = *files.framework;
+    ImportOptions options = given;
+    options.given_files.insert(options.given_files.end(), files.files.begin(), files.files.end());
+    // A version without a name is that of the framework whose config this is.
+    if (const auto unnamed = options.versions.find(""); unnamed != options.versions.end()) {
+        options.versions.insert_or_assign(std::string(framework.name), unnamed->second);
+        options.versions.erase(unnamed);
+    }
+
+    ImportContext context(framework, std::move(files.config.root), options);
+    context.add_file(files.config);
+    context.run();
+    report_named(context, files);
+    report_checkpoint_range(context);
+    set_step_fields(context);
+    context.report_device();
+    ImportResult result;
+    result.policy = policy_text(context);
+    result.has_recipe = has_known_recipe(context.resolved());
+    report_framework(context, options);
+    context.report_defaults();
+    report_repeated(context);
+    silence(context);
+    sort_findings(context.findings());
+    result.framework = &framework;
+    result.version = context.version();
+    result.resolved = context.resolved();
+    result.findings = std::move(context.findings());
+    result.included = context.included();
+    return result;
+}
+
+}  // namespace macheps

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// LLaMA-Factory: its own arguments around Transformers' Trainer. Sources: llamafactory/hparams/parser.py, model/{loader,
+// patcher,adapter}.py, model/model_utils/{checkpointing,quantization}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
+#include "experiments/configs/llamafactory/llamafactory.hpp"
+#include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/name_rules.hpp"
+#include "experiments/configs/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace macheps {
+
+namespace llamafactory {
+
+namespace {
+
+char letter_of(std::string_view dtype) { return dtype == "bf16" ? 'B' : dtype == "fp16" ? 'H' : 'F'; }
+
+/// What a base that is quantised while it is loaded is kept in: bitsandbytes' 4 or 8 bits, HQQ's of any width, EETQ's 8.
+std::string quantised_base(const ImportContext& context) {
+    const double bits = context.number("quantization_bit").value_or(4);
+    const std::string method = context.text("quantization_method");
+    if (method != "hqq" && method != "eetq") return bits == 8 ? "int8" : context.text("quantization_type");
+    return fmt::format("int{}", bits >= 1 && bits <= 8 ? static_cast<int>(bits) : 8);
+}
+
+bool is_text_or_map(const ImportContext& context, std::string_view path) {
+    const files::ConfigValue* value = context.value(path);
+    return value != nullptr && !value->is_null() && (value->is_map() || !value->written.empty());
+}
+
+}  // namespace
+
+char compute_dtype(bool asks_bf16, bool asks_fp16, bool torch_says_bf16, bool has_fp16, char checkpoint) {
+    if (asks_bf16) return 'B';
+    if (asks_fp16) return 'H';
+    if (torch_says_bf16 && (checkpoint == 'B' || checkpoint == 0)) return 'B';
+    return has_fp16 ? 'H' : 'F';
+}
+
+Facts facts(const ImportContext& context) {
+    Facts facts;
+    facts.trains = context.flag("do_train");
+    facts.fp16 = context.flag("fp16");
+    facts.bf16 = context.flag("bf16");
+    facts.pure_bf16 = context.flag("pure_bf16");
+    facts.finetuning = context.text("finetuning_type");
+    facts.has_adapter = facts.finetuning == "lora" || facts.finetuning == "oft";
+    facts.is_quantised = context.has("quantization_bit");
+    if (facts.is_quantised) facts.base = quantised_base(context);
+    facts.galore = context.flag("use_galore");
+    facts.apollo = context.flag("use_apollo");
+    facts.badam = context.flag("use_badam");
+    facts.deepspeed = is_text_or_map(context, "deepspeed");
+    facts.zero_stage = to_int(files::written_number(context.value("deepspeed.zero_optimization.stage") != nullptr
+                                                        ? *context.value("deepspeed.zero_optimization.stage")
+                                                        : files::ConfigValue{})
+                                  .value_or(0));
+    facts.is_distributed = facts.deepspeed || is_text_or_map(context, "fsdp");
+    facts.checkpoint = letter_of(context.checkpoint_dtype());
+    facts.upcasts_trained =
+        facts.trains &&
+        name_rules::llamafactory_casts_trained(facts.pure_bf16, facts.badam, facts.zero_stage == 3, facts.is_quantised);
+    const DeviceProfile& device = context.device();
+    const bool has_fp16 = device.is_cuda_like() || device.kind == DeviceProfile::Kind::npu;
+    facts.compute = compute_dtype(facts.bf16 || facts.pure_bf16, facts.fp16, device.torch_says_gpu_bf16(), has_fp16,
+                                  facts.checkpoint);
+    facts.fp8 = context.flag("fp8");
+    facts.fp8_reaches_accelerate = !context.since("transformers", "5");
+    return facts;
+}
+
+namespace {
+
+/// The Trainer knows nothing of what was cast before it got the model.
+constexpr std::string_view replaced_rules[] = {"transformers/no-master", "transformers/low-weights-under-scaler"};
+
+/// Without autocast a matmul has the format of its weights; only bitsandbytes' of 4 bits is told a compute dtype.
+void set_compute(ImportContext& context, const Facts& facts, char base) {
+    const bool is_told = facts.base == "nf4" || facts.base == "fp4";
+    const char operand = is_told ? facts.compute : base;
+    if (operand == 'F' && context.flag("tf32") && context.device().torch_says_tf32())
+        context.set("compute", letter('T'), "tf32");
+    else if (facts.pure_bf16)
+        context.set("compute", letter(operand), "pure_bf16");
+    else if (is_told)
+        context.set("compute", letter(operand), "quantization_bit");
+    else
+        context.infer("compute", letter(operand), "without autocast operands have the format of the weights");
+}
+
+void set_weights(ImportContext& context, const Facts& facts) {
+    const char low = facts.bf16 ? 'B' : facts.fp16 ? 'H' : 'F';
+    const char trained = facts.upcasts_trained ? 'F' : facts.checkpoint;
+    const std::string why =
+        facts.upcasts_trained
+            ? std::string("what is trained is cast to fp32 after loading")
+            : fmt::format("the {} checkpoint: weights are loaded as they are stored", context.checkpoint_dtype());
+    if (facts.deepspeed && low != 'F') return;  // the engine casts the whole model
+    const char base = facts.has_adapter ? facts.checkpoint : trained;
+    if (facts.is_quantised) {
+        context.set("store", FieldValue{.value = facts.base, .parts = {}}, "quantization_bit");
+    } else {
+        context.infer("store", letter(base),
+                      facts.has_adapter
+                          ? fmt::format("the frozen base keeps the {} of its checkpoint", context.checkpoint_dtype())
+                          : why);
+    }
+    for (const std::string_view field : {"grad", "accum", "reduce", "opt_state"})
+        context.infer(field, letter(trained), why);
+    for (const std::string_view field : {"norm", "embed", "lm_head", "eval"}) context.infer(field, letter(base), why);
+    context.infer("master", letter('-'), "the optimiser changes the weights themselves");
+    // The Trainer's fields tell whether it autocasts: a CPU has none to fp16, and pure_bf16 alone asks for none.
+    if (context.resolved().word("oplist") == "none") set_compute(context, facts, base);
+    if (context.flag("upcast_layernorm")) context.set("norm", letter('F'), "upcast_layernorm");
+    if (facts.galore || facts.apollo)
+        context.set("opt_state", letter(trained), facts.galore ? "use_galore" : "use_apollo");
+}
+
+void set_adapter(ImportContext& context, const Facts& facts) {
+    if (!facts.has_adapter) {
+        context.set("adapter", FieldValue{.value = std::string("none"), .parts = {}}, "finetuning_type");
+        return;
+    }
+    context.infer(
+        "adapter", letter(facts.upcasts_trained ? 'F' : facts.checkpoint),
+        facts.upcasts_trained ? "adapters are trained, and cast to fp32" : "adapters keep the format of the model");
+}
+
+/// Accelerate's own recipe, whatever was asked for: the environment's names that LLaMA-Factory sets are not those that Accelerate reads.
+void set_fp8(ImportContext& context, const Facts& facts) {
+    if (!facts.fp8 || !facts.fp8_reaches_accelerate) {
+        context.infer(
+            "fp8", FieldValue{.value = std::string("none"), .parts = {}},
+            facts.fp8 ? "transformers 5 fixes the precision before LLaMA-Factory asks for fp8" : "fp8 is off");
+        return;
+    }
+    if (context.text("fp8_backend") == "te") {
+        context.set("fp8",
+                    FieldValue{.value = std::string("te_delayed"),
+                               .parts = {{"format", std::string("hybrid")},
+                                         {"history", 16.0},
+                                         {"algorithm", std::string("max")},
+                                         {"filter", std::string("accelerate-te")},
+                                         {"weight_grad_out", std::string("bf16")}}},
+                    "fp8_backend");
+        context.set("compute", FieldValue{.value = std::string("te_delayed"), .parts = {}}, "fp8_backend");
+        return;
+    }
+    context.set(
+        "fp8",
+        FieldValue{.value = std::string("ao_tensorwise"),
+                   .parts = {{"pad_inner_dim", true}, {"all_gather", false}, {"filter", std::string("accelerate-ao")}}},
+        "fp8");
+    context.set("compute", FieldValue{.value = std::string("ao_tensorwise"), .parts = {}}, "fp8");
+}
+
+void resolve(ImportContext& context) {
+    context.delegate(transformers_framework, "");
+    std::erase_if(context.findings(), [](const Finding& finding) {
+        return std::find(std::begin(replaced_rules), std::end(replaced_rules), finding.rule) !=
+               std::end(replaced_rules);
+    });
+    const Facts found = facts(context);
+    report_findings(context, found);
+    set_weights(context, found);
+    set_adapter(context, found);
+    set_fp8(context, found);
+    if (context.flag("upcast_lmhead_output")) context.set("logits", letter('F'), "upcast_lmhead_output");
+    context.set("ckpt", FieldValue{.value = !context.flag("disable_gradient_checkpointing"), .parts = {}},
+                "disable_gradient_checkpointing");
+}
+
+/// Reads the file that `deepspeed` names; Transformers then finds it in the place of the name.
+void prepare(ImportContext& context) {
+    const files::ConfigValue* named = context.value("deepspeed");
+    if (named == nullptr || !named->is_text() || named->written.empty()) return;
+    const files::ConfigPlace place = named->place;
+    std::optional<files::ConfigValue> file = context.read_file("deepspeed", place, named->written);
+    if (!file) {
+        // What is missing has been reported: nobody shall look for it again.
+        file.emplace();
+        file->kind = files::ConfigValue::Kind::map;
+        file->place = place;
+    }
+    context.root().set("deepspeed", std::move(*file));
+}
+
+int recognises(const files::ConfigValue& root) {
+    int score = 0;
+    for (const std::string_view key :
+         {"finetuning_type", "stage", "template", "cutoff_len", "dataset_dir", "lora_target", "quantization_bit",
+          "pure_bf16", "use_galore", "overwrite_cache", "plot_loss"}) {
+        if (root.entry(key) != nullptr) score += 30;
+    }
+    if (root.entry("model_name_or_path") != nullptr) score += 25;
+    if (root.entry("ds_cfg") != nullptr || root.entry("base_model") != nullptr) score -= 60;
+    return std::clamp(score, 0, 95);
+}
+
+}  // namespace
+
+}  // namespace llamafactory
+
+extern const Framework llamafactory_framework{
+    .name = "llamafactory",
+    .title = "LLaMA-Factory",
+    .newest = "0.9.6",
+    .oldest = "0.9.3",
+    .keys = llamafactory::keys(),
+    .shares_root_with = "transformers",
+    .model = "llama",
+    .file_keys = {{"deepspeed", "deepspeed"}},
+    .model_keys = "model_name_or_path",
+    .dtype_keys = "torch_dtype infer_dtype",
+    .recognises = llamafactory::recognises,
+    // HfArgumentParser raises unless the environment asks for leniency.
+    .refuses_unknown =
+        [](const ImportContext& context, std::string_view) {
+            const std::string_view allow = context.environment("ALLOW_EXTRA_ARGS");
+            return allow != "1" && allow != "true" && allow != "True" && allow != "TRUE";
+        },
+    .unknown_remedy = "remove it; a key of the Megatron adapter is known under USE_MCA=1 only, which is not described here",
+    .prepare = llamafactory::prepare,
+    .resolve = llamafactory::resolve};
+
+}  // namespace macheps

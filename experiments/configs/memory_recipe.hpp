@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a policy or a framework's config keeps in memory.
+#pragma once
+#include "experiments/configs/import.hpp"
+#include "experiments/policy/memory_bytes.hpp"
+#include "experiments/policy/policy.hpp"
+
+namespace macheps {
+
+/// The recipe of a policy: the mean over the parameters of `sites`, which the policy was resolved against. It has no name.
+MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& policy);
+/// The recipe of a framework's config.
+MemoryRecipe memory_recipe_of(const ImportResult& config);
+
+}  // namespace macheps

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loss scalers as values of the field `scaler`: the kind, and each parameter by the name that the policy language has for it.
+#pragma once
+#include "experiments/configs/resolved.hpp"
+
+#include <string>
+
+namespace macheps {
+
+inline FieldValue no_scaler_field() { return {.value = std::string("none"), .parts = {}}; }
+
+/// torch.amp.GradScaler, or FSDP 1's ShardedGradScaler.
+struct TorchScalerField {
+    double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000;
+    bool sharded = false;   ///< FSDP 1's
+    bool is_fused = false;  ///< a fused optimiser divides by the scale itself, unless unscale_ was called before
+};
+inline FieldValue torch_scaler_field(const TorchScalerField& scaler) {
+    return {.value = std::string(scaler.sharded ? "torch-sharded" : "torch"),
+            .parts = {{"init_scale", scaler.init_scale},
+                      {"growth_factor", scaler.growth_factor},
+                      {"backoff_factor", scaler.backoff_factor},
+                      {"growth_interval", scaler.growth_interval},
+                      {"unscale_by_division", scaler.is_fused}}};
+}
+
+inline FieldValue static_scaler_field(double scale, bool skips) {
+    return {.value = std::string("static"),
+            .parts = {{"init_scale", scale}, {"skip", skips}, {"unscale_by_division", false}}};
+}
+
+/// `max` 0 or less is no clipping.
+inline FieldValue clip_field(std::string formula, double max) {
+    if (!(max > 0)) return {.value = std::string("none"), .parts = {}};
+    return {.value = std::move(formula), .parts = {{"max", max}}};
+}
+
+inline FieldValue word_field(std::string word) { return {.value = std::move(word), .parts = {}}; }
+
+}  // namespace macheps

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a training system keeps weights, gradients and the optimiser's state: the few recipes that all frameworks share,
+// a row each, with the formats as letters (F fp32, H fp16, B bf16) and `L` for the low one of the two that is asked for.
+#pragma once
+#include "experiments/configs/framework.hpp"
+
+#include <string_view>
+
+namespace macheps {
+
+struct StorageRecipe {
+    std::string_view name;
+    char store, compute;       ///< parameters; operands of matmuls
+    std::string_view oplist;   ///< which operations run in which format; "torch" is torch-cuda or torch-cpu by the device
+    char master;               ///< '-' where the parameters themselves are what the optimiser changes
+    char grad, accum, reduce;  ///< .grad after backward, the sum over micro-batches, the sum over ranks
+    char opt_state;
+    char norm, embed, lm_head;  ///< weights of norms, embedding and head
+    char buffers, eval;         ///< buffers of the model; parameters in evaluation
+};
+
+namespace storage {
+
+// clang-format off
+//                                             name            store cmp  oplist      master grad acc  red  opt  norm emb  head buf  eval
+inline constexpr StorageRecipe fp32           {"fp32",          'F', 'F', "none",       '-', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F'};
+inline constexpr StorageRecipe amp            {"autocast",      'F', 'L', "torch",      '-', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F'};
+inline constexpr StorageRecipe low_amp        {"autocast over a model in the low format",
+                                                                'L', 'L', "torch",      '-', 'L', 'L', 'L', 'L', 'L', 'L', 'L', 'L', 'L'};
+inline constexpr StorageRecipe pure           {"pure",          'L', 'L', "none",       '-', 'L', 'L', 'L', 'L', 'L', 'L', 'L', 'L', 'L'};
+inline constexpr StorageRecipe deepspeed      {"DeepSpeed",     'L', 'L', "none",       'F', 'L', 'L', 'L', 'F', 'L', 'L', 'L', 'L', 'L'};
+inline constexpr StorageRecipe fsdp           {"FSDP",          'F', 'L', "none",       '-', 'F', 'F', 'L', 'F', 'L', 'L', 'L', 'L', 'L'};
+inline constexpr StorageRecipe apex_o1        {"Apex O1",       'F', 'H', "apex-o1",    '-', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F'};
+inline constexpr StorageRecipe apex_o2        {"Apex O2",       'H', 'H', "none",       'F', 'H', 'F', 'H', 'F', 'H', 'H', 'H', 'H', 'H'};
+inline constexpr StorageRecipe apex_o3        {"Apex O3",       'H', 'H', "none",       '-', 'H', 'H', 'H', 'H', 'H', 'H', 'H', 'H', 'H'};
+inline constexpr StorageRecipe megatron       {"Megatron",      'L', 'L', "none",       'F', 'F', 'F', 'F', 'F', 'L', 'L', 'L', 'L', 'L'};
+// clang-format on
+
+}  // namespace storage
+
+/// Sets the fields of a recipe. `low` replaces L; `from_path` is the key that chose it: `compute` comes from that key, the
+/// others follow from the recipe. The caller then sets what further keys change.
+void set_storage(ImportContext& context, const StorageRecipe& recipe, char low, std::string_view from_path);
+
+/// A letter as a field's value: "F"; "none" for '-'.
+FieldValue letter(char format);
+
+/// "fp32", "tf32", "fp16", "bf16" for a letter, in messages.
+std::string_view format_word(char letter);
+
+}  // namespace macheps

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of TrainingArguments that decide numbers, and how they fill a DeepSpeed section. Sources:
+// transformers/training_args.py and integrations/deepspeed.py of 4.41.2 to 5.14.1.
+#include "core/error.hpp"
+#include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/transformers/transformers.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::transformers {
+
+namespace {
+
+using enum KeyType;
+
+const KeyRow rows[] = {
+    {.path = "fp16", .type = flag, .defaults = {{"", "false"}}, .sets = "compute oplist scaler"},
+    {.path = "bf16", .type = flag, .defaults = {{"", "false"}}, .sets = "compute oplist"},
+    {.path = "half_precision_backend",
+     .type = choice,
+     .defaults = {{"", "auto"}},
+     .choices = "auto apex cpu_amp cuda_amp",
+     .until = "5",
+     .sets = "oplist"},
+    {.path = "fp16_backend",
+     .type = choice,
+     .defaults = {{"", "auto"}},
+     .choices = "auto apex cpu_amp cuda_amp",
+     .until = "5",
+     .sets = "oplist"},
+    {.path = "fp16_opt_level",
+     .type = choice,
+     .defaults = {{"", "O1"}},
+     .choices = "O0 O1 O2 O3",
+     .until = "5",
+     .sets = "compute oplist store master"},
+    {.path = "fp16_full_eval", .type = flag, .defaults = {{"", "false"}}, .sets = "eval"},
+    {.path = "bf16_full_eval", .type = flag, .defaults = {{"", "false"}}, .sets = "eval"},
+    {.path = "tf32", .type = flag, .defaults = {{"", "unset"}}, .sets = "compute"},
+    {.path = "optim",
+     .type = text,
+     .defaults = {{"", "adamw_torch"}, {"4.57", "adamw_torch_fused"}},
+     .sets = "opt_kernel opt_state"},
+    {.path = "adafactor", .type = flag, .defaults = {{"", "false"}}, .until = "5", .sets = "opt_kernel"},
+    {.path = "max_grad_norm", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip"},
+    {.path = "gradient_accumulation_steps", .type = count, .defaults = {{"", "1"}}, .sets = "accum"},
+    {.path = "gradient_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
+    {.path = "torch_compile", .type = flag, .defaults = {{"", "false"}}, .sets = "compute"},
+    {.path = "torch_compile_backend", .type = text},
+    {.path = "torch_compile_mode", .type = text},
+    {.path = "torchdynamo", .type = text, .until = "5"},
+    {.path = "logging_nan_inf_filter", .type = flag, .defaults = {{"", "true"}}, .summary = "what the log shows"},
+    {.path = "use_cpu", .type = flag, .defaults = {{"", "false"}}},
+    {.path = "no_cuda", .type = flag, .defaults = {{"", "false"}}, .until = "5"},
+    {.path = "deepspeed", .type = any, .summary = "a file or a map of DeepSpeed's"},
+    {.path = "fsdp", .type = any, .summary = "sharding options with spaces between them, or a list of them"},
+    {.path = "fsdp_config", .type = any, .summary = "a file or a map"},
+    {.path = "per_device_train_batch_size", .type = number, .defaults = {{"", "8"}}},
+    {.path = "learning_rate", .type = number, .defaults = {{"", "5e-5"}}},
+    {.path = "adam_beta1", .type = number, .defaults = {{"", "0.9"}}},
+    {.path = "adam_beta2", .type = number, .defaults = {{"", "0.999"}}},
+    {.path = "adam_epsilon", .type = number, .defaults = {{"", "1e-8"}}},
+    {.path = "weight_decay", .type = number, .defaults = {{"", "0.0"}}},
+};
+
+// clang-format off
+constexpr SharedArgument shared[] = {
+    {"train_micro_batch_size_per_gpu", "per_device_train_batch_size"},
+    {"gradient_accumulation_steps", "gradient_accumulation_steps"},
+    {"gradient_clipping", "max_grad_norm"},
+    {"optimizer.params.lr", "learning_rate"},
+    {"optimizer.params.eps", "adam_epsilon"},
+    {"optimizer.params.weight_decay", "weight_decay"},
+    {"scheduler.params.warmup_max_lr", "learning_rate"},
+    {"fp16.enabled", "fp16"},
+    {"bf16.enabled", "bf16"},
+    {"amp.enabled", "fp16"},
+    {"amp.opt_level", "fp16_opt_level"},
+};
+// clang-format on
+
+bool uses_apex(const ImportContext& context) {
+    return !context.since("transformers", "5") &&
+           (context.text("half_precision_backend") == "apex" || context.text("fp16_backend") == "apex");
+}
+
+/// Replaces a text by what it stands for: the path of a file, or a map of JSON as a command line has it between quotes.
+void follow(ImportContext& context, std::string_view key) {
+    const files::ConfigValue* value = context.value(key);
+    if (value == nullptr || !value->is_text() || value->written.empty()) return;
+    const files::ConfigPlace place = value->place;
+    const std::string text = value->written;
+    if (text.front() != '{') {
+        if (std::optional<files::ConfigValue> read = context.read_file(key, place, text))
+            *context.root().find(key) = std::move(*read);
+        return;
+    }
+    try {
+        files::ConfigFile read = files::read_json_config(text, place.file);
+        context.add_file(read);
+        read.root.place = place;
+        *context.root().find(key) = std::move(read.root);
+    } catch (const Error& error) {
+        context.report(FindingCode::error, "unreadable-map", {key},
+                       fmt::format("the text is no JSON: {}", error.what()), "a map, or the path of a file");
+    }
+}
+
+}  // namespace
+
+std::span<const KeyRow> keys() { return rows; }
+std::span<const SharedArgument> shared_arguments() { return shared; }
+
+std::string argument_for(const ImportContext& context, const SharedArgument& one) {
+    if (one.deepspeed == "fp16.enabled" || one.deepspeed == "amp.enabled") {
+        const bool is_on = context.flag("fp16") || context.flag("fp16_full_eval");
+        return is_on && uses_apex(context) == (one.deepspeed == "amp.enabled") ? "true" : "false";
+    }
+    if (one.deepspeed == "bf16.enabled")
+        return context.flag("bf16") || context.flag("bf16_full_eval") ? "true" : "false";
+    return context.text(one.argument);
+}
+
+void prepare(ImportContext& context) {
+    follow(context, "deepspeed");
+    follow(context, "fsdp_config");
+    for (const SharedArgument& one : shared) {
+        files::ConfigValue* value = context.root().find(fmt::format("deepspeed.{}", one.deepspeed));
+        if (value == nullptr || !value->is_text() || value->written != "auto") continue;
+        const std::string filled = argument_for(context, one);
+        if (!filled.empty()) *value = files::yaml_scalar(filled, value->place);
+        if (const std::optional<double> number = files::written_number(*value); number && value->is_text()) {
+            value->kind = files::ConfigValue::Kind::number;  // "5e-5" is a text to YAML, and a number to the arguments
+            value->number = *number;
+        }
+    }
+}
+
+}  // namespace macheps::transformers

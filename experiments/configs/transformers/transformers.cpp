@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transformers' TrainingArguments: autocast, its scaler, and what is handed to DeepSpeed and FSDP. Sources: training_args.py
+// (__post_init__, _validate_args) and trainer.py of 4.41.2 to 5.14.1.
+#include "experiments/configs/transformers/transformers.hpp"
+#include "experiments/configs/accelerate/fsdp.hpp"
+#include "experiments/configs/apex.hpp"
+#include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/scaler_field.hpp"
+#include "experiments/configs/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps {
+
+namespace transformers {
+
+namespace {
+
+constexpr char letter_of(std::string_view dtype) { return dtype == "bf16" ? 'B' : dtype == "fp16" ? 'H' : 'F'; }
+
+bool is_set(const ImportContext& context, std::string_view path) {
+    const files::ConfigValue* value = context.value(path);
+    if (value == nullptr || value->is_null()) return false;
+    if (value->is_boolean()) return value->boolean;
+    if (value->is_list()) return !value->items.empty();
+    if (value->is_map()) return !value->entries.empty();
+    return !value->written.empty();
+}
+
+int fsdp_version(const ImportContext& context) {
+    for (std::string_view key : {"fsdp_config.version", "fsdp_config.fsdp_version"}) {
+        if (context.value(key)) return context.number(key).value_or(1) == 2 ? 2 : 1;
+    }
+    return context.since("transformers", "5.14") ? 2 : 1;
+}
+
+std::string optimizer_of(const ImportContext& context) {
+    if (context.flag("adafactor")) return "adafactor";
+    const std::string name = context.text("optim");
+    // The fused kernel is the default only where torch is 2.8 or newer.
+    const bool has_fused = context.since("torch", "2.8");
+    return !context.has("optim") && !has_fused ? "adamw_torch" : name;
+}
+
+}  // namespace
+
+Facts facts(const ImportContext& context) {
+    Facts facts;
+    facts.fp16 = context.flag("fp16");
+    facts.bf16 = context.flag("bf16");
+    char low = facts.fp16 ? 'H' : facts.bf16 ? 'B' : 'F';
+    if (low == 'F') {
+        low = letter_of(context.environment("ACCELERATE_MIXED_PRECISION"));
+        facts.from_environment = low != 'F';
+    }
+    facts.apex = facts.fp16 && !context.since("transformers", "5") &&
+                 (context.text("half_precision_backend") == "apex" || context.text("fp16_backend") == "apex");
+    facts.says_cpu = context.flag("use_cpu") || context.flag("no_cuda");
+    const DeviceProfile& device = context.device();
+    facts.on_cpu = facts.says_cpu || device.kind == DeviceProfile::Kind::cpu;
+    facts.has_tf32 = !facts.says_cpu && device.kind == DeviceProfile::Kind::cuda && device.capability() >= 80;
+    facts.compiles = context.flag("torch_compile") || is_set(context, "torch_compile_backend") ||
+                     is_set(context, "torch_compile_mode") || is_set(context, "torchdynamo");
+    facts.optimizer = optimizer_of(context);
+    facts.fused = facts.optimizer == "adamw_torch_fused";
+    facts.deepspeed = is_set(context, "deepspeed");
+    facts.fsdp = is_set(context, "fsdp") && context.text("fsdp") != "false";
+    facts.fsdp_version = fsdp_version(context);
+    facts.autocast = facts.on_cpu && low == 'H' ? 'F' : low;  // Accelerate has no fp16 autocast on a CPU
+    // DeepSpeed casts the model, and Accelerate widens the shards of FSDP, whatever was loaded.
+    const bool keeps_loaded = context.since("transformers", "5") && !facts.deepspeed && !facts.fsdp;
+    facts.loaded = keeps_loaded ? letter_of(context.checkpoint_dtype()) : 'F';
+    return facts;
+}
+
+namespace {
+
+std::string_view switch_of(const Facts& facts) { return facts.bf16 && !facts.fp16 ? "bf16" : "fp16"; }
+
+void set_plain(ImportContext& context, const Facts& facts) {
+    const std::string_view from = switch_of(facts);
+    if (facts.autocast != 'F')
+        set_storage(context, facts.loaded == 'F' ? storage::amp : storage::low_amp, facts.autocast, from);
+    else
+        set_storage(context, facts.loaded == 'F' ? storage::fp32 : storage::pure, facts.loaded, from);
+    if (facts.loaded != 'F') {
+        const std::string why = fmt::format("the {} checkpoint: transformers {} loads weights as they are stored",
+                                            context.checkpoint_dtype(), to_string(context.version("transformers")));
+        for (std::string_view field :
+             {"store", "grad", "accum", "reduce", "opt_state", "norm", "embed", "lm_head", "buffers", "eval"})
+            context.infer(field, letter(field == "buffers" ? 'F' : facts.loaded), why);
+        if (facts.autocast == 'F') context.infer("compute", letter(facts.loaded), why);
+    }
+    const bool has_scaler = facts.autocast == 'H';
+    context.set("scaler", has_scaler ? torch_scaler_field({}) : no_scaler_field(), from);
+    if (facts.from_environment)
+        context.infer("compute", letter(facts.autocast), "environment ACCELERATE_MIXED_PRECISION");
+}
+
+void set_apex(ImportContext& context) {
+    const std::string level = context.text("fp16_opt_level");
+    set_storage(context, apex::recipe(level), 'H', "fp16_opt_level");
+    const bool is_scaled = level != "O0" && level != "O3";
+    context.set("scaler", is_scaled ? apex::dynamic_scaler(0, 0x1p24) : no_scaler_field(), "fp16_opt_level");
+}
+
+/// tf32 is a flag of the process: what is multiplied in fp32 is multiplied in tf32.
+void set_tf32(ImportContext& context, const Facts& facts) {
+    if (context.resolved().word("compute") != "F" || !facts.has_tf32) return;
+    const std::optional<bool> said = context.maybe_flag("tf32");
+    if (said ? *said : false)
+        context.set("compute", letter('T'), "tf32");
+    else if (!said && facts.compiles && !facts.fp16)
+        context.set("compute", letter('T'), "torch_compile");
+}
+
+void set_update(ImportContext& context, const Facts& facts) {
+    const bool is_8bit = facts.optimizer.find("8bit") != std::string::npos;
+    if (context.has("adafactor"))
+        context.set("opt_kernel", word_field("single"), "adafactor");
+    else
+        context.set("opt_kernel", word_field(facts.fused || is_8bit ? "fused" : "single"), "optim");
+    if (is_8bit) context.set("opt_state", word_field("int8"), "optim");
+    const bool is_fsdp1 = facts.fsdp && facts.fsdp_version == 1;
+    context.set("clip", clip_field(is_fsdp1 ? "fsdp1" : "torch", context.number("max_grad_norm").value_or(0)),
+                "max_grad_norm");
+}
+
+void set_evaluation(ImportContext& context) {
+    const bool fp16 = context.flag("fp16_full_eval"), bf16 = context.flag("bf16_full_eval");
+    if (fp16 == bf16) return;
+    context.set("eval", letter(fp16 ? 'H' : 'B'), fp16 ? "fp16_full_eval" : "bf16_full_eval");
+}
+
+void resolve(ImportContext& context) {
+    const Facts found = facts(context);
+    report_findings(context, found);
+    if (found.fsdp && found.autocast != 'F') {
+        set_accelerate_fsdp(context, found.autocast, found.fsdp_version, switch_of(found));
+        report_accelerate_fsdp(context, found.autocast, found.fsdp_version, switch_of(found));
+    } else if (found.apex) {
+        set_apex(context);
+    } else {
+        set_plain(context, found);
+        // The lists belong to the device that computes. `use_cpu` also selects the device.
+        if (found.says_cpu && found.autocast != 'F')
+            context.infer("oplist", word_field("torch-cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
+    }
+    set_tf32(context, found);
+    set_update(context, found);
+    set_evaluation(context);
+    context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
+    context.infer("fp8", word_field("none"), "TrainingArguments has no fp8");
+    if (const files::ConfigValue* section = context.value("deepspeed"); found.deepspeed && section && section->is_map())
+        context.delegate(deepspeed_framework, "deepspeed");
+    if (found.says_cpu) context.set("device", word_field("cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
+}
+
+int recognises(const files::ConfigValue& root) {
+    for (std::string_view key :
+         {"compute_environment", "distributed_type", "base_model", "model_name_or_path", "finetuning_type", "stage",
+          "ds_cfg", "zero_optimization", "do_sample", "dataset_dir", "micro_batch_size", "sequence_len"}) {
+        if (root.entry(key)) return 0;
+    }
+    int score = 0;
+    for (std::string_view key :
+         {"per_device_train_batch_size", "per_device_eval_batch_size", "output_dir", "num_train_epochs",
+          "learning_rate", "optim", "max_grad_norm", "gradient_accumulation_steps", "fp16_full_eval", "bf16_full_eval",
+          "half_precision_backend", "fp16_opt_level", "lr_scheduler_type", "logging_steps", "save_steps",
+          "eval_strategy", "evaluation_strategy", "warmup_ratio", "max_steps"}) {
+        if (root.entry(key)) score += 20;
+    }
+    for (std::string_view key : {"fp16", "bf16", "tf32"}) {
+        const files::ConfigValue::Entry* entry = root.entry(key);
+        if (entry && !entry->value.is_map()) score += 25;
+    }
+    return score > 80 ? 80 : score;
+}
+
+}  // namespace
+
+}  // namespace transformers
+
+extern const Framework transformers_framework{
+    .name = "transformers",
+    .title = "Transformers",
+    .newest = "5.14.1",
+    .oldest = "4.38",
+    .keys = transformers::keys(),
+    .file_keys = {{"deepspeed", "deepspeed"}},
+    .model_keys = "model_name_or_path",
+    .dtype_keys = "torch_dtype dtype",
+    .recognises = transformers::recognises,
+    // HfArgumentParser raises on keys that no field of the data class has.
+    .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
+    .prepare = transformers::prepare,
+    .resolve = transformers::resolve};
+
+}  // namespace macheps

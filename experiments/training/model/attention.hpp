@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causal multi-head attention between its two linears: rotary positions if the model has them, scores, softmax, mix.
+#pragma once
+#include "experiments/training/model/config.hpp"
+#include "experiments/training/model/layers.hpp"
+#include "experiments/training/model/rope.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+namespace macheps {
+
+/// H query heads and K key heads, K dividing H: query heads k H/K .. (k+1) H/K - 1 share the keys and values of head k.
+/// Their scores are one matmul of H/K T rows. Backward, every query head makes its own dK and dV, which are then added
+/// in the order of the heads: as if keys and values had been repeated.
+class Attention {
+  public:
+    Attention(Backend& backend, Rounder& rounder, const ResolvedPolicy& policy, const std::string& block,
+              const ModelConfig& config, std::int64_t batch);
+    /// qkv [B*T, (H+2K) D] -> [B*T, H D].
+    Value forward(Rounder& rounder, Value qkv);
+    /// dout [B*T, H D] -> dqkv [B*T, (H+2K) D].
+    Value backward(Rounder& rounder, Value dout, Tensor& dqkv);
+
+  private:
+    struct ProductSlots {
+        ProductSlots(const ResolvedPolicy& policy, const std::string& site, bool grouped);
+        Slot forward_a, forward_b, forward_out, grad_in, grad_a_a, grad_a_b, grad_a_out, grad_b_a, grad_b_b, grad_b_out;
+        Slot grad_b_sum;  ///< of a grouped product
+        MatmulChoice forward, grad_a, grad_b;
+    };
+
+    struct Product {
+        const Slot &a_slot, &b_slot, &out_slot;  ///< rounded a and b; rounds the result
+        const MatmulChoice& choice;
+        Triangle triangle = Triangle::none;
+        float factor = 1;  ///< of every element, instead of a pass of its own
+    };
+    Format product(Rounder& rounder, const Product& how, Value a, bool a_transposed, Value b, bool b_transposed,
+                   View out);
+    Format scale_scores(Rounder& rounder, const Slot& slot, ConstView in, View out);
+    Triangle promise(Triangle triangle, std::initializer_list<const Slot*> on_the_way) const;
+    Value group_sum(Rounder& rounder, const Slot& slot, Value per_head, Tensor& sum);
+
+    Backend& backend_;
+    std::int64_t batch_, context_, heads_, key_heads_, head_width_, qkv_width_;
+    float scale_;
+    std::optional<Rope> rope_;
+    ProductSlots scores_, mix_;
+    Slot forward_scaled_, grad_scaled_, softmax_out_, softmax_grad_in_, softmax_grad_out_;
+    Value q_, k_, v_, p_;
+    Tensor q_tensor_, k_tensor_, v_tensor_, s_, p_tensor_, o_, merged_;
+    Tensor q_cast_, k_cast_, p_cast_, v_cast_;
+    Tensor do_, do_in_, do_cast_, v_cast2_, dp_, dp_in_, p_cast2_, do_cast2_, ds_, ds_in_, dsa_, dsb_, k_cast2_,
+        q_cast2_;
+    Tensor dq_, dk_, dv_, dk_sum_, dv_sum_, dturned_;
+};
+
+}  // namespace macheps

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/training/model/matmul_formats.hpp"
+
+#include "core/format_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace macheps {
+
+std::string matmul_formats(const ModelConfig& model, const SiteList& sites, const ResolvedPolicy& policy) {
+    std::vector<std::pair<std::string, std::int64_t>> counts;
+    for (const Site& site : sites.sites) {
+        // A linear takes each token's `in` features to `out`; a product of attention pairs all tokens, over all heads.
+        const std::int64_t features = site.kind.has_weight ? site.in * site.out : model.context * model.width;
+        for (const std::string_view matmul : site.kind.matmuls) {
+            const auto format_of = [&](const char* operand) {
+                return format_name(policy.cast(fmt::format("{}:{}.{}", site.name, matmul, operand)).format);
+            };
+            const std::string pair = fmt::format("{}*{}", format_of("a"), format_of("b"));
+            const auto known =
+                std::find_if(counts.begin(), counts.end(), [&](const auto& row) { return row.first == pair; });
+            const std::int64_t count = model.context * features;
+            known == counts.end() ? (void)counts.emplace_back(pair, count) : (void)(known->second += count);
+        }
+    }
+    std::string text;
+    for (const auto& [pair, count] : counts) text += fmt::format("{}{}:{}", text.empty() ? "" : ";", pair, count);
+    return text;
+}
+
+}  // namespace macheps

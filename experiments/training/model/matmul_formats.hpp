@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model's matmuls multiply under a policy.
+#pragma once
+#include "experiments/policy/policy.hpp"
+#include "experiments/training/model/config.hpp"
+
+#include <string>
+
+namespace macheps {
+
+/// The formats of both operands of every matmul of a training step, forward and backward, with the multiply-adds of one sample,
+/// as RunRow::matmul_formats has them: `bf16*bf16:98304;e4m3fn*e5m2:24576`, in the order of the model. Products of attention count
+/// all positions, masked or not. `sites` is the model that `policy` was resolved against.
+std::string matmul_formats(const ModelConfig& model, const SiteList& sites, const ResolvedPolicy& policy);
+
+}  // namespace macheps

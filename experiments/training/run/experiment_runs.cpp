@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/training/run/experiment_runs.hpp"
+
+#include "core/error.hpp"
+#include "core/publish.hpp"
+#include "core/version.hpp"
+#include "experiments/training/run/manifest.hpp"
+#include "experiments/training/run/trainable.hpp"
+#include "reports/manifest_text.hpp"
+#include "reports/run_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace macheps {
+
+namespace {
+
+/// Makes the directory unless the experiment goes on in one, and refuses what would spoil it.
+const std::filesystem::path& made_directory(const Experiment& experiment, const std::string& manifest) {
+    if (experiment.resume) return experiment.directory;
+    if (!experiment.repeats.empty()) {
+        check_same_recipe(experiment.repeats, read_manifest_text(experiment.repeats), manifest);
+    }
+    check_directory(experiment);
+    check_complete(experiment, manifest);
+    if (manifest.size() > most_manifest_bytes) {
+        throw Error({.what = fmt::format("the manifest would have {} bytes, more than the {} that are read again",
+                                         manifest.size(), most_manifest_bytes),
+                     .where = experiment.directory.string(),
+                     .fix = "share the policies among several directories, or take fewer `layers`",
+                     .exit = Exit::usage});
+    }
+    std::error_code error;
+    std::filesystem::create_directories(experiment.directory, error);
+    if (error) {
+        throw Error({.what = fmt::format("cannot make the directory: {}", error.message()),
+                     .where = experiment.directory.string(),
+                     .fix = "choose another directory with `directory`",
+                     .exit = Exit::cannot_write});
+    }
+    return experiment.directory;
+}
+
+/// In a locked directory: writes the manifest, or finds where the runs that stand there end.
+ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
+                           const std::string& manifest, CheckpointFolder& checkpoints, const RunDirectory::Note& note) {
+    const std::filesystem::path path = experiment.directory / "manifest.json";
+    if (!experiment.resume) {
+        check_directory(experiment);  // again: another process may have been here before the lock was ours
+        if (experiment.force) clear_run(experiment.directory);
+        publish(path, manifest);
+        return {};
+    }
+    check_same_recipe(path, read_manifest_text(path), manifest);
+    std::vector<std::string> names;
+    for (const PlannedRun& run : plan) names.push_back(run.name);
+    const auto check = [&](std::size_t run, const Checkpoint& checkpoint) {
+        const ResolvedPolicy& policy = inputs.policies[plan[run].policy];
+        check_state(checkpoint, inputs.sites, options_under(policy.training, experiment.options), policy);
+    };
+    return find_resume_point(experiment.directory, names, check, recipe_checksum(manifest), checkpoints,
+                             [&](const std::string& text) {
+                                 if (note) note(text);
+                             });
+}
+
+std::vector<StepRow> rows_of(const std::vector<StepRow>& rows, const std::string& run) {
+    std::vector<StepRow> out;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(out), [&](const StepRow& row) { return row.run == run; });
+    return out;
+}
+
+}  // namespace
+
+SharedInputs::SharedInputs(const Experiment& experiment) {
+    validate(experiment);
+    sites = model_sites(experiment.model);
+    for (const Policy& policy : experiment.policies) {
+        policies.push_back(resolve(policy, sites));
+        check_trainable(policies.back());
+        check_batches(policies.back(), experiment.model, options_under(policy.training, experiment.options));
+    }
+    fp32 = resolve(load_policy(baseline_policy), sites);
+    for (const ResolvedPolicy& policy : policies) {
+        if (policy.training.stress == fp32_of(policy).training.stress) continue;
+        stressed_fp32.push_back(fp32);
+        stressed_fp32.back().training.stress = policy.training.stress;
+    }
+    data = open_data(
+        {.train = experiment.data_file, .held_out = experiment.held_out_file, .format = experiment.data_format},
+        experiment.model.vocabulary, experiment.model.context);
+}
+
+const ResolvedPolicy& SharedInputs::fp32_of(const ResolvedPolicy& policy) const {
+    for (const ResolvedPolicy& stressed : stressed_fp32) {
+        if (stressed.training.stress == policy.training.stress) return stressed;
+    }
+    return fp32;
+}
+
+std::vector<PlannedRun> plan_runs(const Experiment& experiment) {
+    std::vector<PlannedRun> plan;
+    for (const std::int64_t seed : experiment.seeds) {
+        const std::size_t first = plan.size();
+        for (std::size_t i = 0; i < experiment.policies.size(); ++i) {
+            const std::string& policy = experiment.policies[i].name;
+            plan.push_back({run_name(policy, seed), i, seed, policy == baseline_policy});
+        }
+        std::stable_partition(plan.begin() + static_cast<std::ptrdiff_t>(first), plan.end(),
+                              [](const PlannedRun& run) { return run.is_baseline; });
+    }
+    return plan;
+}
+
+RunDirectory::RunDirectory(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
+                           const std::string& device, const Note& note)
+    : manifest_(manifest_text(experiment, inputs.policies, inputs.data->describe(), device)),
+      recipe_(recipe_checksum(manifest_)),
+      lock_(made_directory(experiment, manifest_)),
+      checkpoints_(experiment.directory),
+      point_(begin_or_go_on(experiment, inputs, plan, manifest_, checkpoints_, note)),
+      files_(experiment.directory) {
+    if (experiment.hash_sites) hashes_.emplace(experiment.directory / HashRow::file);
+    if (point_.completed == plan.size()) checkpoints_.clear();
+}
+
+std::vector<double> RunDirectory::losses(const std::string& run) const {
+    std::vector<double> losses;
+    for (const StepRow& row : rows_of(point_.steps, run)) losses.push_back(row.loss);
+    return losses;
+}
+
+RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
+               const std::vector<double>* baseline)
+    : work_(work), run_(plan[index]), index_(index) {
+    const Experiment& experiment = work.experiment;
+    RunDirectory& directory = work.directory;
+    const ResolvedPolicy& policy = work.inputs.policies[run_.policy];
+    now_ = {.index = index,
+            .runs = plan.size(),
+            .policy = policy.name,
+            .seed = run_.seed,
+            .steps = experiment.options.steps};
+    options_ = options_under(policy.training, experiment.options);
+    request_.emplace(RunRequest{.setup = {.policy = policy,
+                                          .fp32 = work.inputs.fp32_of(policy),
+                                          .model = experiment.model,
+                                          .options = options_,
+                                          .data = *work.inputs.data,
+                                          .seed = run_.seed,
+                                          .drawn = experiment.options.batch,
+                                          .stop_now = work.stop_now},
+                                .is_baseline = run_.is_baseline,
+                                .baseline = baseline,
+                                .stop = &work.stop});
+    request_->on_step = [this](std::int64_t step, double loss) {
+        if (!rows_.is_open()) return;
+        now_.step = step + 1;
+        now_.loss = loss;
+        tell(now_);
+    };
+    if (index == directory.point_.completed) start_ = std::exchange(directory.point_.checkpoint, {});
+    if (start_) {
+        request_->start = &*start_;
+        request_->steps_done = rows_of(directory.point_.steps, run_.name);
+    }
+    request_->save_every = experiment.save_every;
+    request_->save = [this](Checkpoint checkpoint) {
+        checkpoint.recipe = work_.directory.recipe_;
+        work_.directory.checkpoints_.save(index_, std::move(checkpoint));
+    };
+    dump_ = experiment.dump;
+    dump_.metadata = {
+        {"manifest", directory.manifest_}, {"created_by", "macheps " + version()}, {"git", git_revision()}};
+    if (!dump_.file.empty() && dump_.policy == policy.name && dump_.seed == run_.seed) request_->dump = &dump_;
+    if (directory.hashes_) request_->hashes = &*directory.hashes_;
+}
+
+void RunJob::tell(const Progress& progress) const {
+    if (work_.progress) work_.progress(progress);
+}
+
+void RunJob::open() { rows_.open(work_.directory.files_); }
+
+RunResult RunJob::train(Backend& backend) { return macheps::train(backend, *request_, rows_); }
+
+void RunJob::finish(const RunResult& result) {
+    if (request_->dump != nullptr) {
+        tell({.note = result.dumped
+                          ? fmt::format("Step {} of {}: {}", dump_.step, run_.name, dump_.file.string())
+                          : fmt::format("Step {} of {} did not run here: nothing dumped", dump_.step, run_.name)});
+    }
+    work_.directory.checkpoints_.wait();  // a run is not called stopped before it can be resumed
+    if (!result.losses.empty()) {
+        now_.step = static_cast<std::int64_t>(result.losses.size());
+        now_.loss = result.losses.back();
+    }
+    now_.status = result.status;
+    now_.finished = true;
+    tell(now_);
+    if (result.status != "stopped") work_.directory.checkpoints_.clear();
+}
+
+RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
+                  const std::vector<double>* baseline) {
+    RunJob job(work, plan, index, baseline);
+    job.open();
+    RunResult result = job.train(work.backend);
+    job.finish(result);
+    return result;
+}
+
+}  // namespace macheps

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/training/run/plan.hpp"
+
+#include "core/float_environment.hpp"
+#include "experiments/training/run/evaluator.hpp"
+#include "experiments/training/run/experiment_runs.hpp"
+#include "experiments/training/run/gradient_shadow.hpp"
+#include "experiments/training/run/step.hpp"
+#include "reports/csv.hpp"
+#include "reports/run_log.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace macheps {
+
+namespace {
+
+template <class Row>
+std::int64_t bytes_of(const std::vector<Row>& rows) {
+    std::string text;
+    for (const Row& row : rows) csv::append_line(text, row);
+    return static_cast<std::int64_t>(text.size());
+}
+
+/// Of one row of steps.csv, about: that of a step just run, with the numbers that a late step of a run would have.
+std::int64_t step_row_bytes(const Step& step, const StepResult& last, const RunSetup& setup) {
+    StepRow row = step.row(last, last.loss);
+    row.step = setup.options.steps;
+    row.tokens = setup.tokens(setup.options.steps);
+    row.gap = row.grad_norm;  // the baseline's loss, and so the gap, are not known here
+    return bytes_of(std::vector{row});
+}
+
+/// How often something happens that happens at step 0 and every `every` steps.
+std::int64_t times(std::int64_t steps, std::int64_t every) { return every > 0 ? (steps + every - 1) / every : 0; }
+
+/// Of the sampled steps, those that keep histograms.
+std::int64_t histogram_steps(const TrainOptions& o) {
+    if (o.probe_every <= 0 || o.histogram_every <= 0) return 0;
+    const std::int64_t factor = o.histogram_every / std::gcd(o.probe_every, o.histogram_every);
+    // Both divide the multiples of their least common multiple: of those beyond the last step, step 0 alone is left.
+    return o.probe_every > o.steps / factor ? 1 : times(o.steps, o.probe_every * factor);
+}
+
+/// Multiply-adds of a step, but for a factor: of its tokens with the weights, and with the tokens before them.
+double work(const ModelConfig& model, const TrainOptions& o) {
+    const double before =
+        2.0 * static_cast<double>(model.layers) * static_cast<double>(model.context) * static_cast<double>(model.width);
+    return static_cast<double>(o.micro_batches * o.batch * model.context) *
+           (static_cast<double>(parameter_count(model)) + before);
+}
+
+/// What is timed: the experiment, or the same on fewer tokens and with fewer layers.
+struct Timing {
+    Experiment experiment;
+    /// Of a timed step, the part that grows with its tokens; the rest is done once for each weight: casts, the optimiser.
+    double token_share = 1;
+    bool is_scaled = false;
+
+    /// How much longer a step, or an evaluation, of the real experiment is.
+    double factor(const TrainOptions& real, const ModelConfig& model, const TrainOptions& timed) const {
+        const double weights =
+            static_cast<double>(parameter_count(model)) / static_cast<double>(parameter_count(experiment.model));
+        return (1 - token_share) * weights + token_share * work(model, real) / work(experiment.model, timed);
+    }
+};
+
+struct Timed {
+    std::int64_t steps = 0;
+    double step = 0, sampled = 0, evaluation = 0;  ///< seconds
+    /// Of a run, with as many steps as it really has: rows of steps and evaluations, rows of sites.
+    std::int64_t step_bytes = 0, site_bytes = 0;
+};
+
+/// Times a policy; of the experiment's own tokens for least_seconds, of fewer ones as few steps as tell the time.
+Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs, const ResolvedPolicy& policy) {
+    constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 200;
+    const std::int64_t most_steps = timing.is_scaled ? 2 : 32, least_steps = timing.is_scaled ? 2 : 3;
+    constexpr double least_seconds = 0.2;
+    const Experiment& experiment = timing.experiment;
+    const TrainOptions o = options_under(policy.training, experiment.options);
+    Timed timed;
+    const RunSetup setup{.policy = policy,
+                         .fp32 = inputs.fp32_of(policy),
+                         .model = experiment.model,
+                         .options = o,
+                         .data = *inputs.data,
+                         .seed = experiment.seeds.front(),
+                         .drawn = experiment.options.batch};
+    Step step(backend, setup);
+    StepResult last = step.run(0, Sampling::counts);  // makes what is made once
+    const auto next = [&](Sampling sampling) { return last = step.run(last.step + 1, sampling); };
+    double spent = 0;
+    while (timed.steps < most_steps && (timed.steps < least_steps || spent < least_seconds)) {
+        spent += next(Sampling::counts).seconds;
+        ++timed.steps;
+    }
+    timed.step = spent / static_cast<double>(timed.steps);
+    const std::int64_t samples = std::min(times(o.steps, o.probe_every), o.steps), histograms = histogram_steps(o);
+    timed.step_bytes = run_row_bytes + o.steps * step_row_bytes(step, last, setup) +
+                       (times(o.steps, o.eval_every) + 1) * evaluation_row_bytes;
+    Evaluator evaluator(backend, setup, 1);
+    evaluator.evaluate(last.step, step);  // makes the fp32 model's buffers
+    if (samples > 0) {
+        // Sampled steps of all but the baseline make the gradients of fp32 too.
+        std::optional<GradientShadow> shadow;
+        if (policy.name != baseline_policy) {
+            shadow.emplace(backend, setup, evaluator.fp32_model(), step);
+            step.attach(*shadow);
+        }
+        timed.sampled = next(histograms > 0 ? Sampling::histograms : Sampling::sites).seconds;
+        if (shadow) step.release();
+        timed.site_bytes = samples * bytes_of(step.probe().site_rows(setup.name(), policy.name, setup.seed, o.steps)) +
+                           (shadow ? samples * gradient_bytes : 0) +
+                           histograms * bytes_of(step.probe().exponent_rows(setup.name(), o.steps));
+    }
+    const auto start = std::chrono::steady_clock::now();
+    evaluator.evaluate(last.step, step);
+    timed.evaluation = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return timed;
+}
+
+Plan::PolicyPlan plan_of(const Experiment& experiment, const SharedInputs& inputs, const ResolvedPolicy& policy,
+                         const Timing& timing, const Timed& timed) {
+    const TrainOptions o = options_under(policy.training, experiment.options),
+                       small = options_under(policy.training, timing.experiment.options);
+    const double factor = timing.factor(o, experiment.model, small);
+    Plan::PolicyPlan plan{
+        .policy = policy.name,
+        .memory = estimate_memory(inputs.sites, policy, o.batch / o.ranks, moments(o.optimizer), o.recompute),
+        .timed_steps = timed.steps,
+        .step_seconds = timed.step * factor,
+        .evaluation_seconds = timed.evaluation * factor * static_cast<double>(o.eval_batches)};
+    const std::int64_t samples = std::min(times(o.steps, o.probe_every), o.steps),
+                       evaluations = times(o.steps, o.eval_every) + 1;
+    if (samples > 0) plan.sampled_step_seconds = timed.sampled * factor;
+    const auto seeds = static_cast<double>(experiment.seeds.size());
+    plan.seconds = seeds * (static_cast<double>(o.steps - samples) * plan.step_seconds +
+                            static_cast<double>(samples) * plan.sampled_step_seconds.value_or(0) +
+                            static_cast<double>(evaluations) * plan.evaluation_seconds);
+    const double layers =
+        static_cast<double>(experiment.model.layers) / static_cast<double>(timing.experiment.model.layers);
+    plan.row_bytes = static_cast<std::int64_t>(
+        seeds * (static_cast<double>(timed.step_bytes) + layers * static_cast<double>(timed.site_bytes)));
+    return plan;
+}
+
+/// The experiment where its steps are soon timed, else the same on so few tokens, and with so few layers, that they are.
+Timing timing_of(const Experiment& experiment) {
+    constexpr double soon = 3e9;  // of work(): about as much as a few seconds of steps of every policy
+    Timing timing{.experiment = experiment};
+    const double most = soon / static_cast<double>(experiment.policies.size());
+    ModelConfig& model = timing.experiment.model;
+    TrainOptions& o = timing.experiment.options;
+    if (work(model, o) <= most) return timing;
+    timing.is_scaled = true;
+    o.micro_batches = 1;
+    o.batch = o.ranks;
+    while (model.context > 16 && work(model, o) > most) model.context = std::max<std::int64_t>(model.context / 2, 16);
+    const std::int64_t layers = std::exchange(model.layers, std::min<std::int64_t>(model.layers, 2));
+    try {
+        const SharedInputs fits(timing.experiment);
+    } catch (const Error&) {
+        model.layers = layers;  // a policy names a layer that would be missing
+    }
+    return timing;
+}
+
+/// How much of a step grows with its tokens, from the same policy's steps on twice as many.
+double token_share(Backend& backend, const Timing& timing, const ResolvedPolicy& policy, const Timed& timed) {
+    Timing twice = timing;
+    twice.experiment.options.batch *= 2;
+    const SharedInputs inputs(twice.experiment);
+    const double more = time_policy(backend, twice, inputs, policy).step;
+    return std::clamp(more / timed.step - 1, 0.1, 1.0);
+}
+
+/// The nearest folder above that exists: what can be written, and how much fits.
+std::filesystem::path existing_part(std::filesystem::path path) {
+    std::error_code error;
+    path = std::filesystem::absolute(path, error);
+    while (!std::filesystem::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+    return path;
+}
+
+void look_at_disk(Plan& plan, const Experiment& experiment) {
+    try {
+        if (!experiment.resume) check_directory(experiment);
+    } catch (const Error& error) {
+        plan.problems.push_back(error);
+        return;
+    }
+    const std::filesystem::path folder = existing_part(plan.directory);
+    if (!std::filesystem::is_directory(folder) || access(folder.c_str(), W_OK | X_OK) != 0) {
+        plan.problems.push_back(Error({.what = "this folder cannot be written",
+                                       .where = folder.string(),
+                                       .fix = "choose another directory with `directory`",
+                                       .exit = Exit::cannot_write}));
+        return;
+    }
+    std::error_code error;
+    const auto space = std::filesystem::space(folder, error);
+    if (error) return;
+    plan.free_bytes = static_cast<std::int64_t>(space.available);
+    if (*plan.free_bytes < plan.disk_bytes) {
+        plan.problems.push_back(
+            Error({.what = fmt::format("{} bytes are free, about {} are needed", *plan.free_bytes, plan.disk_bytes),
+                   .where = folder.string(),
+                   .fix = "make room, or choose another directory with `directory`",
+                   .exit = Exit::cannot_write}));
+    }
+}
+
+}  // namespace
+
+Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment) {
+    const DefaultFloatModes modes;
+    Backend& backend = *backends.front();
+    check_memory(backend, experiment, static_cast<int>(backends.size()));
+    const SharedInputs inputs(experiment);
+    const TrainOptions& o = experiment.options;
+    Plan plan{.directory = experiment.directory,
+              .data = inputs.data->describe(),
+              .device = engines_name(backends),
+              .runs = plan_runs(experiment).size(),
+              .seeds = experiment.seeds,
+              .steps = o.steps,
+              .tokens = o.steps * o.micro_batches * o.batch * experiment.model.context,
+              .parameters = parameter_count(experiment.model),
+              .least_bytes = static_cast<std::int64_t>(least_memory(experiment)),
+              .policies = {},
+              .problems = {}};
+    Timing timing = timing_of(experiment);
+    plan.timed_tokens = timing.is_scaled ? timing.experiment.options.batch * timing.experiment.model.context : 0;
+    std::optional<SharedInputs> small;
+    if (timing.is_scaled) small.emplace(timing.experiment);
+    const SharedInputs& timed_inputs = small ? *small : inputs;
+    for (std::size_t i = 0; i < inputs.policies.size(); ++i) {
+        const Timed timed = time_policy(backend, timing, timed_inputs, timed_inputs.policies[i]);
+        if (i == 0 && timing.is_scaled) {
+            timing.token_share = token_share(backend, timing, timed_inputs.policies[i], timed);
+        }
+        plan.policies.push_back(plan_of(experiment, inputs, inputs.policies[i], timing, timed));
+        plan.seconds += plan.policies.back().seconds;
+        plan.disk_bytes += plan.policies.back().row_bytes;
+    }
+    plan.seconds /= static_cast<double>(std::min(backends.size(), plan.runs));
+    // A checkpoint keeps value, master and two moments as fp32; the last two of a run are kept.
+    const std::int64_t checkpoints = experiment.save_every > 0 && o.steps > experiment.save_every
+                                         ? std::min<std::int64_t>(2, (o.steps - 1) / experiment.save_every)
+                                         : 0;
+    constexpr std::int64_t page_bytes = 1 << 20;
+    plan.disk_bytes += page_bytes + checkpoints * plan.parameters * 4 * 4;
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    plan.peak_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+    look_at_disk(plan, experiment);
+    return plan;
+}
+
+}  // namespace macheps

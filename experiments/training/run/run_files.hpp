@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunFiles: the files of rows of a run directory, open for appending.
+#pragma once
+#include "experiments/training/run/checkpoint.hpp"
+#include "reports/csv.hpp"
+#include "reports/event.hpp"
+
+#include <array>
+#include <filesystem>
+#include <tuple>
+
+namespace macheps {
+
+/// A writer for each of a list of row types.
+template <class Rows>
+struct RowWriters;
+template <class... Row>
+struct RowWriters<std::tuple<Row...>> {
+    explicit RowWriters(const std::filesystem::path& directory) : each(directory / Row::file...) {}
+
+    template <class Call>
+    void for_each(const Call& call) {
+        std::apply([&](auto&... writer) { (call(writer), ...); }, each);
+    }
+
+    std::tuple<CsvWriter<Row>...> each;
+};
+
+class RunFiles {
+  public:
+    explicit RunFiles(const std::filesystem::path& directory) : runs_(directory / RunRow::file), growing_(directory) {}
+
+    template <class Row>
+    void append(const Row& row) {
+        std::get<CsvWriter<Row>>(growing_.each).append(row);
+    }
+    void flush();
+    /// Lengths of the `row_files`, once they are flushed.
+    std::array<csv::FileMark, row_files.size()> marks() const;
+    /// The row of a run that is over, after the rows of its steps: it says that all the others are there.
+    void end_run(const RunRow& row);
+
+  private:
+    CsvWriter<RunRow> runs_;
+    RowWriters<GrowingRows> growing_;
+};
+
+}  // namespace macheps

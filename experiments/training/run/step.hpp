@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Step: one model in training, and what one optimiser step does to it. Writes nothing: what a step gave is returned.
+#pragma once
+#include "experiments/training/run/checkpoint.hpp"
+#include "experiments/training/run/data.hpp"
+#include "experiments/training/run/optimizer.hpp"
+#include "experiments/training/run/probe.hpp"
+#include "experiments/training/run/ranks.hpp"
+#include "experiments/training/run/step_watcher.hpp"
+#include "reports/event.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// `fp32/0`: the name of a run.
+std::string run_name(const std::string& policy, std::int64_t seed);
+
+/// What decides the numbers of a run. Everything that it refers to outlives the run.
+struct RunSetup {
+    const ResolvedPolicy& policy;
+    const ResolvedPolicy& fp32;  ///< for evaluating in fp32
+    const ModelConfig& model;
+    const TrainOptions& options;
+    const Data& data;
+    std::int64_t seed = 0;
+    std::int64_t drawn = 0;  ///< samples that are drawn at once, a multiple of options.batch; 0: options.batch
+    const std::atomic<bool>* stop_now = nullptr;  ///< once it is set, passes throw Abandoned; null: none does
+
+    std::string name() const { return run_name(policy.name, seed); }
+    std::int64_t draws() const { return drawn > 0 ? drawn : options.batch; }
+    /// Samples that one rank takes of a micro-batch.
+    std::int64_t rank_batch() const { return options.batch / options.ranks; }
+    /// Of the streams of random numbers.
+    std::uint64_t stream_seed() const { return static_cast<std::uint64_t>(seed); }
+    /// Tokens that `steps` steps read.
+    std::int64_t tokens(std::int64_t steps) const {
+        return steps * options.micro_batches * options.batch * model.context;
+    }
+};
+
+/// How much of a step's casts is measured.
+enum class Sampling : std::uint8_t {
+    counts,      ///< what the casts of the whole step did
+    sites,       ///< each site by itself
+    histograms,  ///< each site, and the exponents that reached it
+};
+/// Of step `step` in a run.
+Sampling sampling_of(const TrainOptions& options, std::int64_t step);
+
+struct StepResult {
+    std::int64_t step = 0;
+    double loss = 0;         ///< Loss::exact, mean over the micro-batches of all ranks
+    float loss_rounded = 0;  ///< Loss::rounded, the same
+    float loss_scale = 1;  ///< of this step
+    StepOutcome outcome{};
+    double seconds = 0;
+};
+
+class Step {
+  public:
+    /// The model has its first weights.
+    Step(Backend& backend, const RunSetup& setup);
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+
+    /// Gradients of the micro-batches of step `step`, then the optimiser. Steps are run in order. Throws Abandoned where
+    /// the setup's stop_now is set before the optimiser began: weights and optimiser are then as they were.
+    StepResult run(std::int64_t step, Sampling sampling);
+    StepResult run(std::int64_t step) { return run(step, sampling_of(setup_.options, step)); }
+
+    /// The row of the step that was run last. `baseline_loss` is the loss of the fp32 run at this step.
+    StepRow row(const StepResult& result, std::optional<double> baseline_loss) const;
+    /// Of the step that was run last.
+    const Probe& probe() const { return probe_; }
+
+    /// `watcher` follows the steps from now on, until release(). The last one attached is released first.
+    void attach(StepWatcher& watcher);
+    void release();
+    /// Who is told of the casts; null when nobody is. A watcher passes on to this one.
+    Observer* observer() { return model_.rounder().observer(); }
+
+    /// What the loss of the next step is multiplied by before the backward pass, and gradients are divided by after it.
+    double gradient_factor() const { return static_cast<double>(scaler_->scale()) * setup_.options.token_weight; }
+
+    Transformer& model() { return model_; }
+    const Optimizer& optimizer() const { return optimizer_; }
+    const Ranks& ranks() const { return ranks_; }
+
+    /// Fills in the state of the optimiser and the loss scaler.
+    void save(Checkpoint& checkpoint) const;
+    /// Takes back what save() gave. The checkpoint must fit: see check_state().
+    void load(const Checkpoint& checkpoint);
+
+  private:
+    Batch upload(std::int64_t part);
+    void accumulate_gradients(StepResult& result);
+
+    Backend& backend_;
+    const RunSetup setup_;
+    Transformer model_;
+    std::unique_ptr<LossScaler> scaler_;
+    Probe probe_;
+    Optimizer optimizer_;
+    Ranks ranks_;
+    TokenTensor tokens_, targets_;
+    Batch drawn_;  ///< the samples that were drawn last, of which a micro-batch may be a part
+    std::int64_t draw_ = -1;
+    std::vector<StepWatcher*> watchers_;
+};
+
+}  // namespace macheps

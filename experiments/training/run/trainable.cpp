@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/training/run/trainable.hpp"
+
+#include "core/error.hpp"
+#include "core/format_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace macheps {
+
+namespace {
+
+/// True where a copy in `narrow` keeps less of a number of `wide`: fp16 and bf16 trade bits for range, and fp16 is the finer one.
+bool is_narrower(const Format& narrow, const Format& wide) {
+    return narrow.precision < wide.precision || narrow.bits < wide.bits;
+}
+
+[[noreturn]] void refuse(const ResolvedPolicy& policy, const std::string& parameter, std::string_view rule,
+                         const std::string& what, const std::string& fix) {
+    throw Error({.what = fmt::format("{} [{}]", what, rule),
+                 .where = fmt::format("policy {}, parameter {}", policy.name, parameter),
+                 .fix = fix,
+                 .exit = Exit::check_failed});
+}
+
+}  // namespace
+
+void check_trainable(const ResolvedPolicy& policy) {
+    const std::string_view scaler = policy.loss_scaler.kind->name;
+    for (const auto& place : policy.order) {
+        const std::string& name = place.first;
+        if (place.second != "value") continue;
+        const auto format = [&](const char* of) { return policy.cast(name + ":" + of).format; };
+        if (policy.has_master(name) && is_narrower(format("master"), format("value"))) {
+            refuse(policy, name, "train/master-narrower-than-store",
+                   fmt::format("the master copy is {}, narrower than the weight that it keeps, {}",
+                               format_name(format("master")), format_name(format("value"))),
+                   "a master of fp32, or none");
+        }
+        const Format sum = format(policy.has_sum(name) ? "accum" : "grad");
+        if (scaler == "torch" && sum == fp16) {
+            refuse(policy, name, "torch/fp16-gradients",
+                   "GradScaler raises ValueError, \"Attempting to unscale FP16 gradients\", before the first step",
+                   "fp32 weights under autocast; or FSDP's scaler, torch-sharded, which takes them");
+        }
+    }
+}
+
+void check_batches(const ResolvedPolicy& policy, const ModelConfig& model, const TrainOptions& options) {
+    const std::int64_t tokens = options.batch / max_of(options.ranks, std::int64_t{1}) * model.context;
+    for (const auto& [slot, cast] : policy.casts) {
+        const std::string where = fmt::format("policy {}, {}", policy.name, slot);
+        if (cast.hadamard && tokens % 16 != 0) {
+            throw Error({.what = fmt::format("'{}' mixes 16 tokens at a time, and a batch has {}", to_string(cast), tokens),
+                         .where = where,
+                         .fix = "give a `batch` whose samples have a multiple of 16 tokens together"});
+        }
+        // Each scale is made of the amaxes of all ranks, and the ranks of this process run one after the other.
+        if (cast.has_history() && options.ranks > 1 && options.micro_batches > 1) {
+            throw Error({.what = fmt::format("'{}' on {} ranks with {} micro-batches each: a rank's second one would need "
+                                             "what the other ranks' first ones have not computed yet",
+                                             to_string(cast), options.ranks, options.micro_batches),
+                         .where = where,
+                         .fix = "give `ranks` or `micro_batches`, not both"});
+        }
+    }
+}
+
+}  // namespace macheps

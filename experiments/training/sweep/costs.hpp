@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run costs, measured once for each task and policy and kept beside the plan, so that planning again takes no time and
+// shares the units out as before.
+#pragma once
+#include "experiments/training/sweep/sweep.hpp"
+#include "reports/event.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace macheps {
+
+struct CostRow {
+    std::string task{};          ///< the model and how much of it is trained: see cost_task
+    std::string policy{}, text{};  ///< its name, and the checksum of its text
+    double seconds = 0;            ///< of one run, on one thread
+    std::int64_t row_bytes = 0;    ///< of one run
+    std::int64_t memory_bytes = 0;
+
+    static constexpr std::string_view file = "costs.csv";
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("task", &CostRow::task), column("policy", &CostRow::policy), column("text", &CostRow::text),
+                   column("seconds", &CostRow::seconds), column("row_bytes", &CostRow::row_bytes),
+                   column("memory_bytes", &CostRow::memory_bytes));
+    }
+};
+
+/// What decides how long a run takes: the model, and steps of which size; not the learning rate.
+std::string cost_task(const Experiment& experiment);
+
+class Costs {
+  public:
+    /// Reads costs.csv in `folder`, where there is one.
+    explicit Costs(std::filesystem::path folder);
+
+    const CostRow* find(const std::string& task, const SweepPolicy& policy) const;
+    /// Times what is not known yet of the experiment's policies, which are `rows`, on one thread; `note`, which may be
+    /// empty, is told of each.
+    void measure(const Experiment& experiment, const std::vector<const SweepPolicy*>& rows,
+                 const std::function<void(const std::string&)>& note);
+    /// Writes the file where something was added. Errors: Exit::cannot_write.
+    void keep() const;
+
+  private:
+    std::filesystem::path folder_{};
+    std::vector<CostRow> rows_{};
+    bool is_new_ = false;
+};
+
+}  // namespace macheps

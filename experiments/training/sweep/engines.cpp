@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/training/sweep/engines.hpp"
+
+#include "core/json.hpp"
+#include "core/quote.hpp"
+#include "experiments/training/sweep/shard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace macheps {
+
+namespace {
+
+constexpr int most_tasks = 1000;  // of an array: Slurm's MaxArraySize is 1001 unless a site raises it
+constexpr double least_shard_seconds = 600;
+
+std::int64_t megabytes(std::int64_t bytes) { return std::max<std::int64_t>(100, (bytes + 999999) / 1000000); }
+
+/// The traps hand the signal on. USR1 comes before the time limit, at a short one as soon as the task begins, so that the
+/// traps stand before the program: the task goes back into the queue once its shard has saved, or was ended by our TERM (143)
+/// before it could listen. TERM (scancel) does not bring it back. `wait` returns early when a signal comes, hence the loop.
+constexpr const char* array_text = R"(#!/bin/bash
+#SBATCH --job-name={name} --array=0-{last} --ntasks=1 --cpus-per-task=1 --mem={memory}
+#SBATCH {time}--signal=B:USR1@120 --requeue --open-mode=append --output={log}
+pid= again= hit=
+trap 'again=1; hit=1; [ -z "$pid" ] || kill -TERM "$pid" 2>/dev/null' USR1
+trap 'hit=1; [ -z "$pid" ] || kill -TERM "$pid" 2>/dev/null' TERM
+{program} sweep run {out} --shard "$SLURM_ARRAY_TASK_ID/{shards}" & pid=$!
+[ -z "$hit" ] || kill -TERM "$pid"
+while hit=; wait "$pid"; rc=$?; [ "$rc" -gt 128 ] && [ -n "$hit" ]; do :; done
+if [ -n "$again" ] && {{ [ "$rc" -eq 75 ] || [ "$rc" -eq 143 ]; }}; then
+    exec scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}"
+fi
+exit "$rc"
+)";
+
+constexpr const char* merge_text = R"(#!/bin/bash
+#SBATCH --job-name={name} --ntasks=1 --cpus-per-task=1 --mem=1000
+#SBATCH --open-mode=append --output={log}
+exec {program} merge {out}
+)";
+
+constexpr const char* job_text = R"(apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {name}
+spec:
+  completionMode: Indexed
+  completions: {shards}
+  parallelism: {parallel}
+  backoffLimitPerIndex: 3          # Kubernetes 1.29 or later
+  maxFailedIndexes: {shards}
+  podFailurePolicy:
+    rules:
+    - action: Ignore               # stopped, resumable: not a failure
+      onExitCodes: {{operator: In, values: [75]}}
+    - action: FailIndex            # the plan is wrong: another try would end the same
+      onExitCodes: {{operator: In, values: [2, 3]}}
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 120
+      containers:
+      - name: shard
+        image: {image}
+        command: [macheps, sweep, run, /out, --shard, auto]
+        env:
+        - {{name: MACHEPS_SHARD_COUNT, value: "{shards}"}}
+        resources:
+          requests: {{cpu: "1", memory: {memory}M}}
+          limits: {{memory: {memory}M}}
+        volumeMounts:
+        - {{name: out, mountPath: /out}}
+      volumes:
+      - name: out                  # a ReadWriteMany volume that holds the folder of the sweep
+        persistentVolumeClaim: {{claimName: {name}}}
+)";
+
+/// Of a Kubernetes object: small letters, digits and dashes.
+std::string object_name(const std::string& name) {
+    std::string out;
+    for (const char c : name) {
+        const bool is_plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        out += is_plain ? c : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : '-';
+    }
+    out.resize(std::min<std::size_t>(out.size(), 50));
+    while (!out.empty() && out.back() == '-') out.pop_back();
+    while (!out.empty() && out.front() == '-') out.erase(0, 1);
+    return out.empty() ? "sweep" : out;
+}
+
+/// The pattern of a log file. In Slurm's patterns `%` begins a variable, so that one of a name is doubled; a backslash
+/// turns the variables off.
+std::string log_pattern(const std::filesystem::path& folder, std::string_view file) {
+    const std::string path = folder.string();
+    check_one_line(path, "the folder of the sweep", path);
+    if (path.find('\\') != path.npos) {
+        throw Error({.what = "Slurm cannot write logs into a folder with a backslash in its name",
+                     .where = path,
+                     .fix = "rename the folder",
+                     .exit = Exit::usage});
+    }
+    std::string pattern;
+    for (const char c : path) pattern += c == '%' ? std::string("%%") : std::string(1, c);
+    return sbatch_word(fmt::format("{}/{}", pattern, file));
+}
+
+}  // namespace
+
+std::vector<EngineScript> slurm_scripts(const SubmitRequest& r) {
+    using fmt::arg;
+    const std::filesystem::path logs = r.out / "slurm";
+    const std::string program = shell_quoted(r.program.string()), out = shell_quoted(r.out.string());
+    check_one_line(r.time, "the time limit", "--time");
+    check_one_line(r.name, "the name of the sweep", r.out.string());
+    const std::string time = r.time.empty() ? "" : "--time=" + sbatch_word(r.time) + " ";
+    return {{"slurm/array.sh",
+             fmt::format(fmt::runtime(array_text), arg("name", sbatch_word(r.name)), arg("last", r.shards - 1),
+                         arg("memory", megabytes(r.memory_bytes)), arg("time", time), arg("log", log_pattern(logs, "%A_%a.log")),
+                         arg("program", program), arg("out", out), arg("shards", r.shards))},
+            {"slurm/merge.sh",
+             fmt::format(fmt::runtime(merge_text), arg("name", sbatch_word(r.name + "-merge")),
+                         arg("log", log_pattern(logs, "merge_%j.log")), arg("program", program), arg("out", out))}};
+}
+
+std::vector<EngineScript> kubernetes_scripts(const SubmitRequest& r) {
+    using fmt::arg;
+    const std::string image = r.image.empty() ? "macheps" : r.image;
+    constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@";
+    if (image.find_first_not_of(plain) != image.npos) {
+        throw Error({.what = fmt::format("{} is not a valid name of a container image", json_ascii(image)),
+                     .where = "--image",
+                     .fix = "give registry/name:tag, in letters, digits and _-./:@",
+                     .exit = Exit::usage});
+    }
+    return {{"kubernetes/job.yaml",
+             fmt::format(fmt::runtime(job_text), arg("name", yaml_quoted(object_name(r.name))), arg("shards", r.shards),
+                         arg("parallel", std::min(r.shards, 16)), arg("memory", megabytes(r.memory_bytes)),
+                         arg("image", yaml_quoted(image)))}};
+}
+
+int usual_shards(const Sweep& sweep) {
+    double seconds = 0;
+    const std::vector<std::size_t> units = units_of(sweep, {0, 1});
+    for (const std::size_t unit : units) seconds += sweep.units[unit].seconds;
+    const double most = std::min<double>(most_tasks, static_cast<double>(units.size()));
+    return static_cast<int>(std::clamp(std::floor(seconds / least_shard_seconds), 1.0, std::max(1.0, most)));
+}
+
+std::int64_t task_memory(const Sweep& sweep) {
+    std::int64_t most = 0;
+    for (const std::size_t unit : units_of(sweep, {0, 1})) most = std::max(most, sweep.units[unit].memory_bytes);
+    return most + most * 3 / 10;
+}
+
+}  // namespace macheps

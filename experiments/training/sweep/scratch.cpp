@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/training/sweep/scratch.hpp"
+
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
+#include "experiments/training/sweep/copy.hpp"
+#include "experiments/training/sweep/layout.hpp"
+#include "reports/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <type_traits>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto scratch_files = files_of(std::type_identity<TrainingRows>{});
+
+/// What `from` has behind the bytes of `to`, which is the beginning of it.
+void append_tail(const fs::path& from, const fs::path& to) {
+    std::error_code error;
+    if (!fs::exists(from, error)) return;
+    const std::uint64_t have = fs::exists(to, error) ? fs::file_size(to, error) : 0;
+    const OpenFile source = open_regular_file(from);
+    // What another attempt copied in may be longer than what was resumed from it.
+    if (have > source.bytes) csv::cut_back(to, 0);
+    if (::lseek(source.descriptor.number(), static_cast<off_t>(have > source.bytes ? 0 : have), SEEK_SET) < 0)
+        throw_cannot_write(from, errno, "read");
+    const Descriptor target(::open(to.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+    if (!target) throw_cannot_write(to, errno, "open for writing");
+    read_blocks(source, from, any_bytes, [&](std::string_view block) {
+        if (const int failed = target.write_all(block)) throw_cannot_write(to, failed, "write");
+    });
+    if (const int failed = target.sync()) throw_cannot_write(to, failed, "write onto the disk");
+}
+
+/// Makes a folder that no other process has, and that nobody left there: another sweep, another container with the same
+/// process number, or a process that was killed.
+fs::path make_scratch(const fs::path& scratch, const Attempt& attempt) {
+    make_folders(scratch);
+    const std::string name = attempt.folder.filename().string();
+    for (int i = 0;; ++i) {
+        fs::path folder = scratch / fmt::format("{}-{}-{}", name, ::getpid(), i);
+        if (::mkdir(folder.c_str(), 0777) == 0) return folder;
+        if (errno != EEXIST) throw_cannot_write(folder, errno, "make the folder");
+    }
+}
+
+}  // namespace
+
+ScratchFolder::ScratchFolder(const fs::path& scratch, const Attempt& attempt)
+    : home_(attempt.folder), folder_(scratch.empty() ? home_ : make_scratch(scratch, attempt)) {
+    if (!is_elsewhere()) return;
+    if (attempt.has_rows) copy_folder_onto_disk(home_, folder_);
+    std::error_code error;
+    fs::remove(folder_ / attempt_file, error);
+}
+
+ScratchFolder::~ScratchFolder() {
+    if (is_elsewhere()) remove_folder(folder_);
+}
+
+void ScratchFolder::append_rows() const {
+    for (const std::string_view file : scratch_files) append_tail(folder_ / file, home_ / file);
+}
+
+/// Once: to those who copy this attempt a manifest that is replaced means that rows were removed.
+void ScratchFolder::publish_manifest() const {
+    std::error_code error;
+    if (!fs::exists(home_ / "manifest.json", error))
+        publish(home_ / "manifest.json", read_regular_file(folder_ / "manifest.json"));
+}
+
+void ScratchFolder::copy_checkpoints() const {
+    if (!is_elsewhere()) return;
+    std::vector<std::string> names = names_in(folder_ / "checkpoints");
+    std::erase_if(names, [](const std::string& name) { return !name.starts_with("run-"); });
+    if (names.empty()) return;
+    std::sort(names.begin(), names.end());
+    if (names.back() == newest_) return;
+    std::string text;
+    try {
+        text = read_regular_file(folder_ / "checkpoints" / names.back());
+    } catch (const Error&) {
+        return;  // a newer one has just taken its place: the next look finds that
+    }
+    append_rows();
+    publish_manifest();
+    make_folders(home_ / "checkpoints");
+    publish(home_ / "checkpoints" / names.back(), text);
+    newest_ = names.back();
+    for (const std::string& old : names_in(home_ / "checkpoints")) {
+        if (old.starts_with("run-") && std::find(names.begin(), names.end(), old) == names.end())
+            remove_folder(home_ / "checkpoints" / old);
+    }
+}
+
+void ScratchFolder::copy_all(bool is_finished) const {
+    if (!is_elsewhere()) return;
+    append_rows();
+    publish_manifest();
+    if (is_finished) {
+        remove_folder(home_ / "checkpoints");
+    } else {
+        copy_checkpoints();
+    }
+}
+
+void ScratchFolder::clear() const {
+    if (!is_elsewhere()) return;
+    for (const std::string& name : names_in(folder_)) remove_folder(folder_ / name);
+}
+
+}  // namespace macheps

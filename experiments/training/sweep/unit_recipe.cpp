@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/training/sweep/unit_recipe.hpp"
+
+#include "experiments/training/run/manifest.hpp"
+#include "reports/checksum.hpp"
+
+#include <stdexcept>
+#include <string_view>
+
+namespace macheps {
+
+std::uint64_t checksum_of_sources(std::span<const PolicySource> sources) {
+    Checksum sum;
+    for (const PolicySource& source : sources) {
+        const std::string head = source.name + '\n' + std::to_string(source.text.size()) + '\n';
+        sum.update(head);
+        sum.update(source.text);
+    }
+    return sum.value();
+}
+
+Policy as_in_sweep(const Policy& policy, const std::filesystem::path& folder) {
+    std::vector<PolicySource> sources = policy.sources;
+    for (PolicySource& source : sources) {
+        if (!source.is_file) continue;
+        // What a file extends is named from where that file lies, so that all keep their places towards each other.
+        const std::filesystem::path from = std::filesystem::path(source.name).lexically_proximate(folder);
+        source.name = ("policies" / from).lexically_normal().string();
+    }
+    return parse_policy(sources);
+}
+
+std::string unit_id(const Experiment& experiment) {
+    const SharedInputs inputs(experiment);
+    return to_hex(recipe_checksum(manifest_text(experiment, inputs.policies, inputs.data->describe(), "")));
+}
+
+UnitIds::UnitIds(Experiment experiment, const std::vector<ResolvedPolicy>& resolved, const std::string& description) {
+    experiment.seeds = {0};
+    const std::string recipe = recipe_text(manifest_text(experiment, resolved, description, ""));
+    // Quotes inside strings are escaped, so that this is the member and no text.
+    constexpr std::string_view before = ",\"seeds\":[", seeds = "0", after = "],\"policies\":";
+    const std::size_t at = recipe.find(std::string(before) + std::string(seeds) + std::string(after));
+    if (at == recipe.npos) throw std::logic_error("a recipe has no seeds before its policies");
+    head_ = recipe.substr(0, at + before.size());
+    tail_ = recipe.substr(at + before.size() + seeds.size());
+}
+
+std::string UnitIds::of_seed(std::int64_t seed) const {
+    Checksum sum;
+    sum.update(head_);
+    sum.update(std::to_string(seed));
+    sum.update(tail_);
+    return to_hex(sum.value());
+}
+
+}  // namespace macheps

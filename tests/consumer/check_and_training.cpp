@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that trains and checks: the headers of both fit in one file, and the libraries in one program.
+#include "check.hpp"
+
+#include "experiments/check/checked.hpp"
+#include "experiments/policy/policy.hpp"
+#include "experiments/training/run/trainer.hpp"
+
+int main() {
+    using namespace macheps;
+    CONSUMER_CHECK(check::find_operation("gemm").name == "gemm");
+    ModelConfig model;
+    validate(model);
+    CONSUMER_CHECK(!model_sites(model).sites.empty());
+    bool is_refused = false;
+    try {
+        validate(TrainOptions{.steps = -1});
+    } catch (const Error& error) {
+        is_refused = error.exit() == Exit::usage;
+    }
+    CONSUMER_CHECK(is_refused);
+    return failures == 0 ? 0 : 1;
+}
