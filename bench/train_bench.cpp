@@ -19,6 +19,9 @@
 namespace {
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::configs;
+using namespace macheps::training;
 
 /// A policy that is not a preset: what a framework's config, given as overrides, computes.
 struct BenchConfig {

@@ -19,6 +19,12 @@
 
 namespace macheps::python {
 
+using namespace training;
+
+using namespace configs;
+
+using namespace policy;
+
 namespace {
 
 std::vector<std::string> policies() {

@@ -19,6 +19,8 @@
 
 namespace macheps {
 
+using namespace policy;
+
 namespace {
 
 constexpr const char* help =

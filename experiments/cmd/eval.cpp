@@ -24,6 +24,8 @@
 
 namespace macheps {
 
+using namespace policy;
+
 namespace {
 
 using study::EvalGrid;

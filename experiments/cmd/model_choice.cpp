@@ -8,6 +8,8 @@
 
 namespace macheps {
 
+using namespace training;
+
 void ModelChoice::add_options(Command& verb) {
     verb.option("--model", kind, "The kind of model").takes("KIND:{gpt2,llama}").shows_default();
     verb.option("--size", size, "Its size").takes("SIZE:{tiny,small,base}").shows_default();

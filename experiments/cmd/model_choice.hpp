@@ -17,7 +17,7 @@ struct ModelChoice {
 
     void add_options(Command& verb);
     /// Throws Error (usage) with the nearest name for an unknown kind or size.
-    ModelConfig config() const;
+    training::ModelConfig config() const;
     /// "gpt2 tiny: 2 blocks of width 64"
     std::string describe() const;
 };

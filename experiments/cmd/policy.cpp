@@ -28,6 +28,12 @@
 
 namespace macheps {
 
+using namespace training;
+
+using namespace configs;
+
+using namespace policy;
+
 namespace {
 
 constexpr const char* help =

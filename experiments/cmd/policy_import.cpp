@@ -21,6 +21,10 @@
 
 namespace macheps {
 
+using namespace configs;
+
+using namespace policy;
+
 using namespace files;
 
 namespace {

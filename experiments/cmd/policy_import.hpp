@@ -15,12 +15,12 @@ extern const VerbRow policy_import;
 
 /// Options that say how a config is read, for every verb that takes configs.
 struct ImportChoice {
-    std::string framework, versions, device = ImportOptions{}.device, checkpoint = ImportOptions{}.checkpoint_dtype,
+    std::string framework, versions, device = configs::ImportOptions{}.device, checkpoint = configs::ImportOptions{}.checkpoint_dtype,
                                      environment;
 
     void add_options(Command& verb);
     /// What was given on the command line of `verb`. Throws Error (usage) for a version that is none.
-    ImportOptions options(const Command& verb) const;
+    configs::ImportOptions options(const Command& verb) const;
 };
 
 /// True of names that are taken for configs: by their ending.
@@ -28,8 +28,8 @@ bool is_config_name(const std::string& name);
 
 /// A preset, a .toml file, or a config (.json, .yaml, .yml, .args) as the policy that comes nearest to it. Throws Error
 /// (check_failed) for a config that its framework refuses.
-Policy load_policy_or_config(const std::string& name, const ImportOptions& options);
+policy::Policy load_policy_or_config(const std::string& name, const configs::ImportOptions& options);
 /// What is known of a config; nothing for a preset or a .toml file. Throws as load_policy_or_config does.
-std::optional<ImportResult> load_config(const std::string& name, const ImportOptions& options);
+std::optional<configs::ImportResult> load_config(const std::string& name, const configs::ImportOptions& options);
 
 }  // namespace macheps

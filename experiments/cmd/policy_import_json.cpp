@@ -14,6 +14,8 @@
 
 namespace macheps {
 
+using namespace configs;
+
 namespace {
 
 Json scalar_json(const FieldScalar& value) {

@@ -12,6 +12,8 @@
 
 namespace macheps {
 
+using namespace configs;
+
 namespace {
 
 

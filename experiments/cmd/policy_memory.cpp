@@ -16,6 +16,8 @@
 
 namespace macheps {
 
+using namespace policy;
+
 namespace {
 
 /// Adapters have about a hundredth of the parameters of what they adapt.

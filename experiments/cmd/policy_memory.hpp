@@ -24,14 +24,14 @@ class MemoryChoice {
     std::optional<std::int64_t> batch() const { return batch_; }
 
     /// `own` is called `name`, and stands above the recipes of training systems. Throws Error (usage) for sizes that cannot be.
-    std::string text(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const;
-    std::string csv(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const;
-    Json json(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const;
+    std::string text(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
+    std::string csv(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
+    Json json(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
 
   private:
     struct Row;
-    std::vector<Row> rows(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const;
-    std::optional<ActivationShape> shape(const ModelChoice& model) const;
+    std::vector<Row> rows(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
+    std::optional<policy::ActivationShape> shape(const ModelChoice& model) const;
 
     std::string params_;
     std::optional<double> trainable_;

@@ -9,6 +9,12 @@
 
 namespace macheps {
 
+using namespace training;
+
+using namespace configs;
+
+using namespace policy;
+
 namespace {
 
 using Row = ResolvedPolicy::Row;

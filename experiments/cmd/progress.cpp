@@ -10,6 +10,8 @@
 
 namespace macheps {
 
+using namespace training;
+
 namespace {
 
 std::string clock_time(double seconds) {

@@ -12,7 +12,7 @@ class ProgressBar {
   public:
     ProgressBar();
     /// Safe to call after every step: redraws at most ten times a second.
-    void show(const Progress& progress);
+    void show(const training::Progress& progress);
     /// Leaves the cursor on a fresh line.
     void end();
 

@@ -15,6 +15,8 @@
 
 namespace macheps {
 
+using namespace training;
+
 namespace {
 
 bool is_sweep(const std::vector<std::filesystem::path>& folders) {

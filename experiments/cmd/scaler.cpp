@@ -18,6 +18,8 @@
 
 namespace macheps {
 
+using namespace policy;
+
 namespace {
 
 constexpr const char* help =

@@ -12,6 +12,8 @@
 
 namespace macheps {
 
+using namespace training;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -16,7 +16,7 @@ enum class FolderIs { written, left_alone };
 
 struct SweepFolder {
     std::filesystem::path out{};
-    Sweep sweep{};
+    training::Sweep sweep{};
     std::size_t new_units = 0;
 };
 

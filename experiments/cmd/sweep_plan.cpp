@@ -18,6 +18,8 @@
 
 namespace macheps {
 
+using namespace training;
+
 namespace {
 
 constexpr const char* help =

@@ -25,6 +25,8 @@
 
 namespace macheps {
 
+using namespace training;
+
 namespace {
 
 constexpr const char* help =

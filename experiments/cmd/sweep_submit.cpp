@@ -19,6 +19,8 @@
 
 namespace macheps {
 
+using namespace training;
+
 namespace {
 
 constexpr const char* help =

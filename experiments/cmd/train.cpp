@@ -35,6 +35,10 @@
 
 namespace macheps {
 
+using namespace training;
+
+using namespace policy;
+
 namespace {
 
 std::atomic<bool> stop_after_step{false}, stop_now{false};

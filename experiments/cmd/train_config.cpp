@@ -19,6 +19,12 @@
 
 namespace macheps {
 
+using namespace training;
+
+using namespace configs;
+
+using namespace policy;
+
 using namespace files;
 
 namespace {

@@ -20,7 +20,7 @@ struct ConfigChoice {
 };
 
 struct ConfigPolicies {
-    std::vector<Policy> policies;  ///< in the order of the command line
+    std::vector<policy::Policy> policies;  ///< in the order of the command line
     std::string model;             ///< the kind that one of the frameworks trains; empty where any may be meant
 };
 
@@ -30,16 +30,16 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb);
 
 /// The baseline with what all of these configs say alike of learning rate, betas, decay, clipping and micro-batches, so that a gap to it is of precision alone;
 /// tells what that is. The preset itself where they say nothing alike. Throws Error as load_policy does.
-Policy baseline_of(const std::vector<Policy>& configs);
+policy::Policy baseline_of(const std::vector<policy::Policy>& configs);
 
 /// Throws Error (usage) where two policies bear one name.
-void check_names(const std::vector<Policy>& policies);
+void check_names(const std::vector<policy::Policy>& policies);
 
 /// Tells of policies whose number of micro-batches does not divide the samples of a step, and what they train with instead.
-void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options);
+void tell_micro_batches(const std::vector<policy::Policy>& policies, const training::TrainOptions& options);
 
 /// Tells how many linears of the model each policy has in 8 bits or fewer, and why it leaves the others out; nothing of
 /// policies that leave none out. Throws Error for a policy that does not fit the model.
-void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model);
+void tell_left_out(const std::vector<policy::Policy>& policies, const training::ModelConfig& model);
 
 }  // namespace macheps

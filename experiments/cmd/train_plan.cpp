@@ -14,6 +14,8 @@
 
 namespace macheps {
 
+using namespace training;
+
 namespace {
 
 std::string size_of(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }

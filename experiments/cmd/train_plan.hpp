@@ -8,6 +8,6 @@ namespace macheps {
 
 /// Prints the plan on stdout and its problems, in the options of `verb`, on stderr. Returns what the experiment would
 /// end with at once, if anything: Exit::ok, or that of the first problem.
-Exit print_plan(const Plan& plan, const Command& verb, bool as_json);
+Exit print_plan(const training::Plan& plan, const Command& verb, bool as_json);
 
 }  // namespace macheps

@@ -17,6 +17,10 @@
 
 namespace macheps {
 
+using namespace training;
+
+using namespace policy;
+
 namespace {
 
 /// Returns a TOML string. Every JSON string is a valid TOML string.

@@ -15,11 +15,11 @@ std::string stress_help();
 
 /// The policy with a key of [stress], named after both: amp-fp16+outliers. It is parsed from recorded sources, so that a manifest
 /// repeats it. Throws Error for a value that the key does not take.
-Policy stressed(const Policy& policy, const TrainingKey& key, double value);
+policy::Policy stressed(const policy::Policy& policy, const policy::TrainingKey& key, double value);
 
 /// Adds to the policies of an experiment the same ones stressed as `word` says: NAME=VALUE, a key of [stress]; or `none`. Where
 /// `word` is empty, policies are stressed if they were made of configs and one of them casts forward values without a scale to a
 /// format of narrow range (reports/value_range.hpp); it is reported. Throws Error (usage) for other words.
-void add_stressed(Experiment& experiment, const std::string& word, bool has_configs);
+void add_stressed(training::Experiment& experiment, const std::string& word, bool has_configs);
 
 }  // namespace macheps

@@ -10,6 +10,6 @@ namespace macheps {
 
 /// Reads the options as `train` does. The policies are the demo's where none are named. Called by one thread at a time.
 /// Errors: throws Error, in the words of the options.
-Experiment train_task(const std::vector<std::string>& options);
+training::Experiment train_task(const std::vector<std::string>& options);
 
 }  // namespace macheps

@@ -32,6 +32,8 @@
 
 namespace macheps {
 
+using namespace policy;
+
 namespace {
 
 namespace fs = std::filesystem;

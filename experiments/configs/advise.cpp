@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -159,7 +159,7 @@ constexpr DimensionRule sides[] = {
      "LLaMA-Factory FP8 environment, dimension alignment", [](const DeviceProfile& device) { return device.fp8; }},
 };
 
-std::string format_at(const ResolvedPolicy& policy, std::string_view place) {
+std::string format_at(const policy::ResolvedPolicy& policy, std::string_view place) {
     return std::string(format_name(policy.cast(place).format));
 }
 
@@ -179,8 +179,8 @@ std::string trained_format(const ResolvedConfig& config) {
 }
 
 /// A scale that is always 1 is none.
-std::string is_scaled(const ResolvedPolicy& policy) {
-    const LossScalerConfig& scaler = policy.loss_scaler;
+std::string is_scaled(const policy::ResolvedPolicy& policy) {
+    const policy::LossScalerConfig& scaler = policy.loss_scaler;
     const bool is_one = scaler.kind->name == "static" && scaler.find("init_scale") == 1.0;
     return scaler.kind->name == "none" || is_one ? "no" : "yes";
 }
@@ -189,36 +189,36 @@ std::string is_scaled(const ResolvedPolicy& policy) {
 /// adapters are, and moments of 8 bits.
 struct Question {
     std::string_view what;
-    std::string (*answer)(const ResolvedPolicy& policy);
+    std::string (*answer)(const policy::ResolvedPolicy& policy);
     std::string_view why, source;
     std::string (*config_answer)(const ResolvedConfig& config) = nullptr;
 };
 
 constexpr Question questions[] = {
-    {"matmuls read", [](const ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up:forward.a"); },
+    {"matmuls read", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up:forward.a"); },
      "what the device multiplies natively, and how much range there is", guide_formats},
     {"the optimiser updates",
-     [](const ResolvedPolicy& p) {
+     [](const policy::ResolvedPolicy& p) {
          const std::string weight = "block.0.mlp.up.weight";
          return format_at(p, p.has_master(weight) ? weight + ":master" : weight + ":value");
      },
      "updates below half an ulp of the weight are lost", "general guide, 5.1", trained_format},
-    {"moments", [](const ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:moment2"); },
+    {"moments", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:moment2"); },
      "a low format does not hold a second moment's slow decay", "general guide, 5.1",
      [](const ResolvedConfig& config) { return format_in(config, "opt_state"); }},
-    {"gradients", [](const ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:grad"); },
+    {"gradients", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:grad"); },
      "micro-batches are added up in this format", "PyTorch 2.7, Tensor.grad",
      [](const ResolvedConfig& config) { return format_in(config, "accum"); }},
-    {"softmax gives", [](const ResolvedPolicy& p) { return format_at(p, "block.0.attn.softmax:forward.out"); },
+    {"softmax gives", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.attn.softmax:forward.out"); },
      "probabilities that are rounded twice", "general guide, 5.1"},
-    {"norms give", [](const ResolvedPolicy& p) { return format_at(p, "block.0.norm1:forward.out"); },
+    {"norms give", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.norm1:forward.out"); },
      "a low format rounds what every layer reads", "LLaMA-Factory tips, action 2"},
-    {"the loss is", [](const ResolvedPolicy& p) { return format_at(p, "loss:forward.mean"); },
+    {"the loss is", [](const policy::ResolvedPolicy& p) { return format_at(p, "loss:forward.mean"); },
      "a mean of losses in a low format", "LLaMA-Factory tips, action 3"},
     {"the loss is scaled", is_scaled, "fp16 gradients vanish below 2^-25; formats with the range of fp32 need no scale",
      guide_scaling},
     {"the optimiser's arithmetic",
-     [](const ResolvedPolicy& p) { return std::string(format_name(p.optimizer_arithmetic)); },
+     [](const policy::ResolvedPolicy& p) { return std::string(format_name(p.optimizer_arithmetic)); },
      "every operation of a step rounds", "PyTorch 2.7, adam.py:96"},
 };
 
@@ -236,7 +236,7 @@ std::string on_device(const DeviceProfile& device, std::string_view preset) {
         if (row.device == device.name && row.preset == preset) return std::string(row.own);
     }
     const std::string own = fmt::format("{}-{}", device.name, preset);
-    const std::vector<std::string_view> names = preset_names();
+    const std::vector<std::string_view> names = policy::preset_names();
     return std::find(names.begin(), names.end(), own) != names.end() ? own : std::string(preset);
 }
 
@@ -285,7 +285,7 @@ std::string advice_toml(const AdviceAsked& asked, const Advice& advice) {
                asked.device->name, goal->name, advice.row->when, advice.policy);
 }
 
-std::vector<Disagreement> disagreements(const ResolvedPolicy& have, const ResolvedPolicy& advised,
+std::vector<Disagreement> disagreements(const policy::ResolvedPolicy& have, const policy::ResolvedPolicy& advised,
                                         const ResolvedConfig* config) {
     std::vector<Disagreement> all;
     for (const Question& each : questions) {
@@ -298,4 +298,4 @@ std::vector<Disagreement> disagreements(const ResolvedPolicy& have, const Resolv
     return all;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::configs {
 
 class ResolvedConfig;
 
@@ -80,7 +80,7 @@ struct Disagreement {
     std::string_view why, source;
 };
 /// Both policies were resolved against the same model. `config` is what `have` was imported from; null for a policy.
-std::vector<Disagreement> disagreements(const ResolvedPolicy& have, const ResolvedPolicy& advised,
+std::vector<Disagreement> disagreements(const policy::ResolvedPolicy& have, const policy::ResolvedPolicy& advised,
                                         const ResolvedConfig* config = nullptr);
 
-}  // namespace macheps
+}  // namespace macheps::configs

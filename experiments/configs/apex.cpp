@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace apex {
 
@@ -208,4 +208,4 @@ extern const Framework apex_framework{.name = "apex",
                                       .prepare = prepare,
                                       .resolve = resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

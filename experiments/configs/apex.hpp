@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace macheps::apex {
+namespace macheps::configs::apex {
 
 /// Of O0 to O3; of O1 for any other text.
 const StorageRecipe& recipe(std::string_view level);
@@ -14,4 +14,4 @@ const StorageRecipe& recipe(std::string_view level);
 /// is none).
 FieldValue dynamic_scaler(double floor = 0, double ceiling = 0x1p24);
 
-}  // namespace macheps::apex
+}  // namespace macheps::configs::apex

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <optional>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -351,4 +351,4 @@ class KeyCheck {
 
 void check_keys(ImportContext& context) { KeyCheck(context).walk(context.root(), ""); }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -83,7 +83,7 @@ const KnownModel* find_bf16_model(std::string_view name) {
     if (name.size() > longest_name) return nullptr;
     const std::string low = lowered(name);
     const auto found = std::find_if(std::begin(rows), std::end(rows),
-                                    [&](const KnownModel& row) { return glob_match(row.pattern, low); });
+                                    [&](const KnownModel& row) { return policy::glob_match(row.pattern, low); });
     return found == std::end(rows) ? nullptr : found;
 }
 
@@ -110,4 +110,4 @@ void report_checkpoint_range(ImportContext& context) {
     finding.place = context.place_of(evidence->key);
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

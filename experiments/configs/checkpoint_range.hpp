@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// A family of published models that were trained and stored in bf16.
 struct KnownModel {
@@ -22,4 +22,4 @@ const KnownModel* find_bf16_model(std::string_view name);
 /// key of the config, or from the model's name, in this order.
 void report_checkpoint_range(ImportContext& context);
 
-}  // namespace macheps
+}  // namespace macheps::configs

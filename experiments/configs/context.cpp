@@ -13,7 +13,7 @@
 #include <limits>
 #include <map>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -336,4 +336,4 @@ void ImportContext::report_defaults() {
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -68,4 +68,4 @@ const DeviceProfile* find_device_profile(std::string_view name) {
     return found == std::end(profiles) ? nullptr : found;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

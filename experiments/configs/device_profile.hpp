@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::configs {
 
 struct DeviceProfile {
     enum class Kind : std::uint8_t { cpu, cuda, rocm, tpu, npu };
@@ -27,4 +27,4 @@ struct DeviceProfile {
 std::span<const DeviceProfile> device_profiles();
 const DeviceProfile* find_device_profile(std::string_view name);
 
-}  // namespace macheps
+}  // namespace macheps::configs

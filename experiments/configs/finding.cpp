@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/finding.hpp"
 
-namespace macheps {
+namespace macheps::configs {
 
 FindingSeverity severity(const Finding& finding) {
     switch (finding.code) {
@@ -25,4 +25,4 @@ std::string_view to_string(FindingSeverity severity) {
     return names[static_cast<int>(severity)];
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

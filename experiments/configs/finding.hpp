@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// The kinds of finding, in the order in which they are printed.
 enum class FindingCode : char {
@@ -40,4 +40,4 @@ FindingSeverity severity(const Finding& finding);
 /// "error", "warning", "note".
 std::string_view to_string(FindingSeverity severity);
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// The two texts of a finding.
 struct Said {
@@ -44,4 +44,4 @@ void report_rows(ImportContext& context, const Facts& facts, std::span<const Fin
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <optional>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -131,4 +131,4 @@ std::string fp8_text(const ResolvedConfig& config) {
     return text;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// False where there are fp8 products by a recipe that no policy has a word for.
 bool has_known_recipe(const ResolvedConfig& config);
@@ -16,4 +16,4 @@ std::string_view format_around_fp8(const ResolvedConfig& config);
 /// The rule, and its comment; empty where there are no fp8 products.
 std::string fp8_text(const ResolvedConfig& config);
 
-}  // namespace macheps
+}  // namespace macheps::configs

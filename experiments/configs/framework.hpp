@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// What a key takes. check_keys judges it.
 enum class KeyType : std::uint8_t { flag, number, count, text, choice, dtype, list, map, any };
@@ -216,4 +216,4 @@ std::optional<std::string_view> default_of(const Framework& framework, std::stri
 /// Reports unknown keys, wrong types, words that are no choice, keys of other versions, and keys without effect.
 void check_keys(ImportContext& context);
 
-}  // namespace macheps
+}  // namespace macheps::configs

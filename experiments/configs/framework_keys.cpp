@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/framework_keys.hpp"
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -55,4 +55,4 @@ std::vector<FrameworkKey> framework_keys(std::string_view text) {
     return keys;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

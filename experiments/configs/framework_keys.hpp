@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// A line of a list: versions since <= v < until know the key; an end that is open is "".
 struct FrameworkKey {
@@ -23,4 +23,4 @@ std::optional<FrameworkKey> find_framework_key(std::string_view text, std::strin
 /// All keys of a list, for the nearest spelling.
 std::vector<FrameworkKey> framework_keys(std::string_view text);
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -23,4 +23,4 @@ const Framework* find_framework(std::string_view name) {
     return nullptr;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -3,7 +3,7 @@
 #pragma once
 #include "experiments/configs/framework.hpp"
 
-namespace macheps {
+namespace macheps::configs {
 
 extern const Framework accelerate_framework;
 extern const Framework apex_framework;
@@ -16,4 +16,4 @@ extern const Framework nanogpt_framework;
 extern const Framework torch_framework;
 extern const Framework transformers_framework;
 
-}  // namespace macheps
+}  // namespace macheps::configs

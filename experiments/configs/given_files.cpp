@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <optional>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -220,4 +220,4 @@ GivenFiles read_given_files(std::span<const std::string> arguments, const Import
     return given;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

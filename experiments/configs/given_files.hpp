@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// A given file that another given file names with a key.
 struct NamedFile {
@@ -33,4 +33,4 @@ GivenFiles read_given_files(std::span<const std::string> files_and_overrides, co
 /// Returns whether an argument is `key=value` and not the name of a file.
 bool is_override(const std::string& argument);
 
-}  // namespace macheps
+}  // namespace macheps::configs

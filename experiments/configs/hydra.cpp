@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace macheps::hydra {
+namespace macheps::configs::hydra {
 
 namespace {
 
@@ -112,8 +112,8 @@ class Interpolation {
 
 /// To OmegaConf `1e8` is a number.
 void read_numbers(files::ConfigValue& value) {
-    for (files::ConfigValue& item : value.items) files::read_numbers(item);
-    for (files::ConfigValue::Entry& entry : value.entries) files::read_numbers(entry.value);
+    for (files::ConfigValue& item : value.items) read_numbers(item);
+    for (files::ConfigValue::Entry& entry : value.entries) read_numbers(entry.value);
     if (!value.is_text() || value.quoted || value.written.find_first_of("eE") == std::string::npos) return;
     if (const std::optional<double> number = files::written_number(value)) {
         value.kind = files::ConfigValue::Kind::number;
@@ -159,7 +159,7 @@ void compose(ImportContext& context) {
     }
     const files::ConfigValue before = context.root();
     Interpolation(before).resolve(context.root(), 0);
-    files::read_numbers(context.root());
+    read_numbers(context.root());
 }
 
-}  // namespace macheps::hydra
+}  // namespace macheps::configs::hydra

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace macheps::hydra {
+namespace macheps::configs::hydra {
 
 /// Composes the root from its `defaults` list: `group: NAME` and `group@package: NAME` are files of folders beside the config
 /// or above it, `_self_` is the config itself (last where the list does not name it), later ones win. Then `${a.b}` becomes
@@ -15,4 +15,4 @@ void compose(ImportContext& context);
 /// True where the key holds something: no null, no empty text, map or list.
 bool is_set(const files::ConfigValue& root, std::string_view path);
 
-}  // namespace macheps::hydra
+}  // namespace macheps::configs::hydra

@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -167,4 +167,4 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     return result;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

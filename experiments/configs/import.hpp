@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::configs {
 
 struct Framework;  // framework.hpp
 
@@ -53,4 +53,4 @@ struct ImportResult {
 /// input that is not a config, and Error (exit 2) for meaningless options. Everything else is a finding.
 ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& options);
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -171,4 +171,4 @@ extern const Framework longspec_framework{
     .prepare = [](ImportContext& context) { hydra::compose(context); },
     .resolve = resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -387,4 +387,4 @@ extern const Framework megatron_framework{
     .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
     .resolve = resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -12,19 +12,19 @@
 #include <algorithm>
 #include <string>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
 constexpr bool is_low(double bytes) { return bytes > 0 && bytes <= 2; }
 
 /// What is kept of activations goes by what the residual stream and the operands of matmuls are.
-const ActivationForm* form_of(bool has_low_stream, bool has_low_operands) {
-    if (has_low_stream) return &low_activations;
-    return has_low_operands ? &autocast_activations : &fp32_activations;
+const policy::ActivationForm* form_of(bool has_low_stream, bool has_low_operands) {
+    if (has_low_stream) return &policy::low_activations;
+    return has_low_operands ? &policy::autocast_activations : &policy::fp32_activations;
 }
 
-double bytes_of(const CastRule& cast) { return cast.format.container_bits() / 8.0; }
+double bytes_of(const policy::CastRule& cast) { return cast.format.container_bits() / 8.0; }
 
 /// Bytes of a number in a field's word: the letter of a format, or the name of a way to store numbers.
 double bytes_of(std::string_view field, std::string_view word) {
@@ -42,8 +42,8 @@ double bytes_of(std::string_view field, std::string_view word) {
                                {"B", 2},
                                {"int8", 1},
                                {"fp8", 1},
-                               {"nf4", find_memory_recipe("qlora-double")->frozen},
-                               {"fp4", find_memory_recipe("qlora-double")->frozen},
+                               {"nf4", policy::find_memory_recipe("qlora-double")->frozen},
+                               {"fp4", policy::find_memory_recipe("qlora-double")->frozen},
                                {"mxfp4", 0.5 + 1.0 / 32},
                                {"int4", 0.5 + 4.0 / 128}};
     for (const Row& row : rows) {
@@ -58,19 +58,19 @@ double bytes_of(std::string_view field, std::string_view word) {
 bool reads_low(std::string_view compute) { return !compute.empty() && compute != "F" && compute != "T"; }
 
 /// A head that has no weight of its own reads that of the embedding.
-std::string weight_of(const SiteList& sites, const Site& linear) {
+std::string weight_of(const policy::SiteList& sites, const policy::Site& linear) {
     std::string name = linear.name + ".weight";
     const bool has_own = std::any_of(sites.parameters.begin(), sites.parameters.end(),
-                                     [&](const Parameter& one) { return one.name == name; });
+                                     [&](const policy::Parameter& one) { return one.name == name; });
     return has_own ? name : "embed.token.weight";
 }
 
 }  // namespace
 
-MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& policy) {
-    ParameterBytes sum;
+policy::MemoryRecipe memory_recipe_of(const policy::SiteList& sites, const policy::ResolvedPolicy& policy) {
+    policy::ParameterBytes sum;
     double count = 0;
-    for (const Parameter& parameter : sites.parameters) {
+    for (const policy::Parameter& parameter : sites.parameters) {
         const double elements = static_cast<double>(parameter.count);
         const auto bytes = [&](const char* slot) {
             return elements * bytes_of(policy.cast(parameter.name + ":" + slot));
@@ -82,7 +82,7 @@ MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& polic
         count += elements;
     }
     bool has_low_operands = false, has_low_stream = false;
-    for (const Site& site : sites.sites) {
+    for (const policy::Site& site : sites.sites) {
         if (site.name.ends_with("residual1"))
             has_low_stream = has_low_stream || is_low(bytes_of(policy.cast(site.name + ":forward.out")));
         if (!site.kind.has_weight || !is_low(bytes_of(policy.cast(site.name + ":forward.b")))) continue;
@@ -91,7 +91,7 @@ MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& polic
         const double value = bytes_of(policy.cast(weight_of(sites, site) + ":value"));
         if (operand < value) sum.cast += operand * static_cast<double>(site.in * site.out);
     }
-    const ParameterBytes mean{.value = sum.value / count,
+    const policy::ParameterBytes mean{.value = sum.value / count,
                               .grad = sum.grad / count,
                               .master = sum.master / count,
                               .moments = sum.moments / count,
@@ -99,13 +99,13 @@ MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& polic
     return {.trained = mean, .activations = form_of(has_low_stream, has_low_operands)};
 }
 
-MemoryRecipe memory_recipe_of(const ImportResult& imported) {
+policy::MemoryRecipe memory_recipe_of(const ImportResult& imported) {
     const ResolvedConfig& config = imported.resolved;
     const auto bytes = [&](std::string_view field) { return bytes_of(field, config.word(field)); };
     const std::string_view state = config.word("opt_state");
-    const double eight_bit = find_memory_recipe("adam-8bit")->trained.moments;
-    MemoryRecipe recipe;
-    ParameterBytes& trained = recipe.trained;
+    const double eight_bit = policy::find_memory_recipe("adam-8bit")->trained.moments;
+    policy::MemoryRecipe recipe;
+    policy::ParameterBytes& trained = recipe.trained;
     trained = {.value = bytes("store"), .grad = bytes("grad"), .master = bytes("master")};
     trained.moments = state == "int8" ? eight_bit : 2 * bytes("opt_state");
     if (bytes("accum") > trained.grad) trained.accum = bytes("accum");
@@ -125,4 +125,4 @@ MemoryRecipe memory_recipe_of(const ImportResult& imported) {
     return recipe;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

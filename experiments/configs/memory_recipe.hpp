@@ -5,11 +5,11 @@
 #include "experiments/policy/memory_bytes.hpp"
 #include "experiments/policy/policy.hpp"
 
-namespace macheps {
+namespace macheps::configs {
 
 /// The recipe of a policy: the mean over the parameters of `sites`, which the policy was resolved against. It has no name.
-MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& policy);
+policy::MemoryRecipe memory_recipe_of(const policy::SiteList& sites, const policy::ResolvedPolicy& policy);
 /// The recipe of a framework's config.
-MemoryRecipe memory_recipe_of(const ImportResult& config);
+policy::MemoryRecipe memory_recipe_of(const ImportResult& config);
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -5,7 +5,7 @@
 #include <array>
 #include <iterator>
 
-namespace macheps::name_rules {
+namespace macheps::configs::name_rules {
 
 namespace {
 
@@ -77,4 +77,4 @@ bool fsdp1_ignores(std::string_view class_name) {
            class_name.starts_with("LazyBatchNorm");
 }
 
-}  // namespace macheps::name_rules
+}  // namespace macheps::configs::name_rules

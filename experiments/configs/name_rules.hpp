@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-namespace macheps::name_rules {
+namespace macheps::configs::name_rules {
 
 /// LLaMA-Factory's upcast_layernorm: parameters of one dimension whose name holds `norm` or `ln`, such as `lnproj.bias` too.
 /// Source: model_utils/checkpointing.py, extras/constants.py.
@@ -39,4 +39,4 @@ bool peft_kbit_casts(char weight, bool is_4bit);
 /// FSDP 1 keeps batch norms alone out of its mixed precision; a LayerNorm is not kept out. Source: fsdp/api.py.
 bool fsdp1_ignores(std::string_view class_name);
 
-}  // namespace macheps::name_rules
+}  // namespace macheps::configs::name_rules

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -178,4 +178,4 @@ extern const Framework nanogpt_framework{.name = "nanogpt",
                                          .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
                                          .resolve = resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -361,20 +361,20 @@ class PolicyWriter {
             body_ += "\n[loss_scaler]\nkind = \"none\"\n";
             return;
         }
-        const ScalerKind* kind = find_scaler(word);
+        const policy::ScalerKind* kind = policy::find_scaler(word);
         const bool is_known = kind != nullptr;
         if (!is_known) {
             not_emulated(fmt::format("the loss scaler {}; the policy has torch's", word));
-            kind = find_scaler("torch");
+            kind = policy::find_scaler("torch");
         }
         body_ += fmt::format("\n[loss_scaler]\nkind = \"{}\"\n", kind->name);
         for (const auto& [name, value] : field->value.parts) scaler_key(*kind, is_known, name, value);
     }
 
     /// Of a kind that stands in for another, keys that it lacks are told with the kind.
-    void scaler_key(const ScalerKind& kind, bool is_known, const std::string& name, const FieldScalar& value) {
+    void scaler_key(const policy::ScalerKind& kind, bool is_known, const std::string& name, const FieldScalar& value) {
         const auto key =
-            std::find_if(kind.keys.begin(), kind.keys.end(), [&](const ScalerKey& one) { return one.name == name; });
+            std::find_if(kind.keys.begin(), kind.keys.end(), [&](const policy::ScalerKey& one) { return one.name == name; });
         if (key == kind.keys.end()) {
             // A switch that is off says nothing that a kind without the switch does not do.
             const bool* is_on = std::get_if<bool>(&value);
@@ -386,13 +386,13 @@ class PolicyWriter {
         const bool* flag = std::get_if<bool>(&value);
         if (const std::string* word = std::get_if<std::string>(&value)) {
             body_ += fmt::format("{} = \"{}\"\n", name, *word);
-        } else if (key->type == ScalerValue::flag) {
+        } else if (key->type == policy::ScalerValue::flag) {
             body_ += fmt::format("{} = {}\n", name, flag != nullptr ? *flag : *number != 0);
         } else if (number == nullptr || !std::isfinite(*number) ||
                    (key->is_good != nullptr && !key->is_good(*number))) {
             not_emulated(
                 fmt::format("`{}` of the loss scaler {} with this value; give {}", name, kind.name, key->wanted));
-        } else if (key->type == ScalerValue::count) {
+        } else if (key->type == policy::ScalerValue::count) {
             body_ += fmt::format("{} = {}\n", name, static_cast<long long>(*number));
         } else {
             body_ += number_line(name, *number);
@@ -417,4 +417,4 @@ class PolicyWriter {
 
 std::string policy_text(ImportContext& context) { return PolicyWriter(context).text(); }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -5,9 +5,9 @@
 
 #include <string>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// TOML that `macheps train --policy` loads. What the policy language does not have yet is an N ("not emulated yet").
 std::string policy_text(ImportContext& context);
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <variant>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::string reduce_text(const ResolvedConfig& config) {
     return fmt::format("\n# Between ranks, where there are several.\n[reduce]\n{}bucket  = \"{}\"\n", lines, bucket);
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

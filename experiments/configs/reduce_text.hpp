@@ -3,11 +3,11 @@
 #pragma once
 #include <string>
 
-namespace macheps {
+namespace macheps::configs {
 
 class ResolvedConfig;
 
 /// The table, with a comment before it: what the config's fields `reduce` and `predivide` say. Empty where they say nothing.
 std::string reduce_text(const ResolvedConfig& config);
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -95,4 +95,4 @@ std::vector<const ResolvedField*> ResolvedConfig::fields() const {
     return all;
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace macheps {
+namespace macheps::configs {
 
 /// The value of a field, or of one of its parts: a word ("F", "H", "B", "T", "torch-cuda", "ds-zero"), a number or a flag.
 using FieldScalar = std::variant<std::string, double, bool>;
@@ -68,4 +68,4 @@ class ResolvedConfig {
     std::vector<ResolvedField> fields_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace macheps {
+namespace macheps::configs {
 
 inline FieldValue no_scaler_field() { return {.value = std::string("none"), .parts = {}}; }
 
@@ -37,4 +37,4 @@ inline FieldValue clip_field(std::string formula, double max) {
 
 inline FieldValue word_field(std::string word) { return {.value = std::move(word), .parts = {}}; }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -221,4 +221,4 @@ void set_step_fields(ImportContext& context) {
     if (const Owner* owner = owner_of(context.framework().name)) StepFields(context, *owner).run();
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -4,10 +4,10 @@
 #pragma once
 #include "experiments/configs/framework.hpp"
 
-namespace macheps {
+namespace macheps::configs {
 
 /// Sets the fields `optimizer` and `micro_batches`, once the framework has set its own. A key that they read is inert no longer, and those
 /// that stay the harness's (rates and their schedules, steps, sizes, models) are told as inert.
 void set_step_fields(ImportContext& context);
 
-}  // namespace macheps
+}  // namespace macheps::configs

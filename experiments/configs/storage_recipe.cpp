@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace macheps {
+namespace macheps::configs {
 
 FieldValue letter(char format) {
     return {.value = format == '-' ? std::string("none") : std::string(1, format), .parts = {}};
@@ -44,4 +44,4 @@ void set_storage(ImportContext& context, const StorageRecipe& recipe, char low, 
     context.infer("logits", {.value = std::string("follow"), .parts = {}}, from);
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace macheps {
+namespace macheps::configs {
 
 struct StorageRecipe {
     std::string_view name;
@@ -48,4 +48,4 @@ FieldValue letter(char format);
 /// "fp32", "tf32", "fp16", "bf16" for a letter, in messages.
 std::string_view format_word(char letter);
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace {
 
@@ -329,4 +329,4 @@ extern const Framework torch_framework{
     .prepare = prepare,
     .resolve = resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -6,7 +6,7 @@
 
 #include <charconv>
 
-namespace macheps {
+namespace macheps::configs {
 
 FrameworkVersion parse_version(std::string_view text) {
     FrameworkVersion version;
@@ -37,4 +37,4 @@ std::string to_string(const FrameworkVersion& version) {
     return patch == 0 ? fmt::format("{}.{}", major, minor) : fmt::format("{}.{}.{}", major, minor, patch);
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::configs {
 
 struct FrameworkVersion {
     std::array<int, 3> numbers{};
@@ -17,4 +17,4 @@ struct FrameworkVersion {
 FrameworkVersion parse_version(std::string_view text);
 std::string to_string(const FrameworkVersion& version);
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::policy {
 
 CastRule read_cast(const files::TomlReader& toml, const toml::node& node, const std::string& slot) {
     if (node.is_string()) return parse_cast(node.as_string()->get(), toml.where(node, slot));
@@ -46,4 +46,4 @@ CastRule read_cast(const files::TomlReader& toml, const toml::node& node, const 
     return cast;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

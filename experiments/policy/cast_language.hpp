@@ -6,9 +6,9 @@
 
 #include <string>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// Reads the cast of `slot`. Throws Error for what is none.
 CastRule read_cast(const files::TomlReader& toml, const toml::node& node, const std::string& slot);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -219,4 +219,4 @@ std::string to_string(const CastRule& rule) {
     return text;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -182,4 +182,4 @@ std::string difference_table(const std::vector<Difference>& list, const std::str
     return text;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// One thing that differs. The order of rules, names and texts do not count: what they resolve to does.
 struct Difference {
@@ -28,4 +28,4 @@ std::vector<std::pair<std::string, std::string>> settings_of(const LossScalerCon
 /// Lines that people read: settings first, then one line per site and change, its slots joined.
 std::string difference_table(const std::vector<Difference>& list, const std::string& name_a, const std::string& name_b);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::policy {
 
 void gather_as_codes(ResolvedPolicy& policy, std::string_view site, const std::string& where) {
     const auto slot = [&](const char* name) { return fmt::format("{}:{}", site, name); };
@@ -30,4 +30,4 @@ void gather_as_codes(ResolvedPolicy& policy, std::string_view site, const std::s
     policy.origin.erase(parameter + ":master");
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

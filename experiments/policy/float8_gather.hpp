@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// The weight of the linear `site` is gathered so. It is cast from the shards' own format, that of the master copy where
 /// there is one, and so without a rounding to the format of other gathered weights. One scale for all shards gives each
@@ -16,4 +16,4 @@ namespace macheps {
 /// made of the weight itself.
 void gather_as_codes(ResolvedPolicy& policy, std::string_view site, const std::string& where);
 
-}  // namespace macheps
+}  // namespace macheps::policy

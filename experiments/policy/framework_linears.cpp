@@ -8,7 +8,7 @@
 #include <charconv>
 #include <initializer_list>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -140,4 +140,4 @@ std::vector<FrameworkLinear> framework_linears(ModuleNames names, const SiteList
     return linears;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

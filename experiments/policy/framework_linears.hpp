@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// A linear as a framework's model has it. Queries, keys and values, one linear here, may be three there; gate and up, two
 /// linears here, may be one.
@@ -32,4 +32,4 @@ enum class ModuleNames : std::uint8_t { transformers, torchtitan, megatron };
 /// In the order of registration, the head last.
 std::vector<FrameworkLinear> framework_linears(ModuleNames names, const SiteList& model);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -5,7 +5,7 @@
 #pragma once
 #include <string_view>
 
-namespace macheps {
+namespace macheps::policy {
 
 struct PolicyKey {
     std::string_view name, summary;
@@ -75,4 +75,4 @@ inline constexpr PolicyKey cast_keys[] = {
      "operands of the matmul must have it. As a string, e2m1fn/nvfp4:hadamard"},
 };
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -221,4 +221,4 @@ std::map<std::string, FilterVerdict, std::less<>> left_out_by(const LayerChoice&
     return left_out;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

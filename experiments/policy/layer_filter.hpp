@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// What a filter says of one linear.
 struct FilterVerdict {
@@ -45,4 +45,4 @@ struct LayerChoice {
 /// any of them.
 std::map<std::string, FilterVerdict, std::less<>> left_out_by(const LayerChoice& choice, const SiteList& model);
 
-}  // namespace macheps
+}  // namespace macheps::policy

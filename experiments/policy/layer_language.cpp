@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/layer_language.hpp"
 
-namespace macheps {
+namespace macheps::policy {
 
 bool read_layer_key(const files::TomlReader& toml, std::string_view key, const toml::node& node, LayerChoice& choice) {
     if (key == "multiple_of") {
@@ -18,4 +18,4 @@ bool read_layer_key(const files::TomlReader& toml, std::string_view key, const t
     return true;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

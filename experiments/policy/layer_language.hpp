@@ -6,9 +6,9 @@
 
 #include <string_view>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// Reads one key of a rule, and is false where it is another one. Throws Error for what is no value of it.
 bool read_layer_key(const files::TomlReader& toml, std::string_view key, const toml::node& node, LayerChoice& choice);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -141,4 +141,4 @@ const MatmulKey* find_matmul_key(std::string_view name) {
     return row == std::end(keys) ? nullptr : row;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 struct MatmulKey {
     enum class Takes : std::uint8_t { name, count, flag };
@@ -44,4 +44,4 @@ std::span<const MatmulKey> matmul_keys();
 /// The key of that name, or nullptr.
 const MatmulKey* find_matmul_key(std::string_view name);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace macheps {
+namespace macheps::policy {
 
 // A layer keeps 16 values and two dropout masks of a byte for each token and unit of width, and two values and a mask for each
 // score (Korthikanti et al., arXiv:2205.05198, whose 34 and 5 are these with values of two bytes). Autocast keeps the residual
@@ -109,4 +109,4 @@ double activation_bytes(const ActivationForm& form, const ActivationShape& shape
     return shape.layers * layer + form.per_logit * tokens * shape.vocabulary;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -7,10 +7,8 @@
 #include <span>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::policy {
 
-struct ResolvedPolicy;
-struct SiteList;
 
 /// Bytes for one parameter that is trained with Adam.
 struct ParameterBytes {
@@ -80,4 +78,4 @@ struct ActivationOptions {
 };
 double activation_bytes(const ActivationForm& form, const ActivationShape& shape, const ActivationOptions& options);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -447,4 +447,4 @@ Policy load_policy(std::string_view name_or_path) {
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

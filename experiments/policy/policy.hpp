@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// What happens to the values at one slot.
 struct CastRule {
@@ -181,4 +181,4 @@ Policy parse_policy(std::string_view toml, const std::string& origin);
 Policy parse_policy(std::span<const PolicySource> sources);
 ResolvedPolicy resolve(const Policy& policy, const SiteList& model);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -51,4 +51,4 @@ std::string problem_of_policy_name(std::string_view name) {
     return {};
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

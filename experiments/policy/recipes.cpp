@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::string with_hyphens(std::string_view name) {
     return text;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::policy {
 
 struct Recipe {
     std::string_view name;  ///< `te-block`; te_block is the same
@@ -26,4 +26,4 @@ const Recipe& recipe_named(std::string_view name, const std::string& where);
 /// `te_block` as `te-block`.
 std::string with_hyphens(std::string_view name);
 
-}  // namespace macheps
+}  // namespace macheps::policy

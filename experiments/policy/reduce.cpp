@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -33,7 +33,7 @@ void read_wire(const files::TomlReader& toml, const toml::node& node, ReduceConf
 }
 
 void read_accumulate(const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
-    const Names names{"fp32", "wire"};
+    const files::Names names{"fp32", "wire"};
     config.accumulates_in_wire = toml.one_of(names, node, "accumulate", "accumulate") == 1;
 }
 
@@ -122,4 +122,4 @@ std::string to_string(const ReduceConfig& config) {
     return text;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// In which order the parts of the ranks are added up.
 struct ReduceOrder {
@@ -49,4 +49,4 @@ inline constexpr Bucketing bucketings[] = {
      "gradients of one format in reverse order, a bucket full at 1 MiB, then at 25 MiB each"},
 };
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -7,11 +7,11 @@
 
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 std::vector<PolicyKey> reduce_keys();
 
 /// Reads the table. Throws Error for what is no key or no value of it.
 ReduceConfig read_reduce(const files::TomlReader& toml, const toml::node& node);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -444,4 +444,4 @@ ResolvedPolicy ResolvedPolicy::restricted_to(std::string_view pattern) const {
 
 ResolvedPolicy resolve(const Policy& policy, const SiteList& model) { return Resolver(model).run(policy); }
 
-}  // namespace macheps
+}  // namespace macheps::policy

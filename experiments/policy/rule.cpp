@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 bool Policy::Rule::is_low() const {
     return std::any_of(casts.begin(), casts.end(), [](const SlotCast& each) {
@@ -36,4 +36,4 @@ void Policy::Rule::MatmulSetting::apply_to(MatmulChoice& choice) const {
     for (const Said& each : in_turn) each.key->apply(each.value, choice);
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 struct Policy::Rule {
     struct Pattern {
@@ -84,4 +84,4 @@ const ScaleRule* parse_scale_rule(std::string_view name, const std::string& wher
 AmaxChoice parse_amax_choice(std::string_view name, const std::string& where);
 int check_random_bits(std::int64_t bits, const std::string& where);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -9,7 +9,7 @@
 #include <array>
 #include <numeric>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -170,4 +170,4 @@ bool braces_match(std::string_view pattern) {
     return depth == 0;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 struct Site;
 
@@ -209,4 +209,4 @@ bool braces_match(std::string_view pattern);
 /// Why a pattern of others is refused before it is matched: `the pattern has 5000 bytes, ...`. Empty where it is not.
 std::string problem_of_pattern(std::string_view pattern);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <iterator>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -197,4 +197,4 @@ std::string stress_text(const TrainingRecipe& recipe) {
 
 std::string_view to_string(OptimizerKind kind) { return optimizer_names[static_cast<std::size_t>(kind)]; }
 
-}  // namespace macheps
+}  // namespace macheps::policy

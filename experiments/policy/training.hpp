@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// adamw: decay is taken from the weight. adam: the decayed weight is added to the gradient first (L2). sgd: with momentum.
 enum class OptimizerKind : std::uint8_t { adamw, sgd, adam };
@@ -121,4 +121,4 @@ std::string stress_text(const TrainingRecipe& recipe);
 
 std::string_view to_string(OptimizerKind kind);
 
-}  // namespace macheps
+}  // namespace macheps::policy

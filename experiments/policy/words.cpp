@@ -16,7 +16,7 @@
 #include <initializer_list>
 #include <utility>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -226,4 +226,4 @@ std::string policy_words_text(const std::vector<PolicyWordGroup>& groups) {
     return lines;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 struct PolicyWord {
     std::string of;  ///< what the word belongs to, where its group has several: a kind of site, a loss scaler, a key
@@ -26,4 +26,4 @@ std::vector<PolicyWordGroup> policy_words();
 /// Lines that people read: a title for each group, then one line for each word.
 std::string policy_words_text(const std::vector<PolicyWordGroup>& groups);
 
-}  // namespace macheps
+}  // namespace macheps::policy

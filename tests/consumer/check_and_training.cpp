@@ -6,6 +6,8 @@
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/run/trainer.hpp"
 
+using namespace macheps::training;
+
 int main() {
     using namespace macheps;
     CONSUMER_CHECK(check::find_operation("gemm").name == "gemm");

@@ -5,6 +5,8 @@
 #include "experiments/policy/policy.hpp"
 #include "core/version.hpp"
 
+using namespace macheps::policy;
+
 int main() {
     using namespace macheps;
     CONSUMER_CHECK(!version().empty());

@@ -10,6 +10,8 @@
 #include <utility>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 using test::TinyRun;
 using test::to_bf16;
 using test::values_of;

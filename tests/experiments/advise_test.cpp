@@ -13,6 +13,9 @@
 #include <string_view>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::configs;
+using namespace macheps::training;
 using macheps::test::Imported;
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 using namespace macheps;
+using namespace macheps::configs;
 
 namespace {
 

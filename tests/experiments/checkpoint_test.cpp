@@ -20,6 +20,8 @@
 #include <random>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 namespace fs = std::filesystem;
 
 namespace {

@@ -11,6 +11,7 @@
 #include <set>
 
 using namespace macheps;
+using namespace macheps::training;
 
 TEST_CASE("the language's probabilities sum to one and give its entropy", "[experiments][data]") {
     for (const std::int64_t vocabulary : {9, 64, 100}) {

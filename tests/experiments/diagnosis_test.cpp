@@ -19,6 +19,8 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 using macheps::test::TemporaryFolder;
 
 namespace {

@@ -19,6 +19,8 @@
 
 using namespace macheps;
 using namespace macheps::files;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

@@ -16,6 +16,8 @@
 #include <random>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 using macheps::test::TinyRun;
 
 namespace {

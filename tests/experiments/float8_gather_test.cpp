@@ -12,6 +12,8 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 using test::policy_of;
 using test::TinyRun;
 

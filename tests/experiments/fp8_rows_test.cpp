@@ -10,6 +10,9 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::configs;
+using namespace macheps::training;
 using test::policy_of;
 using test::TinyRun;
 using test::Told;

@@ -8,6 +8,7 @@
 #include <utility>
 
 using namespace macheps;
+using namespace macheps::policy;
 
 TEST_CASE("a glob matches whole names: * any characters, ? one, braces alternatives", "[experiments][policy]") {
     struct Case {

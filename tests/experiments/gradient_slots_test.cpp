@@ -10,6 +10,8 @@
 #include <utility>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 TEST_CASE("the slots of gradients are those that the chain rule says", "[experiments][reports]") {
     // Y = X W^T: dX = dY W and dW = dY^T X. S = Q K^T: dQ = dS K and dK = dS^T Q. O = P V: dP = dO V^T and dV = P^T dO.

@@ -23,6 +23,8 @@
 using namespace macheps;
 using namespace macheps::files;
 using namespace macheps::study;
+using namespace macheps::policy;
+using namespace macheps::training;
 using macheps::test::TemporaryFolder;
 
 namespace {

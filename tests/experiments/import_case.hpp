@@ -40,8 +40,8 @@ struct Told {
     std::string framework{}, versions{}, device = "h100", checkpoint = "fp32";
 };
 
-inline ImportResult import_files(const std::vector<std::string>& files, const Told& told) {
-    ImportOptions options;
+inline configs::ImportResult import_files(const std::vector<std::string>& files, const Told& told) {
+    configs::ImportOptions options;
     options.framework = told.framework;
     options.device = told.device;
     options.checkpoint_dtype = told.checkpoint;
@@ -51,32 +51,32 @@ inline ImportResult import_files(const std::vector<std::string>& files, const To
         const std::string_view one = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(one.size() + 1, rest.size()));
         const std::size_t sign = one.find('=');
-        options.versions[std::string(one.substr(0, sign))] = parse_version(one.substr(sign + 1));
+        options.versions[std::string(one.substr(0, sign))] = configs::parse_version(one.substr(sign + 1));
     }
-    return import_config(files, options);
+    return configs::import_config(files, options);
 }
 
-inline ImportResult import_text(std::string_view text, const Told& told) {
+inline configs::ImportResult import_text(std::string_view text, const Told& told) {
     const ConfigFolder folder;
     return import_files({folder.write("config.yaml", text)}, told);  // JSON is YAML
 }
 
-inline const Finding* find_rule(const ImportResult& result, std::string_view rule, char code = 0) {
-    for (const Finding& one : result.findings) {
+inline const configs::Finding* find_rule(const configs::ImportResult& result, std::string_view rule, char code = 0) {
+    for (const configs::Finding& one : result.findings) {
         if (one.rule == rule && (code == 0 || static_cast<char>(one.code) == code)) return &one;
     }
     return nullptr;
 }
 
-inline std::string words_of(const FieldScalar& value) {
+inline std::string words_of(const configs::FieldScalar& value) {
     if (const std::string* word = std::get_if<std::string>(&value)) return *word;
     if (const double* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
     return std::get<bool>(value) ? "true" : "false";
 }
 
 /// "ds-zero init_scale=65536 hysteresis=2": a field with its parts; "unset" where nothing has set it.
-inline std::string field_of(const ImportResult& result, std::string_view field) {
-    const ResolvedField* found = result.resolved.find(field);
+inline std::string field_of(const configs::ImportResult& result, std::string_view field) {
+    const configs::ResolvedField* found = result.resolved.find(field);
     if (found == nullptr) return "unset";
     std::string text = words_of(found->value.value);
     for (const auto& [name, value] : found->value.parts) text += fmt::format(" {}={}", name, words_of(value));
@@ -84,10 +84,10 @@ inline std::string field_of(const ImportResult& result, std::string_view field) 
 }
 
 /// "store=F compute=B": the words of some fields.
-inline std::string fields_of(const ImportResult& result, const std::vector<std::string_view>& fields) {
+inline std::string fields_of(const configs::ImportResult& result, const std::vector<std::string_view>& fields) {
     std::string text;
     for (std::string_view field : fields) {
-        const ResolvedField* found = result.resolved.find(field);
+        const configs::ResolvedField* found = result.resolved.find(field);
         text += fmt::format("{}{}={}", text.empty() ? "" : " ", field, found ? words_of(found->value.value) : "unset");
     }
     return text;
@@ -104,14 +104,14 @@ struct Trigger {
 inline void check_triggers(std::string_view framework, const std::vector<Trigger>& triggers) {
     for (const Trigger& one : triggers) {
         CAPTURE(one.text, one.versions, one.device, one.rule, one.code, one.why);
-        const ImportResult result = import_text(
+        const configs::ImportResult result = import_text(
             one.text, {.framework = std::string(framework), .versions = one.versions, .device = one.device});
         std::string said;
-        for (const Finding& finding : result.findings)
+        for (const configs::Finding& finding : result.findings)
             said += fmt::format("{} {} [{}] {}\n", static_cast<char>(finding.code), finding.rule, finding.key,
                                 finding.message);
         CAPTURE(said);
-        const Finding* found = find_rule(result, one.rule, one.code);
+        const configs::Finding* found = find_rule(result, one.rule, one.code);
         CHECK((found != nullptr) == one.speaks);
         if (found != nullptr) CHECK_FALSE(found->message.empty());
         if (one.speaks && one.code == 'E') CHECK(result.refused());

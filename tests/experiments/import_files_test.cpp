@@ -13,6 +13,7 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::configs;
 using test::ConfigFolder;
 
 namespace {

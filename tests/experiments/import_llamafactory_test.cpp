@@ -4,6 +4,7 @@
 #include "tests/experiments/imported.hpp"
 
 using namespace macheps;
+using namespace macheps::configs;
 using test::Imported;
 
 namespace {

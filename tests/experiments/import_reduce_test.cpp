@@ -5,6 +5,7 @@
 #include "tests/test.hpp"
 
 using namespace macheps;
+using namespace macheps::policy;
 using test::Imported;
 
 TEST_CASE("what a config says of ranks is [reduce] of its policy", "[import][ranks]") {

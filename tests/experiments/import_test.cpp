@@ -17,6 +17,9 @@
 
 using namespace macheps;
 using namespace macheps::files;
+using namespace macheps::policy;
+using namespace macheps::configs;
+using namespace macheps::training;
 
 namespace {
 

@@ -8,6 +8,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::configs;
 
 namespace {
 

@@ -4,6 +4,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::configs;
 
 namespace {
 

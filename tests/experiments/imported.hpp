@@ -9,7 +9,7 @@ namespace macheps::test {
 
 struct Asked {
     std::string framework{}, version{}, device = "a100", checkpoint = "fp32", file = "config.yaml";
-    std::map<std::string, FrameworkVersion, std::less<>> versions{};
+    std::map<std::string, configs::FrameworkVersion, std::less<>> versions{};
     std::map<std::string, std::string, std::less<>> environment{};
 };
 
@@ -26,25 +26,25 @@ class Imported {
         const std::filesystem::path path = import_folder() / asked.file;
         std::filesystem::create_directories(path.parent_path());
         std::ofstream(path, std::ios::binary) << text;
-        ImportOptions options;
+        configs::ImportOptions options;
         options.framework = asked.framework;
         options.device = asked.device;
         options.checkpoint_dtype = asked.checkpoint;
         options.versions = asked.versions;
-        if (!asked.version.empty()) options.versions.insert_or_assign("", parse_version(asked.version));
+        if (!asked.version.empty()) options.versions.insert_or_assign("", configs::parse_version(asked.version));
         options.environment = asked.environment;
         const std::string files[] = {path.string()};
-        result_ = import_config(files, options);
+        result_ = configs::import_config(files, options);
     }
 
-    const ImportResult& result() const { return result_; }
+    const configs::ImportResult& result() const { return result_; }
     /// "H"; "ds-zero"; "true"; empty where nothing set the field.
     std::string field(std::string_view name) const {
-        const ResolvedField* found = result_.resolved.find(name);
+        const configs::ResolvedField* found = result_.resolved.find(name);
         return found == nullptr ? std::string{} : words_of(found->value.value);
     }
     std::string part(std::string_view name, std::string_view of_part) const {
-        const ResolvedField* found = result_.resolved.find(name);
+        const configs::ResolvedField* found = result_.resolved.find(name);
         if (found == nullptr) return {};
         for (const auto& [part_name, value] : found->value.parts) {
             if (part_name == of_part) return words_of(value);
@@ -54,7 +54,7 @@ class Imported {
     /// "E axolotl/bf16-full" for each finding whose code is one of `codes`.
     std::vector<std::string> findings(std::string_view codes = "EUWCDIN") const {
         std::vector<std::string> found;
-        for (const Finding& one : result_.findings) {
+        for (const configs::Finding& one : result_.findings) {
             const char code = static_cast<char>(one.code);
             if (codes.find(code) != std::string_view::npos) found.push_back(fmt::format("{} {}", code, one.rule));
         }
@@ -68,7 +68,7 @@ class Imported {
     }
 
   private:
-    ImportResult result_;
+    configs::ImportResult result_;
 };
 
 }  // namespace macheps::test

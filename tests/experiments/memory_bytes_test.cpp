@@ -14,6 +14,9 @@
 #include <string_view>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::configs;
+using namespace macheps::training;
 using macheps::test::Asked;
 using macheps::test::Imported;
 

@@ -12,6 +12,8 @@
 #include <cmath>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

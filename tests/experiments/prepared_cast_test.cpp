@@ -12,6 +12,8 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

@@ -16,17 +16,17 @@ namespace macheps::test {
 
 /// Of every token: with 0.45 one of four successors of the last one, with 0.40 the first successor of the last but one, else
 /// any (fp8-recipes 9); the first two follow nothing, and are any. Each seed has a table of its own.
-class PrototypeLanguage final : public Data {
+class PrototypeLanguage final : public training::Data {
   public:
     explicit PrototypeLanguage(std::int64_t seed) {
         std::mt19937 random(static_cast<std::uint32_t>(seed));
         for (std::int32_t& token : successors_) token = static_cast<std::int32_t>(random() % 64);
     }
-    Batch batch(Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
+    training::Batch batch(training::Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
                 std::int64_t context) const override {
-        std::seed_seq words{static_cast<std::uint32_t>(split == Split::train ? 1 : 2), static_cast<std::uint32_t>(seed), step};
+        std::seed_seq words{static_cast<std::uint32_t>(split == training::Split::train ? 1 : 2), static_cast<std::uint32_t>(seed), step};
         std::mt19937 random(words);
-        Batch made;
+        training::Batch made;
         for (std::int64_t sample = 0; sample < batch; ++sample) {
             std::int32_t before = 0, last = 0;
             for (std::int64_t t = 0; t <= context; ++t) {
@@ -58,7 +58,7 @@ class PrototypeLanguage final : public Data {
 inline const std::string prototype_linears = "[[rule]]\nsites = \"block.*.{attn.qkv,attn.proj,mlp.up,mlp.down}\"\n";
 
 /// A recipe's name, or none, and the rule's other lines, in the prototype's surroundings.
-inline Policy prototype(const std::string& recipe, const std::string& more = "") {
+inline policy::Policy prototype(const std::string& recipe, const std::string& more = "") {
     std::string text = "extends = \"fp32\"\n" + prototype_linears +
                        "forward     = { in = \"bf16\", a = \"bf16\", b = \"bf16\", bias = \"bf16\", out = \"bf16\" }\n"
                        "grad        = { in = \"bf16\" }\n"
@@ -68,41 +68,41 @@ inline Policy prototype(const std::string& recipe, const std::string& more = "")
     if (!more.empty()) text += prototype_linears + more;
     // torchao gives weight gradients in bf16 and adds a bias to the rounded product, which leaves exact zeros where smaller
     // numbers could be lost; the prototype keeps weight gradients in fp32 and adds in fp32 before it rounds, whatever the recipe.
-    return parse_policy(text + prototype_linears + "forward = { bias_after = false }\nweight_grad = { out = \"fp32\" }\n",
+    return policy::parse_policy(text + prototype_linears + "forward = { bias_after = false }\nweight_grad = { out = \"fp32\" }\n",
                         "prototype " + recipe);
 }
 
 /// All operands of all three matmuls by `text`; gradients by `gradient`.
-inline Policy prototype_all_by(const std::string& text, const std::string& gradient) {
+inline policy::Policy prototype_all_by(const std::string& text, const std::string& gradient) {
     const auto key = [](const char* matmul, const std::string& a, const std::string& b) {
         return std::string(matmul) + " = { a = \"" + a + "\", b = \"" + b + "\" }\n";
     };
     return prototype("", key("forward", text, text) + key("input_grad", gradient, text) + key("weight_grad", gradient, text));
 }
 
-inline Policy current_with_e4m3() {
+inline policy::Policy current_with_e4m3() {
     return prototype("te-current", "input_grad = { a = \"e4m3fn/tensor:te_current\" }\n"
                                    "weight_grad = { a = \"e4m3fn/tensor:te_current\" }\n");
 }
-inline Policy nvfp4_without_stochastic() {
+inline policy::Policy nvfp4_without_stochastic() {
     return prototype("te-nvfp4", "input_grad = { a = \"e2m1fn/nvfp4\" }\nweight_grad = { a = \"e2m1fn/nvfp4:hadamard\" }\n");
 }
-inline Policy nvfp4_without_hadamard() {
+inline policy::Policy nvfp4_without_hadamard() {
     return prototype("te-nvfp4",
                      "weight_grad = { a = \"e2m1fn/nvfp4:stochastic:random_bits=8\", b = \"e2m1fn/nvfp4\" }\n");
 }
-inline Policy nvfp4_with_flat_weights() {
+inline policy::Policy nvfp4_with_flat_weights() {
     return prototype("te-nvfp4", "forward = { b = \"e2m1fn/nvfp4\" }\ninput_grad = { b = \"e2m1fn/nvfp4\" }\n");
 }
-inline Policy nvfp4_plain() { return prototype_all_by("e2m1fn/nvfp4", "e2m1fn/nvfp4"); }
-inline Policy mxfp4(const std::string& rule, bool stochastic) {
+inline policy::Policy nvfp4_plain() { return prototype_all_by("e2m1fn/nvfp4", "e2m1fn/nvfp4"); }
+inline policy::Policy mxfp4(const std::string& rule, bool stochastic) {
     const std::string text = "e2m1fn/mx32:" + rule;
     return prototype_all_by(text, stochastic ? text + ":stochastic:random_bits=8" : text);
 }
 
 // --- runs
 
-inline ModelConfig t128() {
+inline training::ModelConfig t128() {
     return {.layers = 2,
             .width = 128,
             .heads = 4,
@@ -113,8 +113,8 @@ inline ModelConfig t128() {
             .activation = elementwise::GeluTanh{}};
 }
 
-inline TrainOptions t128_options() {
-    TrainOptions o;
+inline training::TrainOptions t128_options() {
+    training::TrainOptions o;
     o.steps = 300;
     o.batch = 16;
     o.lr = o.min_lr = 2e-3;
@@ -123,12 +123,12 @@ inline TrainOptions t128_options() {
 
 /// T128 under a policy; a seed is a draw of weights, of the language's tables and of batches.
 struct PrototypeRun {
-    PrototypeRun(const Policy& policy, std::int64_t seed)
+    PrototypeRun(const policy::Policy& policy, std::int64_t seed)
         : data(seed),
-          sites(model_sites(model)),
+          sites(training::model_sites(model)),
           resolved(resolve(policy, sites)),
-          fp32(resolve(load_policy("fp32"), sites)),
-          options(options_under(policy.training, t128_options())),
+          fp32(resolve(policy::load_policy("fp32"), sites)),
+          options(training::options_under(policy.training, t128_options())),
           setup{.policy = resolved,
                 .fp32 = fp32,
                 .model = model,
@@ -140,12 +140,12 @@ struct PrototypeRun {
 
     PrototypeLanguage data;
     CpuBackend backend{1};
-    ModelConfig model = t128();
-    SiteList sites;
-    ResolvedPolicy resolved, fp32;
-    TrainOptions options;
-    RunSetup setup;
-    Step step;
+    training::ModelConfig model = t128();
+    policy::SiteList sites;
+    policy::ResolvedPolicy resolved, fp32;
+    training::TrainOptions options;
+    training::RunSetup setup;
+    training::Step step;
 };
 
 }  // namespace macheps::test

@@ -21,6 +21,8 @@
 #include <tuple>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 namespace fs = std::filesystem;
 
 namespace {

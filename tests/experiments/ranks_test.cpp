@@ -25,6 +25,8 @@
 #include <tuple>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 using macheps::test::TemporaryFolder;
 using oracle::ReferenceReduce;
 using Words = std::map<std::string, std::string>;

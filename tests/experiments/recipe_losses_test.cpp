@@ -15,6 +15,8 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

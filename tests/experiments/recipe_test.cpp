@@ -11,6 +11,8 @@
 #include <string>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

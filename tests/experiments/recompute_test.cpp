@@ -17,6 +17,8 @@
 #include <tuple>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 using macheps::test::TemporaryFolder;
 
 namespace {

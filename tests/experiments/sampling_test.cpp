@@ -12,6 +12,8 @@
 #include <utility>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

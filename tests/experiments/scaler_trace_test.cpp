@@ -18,6 +18,7 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::policy;
 
 namespace {
 

@@ -12,6 +12,9 @@
 #include <set>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::configs;
+using namespace macheps::training;
 using test::policy_of;
 using test::TinyRun;
 using test::Told;

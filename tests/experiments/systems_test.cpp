@@ -19,6 +19,8 @@
 #include <string>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::configs;
 using macheps::test::Imported;
 
 namespace {

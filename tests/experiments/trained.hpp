@@ -13,26 +13,26 @@
 
 namespace macheps::test {
 
-inline ModelConfig tiny_model(ModelKind kind) {
+inline training::ModelConfig tiny_model(training::ModelKind kind) {
     return {.kind = kind,
             .layers = 2,
             .width = 16,
             .heads = 2,
             .context = 8,
             .vocabulary = 24,
-            .kv_heads = kind == ModelKind::llama ? 1 : 0,
-            .tied = kind == ModelKind::gpt2};
+            .kv_heads = kind == training::ModelKind::llama ? 1 : 0,
+            .tied = kind == training::ModelKind::gpt2};
 }
 
 /// The policy of a config's text, which its framework must not refuse.
-inline Policy policy_of(std::string_view config, const Told& told) {
-    const ImportResult result = import_text(config, told);
-    for (const Finding& one : result.findings) {
+inline policy::Policy policy_of(std::string_view config, const Told& told) {
+    const configs::ImportResult result = import_text(config, told);
+    for (const configs::Finding& one : result.findings) {
         CAPTURE(one.rule, one.message);
-        CHECK(severity(one) != FindingSeverity::error);
+        CHECK(severity(one) != configs::FindingSeverity::error);
     }
     CAPTURE(result.policy);
-    return parse_policy(result.policy, "config.yaml");
+    return policy::parse_policy(result.policy, "config.yaml");
 }
 
 inline std::vector<float> values_of(Backend& backend, ConstView view) {
@@ -50,16 +50,16 @@ inline float to_bf16(float x) {
 /// A model in training, kept so that a test can look into it between steps.
 class TinyRun {
   public:
-    explicit TinyRun(const Policy& policy, ModelKind kind = ModelKind::gpt2, TrainOptions options = tiny_options())
+    explicit TinyRun(const policy::Policy& policy, training::ModelKind kind = training::ModelKind::gpt2, training::TrainOptions options = tiny_options())
         : TinyRun(policy, tiny_model(kind), std::move(options)) {}
-    TinyRun(const Policy& policy, const ModelConfig& shape, TrainOptions options = tiny_options())
+    TinyRun(const policy::Policy& policy, const training::ModelConfig& shape, training::TrainOptions options = tiny_options())
         : model(shape),
-          sites(model_sites(model)),
+          sites(training::model_sites(model)),
           resolved(resolve(policy, sites)),
-          fp32_policy(resolve(load_policy("fp32"), sites)),
-          run_options(options_under(policy.training, options)),
+          fp32_policy(resolve(policy::load_policy("fp32"), sites)),
+          run_options(training::options_under(policy.training, options)),
           data(model.vocabulary),
-          step(backend, RunSetup{.policy = resolved,
+          step(backend, training::RunSetup{.policy = resolved,
                                  .fp32 = fp32_policy,
                                  .model = model,
                                  .options = run_options,
@@ -67,8 +67,8 @@ class TinyRun {
                                  .seed = 0,
                                  .drawn = options.batch}) {}
 
-    static TrainOptions tiny_options() {
-        TrainOptions options;
+    static training::TrainOptions tiny_options() {
+        training::TrainOptions options;
         options.steps = 20;
         options.batch = 4;
         options.warmup = 0;
@@ -76,22 +76,22 @@ class TinyRun {
         return options;
     }
 
-    StepResult next() { return step.run(next_step++, Sampling::counts); }
-    std::vector<StepResult> run(int steps) {
-        std::vector<StepResult> results;
+    training::StepResult next() { return step.run(next_step++, training::Sampling::counts); }
+    std::vector<training::StepResult> run(int steps) {
+        std::vector<training::StepResult> results;
         for (int i = 0; i < steps; ++i) results.push_back(next());
         return results;
     }
 
     /// `parameter:value` and so on, as a checkpoint has them.
     std::map<std::string, std::vector<float>> state() const {
-        Checkpoint checkpoint;
+        training::Checkpoint checkpoint;
         step.save(checkpoint);
         std::map<std::string, std::vector<float>> all;
-        for (const Checkpoint::State& tensor : checkpoint.state) all[tensor.name] = tensor.values;
+        for (const training::Checkpoint::State& tensor : checkpoint.state) all[tensor.name] = tensor.values;
         return all;
     }
-    ParameterState& parameter(const std::string& name) {
+    training::ParameterState& parameter(const std::string& name) {
         for (const auto& one : step.model().parameters()) {
             if (one->name == name) return *one;
         }
@@ -101,12 +101,12 @@ class TinyRun {
     std::vector<float> gradient(const std::string& name) { return values_of(backend, parameter(name).grad); }
 
     CpuBackend backend{1};
-    ModelConfig model;
-    SiteList sites;
-    ResolvedPolicy resolved, fp32_policy;
-    TrainOptions run_options;
-    SyntheticLanguage data;
-    Step step;
+    training::ModelConfig model;
+    policy::SiteList sites;
+    policy::ResolvedPolicy resolved, fp32_policy;
+    training::TrainOptions run_options;
+    training::SyntheticLanguage data;
+    training::Step step;
     std::int64_t next_step = 0;
 };
 

@@ -14,6 +14,8 @@
 #include <sstream>
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

@@ -28,6 +28,8 @@
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::study;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;
+using namespace macheps::training;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;

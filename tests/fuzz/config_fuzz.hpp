@@ -34,21 +34,21 @@ inline void check_tree(const files::ConfigValue& value, std::uint32_t lines, int
 inline void import_by_one(const files::ConfigValue& root, std::string_view text) {
     std::size_t sum = 0;
     for (const char c : text) sum = sum * 31 + static_cast<unsigned char>(c);
-    const Framework& framework = *frameworks()[sum % frameworks().size()];
+    const configs::Framework& framework = *configs::frameworks()[sum % configs::frameworks().size()];
     if (framework.recognises != nullptr) {
         const int score = framework.recognises(root);
         require(score >= 0 && score <= 100, "recognition is between 0 and 100");
     }
-    const ImportOptions options;
-    ImportContext context(framework, root, options);
+    const configs::ImportOptions options;
+    configs::ImportContext context(framework, root, options);
     context.run();
-    const std::string policy = policy_text(context);
+    const std::string policy = configs::policy_text(context);
     context.report_defaults();
-    for (const Finding& one : context.findings()) {
+    for (const configs::Finding& one : context.findings()) {
         require(!one.message.empty() && one.rule.find('/') != std::string::npos, "a finding has a rule and a message");
     }
     try {
-        parse_policy(policy, "imported.toml");
+        policy::parse_policy(policy, "imported.toml");
     } catch (const Error& error) {
         require(false, std::string("an imported policy loads: ") + error.what() + "\n" + policy);
     }

@@ -6,6 +6,8 @@
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;
+using namespace macheps::policy;
+using namespace macheps::training;
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 using namespace macheps::test;
+using namespace macheps::training;
 using nlohmann::json;
 
 namespace {
@@ -339,9 +340,9 @@ TEST_CASE("a unit that two machines train differently is an error that names bot
     fs::copy(unit, attempt, fs::copy_options::recursive);
     const std::string steps = contents(attempt / "steps.csv");
     std::ofstream(attempt / "steps.csv") << steps.substr(0, steps.size() - 2) << (steps[steps.size() - 2] == '1' ? "2\n" : "1\n");
-    macheps::Done other = macheps::make_done(attempt, id, 0);
+    macheps::training::Done other = macheps::training::make_done(attempt, id, 0);
     other.host = "elsewhere";
-    macheps::write_done(other, attempt);
+    macheps::training::write_done(other, attempt);
     for (int i = 0; i < 2; ++i) {  // nor by trying again
         CHECK(folder.run("sweep run one") == 1);
         CAPTURE(folder.err());

@@ -10,6 +10,7 @@
 #include <tuple>
 
 using namespace macheps::test;
+using namespace macheps::training;
 
 namespace {
 
@@ -57,21 +58,21 @@ TEST_CASE("a merged site has the sums of its samples' counts, their largest amax
     // The sum does not depend on the order of the samples. A sample of zeros has no least nonzero magnitude.
     for (const auto& samples : {std::vector{sample, larger, zeros}, {zeros, sample, larger}, {larger, zeros, sample}}) {
         for (auto member : {&macheps::SiteRow::policy, &macheps::SiteRow::site, &macheps::SiteRow::format}) {
-            macheps::SiteSums sums;
+            macheps::training::SiteSums sums;
             other = sample;
             other.*member = "another";
             for (const macheps::SiteRow& each : samples) sums.add(each), sums.add(other);
-            const std::vector<macheps::SiteSumRow> rows = sums.take();
+            const std::vector<macheps::training::SiteSumRow> rows = sums.take();
             REQUIRE(rows.size() == 2);
             const bool is_first = rows[0].policy == "low" && rows[0].site == "embed" && rows[0].format == "fp16";
-            const macheps::SiteSumRow& row = rows[is_first ? 0 : 1];
+            const macheps::training::SiteSumRow& row = rows[is_first ? 0 : 1];
             CHECK(row.samples == 3);
             CHECK(std::tuple(row.count, row.zero_in, row.underflow, row.to_subnormal) == std::tuple(11100u, 10011u, 22u, 33u));
             CHECK(std::tuple(row.overflow, row.saturated, row.nan_in, row.inf_in) == std::tuple(44u, 55u, 66u, 77u));
             CHECK(std::tuple(row.amax, row.amin_nz) == std::tuple(80.0f, 0.5f));
         }
     }
-    macheps::SiteSums only_zeros;
+    macheps::training::SiteSums only_zeros;
     only_zeros.add(zeros);
     CHECK(only_zeros.take().at(0).amin_nz == 0);
     CHECK(only_zeros.take().empty());

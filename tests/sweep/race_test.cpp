@@ -11,6 +11,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::training;
 
 namespace {
 

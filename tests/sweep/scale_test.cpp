@@ -12,6 +12,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::training;
 using nlohmann::json;
 
 namespace {

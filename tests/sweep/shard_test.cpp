@@ -15,6 +15,7 @@
 #include <string>
 
 using namespace macheps;
+using namespace macheps::training;
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include <set>
 
 using namespace macheps::test;
+using namespace macheps::training;
 using nlohmann::json;
 
 namespace {
@@ -111,7 +112,7 @@ TEST_CASE("units that are split by policy train fp32 again, and its rows stand o
     CHECK(folder.run("merge split --rows steps --trust") == 1);
     CHECK(folder.err().find("row 1 (line 2) is not what it was when the unit was finished") != std::string::npos);
     CHECK(folder.err().find("computes wrongly") == std::string::npos);
-    macheps::write_done(macheps::make_done(unit, unit.filename().string(), 0), unit);
+    macheps::training::write_done(macheps::training::make_done(unit, unit.filename().string(), 0), unit);
     CHECK(folder.run("merge split --rows steps --trust") == 1);
     CHECK(folder.err().find("fp32 came out with other rows in two units") != std::string::npos);
     CHECK(folder.err().find("steps.csv, row 1") != std::string::npos);

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace accelerate {
 
@@ -276,4 +276,4 @@ extern const Framework accelerate_framework{
     .prepare = accelerate::prepare,
     .resolve = accelerate::resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

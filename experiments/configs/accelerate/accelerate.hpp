@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-namespace macheps::accelerate {
+namespace macheps::configs::accelerate {
 
 enum class Backend : std::uint8_t { none, torchao, transformer_engine, msamp };
 
@@ -34,4 +34,4 @@ std::span<const KeyRow> keys();
 int recognises(const files::ConfigValue& root);
 void report_findings(ImportContext& context, const Facts& facts);
 
-}  // namespace macheps::accelerate
+}  // namespace macheps::configs::accelerate

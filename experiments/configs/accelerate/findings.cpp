@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace macheps::accelerate {
+namespace macheps::configs::accelerate {
 
 namespace {
 
@@ -362,4 +362,4 @@ const FindingRow<Facts> rows[] = {
 
 void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
 
-}  // namespace macheps::accelerate
+}  // namespace macheps::configs::accelerate

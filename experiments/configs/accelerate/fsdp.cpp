@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::configs {
 
 void set_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view from_path) {
     set_storage(context, storage::fsdp, low, from_path);
@@ -40,4 +40,4 @@ void report_accelerate_fsdp(ImportContext& context, char low, int version, std::
                    "the forward pass runs under autocast as well, which widens the operations of its fp32 lists", {});
 }
 
-}  // namespace macheps
+}  // namespace macheps::configs

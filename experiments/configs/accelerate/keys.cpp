@@ -3,7 +3,7 @@
 // utils/dataclasses.py of 0.30.1 to 1.15.0.
 #include "experiments/configs/accelerate/accelerate.hpp"
 
-namespace macheps::accelerate {
+namespace macheps::configs::accelerate {
 
 namespace {
 
@@ -121,4 +121,4 @@ int recognises(const files::ConfigValue& root) {
     return score > 95 ? 95 : score;
 }
 
-}  // namespace macheps::accelerate
+}  // namespace macheps::configs::accelerate

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace axolotl {
 
@@ -294,4 +294,4 @@ extern const Framework axolotl_framework{
     .prepare = axolotl::prepare,
     .resolve = axolotl::resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

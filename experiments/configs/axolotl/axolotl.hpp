@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace macheps::axolotl {
+namespace macheps::configs::axolotl {
 
 /// What resolve_dtype and the builder of the trainer derive.
 struct Facts {
@@ -39,4 +39,4 @@ bool fsdp_flag(const ImportContext& context, std::string_view key);
 /// True for `auto`, and for a key that is left out or null.
 bool is_auto(const ImportContext& context, std::string_view path);
 
-}  // namespace macheps::axolotl
+}  // namespace macheps::configs::axolotl

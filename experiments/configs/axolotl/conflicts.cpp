@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps::axolotl {
+namespace macheps::configs::axolotl {
 
 namespace {
 
@@ -193,4 +193,4 @@ const FindingRow<Facts> rows[] = {
 
 void report_conflicts(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
 
-}  // namespace macheps::axolotl
+}  // namespace macheps::configs::axolotl

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps::axolotl {
+namespace macheps::configs::axolotl {
 
 namespace {
 
@@ -289,4 +289,4 @@ void report_findings(ImportContext& context, const Facts& facts) {
     report_conflicts(context, facts);
 }
 
-}  // namespace macheps::axolotl
+}  // namespace macheps::configs::axolotl

@@ -3,7 +3,7 @@
 // and 0.18.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
 
-namespace macheps::axolotl {
+namespace macheps::configs::axolotl {
 
 namespace {
 
@@ -74,4 +74,4 @@ const KeyRow rows[] = {
 
 std::span<const KeyRow> keys() { return rows; }
 
-}  // namespace macheps::axolotl
+}  // namespace macheps::configs::axolotl

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace deepspeed {
 
@@ -221,4 +221,4 @@ extern const Framework deepspeed_framework{
     .prepare = deepspeed::prepare,
     .resolve = deepspeed::resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace macheps::deepspeed {
+namespace macheps::configs::deepspeed {
 
 /// What the engine derives from the sections before it makes an optimiser.
 struct Facts {
@@ -39,4 +39,4 @@ std::optional<FindingCode> judges_type(const ImportContext& context, const KeyRo
                                        const files::ConfigValue& value);
 void report_findings(ImportContext& context, const Facts& facts);
 
-}  // namespace macheps::deepspeed
+}  // namespace macheps::configs::deepspeed

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace macheps::deepspeed {
+namespace macheps::configs::deepspeed {
 
 namespace {
 
@@ -436,4 +436,4 @@ const FindingRow<Facts> rows[] = {
 
 void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
 
-}  // namespace macheps::deepspeed
+}  // namespace macheps::configs::deepspeed

@@ -3,7 +3,7 @@
 // zero/config.py of 0.16.5 to 0.19.6.
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 
-namespace macheps::deepspeed {
+namespace macheps::configs::deepspeed {
 
 namespace {
 
@@ -142,4 +142,4 @@ std::optional<FindingCode> judges_type(const ImportContext& context, const KeyRo
     return has_models(context) || !row.path.starts_with("fp16.") ? FindingCode::error : FindingCode::warning;
 }
 
-}  // namespace macheps::deepspeed
+}  // namespace macheps::configs::deepspeed

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps::llamafactory {
+namespace macheps::configs::llamafactory {
 
 namespace {
 
@@ -289,4 +289,4 @@ const FindingRow<Facts> rows[] = {
 
 void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
 
-}  // namespace macheps::llamafactory
+}  // namespace macheps::configs::llamafactory

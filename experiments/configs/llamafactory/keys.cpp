@@ -3,7 +3,7 @@
 // keys/llamafactory.txt. Sources: llamafactory/hparams of 0.9.3 to 0.9.5.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 
-namespace macheps::llamafactory {
+namespace macheps::configs::llamafactory {
 
 namespace {
 
@@ -63,4 +63,4 @@ const KeyRow rows[] = {
 
 std::span<const KeyRow> keys() { return rows; }
 
-}  // namespace macheps::llamafactory
+}  // namespace macheps::configs::llamafactory

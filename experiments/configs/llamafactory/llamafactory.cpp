@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace llamafactory {
 
@@ -226,4 +226,4 @@ extern const Framework llamafactory_framework{
     .prepare = llamafactory::prepare,
     .resolve = llamafactory::resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace macheps::llamafactory {
+namespace macheps::configs::llamafactory {
 
 /// What hparams/parser.py, model/patcher.py and model/adapter.py derive.
 struct Facts {
@@ -36,4 +36,4 @@ Facts facts(const ImportContext& context);
 std::span<const KeyRow> keys();
 void report_findings(ImportContext& context, const Facts& facts);
 
-}  // namespace macheps::llamafactory
+}  // namespace macheps::configs::llamafactory

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps::transformers {
+namespace macheps::configs::transformers {
 
 namespace {
 
@@ -226,4 +226,4 @@ const FindingRow<Facts> rows[] = {
 
 void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
 
-}  // namespace macheps::transformers
+}  // namespace macheps::configs::transformers

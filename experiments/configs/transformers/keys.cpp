@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps::transformers {
+namespace macheps::configs::transformers {
 
 namespace {
 
@@ -136,4 +136,4 @@ void prepare(ImportContext& context) {
     }
 }
 
-}  // namespace macheps::transformers
+}  // namespace macheps::configs::transformers

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::configs {
 
 namespace transformers {
 
@@ -196,4 +196,4 @@ extern const Framework transformers_framework{
     .prepare = transformers::prepare,
     .resolve = transformers::resolve};
 
-}  // namespace macheps
+}  // namespace macheps::configs

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace macheps::transformers {
+namespace macheps::configs::transformers {
 
 /// What TrainingArguments and the Trainer derive from the arguments.
 struct Facts {
@@ -41,4 +41,4 @@ std::span<const SharedArgument> shared_arguments();
 /// What the arguments give for a path of DeepSpeed's section, as it would be written; empty where they give nothing.
 std::string argument_for(const ImportContext& context, const SharedArgument& shared);
 
-}  // namespace macheps::transformers
+}  // namespace macheps::configs::transformers

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -69,4 +69,4 @@ extern const ScalerKind apex_scaler{
     .source = "apex apex/amp/scaler.py (e13873de, the last tree that has amp)",
     .summary = "LossScaler of Apex amp, O1 and O2: the scale is capped"};
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -69,4 +69,4 @@ extern const ScalerKind apex_fp16_utils_scaler{
     .source = "apex apex/fp16_utils/loss_scaler.py (e13873de)",
     .summary = "DynamicLossScaler of Apex's old FP16_Optimizer: from 2^32, not below 1"};
 
-}  // namespace macheps
+}  // namespace macheps::policy

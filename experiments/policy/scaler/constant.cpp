@@ -4,7 +4,7 @@
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -60,4 +60,4 @@ extern const ScalerKind static_scaler{
     .source = "NVIDIA, Mixed Precision Training, arXiv:1710.03740; deepspeed LossScaler",
     .summary = "one scale for ever; a step with Inf or NaN gradients is skipped, unless skip is false"};
 
-}  // namespace macheps
+}  // namespace macheps::policy

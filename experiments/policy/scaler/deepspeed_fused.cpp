@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -79,4 +79,4 @@ extern const ScalerKind deepspeed_fused_scaler{
     .source = "DeepSpeed deepspeed/runtime/fp16/fused_optimizer.py, unfused_optimizer.py",
     .summary = "FP16_Optimizer of DeepSpeed without ZeRO: no hysteresis, and the floor ends nothing"};
 
-}  // namespace macheps
+}  // namespace macheps::policy

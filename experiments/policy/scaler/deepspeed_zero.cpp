@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -122,4 +122,4 @@ extern const ScalerKind deepspeed_zero_scaler{
     .source = "DeepSpeed deepspeed/runtime/fp16/loss_scaler.py",
     .summary = "DynamicLossScaler of DeepSpeed's ZeRO 1 to 3: hysteresis, and an overflow at the floor ends the run"};
 
-}  // namespace macheps
+}  // namespace macheps::policy

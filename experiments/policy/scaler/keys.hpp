@@ -9,7 +9,7 @@
 #include <limits>
 #include <span>
 
-namespace macheps::scaler_key {
+namespace macheps::policy::scaler_key {
 
 /// One that fp32 cannot hold would scale the loss by Inf or 0 from the start.
 constexpr bool is_positive_fp32(double x) { return x >= 0x1p-149 && x <= 0x1.fffffep127; }
@@ -93,4 +93,4 @@ inline bool is_state(std::span<const double> state, std::size_t count) {
     return state.size() == count && std::all_of(state.begin() + 1, state.end(), is_whole);
 }
 
-}  // namespace macheps::scaler_key
+}  // namespace macheps::policy::scaler_key

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -87,4 +87,4 @@ extern const ScalerKind megatron_scaler{
     .source = "Megatron-LM megatron/core/optimizer/grad_scaler.py",
     .summary = "DynamicGradScaler of Megatron-LM: hysteresis, fp32 factors, growth to Inf"};
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::policy {
 
 extern const ScalerKind apex_fp16_utils_scaler, apex_scaler, deepspeed_fused_scaler, deepspeed_zero_scaler,
     megatron_scaler, static_scaler, torch_scaler, torch_sharded_scaler;
@@ -32,4 +32,4 @@ const ScalerKind* find_scaler(std::string_view name) {
     return row == std::end(kinds) ? nullptr : *row;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -10,7 +10,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -154,4 +154,4 @@ void check_setting(const ScalerKey& key, double value) {
 
 std::unique_ptr<LossScaler> make_loss_scaler(const LossScalerConfig& config) { return config.kind->make(config); }
 
-}  // namespace macheps
+}  // namespace macheps::policy

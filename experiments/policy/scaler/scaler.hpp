@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 class LossScaler;
 struct LossScalerConfig;
@@ -146,4 +146,4 @@ class LossScaler {
 
 std::unique_ptr<LossScaler> make_loss_scaler(const LossScalerConfig& config);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace macheps {
+namespace macheps::policy {
 
 TorchSettings torch_settings(const LossScalerConfig& config) {
     return {.init_scale = static_cast<float>(config.at("init_scale")),
@@ -223,4 +223,4 @@ extern const ScalerKind torch_scaler{
     .source = "pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu",
     .summary = "GradScaler: the scale backs off after an Inf or NaN, whose step is skipped, and grows again"};
 
-}  // namespace macheps
+}  // namespace macheps::policy

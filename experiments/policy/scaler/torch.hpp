@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// What GradScaler is made with.
 struct TorchSettings {
@@ -102,4 +102,4 @@ class GradScaler {
     std::map<OptimizerId, PerOptimizer> optimizers_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -5,7 +5,7 @@
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
 
-namespace macheps {
+namespace macheps::policy {
 
 namespace {
 
@@ -73,4 +73,4 @@ extern const ScalerKind torch_sharded_scaler{
     .source = "pytorch torch/distributed/fsdp/sharded_grad_scaler.py",
     .summary = "ShardedGradScaler of FSDP 1: as torch, for fp16 gradients too"};
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -3,7 +3,7 @@
 
 #include <unordered_set>
 
-namespace macheps {
+namespace macheps::policy {
 
 std::vector<ScalerStep> trace(LossScaler& scaler, std::span<const std::int64_t> overflow_at, std::int64_t steps) {
     const std::unordered_set<std::int64_t> overflows(overflow_at.begin(), overflow_at.end());
@@ -27,4 +27,4 @@ std::vector<ScalerStep> trace(LossScaler& scaler, std::span<const std::int64_t> 
     return rows;
 }
 
-}  // namespace macheps
+}  // namespace macheps::policy

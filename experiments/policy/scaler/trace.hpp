@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::policy {
 
 /// One step of a scaler.
 struct ScalerStep {
@@ -27,4 +27,4 @@ struct ScalerStep {
 /// Steps 1 to `steps`, those in `overflow_at` with an Inf in the gradients. Ends with the first step that raises.
 std::vector<ScalerStep> trace(LossScaler& scaler, std::span<const std::int64_t> overflow_at, std::int64_t steps);
 
-}  // namespace macheps
+}  // namespace macheps::policy

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
-Attention::ProductSlots::ProductSlots(const ResolvedPolicy& policy, const std::string& site, bool grouped)
+Attention::ProductSlots::ProductSlots(const policy::ResolvedPolicy& policy, const std::string& site, bool grouped)
     : forward_a(policy, site + ":forward.a"),
       forward_b(policy, site + ":forward.b"),
       forward_out(policy, site + ":forward.out"),
@@ -23,7 +23,7 @@ Attention::ProductSlots::ProductSlots(const ResolvedPolicy& policy, const std::s
     if (grouped) grad_b_sum = Slot(policy, site + ":grad_b.sum");
 }
 
-Attention::Attention(Backend& backend, Rounder& rounder, const ResolvedPolicy& policy, const std::string& block,
+Attention::Attention(Backend& backend, Rounder& rounder, const policy::ResolvedPolicy& policy, const std::string& block,
                      const ModelConfig& config, std::int64_t batch)
     : backend_(backend),
       batch_(batch),
@@ -256,4 +256,4 @@ Value Attention::backward(Rounder& rounder, Value dout, Tensor& dqkv_tensor) {
     return {{dqkv.data, {batch_ * context_, qkv_width_}}, common_grid(held, dv.held)};
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

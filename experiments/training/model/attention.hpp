@@ -10,14 +10,14 @@
 #include <optional>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 /// H query heads and K key heads, K dividing H: query heads k H/K .. (k+1) H/K - 1 share the keys and values of head k.
 /// Their scores are one matmul of H/K T rows. Backward, every query head makes its own dK and dV, which are then added
 /// in the order of the heads: as if keys and values had been repeated.
 class Attention {
   public:
-    Attention(Backend& backend, Rounder& rounder, const ResolvedPolicy& policy, const std::string& block,
+    Attention(Backend& backend, Rounder& rounder, const policy::ResolvedPolicy& policy, const std::string& block,
               const ModelConfig& config, std::int64_t batch);
     /// qkv [B*T, (H+2K) D] -> [B*T, H D].
     Value forward(Rounder& rounder, Value qkv);
@@ -26,15 +26,15 @@ class Attention {
 
   private:
     struct ProductSlots {
-        ProductSlots(const ResolvedPolicy& policy, const std::string& site, bool grouped);
+        ProductSlots(const policy::ResolvedPolicy& policy, const std::string& site, bool grouped);
         Slot forward_a, forward_b, forward_out, grad_in, grad_a_a, grad_a_b, grad_a_out, grad_b_a, grad_b_b, grad_b_out;
         Slot grad_b_sum;  ///< of a grouped product
-        MatmulChoice forward, grad_a, grad_b;
+        policy::MatmulChoice forward, grad_a, grad_b;
     };
 
     struct Product {
         const Slot &a_slot, &b_slot, &out_slot;  ///< rounded a and b; rounds the result
-        const MatmulChoice& choice;
+        const policy::MatmulChoice& choice;
         Triangle triangle = Triangle::none;
         float factor = 1;  ///< of every element, instead of a pass of its own
     };
@@ -58,4 +58,4 @@ class Attention {
     Tensor dq_, dk_, dv_, dk_sum_, dv_sum_, dturned_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

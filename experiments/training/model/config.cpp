@@ -11,12 +11,12 @@
 
 #include <limits>
 
-namespace macheps {
+namespace macheps::training {
 
-std::string_view to_string(ModelKind kind) { return model_names()[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(ModelKind kind) { return policy::model_names()[static_cast<std::size_t>(kind)]; }
 
 ModelKind parse_model_kind(std::string_view name) {
-    const std::vector<std::string_view> names(model_names().begin(), model_names().end());
+    const std::vector<std::string_view> names(policy::model_names().begin(), policy::model_names().end());
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         if (name == to_string(kind)) return kind;
     }
@@ -105,35 +105,35 @@ void validate(const ModelConfig& c) {
     }
 }
 
-SiteList model_sites(const ModelConfig& c) {
+policy::SiteList model_sites(const ModelConfig& c) {
     const bool llama = c.kind == ModelKind::llama;
     // Elements of a sample's tensors: `wide` of the stream between blocks, `hidden` of the inside of a feed-forward.
     const std::int64_t wide = c.context * c.width, hidden = c.context * c.hidden_width();
     const std::int64_t scores = c.heads * c.context * c.context, logits = c.context * c.vocabulary;
-    SiteList list;
+    policy::SiteList list;
     list.model = to_string(c.kind);
-    const auto site = [&](const std::string& name, SiteKind kind, std::int64_t saved) -> Site& {
+    const auto site = [&](const std::string& name, policy::SiteKind kind, std::int64_t saved) -> policy::Site& {
         list.sites.push_back({.name = name, .kind = kind, .saved = saved});
         return list.sites.back();
     };
     const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out, std::int64_t saved) {
-        Site& added = site(name, SiteKind::linear, saved);
+        policy::Site& added = site(name, policy::SiteKind::linear, saved);
         added.in = in, added.out = out;
         list.parameters.push_back({name + ".weight", in * out});
         if (!llama) list.parameters.push_back({name + ".bias", out});
     };
     const auto norm = [&](const std::string& name) {
-        Site& added = site(name, llama ? SiteKind::rms_norm : SiteKind::elementwise, wide);
+        policy::Site& added = site(name, llama ? policy::SiteKind::rms_norm : policy::SiteKind::elementwise, wide);
         if (llama) added.saved_beside = "forward.normed";
         list.parameters.push_back({name + ".weight", c.width});
         if (!llama) list.parameters.push_back({name + ".bias", c.width});
     };
-    const auto product = [&](const std::string& name, std::int64_t saved) -> Site& {
-        Site& added = site(name, SiteKind::product, saved);
+    const auto product = [&](const std::string& name, std::int64_t saved) -> policy::Site& {
+        policy::Site& added = site(name, policy::SiteKind::product, saved);
         added.grouped = c.key_heads() != c.heads;
         return added;
     };
-    site("embed", SiteKind::elementwise, wide);
+    site("embed", policy::SiteKind::elementwise, wide);
     list.parameters.push_back({"embed.token.weight", c.vocabulary * c.width});
     if (!llama) list.parameters.push_back({"embed.position.weight", c.context * c.width});
     for (std::int64_t i = 0; i < c.layers; ++i) {
@@ -142,25 +142,25 @@ SiteList model_sites(const ModelConfig& c) {
         linear(block + "attn.qkv", c.width, c.qkv_width(), c.context * c.qkv_width());
         // Rotary positions turn queries and keys; autograd keeps both as they left it.
         const std::int64_t turned = c.context * (c.heads + c.key_heads()) * c.head_width();
-        if (llama) site(block + "attn.rope", SiteKind::rope, turned);
+        if (llama) site(block + "attn.rope", policy::SiteKind::rope, turned);
         product(block + "attn.scores", 0).scaled = true;  // softmax needs its own output only
-        site(block + "attn.softmax", SiteKind::elementwise, scores);
+        site(block + "attn.softmax", policy::SiteKind::elementwise, scores);
         product(block + "attn.mix", wide);
         linear(block + "attn.proj", c.width, c.width, 0);  // a sum's gradient reads none of its terms
-        site(block + "residual1", SiteKind::elementwise, wide);
+        site(block + "residual1", policy::SiteKind::elementwise, wide);
         norm(block + "norm2");
         if (llama) linear(block + "mlp.gate", c.width, c.hidden_width(), hidden);
         linear(block + "mlp.up", c.width, c.hidden_width(), hidden);
-        Site& act = site(block + "mlp.act", llama ? SiteKind::gated : SiteKind::elementwise, hidden);
+        policy::Site& act = site(block + "mlp.act", llama ? policy::SiteKind::gated : policy::SiteKind::elementwise, hidden);
         if (llama) act.saved_beside = "forward.activated";
         linear(block + "mlp.down", c.hidden_width(), c.width, 0);
-        site(block + "residual2", SiteKind::elementwise, wide);
+        site(block + "residual2", policy::SiteKind::elementwise, wide);
     }
     norm("final_norm");
-    Site& lm_head = site("lm_head", SiteKind::linear, logits);
+    policy::Site& lm_head = site("lm_head", policy::SiteKind::linear, logits);
     lm_head.in = c.width, lm_head.out = c.vocabulary;
     if (!c.tied) list.parameters.push_back({"lm_head.weight", c.vocabulary * c.width});
-    site("loss", SiteKind::loss, logits);
+    site("loss", policy::SiteKind::loss, logits);
     return list;
 }
 
@@ -169,7 +169,7 @@ std::int64_t parameter_count(const ModelConfig& config) {
         ModelConfig some = config;
         some.layers = layers;
         std::int64_t count = 0;
-        for (const Parameter& parameter : model_sites(some).parameters) count += parameter.count;
+        for (const policy::Parameter& parameter : model_sites(some).parameters) count += parameter.count;
         return count;
     };
     if (config.layers <= 2) return of_layers(config.layers);
@@ -179,4 +179,4 @@ std::int64_t parameter_count(const ModelConfig& config) {
     return block > (most - one) / (config.layers - 1) ? most : one + (config.layers - 1) * block;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

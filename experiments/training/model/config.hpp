@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// gpt2:  pre-LayerNorm, GELU, learned positions, biases (nanoGPT's form).
 /// llama: pre-RMSNorm, SwiGLU, rotary positions, grouped queries, no biases (the form of Hugging Face transformers, but
@@ -72,9 +72,9 @@ ModelSize named_size(std::string_view name, ModelKind kind = ModelKind::gpt2);
 void validate(const ModelConfig& config);
 
 /// Every site and parameter, in the order of the forward pass.
-SiteList model_sites(const ModelConfig& config);
+policy::SiteList model_sites(const ModelConfig& config);
 
 /// Number of parameters.
 std::int64_t parameter_count(const ModelConfig& config);
 
-}  // namespace macheps
+}  // namespace macheps::training

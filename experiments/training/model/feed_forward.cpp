@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/model/feed_forward.hpp"
 
-namespace macheps {
+namespace macheps::training {
 
-FeedForward::Gate::Gate(Backend& backend, const ResolvedPolicy& policy, const std::string& block,
+FeedForward::Gate::Gate(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& block,
                         ParameterState& weight)
     : linear(backend, policy, block + "mlp.gate", weight, nullptr),
       forward_activated(policy, block + "mlp.act:forward.activated"),
       grad_activated(policy, block + "mlp.act:grad.activated"),
       grad_up(policy, block + "mlp.act:grad.up") {}
 
-FeedForward::FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block,
+FeedForward::FeedForward(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& block,
                          const elementwise::Unary& activation, const Parameters& p, std::span<const float> outliers)
     : backend_(backend),
       activation_(activation),
@@ -83,4 +83,4 @@ void FeedForward::invalidate() {
     down_.invalidate();
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 /// down(activation(up(x))), or down(silu(gate(x)) * up(x)) where there is a gate.
 class FeedForward {
@@ -17,7 +17,7 @@ class FeedForward {
     };
 
     /// `outliers` are the factors of the channels that enter `down`, see outliers.hpp; empty: no channel is scaled.
-    FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block,
+    FeedForward(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& block,
                 const elementwise::Unary& activation, const Parameters& parameters, std::span<const float> outliers = {});
     Value forward(Rounder& rounder, Value x);
     /// Returns dX: that of `up`, plus that of the gate where there is one.
@@ -26,7 +26,7 @@ class FeedForward {
 
   private:
     struct Gate {
-        Gate(Backend& backend, const ResolvedPolicy& policy, const std::string& block, ParameterState& weight);
+        Gate(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& block, ParameterState& weight);
         Linear linear;
         Slot forward_activated, grad_activated, grad_up;
         Value out;
@@ -49,4 +49,4 @@ class FeedForward {
     Tensor act_, dact_, dact_in_, du_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

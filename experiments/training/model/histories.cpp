@@ -5,24 +5,24 @@
 #include <cmath>
 #include <span>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
-AmaxHistory history_of(const CastRule& rule) { return {*rule.scale_rule, rule.format, rule.delayed}; }
+AmaxHistory history_of(const policy::CastRule& rule) { return {*rule.scale_rule, rule.format, rule.delayed}; }
 
 /// Numbers that stand behind a history's state here.
 constexpr std::size_t of_age = 2;
 
 }  // namespace
 
-AmaxHistories::AmaxHistories(const ResolvedPolicy& policy) {
+AmaxHistories::AmaxHistories(const policy::ResolvedPolicy& policy) {
     for (const auto& [slot, rule] : policy.casts) {
         if (rule.has_history()) entry(slot, rule);
     }
 }
 
-AmaxHistories::Entry& AmaxHistories::entry(const std::string& slot, const CastRule& rule) {
+AmaxHistories::Entry& AmaxHistories::entry(const std::string& slot, const policy::CastRule& rule) {
     const auto found = all_.find(slot);
     if (found != all_.end()) return found->second;
     return all_.emplace(slot, Entry{history_of(rule)}).first->second;
@@ -56,7 +56,7 @@ void AmaxHistories::load(const std::string& name, const std::vector<float>& stat
     entry.age = {static_cast<std::int64_t>(state[end]), static_cast<std::int64_t>(state[end + 1])};
 }
 
-std::vector<std::pair<std::string, std::size_t>> AmaxHistories::layout(const ResolvedPolicy& policy) {
+std::vector<std::pair<std::string, std::size_t>> AmaxHistories::layout(const policy::ResolvedPolicy& policy) {
     std::vector<std::pair<std::string, std::size_t>> sizes;
     for (const auto& [slot, rule] : policy.casts) {
         if (rule.has_history()) sizes.emplace_back(slot, AmaxHistory::state_size(rule.delayed) + of_age);
@@ -64,4 +64,4 @@ std::vector<std::pair<std::string, std::size_t>> AmaxHistories::layout(const Res
     return sizes;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

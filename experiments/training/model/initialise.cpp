@@ -4,7 +4,7 @@
 #include "core/math64.hpp"
 #include "core/rng.hpp"
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -47,4 +47,4 @@ std::vector<float> initial_values(std::string_view parameter, const Shape& shape
     return values;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -19,7 +19,7 @@ bool serves_both_ways(const Slot& slot, const Slot& other) {
 
 }  // namespace
 
-ParameterState::ParameterState(Backend& backend, const ResolvedPolicy& policy, std::string parameter, Shape size)
+ParameterState::ParameterState(Backend& backend, const policy::ResolvedPolicy& policy, std::string parameter, Shape size)
     : name(std::move(parameter)),
       shape(size),
       value(backend.empty(size)),
@@ -63,7 +63,7 @@ void ParameterState::end_micro_batch(Backend& backend, Rounder& rounder) {
 
 // --- Linear
 
-Linear::Linear(Backend& backend, const ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
+Linear::Linear(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
                ParameterState* bias)
     : backend_(backend),
       weight_(weight),
@@ -155,7 +155,7 @@ Value Linear::weight_value() {
     return {scaled, fp32};
 }
 
-void Linear::set_operands(Matmul& args, const MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed) {
+void Linear::set_operands(Matmul& args, const policy::MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed) {
     args.rule = choice.rule;
     if (choice.rule.machine->reads_values) {
         // Decoded, it is a chain like another.
@@ -183,13 +183,13 @@ Value Linear::decoded(const Value& x, Tensor& buffer) {
 
 // --- Norm
 
-Norm::RmsSlots::RmsSlots(const ResolvedPolicy& policy, const std::string& site)
+Norm::RmsSlots::RmsSlots(const policy::ResolvedPolicy& policy, const std::string& site)
     : forward_normed(policy, site + ":forward.normed"),
       weight_grad_terms(policy, site + ":weight_grad.terms"),
       weight_grad_out(policy, site + ":weight_grad.out"),
       grad_normed(policy, site + ":grad.normed") {}
 
-Norm::Norm(Backend& backend, const ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
+Norm::Norm(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
            ParameterState* bias)
     : backend_(backend),
       weight_(weight),
@@ -238,4 +238,4 @@ Value Norm::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
     return {dx, rounder.apply_in_place(grad_out_, dx, fp32)};
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

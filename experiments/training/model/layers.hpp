@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 /// A trained tensor with the slots of its life.
 struct ParameterState {
@@ -17,7 +17,7 @@ struct ParameterState {
     bool has_grad = false;  ///< something was accumulated since clear()
     Slot value_slot, grad_slot;
 
-    ParameterState(Backend& backend, const ResolvedPolicy& policy, std::string name, Shape shape);
+    ParameterState(Backend& backend, const policy::ResolvedPolicy& policy, std::string name, Shape shape);
     Value as_value() const {
         return {value.view(), value_slot.rule.has_scale() ? fp32 : value_slot.rule.format};
     }
@@ -42,7 +42,7 @@ struct ParameterState {
 /// Y = X W^T + bias. X [M,K], W [N,K], Y [M,N].
 class Linear {
   public:
-    Linear(Backend& backend, const ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
+    Linear(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
            ParameterState* bias);
 
     /// `x` must stay alive until backward.
@@ -61,7 +61,7 @@ class Linear {
         Value a, b;
         const Slot &a_slot, &b_slot;
     };
-    void set_operands(Matmul& args, const MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed);
+    void set_operands(Matmul& args, const policy::MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed);
     Value decoded(const Value& x, Tensor& buffer);
     /// Returns the weight that the matmuls use, before its cast.
     Value weight_value();
@@ -75,7 +75,7 @@ class Linear {
     Slot forward_in_, forward_a_, forward_b_, forward_bias_, forward_out_, grad_in_;
     Slot input_grad_a_, input_grad_b_, input_grad_out_, weight_grad_a_, weight_grad_b_, weight_grad_out_,
         bias_grad_out_;
-    MatmulChoice forward_, input_grad_, weight_grad_;
+    policy::MatmulChoice forward_, input_grad_, weight_grad_;
     Value x_, x_cast_, w_cast_;
     bool weight_cast_is_fresh_ = false;
     Tensor x_in_buffer_, x_buffer_, w_buffer_, bias_buffer_, y_, dy_buffer_, dy_a_buffer_, dy_b_buffer_, x_b_buffer_,
@@ -87,7 +87,7 @@ class Linear {
 /// root mean square, rounded before the multiplication by the weight and after it.
 class Norm {
   public:
-    Norm(Backend& backend, const ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
+    Norm(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
          ParameterState* bias);
     Value forward(Rounder& rounder, Value x);
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
@@ -95,7 +95,7 @@ class Norm {
   private:
     /// Slots that root-mean-square normalisation has beside those of every norm.
     struct RmsSlots {
-        RmsSlots(const ResolvedPolicy& policy, const std::string& site);
+        RmsSlots(const policy::ResolvedPolicy& policy, const std::string& site);
         Slot forward_normed, weight_grad_terms, weight_grad_out, grad_normed;
     };
 
@@ -124,4 +124,4 @@ inline MatmulOperand operand(const Value& x, const Slot& slot, std::int64_t ld, 
 /// Factor that undoes both operands' scales.
 inline float product_scale(const Value& a, const Value& b) { return product_scale(a.scale, b.scale); }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
-std::string matmul_formats(const ModelConfig& model, const SiteList& sites, const ResolvedPolicy& policy) {
+std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sites, const policy::ResolvedPolicy& policy) {
     std::vector<std::pair<std::string, std::int64_t>> counts;
-    for (const Site& site : sites.sites) {
+    for (const policy::Site& site : sites.sites) {
         // A linear takes each token's `in` features to `out`; a product of attention pairs all tokens, over all heads.
         const std::int64_t features = site.kind.has_weight ? site.in * site.out : model.context * model.width;
         for (const std::string_view matmul : site.kind.matmuls) {
@@ -32,4 +32,4 @@ std::string matmul_formats(const ModelConfig& model, const SiteList& sites, cons
     return text;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

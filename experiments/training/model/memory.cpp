@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
-MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& policy, std::int64_t batch, int moments,
+MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::ResolvedPolicy& policy, std::int64_t batch, int moments,
                                bool recomputes) {
     const auto bytes = [&](const std::string& name, std::string_view slot, std::int64_t count) {
         return count * policy.cast(name + ":" + std::string(slot)).format.container_bits() / 8;
@@ -20,7 +20,7 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
         if (policy.has_sum(name)) estimate.gradients += bytes(name, "accum", count);
         if (policy.has_master(name)) estimate.master += bytes(name, "master", count);
     }
-    for (const Site& site : sites.sites) {
+    for (const policy::Site& site : sites.sites) {
         if (site.saved == 0) continue;
         // The input of a block is what the one before it gave, or the embedding.
         if (keeps_inputs && site.name.starts_with("block.") && !site.name.ends_with(".residual2")) continue;
@@ -42,10 +42,10 @@ double least_memory(const ModelConfig& config, std::int64_t batch, int moments, 
     const auto counts_of = [&](std::int64_t layers) {
         ModelConfig model = config;
         model.layers = layers;
-        const SiteList sites = model_sites(model);
+        const policy::SiteList sites = model_sites(model);
         Counts counts;
-        for (const Parameter& parameter : sites.parameters) counts.parameters += static_cast<double>(parameter.count);
-        for (const Site& site : sites.sites) counts.saved += static_cast<double>(site.saved);
+        for (const policy::Parameter& parameter : sites.parameters) counts.parameters += static_cast<double>(parameter.count);
+        for (const policy::Site& site : sites.sites) counts.saved += static_cast<double>(site.saved);
         return counts;
     };
     // Every layer is as the second one.
@@ -58,4 +58,4 @@ double least_memory(const ModelConfig& config, std::int64_t batch, int moments, 
     return value_bytes * (copies * parameters + passes * static_cast<double>(batch) * saved) + beside_a_layer * layers;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

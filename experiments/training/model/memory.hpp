@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Bytes of the tensors that a framework would hold, by the formats of the policy; the emulation itself holds fp32.
 struct MemoryEstimate {
@@ -16,7 +16,7 @@ struct MemoryEstimate {
 /// `sites` is the model that `policy` was resolved against. `batch` counts the samples of a micro-batch, `moments` the
 /// moments that the optimiser keeps of every parameter: two for AdamW, one for SGD. With `recomputes`, or where the policy
 /// says so, of a block its input alone is kept.
-MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& policy, std::int64_t batch, int moments,
+MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::ResolvedPolicy& policy, std::int64_t batch, int moments,
                                bool recomputes = false);
 
 /// Bytes that training takes of this process at the least: weights, gradients, moments, the copy that is evaluated in fp32,
@@ -25,4 +25,4 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
 /// `config` and `batch` are within most_size. `compares_gradients`: the copy in fp32 goes backward too.
 double least_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients = false);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace macheps {
+namespace macheps::training {
 
 std::vector<float> outlier_factors(const ModelConfig& config, double outliers) {
     constexpr double plain_reach = 0x1p5, deviation = 0.02;  // of the first weights, see initialise.hpp
@@ -23,4 +23,4 @@ std::vector<float> outlier_factors(const ModelConfig& config, double outliers) {
     return factors;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Factors of the channels that enter `mlp.down`: powers of two, 1 for all but two of them. The model multiplies its values by
 /// them and the weights of `mlp.down` by their inverses, so that no bit of fp32 or bf16 changes unless it overflows or
@@ -17,4 +17,4 @@ namespace macheps {
 /// this product, 2^16, is beyond the range of fp16.
 std::vector<float> outlier_factors(const ModelConfig& config, double outliers);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Wants what another observer wants, and keeps it to itself: values that are read in full are made in full again.
 class SilentObserver final : public Observer {
@@ -45,4 +45,4 @@ class Replay {
     std::optional<SilentObserver> silent_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

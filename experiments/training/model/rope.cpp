@@ -5,9 +5,9 @@
 
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
-Rope::Rope(Backend& backend, Rounder& rounder, const ResolvedPolicy& policy, const std::string& site,
+Rope::Rope(Backend& backend, Rounder& rounder, const policy::ResolvedPolicy& policy, const std::string& site,
            std::int64_t context, std::int64_t head_width, double theta)
     : forward_direct_(policy, site + ":forward.direct"),
       forward_rotated_(policy, site + ":forward.rotated"),
@@ -64,4 +64,4 @@ Value Rope::backward(Rounder& rounder, Value incoming) {
     return {dx, rounder.apply_in_place(grad_out_, dx, fp32)};
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 /// y = x cos + rotate_half(x) sin, which turns channel i of a head with channel i + D/2 by the angle t / theta^(2i/D)
 /// (the form of Hugging Face transformers). The frequencies are computed in fp64 and rounded to fp32, angles are fp32
@@ -14,7 +14,7 @@ namespace macheps {
 /// slot, once.
 class Rope {
   public:
-    Rope(Backend& backend, Rounder& rounder, const ResolvedPolicy& policy, const std::string& site,
+    Rope(Backend& backend, Rounder& rounder, const policy::ResolvedPolicy& policy, const std::string& site,
          std::int64_t context, std::int64_t head_width, double theta);
     /// x [B,T,W], of which the first `columns` are heads -> [B,T,columns].
     Value forward(Rounder& rounder, ConstView x, std::int64_t columns);
@@ -27,4 +27,4 @@ class Rope {
     Tensor cos_, sin_, y_, dx_, rotated_, dy_buffer_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -22,7 +22,7 @@ View room(Backend& backend, Tensor& memory, Shape shape) {
 
 }  // namespace
 
-Slot::Slot(const ResolvedPolicy& policy, std::string slot_name)
+Slot::Slot(const policy::ResolvedPolicy& policy, std::string slot_name)
     : name(std::move(slot_name)), rule(policy.cast(name)), id(site_id(name)), watched(policy.casts_nothing) {
     for (const std::string_view ending : {":forward.out", ":grad.in", ":weight_grad.out", ":grad", ":value"}) {
         watched = watched || name.ends_with(ending);
@@ -35,12 +35,12 @@ Slot drawn_to_nearest(Slot slot) {
 }
 
 bool keeps_zero(const Slot& slot) {
-    const CastRule& rule = slot.rule;
+    const policy::CastRule& rule = slot.rule;
     return !rule.has_scale() &&
            bit_cast<std::uint32_t>(quantize(rule.format, 0.0f, rule.round, rule.overflow, {0, rule.random_bits})) == 0;
 }
 
-definition::GroupScale tensor_scale(const CastRule& rule, float amax) {
+definition::GroupScale tensor_scale(const policy::CastRule& rule, float amax) {
     return definition::group_scale(rule.format, *rule.scale_rule, amax);
 }
 
@@ -166,7 +166,7 @@ definition::GroupScale Rounder::scale_of_tensor(const Slot& slot, ConstView x) {
 }
 
 ConstView Rounder::prepared(const Slot& slot, ConstView x, Contraction contraction) {
-    const CastRule& rule = slot.rule;
+    const policy::CastRule& rule = slot.rule;
     if (!(rule.via == fp32)) {
         const Round round = rule.round == Round::stochastic ? Round::nearest_even : rule.round;
         const View out = room(*backend_, rounded_first_, x.shape);
@@ -294,4 +294,4 @@ View sized(Backend& backend, Tensor& tensor, Shape shape) {
     return tensor.view();
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -10,19 +10,19 @@
 #include <optional>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 /// One named place where values are rounded, with its rule looked up once.
 struct Slot {
     std::string name;  ///< `block.3.mlp.up:forward.a`
-    CastRule rule;
+    policy::CastRule rule;
     std::uint32_t id = 0;
     /// Sampled even when nothing is rounded: where gradients and results arise, and in a run that rounds nothing at every
     /// slot, so that what a policy rounds can be compared with what was there without it.
     bool watched = false;
 
     Slot() = default;
-    Slot(const ResolvedPolicy& policy, std::string slot_name);
+    Slot(const policy::ResolvedPolicy& policy, std::string slot_name);
 };
 
 /// `slot` for what is made once, before the first step: to nearest where it is stochastic, as a framework casts a model.
@@ -74,7 +74,7 @@ class Observer {
 bool keeps_zero(const Slot& slot);
 
 /// Scales of a tensor whose largest magnitude is `amax`.
-definition::GroupScale tensor_scale(const CastRule& rule, float amax);
+definition::GroupScale tensor_scale(const policy::CastRule& rule, float amax);
 
 /// Thrown by a Rounder that was told to stop: whoever began the pass has asked for its end.
 struct Abandoned {};
@@ -183,4 +183,4 @@ class StopScope {
 /// `tensor` if it has this shape, else a new one in its place.
 View sized(Backend& backend, Tensor& tensor, Shape shape);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace macheps {
+namespace macheps::training {
 
 /// x + proj(mix(norm1(x))), then + feed_forward(norm2(x)).
 struct Transformer::Block {
@@ -29,7 +29,7 @@ struct Transformer::Block {
         FeedForward::Parameters feed_forward;
     };
 
-    Block(Backend& b, Rounder& rounder, const ModelConfig& c, std::int64_t batch, const ResolvedPolicy& policy,
+    Block(Backend& b, Rounder& rounder, const ModelConfig& c, std::int64_t batch, const policy::ResolvedPolicy& policy,
           const std::string& name, const Parameters& p, std::span<const float> outliers)
         : backend(b),
           norm1(b, policy, name + "norm1", p.norm1_weight, p.norm1_bias),
@@ -79,7 +79,7 @@ struct Transformer::Block {
     }
 };
 
-Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch, const ResolvedPolicy& policy,
+Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch, const policy::ResolvedPolicy& policy,
                          std::uint64_t seed)
     : backend_(backend),
       config_(config),
@@ -209,4 +209,4 @@ void Transformer::parameters_changed() {
     lm_head_->invalidate();
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// The mean cross-entropy of a batch.
 struct Loss {
@@ -19,7 +19,7 @@ struct Loss {
 class Transformer {
   public:
     /// Parameters are made, not initialised; see initialise().
-    Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch, const ResolvedPolicy& policy,
+    Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch, const policy::ResolvedPolicy& policy,
                 std::uint64_t seed);
     ~Transformer();
     Transformer(const Transformer&) = delete;
@@ -69,7 +69,7 @@ class Transformer {
     Backend& backend_;
     ModelConfig config_;
     std::int64_t batch_;
-    const ResolvedPolicy& policy_;
+    const policy::ResolvedPolicy& policy_;
     Rounder rounder_;
     std::vector<std::unique_ptr<ParameterState>> parameters_;
     ParameterState *token_ = nullptr, *position_ = nullptr;  ///< no positions in a llama
@@ -84,4 +84,4 @@ class Transformer {
     Tensor x0_, logp_tensor_, dlogits_, dfinal_, dstream_, dembed_, dtoken_, dposition_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

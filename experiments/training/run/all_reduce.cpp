@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -21,10 +21,10 @@ struct OrderFunction {
 constexpr OrderFunction functions[] = {
     {"ring", &AllReduce::ring}, {"tree", &AllReduce::tree}, {"gather", &AllReduce::gather}, {"fp64", &AllReduce::fp64}};
 static_assert(
-    std::size(functions) == std::size(reduce_orders) &&
+    std::size(functions) == std::size(policy::reduce_orders) &&
         [] {
             for (std::size_t i = 0; i < std::size(functions); ++i) {
-                if (functions[i].name != reduce_orders[i].name) return false;
+                if (functions[i].name != policy::reduce_orders[i].name) return false;
             }
             return true;
         }(),
@@ -43,7 +43,7 @@ double predivide_factor(std::int64_t ranks) {
 
 }  // namespace
 
-RankFactors rank_factors(const ReduceConfig& config, std::int64_t ranks) {
+RankFactors rank_factors(const policy::ReduceConfig& config, std::int64_t ranks) {
     const auto all = static_cast<double>(ranks);
     const double before = config.average->name == "before"  ? all
                           : config.average->name == "split" ? predivide_factor(ranks)
@@ -90,7 +90,7 @@ void AllReduce::run(std::span<const View> parts) {
         divide(part, before);
         to_wire(part, sent);
     }
-    const auto order = static_cast<std::size_t>(config_.order - std::begin(reduce_orders));
+    const auto order = static_cast<std::size_t>(config_.order - std::begin(policy::reduce_orders));
     (this->*functions[order].sum)(parts);
     if (after == 1) return;
     divide(parts[0], after);
@@ -156,4 +156,4 @@ void AllReduce::fp64(std::span<const View> parts) {
     backend_.upload(values, parts[0]);
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -10,13 +10,13 @@
 #include <span>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 /// What parts are divided by before they are sent, and sums after: their product is the number of ranks.
 struct RankFactors {
     double before = 1, after = 1;
 };
-RankFactors rank_factors(const ReduceConfig& config, std::int64_t ranks);
+RankFactors rank_factors(const policy::ReduceConfig& config, std::int64_t ranks);
 
 /// Elements [first, end) of the chunk `chunk` of a ring over `count` elements; empty where there are more ranks than
 /// elements.
@@ -26,7 +26,7 @@ class AllReduce {
   public:
     /// `wire` is the format that is sent, without a scale. Random words of a stochastic one are those of streams
     /// (key.seed, key.step, key.site ^ n c), n = 0, 1, ... for one rounding of a whole vector after the other.
-    AllReduce(Backend& backend, const ReduceConfig& config, CastRule wire, RngKey key)
+    AllReduce(Backend& backend, const policy::ReduceConfig& config, policy::CastRule wire, RngKey key)
         : backend_(backend), config_(config), wire_(wire), key_(key) {}
 
     /// The mean of `parts`, one vector for each rank, into parts[0]; the others hold anything then.
@@ -48,10 +48,10 @@ class AllReduce {
     void divide(View x, double by);
 
     Backend& backend_;
-    const ReduceConfig& config_;
-    CastRule wire_;
+    const policy::ReduceConfig& config_;
+    policy::CastRule wire_;
     RngKey key_;
     std::uint32_t roundings_ = 0;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -78,4 +78,4 @@ void CastFidelity::fill(SiteRow& row, const CastKind& kind) const {
     row.bias_rel = figures_.abs_x > 0 ? figures_.signed_error / figures_.abs_x : 0;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// The values of one cast, as numbers. `y` is in the units of x; `codes` are the values of the format, in its own units.
 struct CastValues {
@@ -44,4 +44,4 @@ class CastFidelity {
     std::uint64_t block_flush_ = 0;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

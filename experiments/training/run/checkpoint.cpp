@@ -15,7 +15,7 @@
 #include <memory>
 #include <system_error>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -182,4 +182,4 @@ void CheckpointFolder::clear() {
     fs::remove(folder_, error);
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// The files whose ends a checkpoint marks.
 inline constexpr auto row_files = files_of(std::type_identity<GrowingRows>{});
@@ -78,4 +78,4 @@ class CheckpointFolder {
     std::future<void> task_;                   // last: its end is waited for first
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// tokens and targets [batch, context]: targets are the tokens one place on.
 struct Batch {
@@ -157,4 +157,4 @@ std::int64_t vocabulary_of(const DataFiles& files);
 /// The synthetic language, or the files. Throws Error where a token lies beyond `vocabulary`.
 std::unique_ptr<Data> open_data(const DataFiles& files, std::int64_t vocabulary, std::int64_t context);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -7,11 +7,11 @@
 
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 void StepDump::take(const Slot& slot, ConstView values, float decode_scale) {
     add(slot.name, values);
-    const CastRule& rule = slot.rule;
+    const policy::CastRule& rule = slot.rule;
     if (!rule.has_scale()) return;
     if (!rule.granularity->is_axis_free()) {
         holds_[slot.name] = fmt::format("values, decoded from {}", to_string(rule));
@@ -76,4 +76,4 @@ void StepDump::write(const std::filesystem::path& path, std::int64_t batch, std:
     writer_.write(path);
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

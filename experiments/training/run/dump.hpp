@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Which step of which run, and where to.
 struct DumpRequest {
@@ -80,4 +80,4 @@ class StepDump final : public StepWatcher {
     files::SafetensorsWriter writer_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

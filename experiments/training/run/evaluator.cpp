@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace macheps {
+namespace macheps::training {
 
 Evaluator::Evaluator(Backend& backend, const RunSetup& setup, std::int64_t batches)
     : backend_(backend),
@@ -57,4 +57,4 @@ double Evaluator::mean_loss(Transformer& model, std::int64_t step) const {
     return sum / static_cast<double>(tokens_.size());
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 class Evaluator {
   public:
@@ -30,4 +30,4 @@ class Evaluator {
     double entropy_floor_ = 0;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

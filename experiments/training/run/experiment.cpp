@@ -25,7 +25,7 @@
 #include <optional>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -69,7 +69,7 @@ double least_memory(const Experiment& experiment) {
     const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);  // a gradient of each
     const bool compares_gradients =
         o.probe_every > 0 && std::any_of(experiment.policies.begin(), experiment.policies.end(),
-                                         [](const Policy& policy) { return policy.name != baseline_policy; });
+                                         [](const policy::Policy& policy) { return policy.name != baseline_policy; });
     return least_memory(experiment.model, o.batch / o.ranks, moments(o.optimizer), compares_gradients) +
            kept * static_cast<double>(parameter_count(experiment.model));
 }
@@ -258,4 +258,4 @@ NumberedDirectory::~NumberedDirectory() {
     if (made_runs_) ::rmdir("runs");
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 struct Experiment {
-    std::vector<Policy> policies;  ///< in the order of the report; fp32 runs first whatever its place
+    std::vector<policy::Policy> policies;  ///< in the order of the report; fp32 runs first whatever its place
     std::vector<std::int64_t> seeds{0};
     ModelConfig model;
     TrainOptions options;
@@ -106,4 +106,4 @@ class NumberedDirectory {
     bool made_runs_ = false;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -15,7 +15,7 @@
 #include <iterator>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -59,7 +59,7 @@ ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inp
     std::vector<std::string> names;
     for (const PlannedRun& run : plan) names.push_back(run.name);
     const auto check = [&](std::size_t run, const Checkpoint& checkpoint) {
-        const ResolvedPolicy& policy = inputs.policies[plan[run].policy];
+        const policy::ResolvedPolicy& policy = inputs.policies[plan[run].policy];
         check_state(checkpoint, inputs.sites, options_under(policy.training, experiment.options), policy);
     };
     return find_resume_point(experiment.directory, names, check, recipe_checksum(manifest), checkpoints,
@@ -79,13 +79,13 @@ std::vector<StepRow> rows_of(const std::vector<StepRow>& rows, const std::string
 SharedInputs::SharedInputs(const Experiment& experiment) {
     validate(experiment);
     sites = model_sites(experiment.model);
-    for (const Policy& policy : experiment.policies) {
+    for (const policy::Policy& policy : experiment.policies) {
         policies.push_back(resolve(policy, sites));
         check_trainable(policies.back());
         check_batches(policies.back(), experiment.model, options_under(policy.training, experiment.options));
     }
-    fp32 = resolve(load_policy(baseline_policy), sites);
-    for (const ResolvedPolicy& policy : policies) {
+    fp32 = resolve(policy::load_policy(baseline_policy), sites);
+    for (const policy::ResolvedPolicy& policy : policies) {
         if (policy.training.stress == fp32_of(policy).training.stress) continue;
         stressed_fp32.push_back(fp32);
         stressed_fp32.back().training.stress = policy.training.stress;
@@ -95,8 +95,8 @@ SharedInputs::SharedInputs(const Experiment& experiment) {
         experiment.model.vocabulary, experiment.model.context);
 }
 
-const ResolvedPolicy& SharedInputs::fp32_of(const ResolvedPolicy& policy) const {
-    for (const ResolvedPolicy& stressed : stressed_fp32) {
+const policy::ResolvedPolicy& SharedInputs::fp32_of(const policy::ResolvedPolicy& policy) const {
+    for (const policy::ResolvedPolicy& stressed : stressed_fp32) {
         if (stressed.training.stress == policy.training.stress) return stressed;
     }
     return fp32;
@@ -139,7 +139,7 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
     : work_(work), run_(plan[index]), index_(index) {
     const Experiment& experiment = work.experiment;
     RunDirectory& directory = work.directory;
-    const ResolvedPolicy& policy = work.inputs.policies[run_.policy];
+    const policy::ResolvedPolicy& policy = work.inputs.policies[run_.policy];
     now_ = {.index = index,
             .runs = plan.size(),
             .policy = policy.name,
@@ -186,7 +186,7 @@ void RunJob::tell(const Progress& progress) const {
 
 void RunJob::open() { rows_.open(work_.directory.files_); }
 
-RunResult RunJob::train(Backend& backend) { return macheps::train(backend, *request_, rows_); }
+RunResult RunJob::train(Backend& backend) { return training::train(backend, *request_, rows_); }
 
 void RunJob::finish(const RunResult& result) {
     if (request_->dump != nullptr) {
@@ -214,4 +214,4 @@ RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std:
     return result;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -25,19 +25,19 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// What every run of an experiment reads.
 struct SharedInputs {
     /// Resolves the policies and opens the data. Throws Error where the experiment is not one that can be run.
     explicit SharedInputs(const Experiment& experiment);
 
-    SiteList sites;
-    std::vector<ResolvedPolicy> policies;  ///< in the order of the experiment
-    ResolvedPolicy fp32;                   ///< for evaluating in fp32, whether it is among `policies` or not
-    std::vector<ResolvedPolicy> stressed_fp32{};  ///< the same with the stress of a policy, each stress once
+    policy::SiteList sites;
+    std::vector<policy::ResolvedPolicy> policies;  ///< in the order of the experiment
+    policy::ResolvedPolicy fp32;                   ///< for evaluating in fp32, whether it is among `policies` or not
+    std::vector<policy::ResolvedPolicy> stressed_fp32{};  ///< the same with the stress of a policy, each stress once
     /// Returns fp32 with the stress of this policy (one of `policies`), the reference for its values.
-    const ResolvedPolicy& fp32_of(const ResolvedPolicy& policy) const;
+    const policy::ResolvedPolicy& fp32_of(const policy::ResolvedPolicy& policy) const;
     std::unique_ptr<Data> data;
 };
 
@@ -133,4 +133,4 @@ class RunJob {
 RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
                   const std::vector<double>* baseline);
 
-}  // namespace macheps
+}  // namespace macheps::training

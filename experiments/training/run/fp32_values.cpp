@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -38,4 +38,4 @@ void SiteDivergence::see(const std::string& slot, double slot_distance) {
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Watches the fp32 model. Kept are the results of every site, forward and backward; but for the gradients of
 /// parameters, which GradientShadow compares whole.
@@ -43,4 +43,4 @@ struct SiteDivergence {
     void see(const std::string& slot, double slot_distance);
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -84,4 +84,4 @@ void GradientShadow::on_gradients(Transformer& model) {
     result_ = found;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

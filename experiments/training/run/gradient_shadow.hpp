@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 /// g: the policy's gradient, unscaled, before clipping; g32: fp32's.
 struct GradientFidelity {
@@ -45,4 +45,4 @@ class GradientShadow final : public StepWatcher {
     std::optional<GradientFidelity> result_{};
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -59,4 +59,4 @@ void write_inputs(Backend& backend, const Experiment& experiment, const SharedIn
     writer.write(experiment.inputs_file);
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -12,10 +12,10 @@
 
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Writes experiment.inputs_file; `manifest` is the text of manifest.json. Throws Error where that fails.
 void write_inputs(Backend& backend, const Experiment& experiment, const SharedInputs& inputs,
                   const std::string& manifest);
 
-}  // namespace macheps
+}  // namespace macheps::training

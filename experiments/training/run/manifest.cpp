@@ -18,7 +18,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -76,7 +76,7 @@ void visit_model(Model& m, Visitor&& field) {
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) { return value; }
 Json to_json(bool value) { return value; }
-Json to_json(OptimizerKind kind) { return std::string(to_string(kind)); }
+Json to_json(policy::OptimizerKind kind) { return std::string(to_string(kind)); }
 Json to_json(ModelKind kind) { return std::string(to_string(kind)); }
 Json to_json(const elementwise::Unary& activation) { return std::string(to_string(activation)); }
 
@@ -90,8 +90,8 @@ void read_name(const Json& json, Enum& value, std::initializer_list<Enum> all) {
     }
     throw Error({.what = fmt::format("{} is not known here", json.dump())});
 }
-void from_json(const Json& json, OptimizerKind& kind) {
-    read_name(json, kind, {OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::adam});
+void from_json(const Json& json, policy::OptimizerKind& kind) {
+    read_name(json, kind, {policy::OptimizerKind::adamw, policy::OptimizerKind::sgd, policy::OptimizerKind::adam});
 }
 void from_json(const Json& json, ModelKind& kind) { read_name(json, kind, {ModelKind::gpt2, ModelKind::llama}); }
 void from_json(const Json& json, elementwise::Unary& activation) {
@@ -102,27 +102,27 @@ void from_json(const Json& json, Number& value) {
     json.get_to(value);
 }
 
-Json config_json(const PolicyConfig& config) {
+Json config_json(const policy::PolicyConfig& config) {
     Json files = Json::array();
     for (const auto& [name, text] : config.files) files.push_back({{"name", name}, {"text", text}});
     return {{"framework", config.framework}, {"version", config.version}, {"device", config.device}, {"files", files}};
 }
 
 /// A reason for each linear of `left_out`, in its order.
-Json left_out_why(const ResolvedPolicy& resolved) {
+Json left_out_why(const policy::ResolvedPolicy& resolved) {
     Json reasons = Json::array();
-    for (const ResolvedPolicy::LeftOut& one : resolved.left_out) reasons.push_back(one.why);
+    for (const policy::ResolvedPolicy::LeftOut& one : resolved.left_out) reasons.push_back(one.why);
     return reasons;
 }
 
-Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
+Json policy_json(const policy::Policy& policy, const policy::ResolvedPolicy& resolved) {
     Json rows = Json::array();
-    for (const ResolvedPolicy::Row& row : resolved.table()) {
+    for (const policy::ResolvedPolicy::Row& row : resolved.table()) {
         if (!row.is_default) rows.push_back({row.site + ":" + row.slot, row.cast, row.machine});
     }
     Json extends = Json::array();
     for (std::size_t i = 1; i < policy.sources.size(); ++i) {
-        const PolicySource& base = policy.sources[i];
+        const policy::PolicySource& base = policy.sources[i];
         extends.push_back({{"source", base.name}, {"is_file", base.is_file}, {"toml", base.text}});
     }
     Json json{{"description", resolved.description},
@@ -139,8 +139,8 @@ Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
 }
 
 /// The config that a policy was made of; nothing where there is none.
-PolicyConfig config_of(const Json& policy) {
-    PolicyConfig config;
+policy::PolicyConfig config_of(const Json& policy) {
+    policy::PolicyConfig config;
     if (!policy.contains("config")) return config;
     const Json& json = policy.at("config");
     json.at("framework").get_to(config.framework);
@@ -152,9 +152,9 @@ PolicyConfig config_of(const Json& policy) {
 }
 
 /// What the matmuls of each policy ran on, and what of it is unverified. No part of the recipe: it follows from it.
-Json machines_json(const std::vector<ResolvedPolicy>& resolved) {
+Json machines_json(const std::vector<policy::ResolvedPolicy>& resolved) {
     Json json = Json::object();
-    for (const ResolvedPolicy& policy : resolved) {
+    for (const policy::ResolvedPolicy& policy : resolved) {
         Json matmuls = Json::object();
         for (const auto& [machine, count] : policy.machines()) matmuls[machine] = count;
         json[policy.name] = {{"matmuls", matmuls}, {"unverified", policy.unverified()}};
@@ -164,12 +164,12 @@ Json machines_json(const std::vector<ResolvedPolicy>& resolved) {
 
 /// What each policy trains with that fp32 does not, beside its formats: a gap between them is not of precision alone. No part of
 /// the recipe: it follows from it.
-Json differences_json(const TrainOptions& options, const std::vector<ResolvedPolicy>& resolved) {
+Json differences_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
     const auto baseline = std::find_if(resolved.begin(), resolved.end(),
-                                       [](const ResolvedPolicy& policy) { return policy.name == baseline_policy; });
+                                       [](const policy::ResolvedPolicy& policy) { return policy.name == baseline_policy; });
     Json json = Json::object();
     if (baseline == resolved.end()) return json;
-    const auto settings = [&](const ResolvedPolicy& policy) {
+    const auto settings = [&](const policy::ResolvedPolicy& policy) {
         std::vector<std::pair<std::string, Json>> values;
         const TrainOptions own = options_under(policy.training, options);
         visit(own, [&](const std::string& name, const auto& value) {
@@ -178,7 +178,7 @@ Json differences_json(const TrainOptions& options, const std::vector<ResolvedPol
         return values;
     };
     const auto usual = settings(*baseline);
-    for (const ResolvedPolicy& policy : resolved) {
+    for (const policy::ResolvedPolicy& policy : resolved) {
         const auto own = settings(policy);
         std::string words;
         for (std::size_t i = 0; i < own.size(); ++i) {
@@ -192,21 +192,21 @@ Json differences_json(const TrainOptions& options, const std::vector<ResolvedPol
 }
 
 /// Into how many parts each policy divides a step, where that is not the run's own number. No part of the recipe: it follows from it.
-Json micro_batches_json(const TrainOptions& options, const std::vector<ResolvedPolicy>& resolved) {
+Json micro_batches_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
     Json json = Json::object();
-    for (const ResolvedPolicy& policy : resolved) {
+    for (const policy::ResolvedPolicy& policy : resolved) {
         const std::int64_t own = options_under(policy.training, options).micro_batches;
         if (own != options.micro_batches) json[policy.name] = own;
     }
     return json;
 }
 
-std::vector<PolicySource> sources_of(const Json& policy) {
+std::vector<policy::PolicySource> sources_of(const Json& policy) {
     const auto read = [](const Json& json) {
-        return PolicySource{json.at("source").get<std::string>(), json.at("is_file").get<bool>(),
+        return policy::PolicySource{json.at("source").get<std::string>(), json.at("is_file").get<bool>(),
                             json.at("toml").get<std::string>()};
     };
-    std::vector<PolicySource> sources{read(policy)};
+    std::vector<policy::PolicySource> sources{read(policy)};
     for (const Json& base : policy.at("extends")) sources.push_back(read(base));
     return sources;
 }
@@ -269,7 +269,7 @@ Experiment experiment_of(const Json& json) {
     if (data.contains("held_out")) experiment.held_out_file = find_data(data.at("held_out"));
     experiment.data_format = parse_data_format(data.at("format").get<std::string>());
     for (const auto& [name, policy] : json.at("policies").items()) {
-        experiment.policies.push_back(parse_policy(sources_of(policy)));
+        experiment.policies.push_back(policy::parse_policy(sources_of(policy)));
         experiment.policies.back().config = config_of(policy);
     }
     if (experiment.policies.empty() || experiment.seeds.empty()) throw Error({.what = "no policy or no seed"});
@@ -289,7 +289,7 @@ csv::FileMark mark_of(const files::FileBytes& file) {
     return {sum.bytes(), sum.value()};
 }
 
-std::string manifest_text(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved,
+std::string manifest_text(const Experiment& experiment, const std::vector<policy::ResolvedPolicy>& resolved,
                           const std::string& description, const std::string& device) {
     Json policies, model, train;
     for (std::size_t i = 0; i < resolved.size(); ++i) {
@@ -399,4 +399,4 @@ void check_complete(const Experiment& experiment, const std::string& text) {
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// The parts that decide rows (model, data, train, seeds, policies, schema) are the recipe; the rest says who ran it
 /// where. `description` is Data::describe(), `device` is Backend::name().
 /// Errors: throws Error when the data file cannot be read.
-std::string manifest_text(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved,
+std::string manifest_text(const Experiment& experiment, const std::vector<policy::ResolvedPolicy>& resolved,
                           const std::string& description, const std::string& device);
 
 /// The recipe in the manifest `text`, as one line of JSON.
@@ -43,4 +43,4 @@ void check_same_recipe(const std::filesystem::path& path, const std::string& rec
 /// Throws Error (a defect) when `text` does not give back the model, the options and the policies of `experiment`.
 void check_complete(const Experiment& experiment, const std::string& text);
 
-}  // namespace macheps
+}  // namespace macheps::training

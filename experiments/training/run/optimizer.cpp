@@ -13,7 +13,7 @@
 #include <numeric>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -36,7 +36,7 @@ void divide(Backend& backend, View x, float divisor) {
 
 }  // namespace
 
-Optimizer::Optimizer(Backend& backend, const ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
+Optimizer::Optimizer(Backend& backend, const policy::ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
                      std::uint64_t seed)
     : backend_(backend), policy_(policy), options_(options), model_(model), seed_(seed) {
     for (const auto& parameter : model.parameters()) {
@@ -101,10 +101,10 @@ void Optimizer::load(const Checkpoint& checkpoint) {
     model_.parameters_changed();
 }
 
-void check_state(const Checkpoint& checkpoint, const SiteList& model, const TrainOptions& options,
-                 const ResolvedPolicy& policy) {
+void check_state(const Checkpoint& checkpoint, const policy::SiteList& model, const TrainOptions& options,
+                 const policy::ResolvedPolicy& policy) {
     std::vector<std::pair<std::string, std::int64_t>> wanted;
-    for (const Parameter& parameter : model.parameters) {
+    for (const policy::Parameter& parameter : model.parameters) {
         const auto add = [&](const char* slot) { wanted.emplace_back(parameter.name + slot, parameter.count); };
         add(":value");
         if (policy.has_master(parameter.name)) add(":master");
@@ -115,7 +115,7 @@ void check_state(const Checkpoint& checkpoint, const SiteList& model, const Trai
         wanted.emplace_back(slot + std::string(history_ending), static_cast<std::int64_t>(size));
     }
     const auto refuse = [&](const std::string& what) { throw Error({.what = what, .where = checkpoint.run}); };
-    if (!make_loss_scaler(policy.loss_scaler)->load(checkpoint.loss_scaler)) {
+    if (!policy::make_loss_scaler(policy.loss_scaler)->load(checkpoint.loss_scaler)) {
         refuse("this checkpoint is of another loss scaler");
     }
     const std::size_t numbers = policy.training.rate_waits.value_or(false) ? 3 : 2;
@@ -154,7 +154,7 @@ bool Optimizer::overflows(const ParameterState& parameter, bool in_sum) const {
 
 /// Gradients keep their own format while they are scaled, unless the scaler widens them: each multiplication is rounded
 /// as `grad` says, with random bits of its own.
-void Optimizer::scale_gradient(State& state, Unscaling by, std::int64_t step_index, std::uint32_t stream) {
+void Optimizer::scale_gradient(State& state, policy::Unscaling by, std::int64_t step_index, std::uint32_t stream) {
     const View g = state.parameter->grad;
     if (!by.divides) {
         backend_.scale(g, by.factor, g);
@@ -171,19 +171,19 @@ void Optimizer::scale_gradient(State& state, Unscaling by, std::int64_t step_ind
 }
 
 /// Left out when the factor is 1.
-void Optimizer::unscale(Unscaling by, std::int64_t step_index) {
+void Optimizer::unscale(policy::Unscaling by, std::int64_t step_index) {
     if (by.factor == 1.0f) return;
     for (State& state : states_) scale_gradient(state, by, step_index, unscale_stream);
 }
 
 /// Of the gradients as they are, tensor by tensor in site order.
-float Optimizer::norm(const ClipFormula& formula, bool widened) const {
+float Optimizer::norm(const policy::ClipFormula& formula, bool widened) const {
     const bool is_rounded = formula.in_grad_format && !widened;
     NormOfTensors norm(formula);
     for (const State& state : states_) {
         const View g = state.parameter->grad;
         // Sums of fp64 leave non-finite elements out, and those of fp32 do not.
-        const bool is_wide = formula.norm == ClipFormula::Norm::tensors_fp64 && !backend_.any_nonfinite(g);
+        const bool is_wide = formula.norm == policy::ClipFormula::Norm::tensors_fp64 && !backend_.any_nonfinite(g);
         const Format format = is_rounded ? state.parameter->sum_slot().rule.format : fp32;
         norm.add(is_wide ? backend_.compare(g, g).x2 : double{backend_.sum_of_squares(g)}, format);
     }
@@ -191,19 +191,19 @@ float Optimizer::norm(const ClipFormula& formula, bool widened) const {
 }
 
 /// A factor of 1 is not multiplied by: x * 1 is x, on every grid.
-void Optimizer::clip(const ClipFormula& formula, float norm, bool widened, std::int64_t step_index) {
+void Optimizer::clip(const policy::ClipFormula& formula, float norm, bool widened, std::int64_t step_index) {
     if (options_.clip <= 0) return;
     for (State& state : states_) {
         const bool is_rounded = formula.in_grad_format && !widened;
         const Format format = is_rounded ? state.parameter->sum_slot().rule.format : fp32;
-        const Unscaling by{.factor = clip_coefficient(formula, norm, options_.clip, format), .widens = widened};
+        const policy::Unscaling by{.factor = clip_coefficient(formula, norm, options_.clip, format), .widens = widened};
         if (by.factor != 1.0f) scale_gradient(state, by, step_index, clip_stream);
     }
 }
 
 /// Returns the norm of the unscaled gradients. Where the step is skipped, nothing is clipped.
-float Optimizer::unscale_and_clip(Unscaling by, std::int64_t step_index, bool is_skipped) {
-    const ClipFormula& formula = policy_.training.clip_formula();
+float Optimizer::unscale_and_clip(policy::Unscaling by, std::int64_t step_index, bool is_skipped) {
+    const policy::ClipFormula& formula = policy_.training.clip_formula();
     by.widens = by.widens || formula.widens;
     if (!formula.is_combined || by.divides) {
         unscale(by, step_index);
@@ -233,7 +233,7 @@ Adam Optimizer::adam_constants(double lr) const {
             .weight_decay = options_.weight_decay,
             .bias_correction1 = 1.0 - beta1_power_,
             .bias_correction2 = 1.0 - beta2_power_,
-            .adds_decay_to_gradient = options_.optimizer == OptimizerKind::adam,
+            .adds_decay_to_gradient = options_.optimizer == policy::OptimizerKind::adam,
             .arithmetic = policy_.optimizer_arithmetic};
 }
 
@@ -264,7 +264,7 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
         args.moment1_cast = keyed(state.moment1_slot, step_index);
         args.moment2_cast = keyed(state.moment2_slot, step_index);
         backend_.adam(target, parameter.grad, state.moment1, state.moment2, args, &stats);
-    } else if (options_.optimizer == OptimizerKind::adamw) {
+    } else if (options_.optimizer == policy::OptimizerKind::adamw) {
         AdamW args = adamw_constants(lr);
         if (!state.decays) args.decay = 0;
         args.value_cast = value_cast;
@@ -289,12 +289,12 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
     total.moved_wanted += stats.moved_wanted;
 }
 
-StepOutcome Optimizer::step(std::int64_t step_index, LossScaler& scaler) {
+StepOutcome Optimizer::step(std::int64_t step_index, policy::LossScaler& scaler) {
     StepOutcome outcome;
     bool found_inf = false;
     for (const State& state : states_) found_inf = found_inf || overflows(*state.parameter, scaler.checks_sums());
     // The token weight is a power of two, so that undoing it costs no rounding of its own.
-    Unscaling by = scaler.unscaling(found_inf);
+    policy::Unscaling by = scaler.unscaling(found_inf);
     by.factor *= static_cast<float>(by.divides ? options_.token_weight : 1.0 / options_.token_weight);
     outcome.lr = rate(step_index);
     outcome.skipped = found_inf && scaler.skips();
@@ -310,4 +310,4 @@ StepOutcome Optimizer::step(std::int64_t step_index, LossScaler& scaler) {
     return outcome;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

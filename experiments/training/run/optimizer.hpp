@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 struct StepOutcome {
     bool skipped = false;
@@ -20,12 +20,12 @@ struct StepOutcome {
 
 class Optimizer {
   public:
-    Optimizer(Backend& backend, const ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
+    Optimizer(Backend& backend, const policy::ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
               std::uint64_t seed);
 
     /// One optimiser step from accumulated gradients: found_inf, unscale, clip, update (or skip), scaler.update().
     /// Throws ScalerRaised where the scaler's framework ends the run; the weights are as before.
-    StepOutcome step(std::int64_t step_index, LossScaler& scaler);
+    StepOutcome step(std::int64_t step_index, policy::LossScaler& scaler);
 
     /// The weights in their best precision: the master copy where there is one.
     ConstView best_value(std::size_t parameter) const;
@@ -44,12 +44,12 @@ class Optimizer {
         Slot master_slot, update_slot, moment1_slot, moment2_slot;
         bool decays;
     };
-    void unscale(Unscaling by, std::int64_t step_index);
-    float norm(const ClipFormula& formula, bool widened) const;
-    void clip(const ClipFormula& formula, float norm, bool widened, std::int64_t step_index);
-    float unscale_and_clip(Unscaling by, std::int64_t step_index, bool skips);
+    void unscale(policy::Unscaling by, std::int64_t step_index);
+    float norm(const policy::ClipFormula& formula, bool widened) const;
+    void clip(const policy::ClipFormula& formula, float norm, bool widened, std::int64_t step_index);
+    float unscale_and_clip(policy::Unscaling by, std::int64_t step_index, bool skips);
     bool overflows(const ParameterState& parameter, bool in_sum) const;
-    void scale_gradient(State& state, Unscaling by, std::int64_t step_index, std::uint32_t stream);
+    void scale_gradient(State& state, policy::Unscaling by, std::int64_t step_index, std::uint32_t stream);
     double rate(std::int64_t step_index) const;
     AdamW adamw_constants(double lr) const;
     Adam adam_constants(double lr) const;
@@ -57,7 +57,7 @@ class Optimizer {
     void update(State& state, std::int64_t step_index, UpdateStats& total);
 
     Backend& backend_;
-    const ResolvedPolicy& policy_;
+    const policy::ResolvedPolicy& policy_;
     TrainOptions options_;
     Transformer& model_;
     std::uint64_t seed_;
@@ -68,7 +68,7 @@ class Optimizer {
 
 /// Throws Error unless `checkpoint` holds the tensors that an optimiser of this kind has for these parameters, and the
 /// state of the policy's loss scaler.
-void check_state(const Checkpoint& checkpoint, const SiteList& model, const TrainOptions& options,
-                 const ResolvedPolicy& policy);
+void check_state(const Checkpoint& checkpoint, const policy::SiteList& model, const TrainOptions& options,
+                 const policy::ResolvedPolicy& policy);
 
-}  // namespace macheps
+}  // namespace macheps::training

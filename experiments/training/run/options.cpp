@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace macheps {
+namespace macheps::training {
 
 void validate(const TrainOptions& o) {
     const auto refuse = [](const char* field, const std::string& what, const char* fix) {
@@ -46,7 +46,7 @@ void validate(const TrainOptions& o) {
     }
 }
 
-TrainOptions options_under(const TrainingRecipe& recipe, const TrainOptions& run) {
+TrainOptions options_under(const policy::TrainingRecipe& recipe, const TrainOptions& run) {
     TrainOptions o = run;
     o.optimizer = recipe.optimizer.value_or(o.optimizer);
     o.beta1 = recipe.beta1.value_or(o.beta1);
@@ -75,4 +75,4 @@ double learning_rate(const TrainOptions& o, std::int64_t step) {
     return o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math::cos(3.141592653589793 * min_of(progress, 1.0)));
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Moments that the optimiser keeps of every parameter.
-constexpr int moments(OptimizerKind kind) { return kind == OptimizerKind::sgd ? 1 : 2; }
+constexpr int moments(policy::OptimizerKind kind) { return kind == policy::OptimizerKind::sgd ? 1 : 2; }
 
 /// Steps, and counts of steps between one thing and the next.
 inline constexpr std::int64_t most_steps = std::int64_t{1} << 40;
@@ -21,7 +21,7 @@ struct TrainOptions {
     std::int64_t micro_batches = 1;  ///< gradient accumulation: each of `batch` samples
     std::int64_t ranks = 1;          ///< data parallel: each takes batch / ranks samples of a micro-batch
     bool recompute = false;          ///< gradient checkpointing: every block's forward pass is done twice
-    OptimizerKind optimizer = OptimizerKind::adamw;
+    policy::OptimizerKind optimizer = policy::OptimizerKind::adamw;
     double lr = 1e-3, min_lr = 1e-4;
     std::int64_t warmup = 20;
     double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0;  ///< decay of matrices only
@@ -43,9 +43,9 @@ void validate(const TrainOptions& options);
 /// The options of a run under a policy that says this: its words go before the run's. The samples of a step are the run's: micro-batches
 /// divide them, as many as the policy asks for or the nearest number below that divides `batch`. Where the run itself asks for several, they
 /// stay. A policy's learning rate keeps the proportion of `min_lr`.
-TrainOptions options_under(const TrainingRecipe& recipe, const TrainOptions& options);
+TrainOptions options_under(const policy::TrainingRecipe& recipe, const TrainOptions& options);
 
 /// Linear warm-up, then half a cosine down to min_lr at the last step. fp64, no libm.
 double learning_rate(const TrainOptions& options, std::int64_t step);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -20,7 +20,7 @@
 #include <optional>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -82,7 +82,7 @@ struct Timed {
 };
 
 /// Times a policy; of the experiment's own tokens for least_seconds, of fewer ones as few steps as tell the time.
-Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs, const ResolvedPolicy& policy) {
+Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs, const policy::ResolvedPolicy& policy) {
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 200;
     const std::int64_t most_steps = timing.is_scaled ? 2 : 32, least_steps = timing.is_scaled ? 2 : 3;
     constexpr double least_seconds = 0.2;
@@ -129,7 +129,7 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
     return timed;
 }
 
-Plan::PolicyPlan plan_of(const Experiment& experiment, const SharedInputs& inputs, const ResolvedPolicy& policy,
+Plan::PolicyPlan plan_of(const Experiment& experiment, const SharedInputs& inputs, const policy::ResolvedPolicy& policy,
                          const Timing& timing, const Timed& timed) {
     const TrainOptions o = options_under(policy.training, experiment.options),
                        small = options_under(policy.training, timing.experiment.options);
@@ -176,7 +176,7 @@ Timing timing_of(const Experiment& experiment) {
 }
 
 /// How much of a step grows with its tokens, from the same policy's steps on twice as many.
-double token_share(Backend& backend, const Timing& timing, const ResolvedPolicy& policy, const Timed& timed) {
+double token_share(Backend& backend, const Timing& timing, const policy::ResolvedPolicy& policy, const Timed& timed) {
     Timing twice = timing;
     twice.experiment.options.batch *= 2;
     const SharedInputs inputs(twice.experiment);
@@ -267,4 +267,4 @@ Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment)
     return plan;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

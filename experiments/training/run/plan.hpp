@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 struct Plan {
     struct PolicyPlan {
@@ -53,4 +53,4 @@ struct Plan {
 /// With several engines, on which runs train side by side, the first one is timed.
 Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace macheps {
+namespace macheps::training {
 
 void Probe::begin(bool sampling, bool histograms) {
     sampling_ = sampling;
@@ -146,4 +146,4 @@ std::vector<ExponentRow> Probe::exponent_rows(const std::string& run, std::int64
     return rows;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

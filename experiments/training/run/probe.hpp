@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 class Probe final : public Observer {
   public:
@@ -58,4 +58,4 @@ class Probe final : public Observer {
     std::vector<float> x_, y_, codes_;  ///< of the cast in hand, on the host
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -20,15 +20,15 @@ Slot named_slot(const char* name) {
 }
 
 /// What goes over the wire of a gradient. Its own format is stored by then: nothing is drawn for it again.
-CastRule wire_of(const ReduceConfig& config, const ParameterState& parameter) {
+policy::CastRule wire_of(const policy::ReduceConfig& config, const ParameterState& parameter) {
     if (config.wire) return *config.wire;
-    const CastRule& sum = parameter.sum_slot().rule;
+    const policy::CastRule& sum = parameter.sum_slot().rule;
     return {.format = sum.format, .overflow = sum.overflow};
 }
 
 }  // namespace
 
-std::vector<ReduceBucket> reduce_buckets(const Bucketing& bucketing, std::span<const GradientSize> gradients) {
+std::vector<ReduceBucket> reduce_buckets(const policy::Bucketing& bucketing, std::span<const GradientSize> gradients) {
     constexpr std::int64_t first_bytes = std::int64_t{1} << 20, later_bytes = 25 * first_bytes;
     const bool is_ddp = bucketing.name == "ddp", is_single = bucketing.name == "tensor";
     std::vector<ReduceBucket> buckets;
@@ -50,7 +50,7 @@ std::vector<ReduceBucket> reduce_buckets(const Bucketing& bucketing, std::span<c
     return buckets;
 }
 
-Ranks::Ranks(Backend& backend, const ResolvedPolicy& policy, Transformer& model, std::int64_t ranks, std::uint64_t seed)
+Ranks::Ranks(Backend& backend, const policy::ResolvedPolicy& policy, Transformer& model, std::int64_t ranks, std::uint64_t seed)
     : backend_(backend),
       config_(policy.reduce),
       model_(model),
@@ -96,7 +96,7 @@ void Ranks::reduce(std::int64_t step, Observer* observer) {
             ParameterState& parameter = *model_.parameters()[p];
             backend_.copy({from, parameter.shape}, parameter.grad);
             from += parameter.shape.count();
-            const CastRule& rule = parameter.sum_slot().rule;
+            const policy::CastRule& rule = parameter.sum_slot().rule;
             if (rule.is_identity()) continue;
             backend_.cast(parameter.grad, parameter.grad,
                           {.format = rule.format,
@@ -111,10 +111,10 @@ void Ranks::reduce(std::int64_t step, Observer* observer) {
     }
 }
 
-void Ranks::tell(Observer& observer, const Slot& slot, const CastRule& wire, const Tally& tally) const {
+void Ranks::tell(Observer& observer, const Slot& slot, const policy::CastRule& wire, const Tally& tally) const {
     if (tally.count == 0) return;
     const Cast cast{.format = wire.format, .round = wire.round, .overflow = wire.overflow};
     observer.on_cast(slot, cast, tally, {}, {}, {});
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -172,4 +172,4 @@ ResumePoint find_resume_point(const fs::path& directory, std::span<const std::st
     return point;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Held by the one process that writes in a directory: flock(2) on the file `.lock` there, which a kill releases.
 class DirectoryLock {
@@ -54,4 +54,4 @@ ResumePoint find_resume_point(const std::filesystem::path& directory, std::span<
                               std::uint64_t recipe, CheckpointFolder& checkpoints,
                               const std::function<void(const std::string&)>& note);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/run/run_files.hpp"
 
-namespace macheps {
+namespace macheps::training {
 
 void RunFiles::flush() {
     growing_.for_each([](auto& writer) { writer.flush(); });
@@ -18,4 +18,4 @@ void RunFiles::end_run(const RunRow& row) {
     runs_.sync();
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

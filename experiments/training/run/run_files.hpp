@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <tuple>
 
-namespace macheps {
+namespace macheps::training {
 
 /// A writer for each of a list of row types.
 template <class Rows>
@@ -45,4 +45,4 @@ class RunFiles {
     RowWriters<GrowingRows> growing_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

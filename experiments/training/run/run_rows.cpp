@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 void RunRows::open(RunFiles& files) {
     const std::lock_guard lock(mutex_);
@@ -30,4 +30,4 @@ void RunRows::end_run(const RunRow& row) {
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

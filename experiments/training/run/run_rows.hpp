@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// One thread appends, another one may open().
 class RunRows {
@@ -61,4 +61,4 @@ class RunRows {
     std::atomic<bool> abandoned_{false};
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

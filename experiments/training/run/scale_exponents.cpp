@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::training {
 
 void ScaleExponents::add(float decode_scale) {
     if (decode_scale == 0) {
@@ -30,4 +30,4 @@ std::string ScaleExponents::text() const {
     return all;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 class ScaleExponents {
   public:
@@ -20,4 +20,4 @@ class ScaleExponents {
     std::uint64_t zeros_ = 0, infinities_ = 0, nans_ = 0;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 SideBySide::SideBySide(std::span<Backend* const> backends, const RunContext& work, std::span<const PlannedRun> plan)
     : work_(work), plan_(plan) {
@@ -101,4 +101,4 @@ std::optional<RunResult> SideBySide::wait(bool may_begin) {
     return result;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

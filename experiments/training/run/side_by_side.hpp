@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 class SideBySide {
   public:
@@ -63,4 +63,4 @@ class SideBySide {
     std::vector<std::thread> threads_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace macheps {
+namespace macheps::training {
 
 void SiteHasher::take(const Slot& slot, ConstView values, float decode_scale) {
     add(slot.name, values.count(), backend_.bit_hash(values));
@@ -41,4 +41,4 @@ void SiteHasher::add(const std::string& site, std::int64_t count, std::uint64_t 
                   .hash = fmt::format("{:016x}", hash)});
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

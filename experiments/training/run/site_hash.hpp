@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 class SiteHasher final : public StepWatcher {
   public:
@@ -37,4 +37,4 @@ class SiteHasher final : public StepWatcher {
     std::int64_t step_ = 0, micro_batch_ = 0;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -8,7 +8,7 @@
 
 #include <chrono>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -30,7 +30,7 @@ Step::Step(Backend& backend, const RunSetup& setup)
     : backend_(backend),
       setup_(setup),
       model_(backend, setup.model, setup.rank_batch(), setup.policy, setup.stream_seed()),
-      scaler_(make_loss_scaler(setup.policy.loss_scaler)),
+      scaler_(policy::make_loss_scaler(setup.policy.loss_scaler)),
       probe_(backend),
       optimizer_(backend, setup.policy, setup.options, initialised(model_, setup.stream_seed()), setup.stream_seed()),
       ranks_(backend, setup.policy, model_, setup.options.ranks, setup.stream_seed()),
@@ -171,4 +171,4 @@ void Step::load(const Checkpoint& checkpoint) {
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

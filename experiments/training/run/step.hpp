@@ -16,15 +16,15 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// `fp32/0`: the name of a run.
 std::string run_name(const std::string& policy, std::int64_t seed);
 
 /// What decides the numbers of a run. Everything that it refers to outlives the run.
 struct RunSetup {
-    const ResolvedPolicy& policy;
-    const ResolvedPolicy& fp32;  ///< for evaluating in fp32
+    const policy::ResolvedPolicy& policy;
+    const policy::ResolvedPolicy& fp32;  ///< for evaluating in fp32
     const ModelConfig& model;
     const TrainOptions& options;
     const Data& data;
@@ -104,7 +104,7 @@ class Step {
     Backend& backend_;
     const RunSetup setup_;
     Transformer model_;
-    std::unique_ptr<LossScaler> scaler_;
+    std::unique_ptr<policy::LossScaler> scaler_;
     Probe probe_;
     Optimizer optimizer_;
     Ranks ranks_;
@@ -114,4 +114,4 @@ class Step {
     std::vector<StepWatcher*> watchers_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace macheps {
+namespace macheps::training {
 
 /// An Observer who takes the values of every slot, and who is told of what lies between the casts too. Observers form a
 /// chain: what reaches this one goes on to the next.
@@ -41,4 +41,4 @@ class StepWatcher : public Observer {
     Observer* next_;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace macheps {
+namespace macheps::training {
 
 void keep_part(Batch& batch, std::int64_t part, std::int64_t parts) {
     if (parts == 1) return;
@@ -155,4 +155,4 @@ std::string SyntheticLanguage::describe() const {
     return fmt::format("synthetic language, {} tokens, copied spans of {} from {} back", vocabulary_, span, offset);
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -13,7 +13,7 @@
 #include <limits>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 static_assert(std::endian::native == std::endian::little, "tokens are copied from little-endian files");
 
@@ -264,4 +264,4 @@ std::unique_ptr<Data> open_data(const DataFiles& files, std::int64_t vocabulary,
     return data;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

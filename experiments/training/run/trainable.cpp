@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -18,7 +18,7 @@ bool is_narrower(const Format& narrow, const Format& wide) {
     return narrow.precision < wide.precision || narrow.bits < wide.bits;
 }
 
-[[noreturn]] void refuse(const ResolvedPolicy& policy, const std::string& parameter, std::string_view rule,
+[[noreturn]] void refuse(const policy::ResolvedPolicy& policy, const std::string& parameter, std::string_view rule,
                          const std::string& what, const std::string& fix) {
     throw Error({.what = fmt::format("{} [{}]", what, rule),
                  .where = fmt::format("policy {}, parameter {}", policy.name, parameter),
@@ -28,7 +28,7 @@ bool is_narrower(const Format& narrow, const Format& wide) {
 
 }  // namespace
 
-void check_trainable(const ResolvedPolicy& policy) {
+void check_trainable(const policy::ResolvedPolicy& policy) {
     const std::string_view scaler = policy.loss_scaler.kind->name;
     for (const auto& place : policy.order) {
         const std::string& name = place.first;
@@ -49,7 +49,7 @@ void check_trainable(const ResolvedPolicy& policy) {
     }
 }
 
-void check_batches(const ResolvedPolicy& policy, const ModelConfig& model, const TrainOptions& options) {
+void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& model, const TrainOptions& options) {
     const std::int64_t tokens = options.batch / max_of(options.ranks, std::int64_t{1}) * model.context;
     for (const auto& [slot, cast] : policy.casts) {
         const std::string where = fmt::format("policy {}, {}", policy.name, slot);
@@ -69,4 +69,4 @@ void check_batches(const ResolvedPolicy& policy, const ModelConfig& model, const
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -5,14 +5,14 @@
 #include "experiments/training/model/config.hpp"
 #include "experiments/training/run/options.hpp"
 
-namespace macheps {
+namespace macheps::training {
 
 /// Throws Error, with the rule's id, for a master copy that is narrower than the weight it keeps, and for a scaler that refuses
 /// the gradients it would meet.
-void check_trainable(const ResolvedPolicy& policy);
+void check_trainable(const policy::ResolvedPolicy& policy);
 
 /// Throws Error where the policy's casts cannot be made of batches of that many tokens, or in the order in which that many
 /// ranks and micro-batches are run. `options` are those of the run, under the policy.
-void check_batches(const ResolvedPolicy& policy, const ModelConfig& model, const TrainOptions& options);
+void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& model, const TrainOptions& options);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <optional>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -127,7 +127,7 @@ class Trainer {
         StepResult result;
         try {
             result = step_.run(step);
-        } catch (const ScalerRaised& raised) {
+        } catch (const policy::ScalerRaised& raised) {
             if (shadow) step_.release();
             if (dump) step_.release();
             result_.status = fmt::format("failed: {}", raised.what());
@@ -207,7 +207,7 @@ class Trainer {
     RunRow run_row() const {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
         const std::int64_t tokens = setup_.tokens(steps);
-        const SiteList sites = model_sites(setup_.model);
+        const policy::SiteList sites = model_sites(setup_.model);
         const MemoryEstimate bytes = estimate_memory(sites, setup_.policy, setup_.rank_batch(),
                                                      moments(options_.optimizer), options_.recompute);
         RunRow row{.run = setup_.name(),
@@ -232,7 +232,7 @@ class Trainer {
         const auto [low, asked] = setup_.policy.low_linears();
         row.low_linears = low;
         row.asked_linears = asked;
-        if (const std::string stress = stress_text(setup_.policy.training); !stress.empty()) row.stress = stress;
+        if (const std::string stress = policy::stress_text(setup_.policy.training); !stress.empty()) row.stress = stress;
         return row;
     }
 
@@ -258,4 +258,4 @@ RunResult train(Backend& backend, const RunRequest& request, RunRows& rows) {
     return Trainer(backend, request, rows).train();
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

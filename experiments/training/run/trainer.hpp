@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 struct RunRequest {
     RunSetup setup;
@@ -40,4 +40,4 @@ struct RunResult {
 /// is set it does not wait for the end of the step in hand: the state that is saved is the one before that step.
 RunResult train(Backend& backend, const RunRequest& request, RunRows& rows);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -23,7 +23,7 @@
 #include <cstdio>
 #include <type_traits>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -356,4 +356,4 @@ bool has_finished_attempt(const fs::path& out, const std::string& id) {
                        [&](int number) { return is_finished(attempt_folder(out, id, number)); });
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -30,7 +30,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// How far an attempt has come: runs that are over, and steps of the next one that a checkpoint holds.
 struct UnitProgress {
@@ -89,4 +89,4 @@ void remove_attempts(const std::filesystem::path& out, const std::string& id);
 /// Whether an attempt at a finished unit is kept because it was finished as well.
 bool has_finished_attempt(const std::filesystem::path& out, const std::string& id);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace fs = std::filesystem;
 
@@ -52,4 +52,4 @@ void copy_folder_onto_disk(const fs::path& from, const fs::path& to) {
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -3,7 +3,7 @@
 #pragma once
 #include <filesystem>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Copies a file onto the disk, in place of what `to` is. What is not there, or goes away meanwhile, is not copied.
 /// Errors: Exit::cannot_write, in the system's words.
@@ -12,4 +12,4 @@ void copy_onto_disk(const std::filesystem::path& from, const std::filesystem::pa
 /// The same of each file in a folder, and in the folders in it.
 void copy_folder_onto_disk(const std::filesystem::path& from, const std::filesystem::path& to);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -91,4 +91,4 @@ void Costs::keep() const {
     publish(folder_ / CostRow::file, text);
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 struct CostRow {
     std::string task{};          ///< the model and how much of it is trained: see cost_task
@@ -52,4 +52,4 @@ class Costs {
     bool is_new_ = false;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -16,7 +16,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -170,4 +170,4 @@ void write_done(const Done& done, const fs::path& folder) {
     publish(folder / done_file, json.dump(1) + '\n');
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

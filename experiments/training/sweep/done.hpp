@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// What a file of rows was. Of its lines' checksums h(0), h(1), ... it keeps the sum, and the sum of i h(i), modulo 2^64:
 /// where one line i was changed, the second sum has changed by i times what the first one has.
@@ -44,4 +44,4 @@ void write_done(const Done& done, const std::filesystem::path& folder);
 /// `runs.csv` without the columns that hold times.
 std::string without_times(std::string_view runs);
 
-}  // namespace macheps
+}  // namespace macheps::training

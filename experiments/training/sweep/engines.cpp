@@ -11,7 +11,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -157,4 +157,4 @@ std::int64_t task_memory(const Sweep& sweep) {
     return most + most * 3 / 10;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

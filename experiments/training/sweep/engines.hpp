@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 struct SubmitRequest {
     std::filesystem::path out{};      ///< absolute
@@ -36,4 +36,4 @@ int usual_shards(const Sweep& sweep);
 /// What a task may need: the largest unit's, and 30 % more.
 std::int64_t task_memory(const Sweep& sweep);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -119,4 +119,4 @@ SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const 
     return summary;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

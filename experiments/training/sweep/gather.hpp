@@ -7,10 +7,10 @@
 
 #include <filesystem>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Errors: as FinishedUnits; Exit::bad_input for rows that cannot be read, and where no unit is finished.
 SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
                           const SummaryOptions& options);
 
-}  // namespace macheps
+}  // namespace macheps::training

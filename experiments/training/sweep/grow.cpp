@@ -17,7 +17,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -75,7 +75,7 @@ std::vector<SweepSetting> settings_of(const PlanFile& plan) {
 }
 
 SweepPolicy policy_of(const std::string& name, const std::filesystem::path& folder) {
-    const Policy policy = as_in_sweep(load_policy(name), folder);
+    const policy::Policy policy = as_in_sweep(policy::load_policy(name), folder);
     return {.name = policy.name, .sources = policy.sources, .checksum = checksum_of_sources(policy.sources)};
 }
 
@@ -91,7 +91,7 @@ class Exclusions {
             const bool meets = std::all_of(exclusion.patterns.begin(), exclusion.patterns.end(), [&](const auto& one) {
                 const std::string value = value_of(one.axis, setting, seed, policy);
                 return std::any_of(one.globs.begin(), one.globs.end(),
-                                   [&](const std::string& glob) { return glob_match(glob, value); });
+                                   [&](const std::string& glob) { return policy::glob_match(glob, value); });
             });
             if (meets) used_[i] = true;
             is_out = is_out || meets;
@@ -151,7 +151,7 @@ Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPol
         options.push_back(fmt::format("--policy={}", baseline_policy));  // else all of the demo's would be read
         Experiment experiment = task_of(options);
         experiment.policies.clear();
-        for (const std::size_t i : which) experiment.policies.push_back(parse_policy(policies[i].sources));
+        for (const std::size_t i : which) experiment.policies.push_back(policy::parse_policy(policies[i].sources));
         validate(experiment);
         return experiment;
     } catch (const Error& error) {
@@ -174,7 +174,7 @@ struct CellGroup {
         if (const auto known = ids.find(part); known != ids.end()) return known->second;
         Experiment some = experiment;
         some.policies.clear();
-        std::vector<ResolvedPolicy> resolved;
+        std::vector<policy::ResolvedPolicy> resolved;
         for (const std::size_t i : part) {
             some.policies.push_back(experiment.policies[i]);
             resolved.push_back(inputs.policies[i]);
@@ -322,8 +322,8 @@ std::vector<SweepPolicy> policies_of(const PlanFile& plan) {
         if (word.find_first_of("*?{") == word.npos) {
             names.push_back(word);
         } else {
-            for (const std::string_view preset : preset_names()) {
-                if (glob_match(word, preset)) names.emplace_back(preset);
+            for (const std::string_view preset : policy::preset_names()) {
+                if (policy::glob_match(word, preset)) names.emplace_back(preset);
             }
         }
         if (names.size() > before) continue;
@@ -406,4 +406,4 @@ Grown grow(const Sweep& before, const PlanFile& plan, const TaskOf& task_of, Cos
     return grown;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 /// What a plan asks for, resolved: policies found, every policy tried against every model.
 struct Grown {
@@ -28,4 +28,4 @@ std::string plan_checksum(const PlanFile& plan, const std::vector<SweepPolicy>& 
 /// The policies that the plan names, fp32 first. Errors: as grow.
 std::vector<SweepPolicy> policies_of(const PlanFile& plan);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -11,7 +11,7 @@
 
 #include <system_error>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace fs = std::filesystem;
 
@@ -52,4 +52,4 @@ std::string host_name() {
     return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::training {
 
 inline constexpr const char *sweep_file = "sweep.json", *done_file = "done", *attempt_file = "attempt.json",
                             *shards_file = "shards";
@@ -33,4 +33,4 @@ void sync_folder(const std::filesystem::path& folder);
 /// Of this machine.
 std::string host_name();
 
-}  // namespace macheps
+}  // namespace macheps::training

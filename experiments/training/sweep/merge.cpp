@@ -16,7 +16,7 @@
 #include <optional>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -207,4 +207,4 @@ std::vector<fs::path> merge_units(const Sweep& sweep, const FinishedUnits& units
     return paths;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

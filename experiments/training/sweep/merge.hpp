@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// What may be merged, by its word: a file of rows, or sums of sites.
 std::vector<std::string_view> merge_words();
@@ -26,4 +26,4 @@ struct MergeRequest {
 std::vector<std::filesystem::path> merge_units(const Sweep& sweep, const FinishedUnits& units,
                                                const MergeRequest& request);
 
-}  // namespace macheps
+}  // namespace macheps::training

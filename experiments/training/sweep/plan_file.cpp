@@ -12,7 +12,7 @@
 #include <set>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -128,7 +128,7 @@ void read_axes(const files::TomlReader& reader, const toml::table& table, PlanFi
 
 PlanExclusion exclusion_of(const files::TomlReader& reader, const toml::node& node, const PlanFile& plan) {
     PlanExclusion exclusion{.patterns = {}, .where = reader.where(node, "exclude")};
-    Names known{policy_axis, seeds_axis};
+    files::Names known{policy_axis, seeds_axis};
     for (const PlanOption& axis : plan.axes) known.push_back(axis.name);
     const toml::table& table = reader.table(node, "exclude");
     reader.only(table, known, "[[exclude]], whose keys are axes");
@@ -248,4 +248,4 @@ PlanFile read_plan_file(const fs::path& path) {
     return plan;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

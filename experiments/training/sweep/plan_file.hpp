@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// A value in the text that an option takes.
 struct PlanValue {
@@ -59,4 +59,4 @@ PlanFile read_plan_file(const std::filesystem::path& path);
 /// `0..4`, `3`, `0,2..5`. Nothing where the text is something else, or names a seed twice.
 std::optional<std::vector<std::int64_t>> parse_seeds(std::string_view text);
 
-}  // namespace macheps
+}  // namespace macheps::training

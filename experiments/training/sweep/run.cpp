@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -268,4 +268,4 @@ std::optional<Failure> read_failure(const fs::path& out, const std::string& id) 
     return failure;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

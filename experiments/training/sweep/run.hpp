@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 struct ShardRequest {
     std::filesystem::path out{};
@@ -57,4 +57,4 @@ struct Failure {
 /// Nothing where the unit has none, or a record that cannot be read.
 std::optional<Failure> read_failure(const std::filesystem::path& out, const std::string& id);
 
-}  // namespace macheps
+}  // namespace macheps::training

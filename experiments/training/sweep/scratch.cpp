@@ -17,7 +17,7 @@
 #include <cerrno>
 #include <type_traits>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -120,4 +120,4 @@ void ScratchFolder::clear() const {
     for (const std::string& name : names_in(folder_)) remove_folder(folder_ / name);
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-namespace macheps {
+namespace macheps::training {
 
 class ScratchFolder {
   public:
@@ -36,4 +36,4 @@ class ScratchFolder {
     mutable std::string newest_;  // the checkpoint that was copied last
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -68,7 +68,7 @@ class Reader {
     /// Throws Error where it is missing or no number.
     int number(const char* name, const Engine& engine) {
         const char* value = text(name);
-        const std::optional<int> read = value == nullptr ? std::nullopt : macheps::number(value);
+        const std::optional<int> read = value == nullptr ? std::nullopt : training::number(value);
         if (read) return *read;
         refuse(engine, value == nullptr ? fmt::format("{} is not set", name)
                                         : fmt::format("{} is '{}', which is no count", name, value),
@@ -185,4 +185,4 @@ std::vector<std::size_t> units_of(const Sweep& sweep, Shard shard) {
     return std::move(units_of_shards(sweep, shard.count)[static_cast<std::size_t>(shard.index)]);
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 struct Shard {
     int index = 0, count = 1;
@@ -42,4 +42,4 @@ std::vector<std::size_t> units_of(const Sweep& sweep, Shard shard);
 /// The units of each of `count` shards.
 std::vector<std::vector<std::size_t>> units_of_shards(const Sweep& sweep, int count);
 
-}  // namespace macheps
+}  // namespace macheps::training

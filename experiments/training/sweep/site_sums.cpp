@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 void SiteSums::add(const SiteRow& site) {
     const auto is_same = [&](const SiteSumRow& row) {
@@ -29,4 +29,4 @@ std::vector<SiteSumRow> SiteSums::take() {
     return std::exchange(rows_, {});
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// A site of a policy under a setting. Counts are sums, `amax` and `amin_nz` the greatest and the least.
 struct SiteSumRow {
@@ -44,4 +44,4 @@ class SiteSums {
     std::size_t next_ = 0;  ///< sites come in one order again and again: where the next one probably stands
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -9,7 +9,7 @@
 #include <charconv>
 #include <set>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -78,4 +78,4 @@ void remember_shard_count(const std::filesystem::path& out, int count) {
     publish(out / shards_file, std::to_string(count) + "\n");
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// An attempt stands under `work` where a unit is `begun`: by a process that is at work, or by one that was ended.
 enum class UnitState { done, begun, failed, missing };
@@ -33,4 +33,4 @@ int shard_count(const std::filesystem::path& out);
 /// Remembers it.
 void remember_shard_count(const std::filesystem::path& out, int count);
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -19,7 +19,7 @@
 #include <set>
 #include <unordered_set>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -30,7 +30,7 @@ constexpr std::uint64_t most_sweep_bytes = std::uint64_t{1} << 30;
 
 Json json_of(const SweepPolicy& policy) {
     Json sources = Json::array();
-    for (const PolicySource& source : policy.sources)
+    for (const policy::PolicySource& source : policy.sources)
         sources.push_back({{"source", source.name}, {"is_file", source.is_file}, {"toml", source.text}});
     return {{"name", policy.name}, {"xxh64", to_hex(policy.checksum)}, {"sources", sources}};
 }
@@ -193,7 +193,7 @@ std::string text_of(const Sweep& sweep) {
 void write_for_people(const Sweep& sweep, const fs::path& out) {
     make_folders(out / "policies");
     for (const SweepPolicy& policy : sweep.policies) {
-        for (const PolicySource& source : policy.sources) {
+        for (const policy::PolicySource& source : policy.sources) {
             if (!source.is_file || !source.name.starts_with("policies/")) continue;
             make_folders((out / source.name).parent_path());
             check_is_replaceable(out / source.name);
@@ -243,7 +243,7 @@ Experiment unit_experiment(const Sweep& sweep, const SweepUnit& unit, const Task
     experiment.seeds = {unit.seed};
     experiment.policies.clear();
     for (const std::size_t policy : unit.policies)
-        experiment.policies.push_back(parse_policy(sweep.policies[policy].sources));
+        experiment.policies.push_back(policy::parse_policy(sweep.policies[policy].sources));
     if (const std::string id = unit_id(experiment); id != unit.id) {
         const std::string now = fmt::format("macheps {} ({})", version(), git_revision()),
                           then = fmt::format("{} ({})", sweep.created_by, sweep.git);
@@ -309,4 +309,4 @@ bool create_sweep(const Sweep& sweep, const fs::path& out) {
     return true;
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// What `macheps train OPTIONS` would train, but for policies, seeds and directory. Given by whoever knows the options.
 /// Errors: throws Error in the words of the options.
@@ -20,7 +20,7 @@ using TaskOf = std::function<Experiment(const std::vector<std::string>& options)
 
 struct SweepPolicy {
     std::string name{};
-    std::vector<PolicySource> sources{};  ///< files by their names in the folder `policies`
+    std::vector<policy::PolicySource> sources{};  ///< files by their names in the folder `policies`
     std::uint64_t checksum = 0;         ///< of the sources' texts: a policy file that was edited is another policy
 };
 
@@ -89,4 +89,4 @@ void write_sweep(const Sweep& sweep, const std::filesystem::path& out);
 /// The same where there is no sweep.json yet; false, and nothing of it changed, where another process was first.
 bool create_sweep(const Sweep& sweep, const std::filesystem::path& out);
 
-}  // namespace macheps
+}  // namespace macheps::training

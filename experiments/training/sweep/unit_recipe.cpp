@@ -7,11 +7,11 @@
 #include <stdexcept>
 #include <string_view>
 
-namespace macheps {
+namespace macheps::training {
 
-std::uint64_t checksum_of_sources(std::span<const PolicySource> sources) {
+std::uint64_t checksum_of_sources(std::span<const policy::PolicySource> sources) {
     Checksum sum;
-    for (const PolicySource& source : sources) {
+    for (const policy::PolicySource& source : sources) {
         const std::string head = source.name + '\n' + std::to_string(source.text.size()) + '\n';
         sum.update(head);
         sum.update(source.text);
@@ -19,15 +19,15 @@ std::uint64_t checksum_of_sources(std::span<const PolicySource> sources) {
     return sum.value();
 }
 
-Policy as_in_sweep(const Policy& policy, const std::filesystem::path& folder) {
-    std::vector<PolicySource> sources = policy.sources;
-    for (PolicySource& source : sources) {
+policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::path& folder) {
+    std::vector<policy::PolicySource> sources = policy.sources;
+    for (policy::PolicySource& source : sources) {
         if (!source.is_file) continue;
         // What a file extends is named from where that file lies, so that all keep their places towards each other.
         const std::filesystem::path from = std::filesystem::path(source.name).lexically_proximate(folder);
         source.name = ("policies" / from).lexically_normal().string();
     }
-    return parse_policy(sources);
+    return policy::parse_policy(sources);
 }
 
 std::string unit_id(const Experiment& experiment) {
@@ -35,7 +35,7 @@ std::string unit_id(const Experiment& experiment) {
     return to_hex(recipe_checksum(manifest_text(experiment, inputs.policies, inputs.data->describe(), "")));
 }
 
-UnitIds::UnitIds(Experiment experiment, const std::vector<ResolvedPolicy>& resolved, const std::string& description) {
+UnitIds::UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy>& resolved, const std::string& description) {
     experiment.seeds = {0};
     const std::string recipe = recipe_text(manifest_text(experiment, resolved, description, ""));
     // Quotes inside strings are escaped, so that this is the member and no text.
@@ -54,4 +54,4 @@ std::string UnitIds::of_seed(std::int64_t seed) const {
     return to_hex(sum.value());
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

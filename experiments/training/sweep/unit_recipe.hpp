@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// Of the texts; where the files lie is not what they are.
-std::uint64_t checksum_of_sources(std::span<const PolicySource> sources);
+std::uint64_t checksum_of_sources(std::span<const policy::PolicySource> sources);
 
 /// The policy with its files named as they are in the folder of a sweep: `policies/mine.toml` for what lies in `folder`.
-Policy as_in_sweep(const Policy& policy, const std::filesystem::path& folder);
+policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::path& folder);
 
 /// The recipe of the manifest that the experiment would have. Errors: throws Error for what cannot be trained.
 std::string unit_id(const Experiment& experiment);
@@ -26,7 +26,7 @@ std::string unit_id(const Experiment& experiment);
 class UnitIds {
   public:
     /// The policies have been resolved. Errors: as unit_id.
-    UnitIds(Experiment experiment, const std::vector<ResolvedPolicy>& resolved, const std::string& description);
+    UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy>& resolved, const std::string& description);
 
     std::string of_seed(std::int64_t seed) const;
 
@@ -34,4 +34,4 @@ class UnitIds {
     std::string head_{}, tail_{};  // of the recipe, before and after the seed
 };
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-namespace macheps {
+namespace macheps::training {
 
 namespace {
 
@@ -257,4 +257,4 @@ void FinishedUnits::for_each_cell(const std::vector<std::string_view>& files, Tr
     }
 }
 
-}  // namespace macheps
+}  // namespace macheps::training

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace macheps {
+namespace macheps::training {
 
 /// A run of a cell, with its rows in each of the files that were asked for, in their order.
 struct RunRowsText {
@@ -64,4 +64,4 @@ class FinishedUnits {
     std::size_t not_of_this_plan_ = 0;
 };
 
-}  // namespace macheps
+}  // namespace macheps::training
