@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module: functions that fill arrays and give texts. What people call is the package around it.
-#include "python/engine.hpp"
 #include "core/shown.hpp"
 #include "core/version.hpp"
+#include "python/engine.hpp"
 #include "python/rooms.hpp"
 
 #include <nanobind/stl/string.h>

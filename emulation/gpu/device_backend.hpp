@@ -206,7 +206,7 @@ class DeviceBackend final : public Backend {
     void layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout, View dx,
                             View dgamma, View dbeta) override {
         shapes::layernorm_backward(x.shape, gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape,
-                                  dbeta.shape);
+                                   dbeta.shape);
         gpu::layernorm_backward(device(), x.data, gamma.data, mean.data, rstd.data, dout.data, x.rows(), x.columns(),
                                 dx.data, dgamma.data, dbeta.data);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/matmul/machine_spelling.hpp"
 
+#include "core/field_error.hpp"
 #include "core/nearest_name.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/library_names.hpp"
-#include "core/field_error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json_number.hpp"
 #include "core/shown.hpp"
+#include "core/version.hpp"
 #include "experiments/check/checked.hpp"
 #include "experiments/check/options.hpp"
 #include "experiments/check/words.hpp"
-#include "core/version.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

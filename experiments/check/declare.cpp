@@ -5,11 +5,11 @@
 #include "core/nearest_name.hpp"
 #include "core/print.hpp"
 #include "core/rounding_names.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/arrange.hpp"
 #include "experiments/check/declare_products.hpp"
 #include "experiments/check/quantiser_rules.hpp"
-#include "emulation/matmul/machine_spelling.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -77,9 +77,10 @@ void set_format(Declaration& d, const DeclareKey& key, Text text, Text where) {
             d.formats[key.name].is_packed = true;
         } else {
             throw usage_error(fmt::format("'{}' says nothing of a format", part), where,
-                        has_scales ? fmt::format("packed, or how its scales lie: {}, 1x128, mx32 and other blocks",
-                                                 fmt::join(scale_shapes, ", "))
-                                   : "behind the slash stands packed, or nothing");
+                              has_scales
+                                  ? fmt::format("packed, or how its scales lie: {}, 1x128, mx32 and other blocks",
+                                                fmt::join(scale_shapes, ", "))
+                                  : "behind the slash stands packed, or nothing");
         }
     }
 }
@@ -150,7 +151,8 @@ void set_form(Declaration& d, const DeclareKey&, Text text, Text where) {
         }
         lines.push_back(fmt::format("{} is {}", form.name, form.formula));
     }
-    throw usage_error(fmt::format("{} has no form '{}'", d.operation->name, text), where, fmt::format("{}", fmt::join(lines, "; ")));
+    throw usage_error(fmt::format("{} has no form '{}'", d.operation->name, text), where,
+                      fmt::format("{}", fmt::join(lines, "; ")));
 }
 Json get_form(const Declaration& d, const DeclareKey&) {
     if (d.operation == nullptr || d.operation->forms.empty()) return {};
@@ -375,16 +377,16 @@ void declare(Declaration& d, const DeclareKey& key, const std::string& text, con
                 names.push_back(other.name);
         }
         throw usage_error(is_array ? fmt::format("{} has no array '{}'", d.operation->name, key.name)
-                             : fmt::format("{} has no {}", d.operation->name, key.name),
-                    where, fmt::format("it has {}", fmt::join(names, ", ")));
+                                   : fmt::format("{} has no {}", d.operation->name, key.name),
+                          where, fmt::format("it has {}", fmt::join(names, ", ")));
     }
     if (key.words != nullptr) {
         const std::vector<std::string_view> words = key.words();
         if (std::find(words.begin(), words.end(), text) == words.end()) {
             const std::string near = nearest_name(text, words);
             throw usage_error(fmt::format("unknown {} '{}'", key.name, text), where,
-                        near.empty() ? fmt::format("one of {}", fmt::join(words, ", "))
-                                     : fmt::format("did you mean '{}'? one of {}", near, fmt::join(words, ", ")));
+                              near.empty() ? fmt::format("one of {}", fmt::join(words, ", "))
+                                           : fmt::format("did you mean '{}'? one of {}", near, fmt::join(words, ", ")));
         }
     }
     key.set(d, key, text, where);
@@ -418,13 +420,15 @@ std::string no_check_of(std::string_view operation) {
 double declared_number(const std::string& text, const std::string& where, double least, double greatest) {
     const auto number = parse_number(text);
     if (number && std::isfinite(*number) && *number >= least && *number <= greatest) return *number;
-    throw usage_error(fmt::format("'{}' is no number here", text), where, fmt::format("give {:g} to {:g}", least, greatest));
+    throw usage_error(fmt::format("'{}' is no number here", text), where,
+                      fmt::format("give {:g} to {:g}", least, greatest));
 }
 
 std::int64_t declared_whole_number(const std::string& text, const std::string& where, std::int64_t least,
                                    std::int64_t greatest) {
     const double number = declared_number(text, where, static_cast<double>(least), static_cast<double>(greatest));
-    if (number != std::floor(number)) throw usage_error(fmt::format("'{}' is no whole number", text), where, "give one");
+    if (number != std::floor(number))
+        throw usage_error(fmt::format("'{}' is no whole number", text), where, "give one");
     return static_cast<std::int64_t>(number);
 }
 

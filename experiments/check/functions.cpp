@@ -43,11 +43,12 @@ void set_function(FunctionTable& table, std::string_view text, std::string_view 
     const auto at = std::find(function_names.begin(), function_names.end(), name);
     if (equals == std::string_view::npos || at == function_names.end())
         throw usage_error(fmt::format("unknown function '{}'", name), std::string(where),
-                    advice(name, std::vector<std::string_view>(function_names.begin(), function_names.end())) +
-                        ", as in cuda,exp=4");
+                          advice(name, std::vector<std::string_view>(function_names.begin(), function_names.end())) +
+                              ", as in cuda,exp=4");
     const auto ulps = parse_number(text.substr(equals + 1));
     if (!ulps || !(*ulps >= 0.5) || !(*ulps <= 0x1p20))
-        throw usage_error(fmt::format("'{}' is no number of ulp", text.substr(equals + 1)), std::string(where), "give 0.5 to 2^20");
+        throw usage_error(fmt::format("'{}' is no number of ulp", text.substr(equals + 1)), std::string(where),
+                          "give 0.5 to 2^20");
     table.functions[static_cast<std::size_t>(at - function_names.begin())] = {*ulps};
 }
 
@@ -62,7 +63,8 @@ FunctionTable find_functions(std::string_view text, std::string_view where) {
     for (const FunctionTable& row : tables) names.push_back(row.name);
     const auto at = std::find(names.begin(), names.end(), name);
     if (at == names.end())
-        throw usage_error(fmt::format("unknown table of functions '{}'", name), std::string(where), advice(name, names));
+        throw usage_error(fmt::format("unknown table of functions '{}'", name), std::string(where),
+                          advice(name, names));
     FunctionTable table = tables[at - names.begin()];
     for (std::size_t begin = end; begin != std::string_view::npos;) {
         const std::size_t next = text.find(',', begin + 1);

@@ -35,18 +35,19 @@ constexpr ScaleRule kernel_rules[] = {
 
 Rule rule_of(const Declaration& d, const Format& element) {
     if (d.granularity.empty())
-        throw usage_error("a quantiser has groups that share a scale", "--granularity", "give one: tensor, 1x128, mx32");
+        throw usage_error("a quantiser has groups that share a scale", "--granularity",
+                          "give one: tensor, 1x128, mx32");
     const Granularity* granularity = find_granularity(d.granularity);
     if (granularity == nullptr)
         throw usage_error(fmt::format("unknown granularity '{}'", d.granularity), "--granularity",
-                    "`macheps policy words` lists them");
+                          "`macheps policy words` lists them");
     const ScaleRule* rule = d.scale_rule.empty() ? usual_rule(*granularity) : find_quantiser_rule(d.scale_rule);
     if (rule == nullptr)
         throw usage_error(fmt::format("unknown scale rule '{}'", d.scale_rule), "--scale-rule",
-                    "`macheps policy words` lists them");
+                          "`macheps policy words` lists them");
     if (granularity->is_scaled() && !fits(*rule, *granularity))
-        throw usage_error(fmt::format("{} has scales of another kind than {}", d.granularity, rule->name), "--scale-rule",
-                    fmt::format("one such as {}", granularity->usual_rule));
+        throw usage_error(fmt::format("{} has scales of another kind than {}", d.granularity, rule->name),
+                          "--scale-rule", fmt::format("one such as {}", granularity->usual_rule));
     if (granularity->kind == ScaleKind::nvfp4 && !(element == e2m1fn))
         throw usage_error(fmt::format("elements of {} are e2m1fn", d.granularity), "--out", "declare --out e2m1fn");
     return {granularity, rule};
@@ -129,11 +130,12 @@ Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, s
     if (how.granularity->kind == ScaleKind::nvfp4)
         throw Declined("given scales of nvfp4 blocks are not judged", "--given-scale");
     if (!d.scale_rule.empty())
-        throw usage_error("a scale that is given is not made by a rule", "--scale-rule", "leave out --scale-rule, or --given-scale");
+        throw usage_error("a scale that is given is not made by a rule", "--scale-rule",
+                          "leave out --scale-rule, or --given-scale");
     if (is_number(d.given_scale)) {
         if (count != 1)
             throw usage_error(fmt::format("one number for {} groups", count), "--given-scale",
-                        "give the array: --given-scale scale, or --granularity tensor");
+                              "give the array: --given-scale scale, or --granularity tensor");
         add(declared_number(d.given_scale, "--given-scale", 1e-38, 3.4e38));
         return scales;
     }
@@ -193,7 +195,8 @@ void pose_quantised(const Poser& poser, Posed& posed) {
         d.granularity = "tensor";
     const Rule how = rule_of(d, problem.output);
     if (!how.granularity->is_scaled() && !d.given_scale.empty())
-        throw usage_error("a quantiser without groups has no scale", "--given-scale", "declare --granularity tensor, row or 1x128");
+        throw usage_error("a quantiser without groups has no scale", "--given-scale",
+                          "declare --granularity tensor, row or 1x128");
     if (how.granularity->is_scaled()) {
         const Groups groups = groups_of(*how.granularity, problem.rows, problem.columns);
         const auto count = static_cast<std::size_t>(groups.grid.rows * groups.grid.columns);

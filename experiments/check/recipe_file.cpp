@@ -41,7 +41,7 @@ void check_sizes(const InputRequest& r, const std::string& where) {
         for (const std::int64_t size : shape) count *= static_cast<double>(size);
         if (count > most)
             throw usage_error(fmt::format("an array of [{}] elements", fmt::join(shape, ", ")), where,
-                        "ask for less than 2^28");
+                              "ask for less than 2^28");
     }
 }
 
@@ -51,7 +51,8 @@ class PlanReader {
         : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
             throw usage_error("a character that is no ASCII, outside of strings and comments",
-                        fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column), "put names in quotes");
+                              fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column),
+                              "put names in quotes");
     }
 
     std::vector<InputPlan> read() const {
@@ -119,7 +120,7 @@ class PlanReader {
             set_groups(plan.request, sizes, reader_.where(*groups, "groups"));
         } else if (plan.request.group_rows > 0) {
             throw usage_error("room for rows of groups that there are not", reader_.where(table, "group_rows"),
-                        "say groups = [64, 0, 80]");
+                              "say groups = [64, 0, 80]");
         }
         if (const toml::node* seed = table.get("seed"))
             set_size(plan.request, "seed", reader_.integer(*seed, "seed"), reader_.where(*seed, "seed"));
@@ -164,7 +165,7 @@ void set_size(InputRequest& request, std::string_view name, std::int64_t value, 
     });
     if (key == std::end(size_keys))
         throw usage_error(fmt::format("{} has no size '{}'", operation.name, name), where,
-                    operation.is_product ? "it has batches, group_rows, m, n, k" : "it has rows, columns");
+                          operation.is_product ? "it has batches, group_rows, m, n, k" : "it has rows, columns");
     if (value < 1 || value > (1 << 28)) throw usage_error(fmt::format("{} = {}", name, value), where, "give 1 to 2^28");
     request.*(key->field) = value;
     check_sizes(request, where);
@@ -173,7 +174,8 @@ void set_size(InputRequest& request, std::string_view name, std::int64_t value, 
 void set_groups(InputRequest& request, const std::vector<std::int64_t>& sizes, const std::string& where) {
     constexpr std::int64_t most = 1 << 28;
     if (!request.declaration.operation->is_product)
-        throw usage_error(fmt::format("{} has no groups", request.declaration.operation->name), where, "leave them out");
+        throw usage_error(fmt::format("{} has no groups", request.declaration.operation->name), where,
+                          "leave them out");
     if (request.batches > 1) throw usage_error("groups of batches", where, "give one of them");
     std::int64_t sum = 0;
     for (const std::int64_t size : sizes) {
@@ -201,7 +203,7 @@ void set_shape(InputRequest& request, const std::vector<std::int64_t>& shape, co
 std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
     if (plan.request.arrays().empty()) {
         throw usage_error(fmt::format("no array of {} is declared, and it requires none", plan.name), "inputs",
-                    "declare the formats of those that the kernel reads");
+                          "declare the formats of those that the kernel reads");
     }
     std::vector<const Recipe*> recipes = plan.recipes;
     if (recipes.empty()) {

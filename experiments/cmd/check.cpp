@@ -205,7 +205,7 @@ Exit run(const Arguments& a) {
         const check::Limits& limits = checks.front().verdict.limits;
         if (limits.sample)
             throw usage_error("the limits of some outputs are not those of all", "--bounds",
-                        "leave --sample and --budget out, and rows beyond a group");
+                              "leave --sample and --budget out, and rows beyond a group");
         const std::vector<std::int64_t>& shape = checks.front().out_shape;
         publish(a.bounds, npz_text({{"exact", shape, limits.exact},
                                     {"certain", shape, limits.certain},

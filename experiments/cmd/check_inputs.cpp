@@ -91,7 +91,7 @@ struct PlanArguments {
     std::vector<check::InputPlan> plans(const Command& verb) const {
         if (file.empty() == op.empty())
             throw usage_error(file.empty() ? "neither a recipe nor an operation" : "a recipe and an operation",
-                        "RECIPE, --op", "give one of them");
+                              "RECIPE, --op", "give one of them");
         if (!file.empty()) {
             for (const std::string& option : verb.given()) {
                 const bool is_said_there =
@@ -150,7 +150,8 @@ Exit make(const MakeArguments& a, const Command& verb) {
     }
     const std::vector<check::InputPlan> plans = a.plan.plans(verb);
     if (plans.size() != 1)
-        throw usage_error("a file of several checks", "RECIPE", "give a [recipe]: their inputs would have the same names");
+        throw usage_error("a file of several checks", "RECIPE",
+                          "give a [recipe]: their inputs would have the same names");
     const check::InputPlan& plan = plans.front();
     if (!plan.declined.empty())
         throw usage_error(plan.declined, a.plan.file, "write what inputs it shall have as a [recipe]");

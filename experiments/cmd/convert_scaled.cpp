@@ -114,7 +114,7 @@ Exit ScaledConversion::run(const Command& verb, const Format& to, Round round, s
     for (const char* option : other_options) {
         if (!is_given(verb, option)) continue;
         throw usage_error("it means nothing beside scales: fp32 numbers are read, and a scaled cast saturates", option,
-                    "leave it out");
+                          "leave it out");
     }
     if (granularity.empty())
         throw usage_error("which elements share a scale is not said", "--granularity", "such as --granularity tensor");

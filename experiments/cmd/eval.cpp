@@ -96,7 +96,7 @@ double range_end(const std::string& text, const std::string& where) {
         std::from_chars(digits.data(), digits.data() + digits.size(), x, is_hex ? std::chars_format::hex : std::chars_format::general);
     if (error != std::errc{} || last != digits.data() + digits.size() || digits.starts_with("-") || !std::isfinite(x)) {
         throw usage_error(fmt::format("'{}' is no number", text), where,
-                         "Use a number such as 304, -2.5 or 0x1p-3, or a range such as -20:20 or 0:inf");
+                          "Use a number such as 304, -2.5 or 0x1p-3, or a range such as -20:20 or 0:inf");
     }
     return is_negative ? -x : x;
 }
@@ -109,7 +109,8 @@ void add_ranges(EvalGrid& grid, const Command& verb, std::vector<std::string>& e
         if (std::find(rest.begin(), rest.end(), words[i]) == rest.end()) continue;
         std::string name = words[i], range;
         if (!name.starts_with("--") || name.size() < 3) {
-            throw usage_error(fmt::format("'{}' is no option", name), "macheps eval", "--NAME A:B is the range of an input NAME");
+            throw usage_error(fmt::format("'{}' is no option", name), "macheps eval",
+                              "--NAME A:B is the range of an input NAME");
         }
         if (const std::size_t equals = name.find('='); equals != std::string::npos) {
             range = name.substr(equals + 1);
@@ -144,7 +145,8 @@ void add_expressions(EvalGrid& grid, const EvalArguments& a, const std::vector<s
         }
         for (const study::SkippedCore& skipped : cores.skipped) tell("left out: {}: {}\n", skipped.name, skipped.why);
     }
-    if (grid.expressions.empty()) throw usage_error("no formula is left", a.only.empty() ? "EXPRESSION" : "--only", "see the names in the file");
+    if (grid.expressions.empty())
+        throw usage_error("no formula is left", a.only.empty() ? "EXPRESSION" : "--only", "see the names in the file");
 }
 
 Exit run_eval_verb(const Command& verb, const EvalArguments& a) {

@@ -107,8 +107,8 @@ FormatPair natural_formats(const SpelledRule& spelled) {
         if (row.format != fp64 && takes(machine, {row.format, row.format})) return {row.format, row.format};
     }
     throw usage_error(machine.addend != machine.result ? "cannot take in its own sums: C and D differ"
-                                                 : "takes fp64 operands, and tensors here hold fp32",
-                std::string(machine.name), "name another machine");
+                                                       : "takes fp64 operands, and tensors here hold fp32",
+                      std::string(machine.name), "name another machine");
 }
 
 /// Combinations of the grid's formats and scalings of which `spelled` takes the operands.
@@ -132,7 +132,7 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
             if (machine.operands.contains(format)) taken.push_back(format_name(format));
         }
         return usage_error("takes no operands of the given formats", spelled.name,
-                     fmt::format("it takes {}: see --format", fmt::join(taken, ", ")));
+                           fmt::format("it takes {}: see --format", fmt::join(taken, ", ")));
     }
     for (std::size_t i = 0; i < std::size(scaling_names); ++i) {
         for (const FormatPair& pair : grid.formats) {
@@ -142,7 +142,7 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
         }
     }
     return usage_error("nothing in it takes the given scales in", spelled.name,
-                 fmt::format("it takes operands with the scaling {}: see --scaling", fmt::join(taken, ", ")));
+                       fmt::format("it takes operands with the scaling {}: see --scaling", fmt::join(taken, ", ")));
 }
 
 /// The machines that were named, then those that `all` adds. Named ones must fit; what is left out is told on stderr.
@@ -153,7 +153,8 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
     }
     for (const std::string& name : a.formats) grid.formats.push_back(format_pair(name));
     if (grid.formats.empty()) {
-        if (grid.machines.empty()) throw usage_error("`--machine all` needs formats", "--format", "such as --format fp16");
+        if (grid.machines.empty())
+            throw usage_error("`--machine all` needs formats", "--format", "such as --format fp16");
         grid.formats.push_back(natural_formats(grid.machines.front()));
     }
     const std::size_t combinations = grid.formats.size() * grid.scalings.size();
@@ -199,7 +200,8 @@ GemmGrid grid_of(const Arguments& a) {
     grid.lambda = a.lambda;
     if (!a.output.empty()) {
         grid.output = format_named(a.output, "--output", Exit::usage);
-        if (!grid.output->has_sign()) throw usage_error(a.output + " has no sign", "--output", "use a format with a sign, such as bf16");
+        if (!grid.output->has_sign())
+            throw usage_error(a.output + " has no sign", "--output", "use a format with a sign, such as bf16");
     }
     for (const std::string& text : a.sweeps) {
         const SweepAxis axis = parse_sweep(text);

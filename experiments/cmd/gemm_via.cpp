@@ -33,7 +33,8 @@ study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::
         throw usage_error("residues have no digits", a.via, "leave out --digit-bits and --full, or take ozaki1");
     }
     for (const SpelledRule& machine : via.machines) {
-        if (machine.order) throw usage_error("an order of summation is no machine", "--machine " + machine.name, "name a machine");
+        if (machine.order)
+            throw usage_error("an order of summation is no machine", "--machine " + machine.name, "name a machine");
     }
     for (const std::string& name : formats) {
         const Format format = format_named(name, "--format", Exit::usage);
@@ -79,7 +80,8 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     const study::ViaGrid via = via_grid(a, grid, formats);
     const std::string beyond = study::beyond_exactness(via);
     if (!beyond.empty() && !a.require.empty()) {
-        throw usage_error(beyond.substr(0, beyond.find('\n')), "--require exact", "take fewer bits, fewer terms, or +promoteN");
+        throw usage_error(beyond.substr(0, beyond.find('\n')), "--require exact",
+                          "take fewer bits, fewer terms, or +promoteN");
     }
     if (!beyond.empty()) tell_text("warning: " + beyond);
     double bytes = 0;

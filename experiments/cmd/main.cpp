@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `macheps` program: parse, run one verb, turn an Error into one line and an exit code.
+#include "core/version.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/option_names.hpp"
 #include "experiments/cmd/process.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "core/version.hpp"
 
 #include <fmt/format.h>
 

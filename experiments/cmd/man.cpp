@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps man`: the manual page, made from the help. The build runs this verb to install what it prints.
+#include "core/version.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/verb_tree.hpp"
-#include "core/version.hpp"
 
 #include <fmt/format.h>
 

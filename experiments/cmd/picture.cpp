@@ -117,7 +117,8 @@ std::string Browser::run(const std::vector<std::string>& options, bool dark) con
     if (geteuid() == 0) words.emplace_back("--no-sandbox");
     words.insert(words.end(), options.begin(), options.end());
     try {
-        ProgramEnd end = run_program({.program = program_, .arguments = std::move(words), .discards_errors = true}, longest);
+        ProgramEnd end =
+            run_program({.program = program_, .arguments = std::move(words), .discards_errors = true}, longest);
         if (end.has_succeeded()) return std::move(end.output);
     } catch (const std::system_error&) {
         throw no_picture("cannot start the browser", program_);

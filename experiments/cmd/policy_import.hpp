@@ -15,8 +15,8 @@ extern const VerbRow policy_import;
 
 /// Options that say how a config is read, for every verb that takes configs.
 struct ImportChoice {
-    std::string framework, versions, device = configs::ImportOptions{}.device, checkpoint = configs::ImportOptions{}.checkpoint_dtype,
-                                     environment;
+    std::string framework, versions, device = configs::ImportOptions{}.device,
+                                     checkpoint = configs::ImportOptions{}.checkpoint_dtype, environment;
 
     void add_options(Command& verb);
     /// What was given on the command line of `verb`. Throws Error (usage) for a version that is none.

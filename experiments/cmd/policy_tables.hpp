@@ -13,7 +13,8 @@
 namespace macheps {
 
 /// The rows of block 0 named `block.*`, those of the other blocks left out, when every block says the same.
-std::vector<policy::ResolvedPolicy::Row> fold_blocks(std::vector<policy::ResolvedPolicy::Row> rows, std::int64_t blocks);
+std::vector<policy::ResolvedPolicy::Row> fold_blocks(std::vector<policy::ResolvedPolicy::Row> rows,
+                                                     std::int64_t blocks);
 std::vector<configs::TensorRow> fold_blocks(std::vector<configs::TensorRow> rows, std::int64_t blocks);
 
 std::string row_table(const std::vector<policy::ResolvedPolicy::Row>& rows);

@@ -83,7 +83,8 @@ Format natural_format(const Machine& machine) {
     for (const NamedFormat& row : all_formats) {
         if (row.format != fp64 && machine.operands.contains(row.format)) return row.format;
     }
-    throw usage_error("takes fp64 operands, and tensors here hold fp32", std::string(machine.name), "name another machine");
+    throw usage_error("takes fp64 operands, and tensors here hold fp32", std::string(machine.name),
+                      "name another machine");
 }
 
 RevealLimits limits_of(const std::string& accumulator) {
@@ -120,8 +121,8 @@ Exit emit(const Arguments& a, const RevealOperands& operands) {
                                          pair_count, k, size_text(bytes));
     if (bytes > most_bytes && !a.force) {
         throw usage_error(size, "--emit-operands",
-                    fmt::format("take fewer terms, as order shows in a few hundred{}, or give --force",
-                                a.pairs == "all" ? ", or --pairs near" : ""));
+                          fmt::format("take fewer terms, as order shows in a few hundred{}, or give --force",
+                                      a.pairs == "all" ? ", or --pairs near" : ""));
     }
     require_memory(bytes, std::nullopt, "the operands");
     tell("writing {}: {}\n", a.operands, size);
@@ -197,7 +198,7 @@ Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
     const SumOrder& order = *spelled.order;
     if (order.round != Round::nearest_even && order.round != Round::nearest_away) {
         throw usage_error("a unit vanishes beside a mask only where sums are rounded to nearest", spelled.name,
-                    "leave out the rounding: it changes no order");
+                          "leave out the rounding: it changes no order");
     }
     const auto [a, b] =
         arguments.format.empty() ? std::pair{order.format, order.format} : formats_named(arguments.format);

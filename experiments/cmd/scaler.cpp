@@ -92,8 +92,8 @@ void set(LossScalerConfig& config, std::string_view name, std::string_view value
         if (find_key(*kind, name) != nullptr) kinds.push_back(kind->name);
     }
     throw usage_error(fmt::format("the loss scaler '{}' has no '{}'", config.kind->name, name), option,
-                kinds.empty() ? "`macheps policy words` lists the keys of each kind"
-                              : fmt::format("it is a key of {}", fmt::join(kinds, ", ")));
+                      kinds.empty() ? "`macheps policy words` lists the keys of each kind"
+                                    : fmt::format("it is a key of {}", fmt::join(kinds, ", ")));
 }
 
 LossScalerConfig config_of(const Arguments& a) {
@@ -104,7 +104,8 @@ LossScalerConfig config_of(const Arguments& a) {
     if (a.consecutive_hysteresis) set(config, consecutive_option.key, "true", consecutive_option.name);
     for (const std::string& setting : a.settings) {
         const std::size_t equals = setting.find('=');
-        if (equals == std::string::npos) throw usage_error(fmt::format("'{}' has no =", setting), "--set", "give KEY=VALUE");
+        if (equals == std::string::npos)
+            throw usage_error(fmt::format("'{}' has no =", setting), "--set", "give KEY=VALUE");
         set(config, setting.substr(0, equals), setting.substr(equals + 1), "--set");
     }
     const std::string conflict = config.kind->conflict == nullptr ? "" : config.kind->conflict(config);
@@ -112,7 +113,7 @@ LossScalerConfig config_of(const Arguments& a) {
     for (const std::int64_t step : a.overflow_at) {
         if (step >= 1 && step <= a.steps) continue;
         throw usage_error(fmt::format("there is no step {}", step), "--overflow-at",
-                    fmt::format("steps go from 1 to {}: see --steps", a.steps));
+                          fmt::format("steps go from 1 to {}: see --steps", a.steps));
     }
     return config;
 }

@@ -26,7 +26,6 @@ using namespace study;
 
 namespace {
 
-
 /// Lists the verdicts, one per line, from the same table that the rows use.
 std::string verdict_lines() {
     std::string text;

@@ -17,7 +17,8 @@ namespace {
 /// Returns nothing if the system grants no more processes now, and others of this shard run.
 std::optional<pid_t> start_child(const ChildrenRequest& request, const std::string& value, bool has_others) {
     // A parent that is killed takes its children along: they stop, resumable, as if they were asked to.
-    ProgramCall call{.program = "/proc/self/exe", .arguments = request.words, .shown_as = "macheps", .ends_with_parent = true};
+    ProgramCall call{
+        .program = "/proc/self/exe", .arguments = request.words, .shown_as = "macheps", .ends_with_parent = true};
     call.arguments.push_back(request.option + "=" + value);
     try {
         return start_program(call);

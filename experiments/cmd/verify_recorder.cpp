@@ -3,9 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/version.hpp"
 #include "emulation/verify/json_lines.hpp"
 #include "emulation/verify/record.hpp"
-#include "core/version.hpp"
 
 #include <fmt/format.h>
 

@@ -110,7 +110,9 @@ class ImportContext {
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
     /// Whether that version is this one or a later one.
-    bool since(std::string_view framework, std::string_view first) const { return version(framework) >= parse_version(first); }
+    bool since(std::string_view framework, std::string_view first) const {
+        return version(framework) >= parse_version(first);
+    }
     bool since(std::string_view first) const { return since(framework_->name, first); }
     /// Reading the device or the checkpoint's dtype is what makes an assumed one a D.
     const DeviceProfile& device() const;

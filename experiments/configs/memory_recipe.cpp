@@ -92,10 +92,10 @@ policy::MemoryRecipe memory_recipe_of(const policy::SiteList& sites, const polic
         if (operand < value) sum.cast += operand * static_cast<double>(site.in * site.out);
     }
     const policy::ParameterBytes mean{.value = sum.value / count,
-                              .grad = sum.grad / count,
-                              .master = sum.master / count,
-                              .moments = sum.moments / count,
-                              .cast = sum.cast / count};
+                                      .grad = sum.grad / count,
+                                      .master = sum.master / count,
+                                      .moments = sum.moments / count,
+                                      .cast = sum.cast / count};
     return {.trained = mean, .activations = form_of(has_low_stream, has_low_operands)};
 }
 

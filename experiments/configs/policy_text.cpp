@@ -373,8 +373,8 @@ class PolicyWriter {
 
     /// Of a kind that stands in for another, keys that it lacks are told with the kind.
     void scaler_key(const policy::ScalerKind& kind, bool is_known, const std::string& name, const FieldScalar& value) {
-        const auto key =
-            std::find_if(kind.keys.begin(), kind.keys.end(), [&](const policy::ScalerKey& one) { return one.name == name; });
+        const auto key = std::find_if(kind.keys.begin(), kind.keys.end(),
+                                      [&](const policy::ScalerKey& one) { return one.name == name; });
         if (key == kind.keys.end()) {
             // A switch that is off says nothing that a kind without the switch does not do.
             const bool* is_on = std::get_if<bool>(&value);

@@ -128,7 +128,8 @@ class TensorTable {
 
 }  // namespace
 
-std::vector<TensorRow> tensor_rows(const policy::SiteList& sites, const policy::ResolvedPolicy& policy, const ResolvedConfig* config) {
+std::vector<TensorRow> tensor_rows(const policy::SiteList& sites, const policy::ResolvedPolicy& policy,
+                                   const ResolvedConfig* config) {
     return TensorTable(sites, policy, config).rows();
 }
 

@@ -24,6 +24,7 @@ struct TensorRow {
 
 /// Parameters first, then activations, then matmuls, each in the order of the model. `config` is what the policy was imported
 /// from, which knows in what micro-batches and ranks are added up; null for a policy that was written as one.
-std::vector<TensorRow> tensor_rows(const policy::SiteList& sites, const policy::ResolvedPolicy& policy, const ResolvedConfig* config);
+std::vector<TensorRow> tensor_rows(const policy::SiteList& sites, const policy::ResolvedPolicy& policy,
+                                   const ResolvedConfig* config);
 
 }  // namespace macheps::configs

@@ -9,7 +9,6 @@
 
 namespace macheps::policy {
 
-
 /// Bytes for one parameter that is trained with Adam.
 struct ParameterBytes {
     double value = 0;        ///< the weight that forward and backward read

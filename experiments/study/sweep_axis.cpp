@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/sweep_axis.hpp"
 
-#include "core/format.hpp"
 #include "core/field_error.hpp"
+#include "core/format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,8 +2,8 @@
 // experiments from outside: the presets are in the library, no file of the source tree is read.
 #include "check.hpp"
 
-#include "experiments/policy/policy.hpp"
 #include "core/version.hpp"
+#include "experiments/policy/policy.hpp"
 
 using namespace macheps::policy;
 

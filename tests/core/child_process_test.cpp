@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-ProgramEnd shell(const std::string& script, std::vector<std::string> words = {}, std::optional<std::chrono::seconds> limit = {}) {
+ProgramEnd shell(const std::string& script, std::vector<std::string> words = {},
+                 std::optional<std::chrono::seconds> limit = {}) {
     words.insert(words.begin(), {"-c", script, "sh"});
     return run_program({.program = "sh", .arguments = std::move(words)}, limit);
 }
@@ -77,8 +78,8 @@ TEST_CASE("stderr is kept or discarded, as asked", "[core][process]") {
         REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
         const int own = ::dup(STDERR_FILENO);
         ::dup2(ends[1], STDERR_FILENO);
-        const ProgramEnd end =
-            run_program({.program = "sh", .arguments = {"-c", "echo wrong >&2; echo right"}, .discards_errors = discards});
+        const ProgramEnd end = run_program(
+            {.program = "sh", .arguments = {"-c", "echo wrong >&2; echo right"}, .discards_errors = discards});
         ::dup2(own, STDERR_FILENO);
         ::close(own);
         ::close(ends[1]);

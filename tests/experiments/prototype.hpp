@@ -23,8 +23,9 @@ class PrototypeLanguage final : public training::Data {
         for (std::int32_t& token : successors_) token = static_cast<std::int32_t>(random() % 64);
     }
     training::Batch batch(training::Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
-                std::int64_t context) const override {
-        std::seed_seq words{static_cast<std::uint32_t>(split == training::Split::train ? 1 : 2), static_cast<std::uint32_t>(seed), step};
+                          std::int64_t context) const override {
+        std::seed_seq words{static_cast<std::uint32_t>(split == training::Split::train ? 1 : 2),
+                            static_cast<std::uint32_t>(seed), step};
         std::mt19937 random(words);
         training::Batch made;
         for (std::int64_t sample = 0; sample < batch; ++sample) {
@@ -68,8 +69,9 @@ inline policy::Policy prototype(const std::string& recipe, const std::string& mo
     if (!more.empty()) text += prototype_linears + more;
     // torchao gives weight gradients in bf16 and adds a bias to the rounded product, which leaves exact zeros where smaller
     // numbers could be lost; the prototype keeps weight gradients in fp32 and adds in fp32 before it rounds, whatever the recipe.
-    return policy::parse_policy(text + prototype_linears + "forward = { bias_after = false }\nweight_grad = { out = \"fp32\" }\n",
-                        "prototype " + recipe);
+    return policy::parse_policy(
+        text + prototype_linears + "forward = { bias_after = false }\nweight_grad = { out = \"fp32\" }\n",
+        "prototype " + recipe);
 }
 
 /// All operands of all three matmuls by `text`; gradients by `gradient`.

@@ -50,9 +50,11 @@ inline float to_bf16(float x) {
 /// A model in training, kept so that a test can look into it between steps.
 class TinyRun {
   public:
-    explicit TinyRun(const policy::Policy& policy, training::ModelKind kind = training::ModelKind::gpt2, training::TrainOptions options = tiny_options())
+    explicit TinyRun(const policy::Policy& policy, training::ModelKind kind = training::ModelKind::gpt2,
+                     training::TrainOptions options = tiny_options())
         : TinyRun(policy, tiny_model(kind), std::move(options)) {}
-    TinyRun(const policy::Policy& policy, const training::ModelConfig& shape, training::TrainOptions options = tiny_options())
+    TinyRun(const policy::Policy& policy, const training::ModelConfig& shape,
+            training::TrainOptions options = tiny_options())
         : model(shape),
           sites(training::model_sites(model)),
           resolved(resolve(policy, sites)),
@@ -60,12 +62,12 @@ class TinyRun {
           run_options(training::options_under(policy.training, options)),
           data(model.vocabulary),
           step(backend, training::RunSetup{.policy = resolved,
-                                 .fp32 = fp32_policy,
-                                 .model = model,
-                                 .options = run_options,
-                                 .data = data,
-                                 .seed = 0,
-                                 .drawn = options.batch}) {}
+                                           .fp32 = fp32_policy,
+                                           .model = model,
+                                           .options = run_options,
+                                           .data = data,
+                                           .seed = 0,
+                                           .drawn = options.batch}) {}
 
     static training::TrainOptions tiny_options() {
         training::TrainOptions options;

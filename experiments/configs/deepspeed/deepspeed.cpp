@@ -65,8 +65,9 @@ Facts facts(const ImportContext& context) {
     }
     facts.optimizer = lowered(context.text("optimizer.type"));
     facts.fused = uses_fused_adam(facts, context.flag("optimizer.params.torch_adam"));
-    facts.bf16_optimizer = facts.low == 'B' && facts.accum == 'F' &&
-                           (facts.stage == 0 ? !context.since("deepspeed", "0.19.3") : facts.stage == 1 && !facts.offload);
+    facts.bf16_optimizer =
+        facts.low == 'B' && facts.accum == 'F' &&
+        (facts.stage == 0 ? !context.since("deepspeed", "0.19.3") : facts.stage == 1 && !facts.offload);
     return facts;
 }
 

@@ -73,7 +73,8 @@ Maybe bf16_emulated(const Context& c, const Facts& f) {
         "fp16: true"};
 }
 Maybe bf16_apex(const Context& c, const Facts& f) {
-    if (c.since("transformers", "5") || !f.bf16 || (c.text("half_precision_backend") != "apex" && c.text("fp16_backend") != "apex"))
+    if (c.since("transformers", "5") || !f.bf16 ||
+        (c.text("half_precision_backend") != "apex" && c.text("fp16_backend") != "apex"))
         return {};
     return Said{"Apex has no bf16: TrainingArguments raises", "half_precision_backend: auto"};
 }

@@ -41,7 +41,8 @@ FileWord parse_file_word(const std::string& word) {
     if (!tail.empty()) {
         if (!tail.starts_with('@')) return plain;
         raw.offset = whole<std::uint64_t>(tail.substr(1));
-        if (!raw.offset) throw usage_error("no number of bytes behind '@'", word, "give where the first element stands");
+        if (!raw.offset)
+            throw usage_error("no number of bytes behind '@'", word, "give where the first element stands");
     }
     const std::string_view sizes = text.substr(open + 1, close - open - 1);
     for (std::size_t at = 0; at <= sizes.size() && !sizes.empty();) {

@@ -91,7 +91,9 @@ void measure(GemmRow& row, std::span<const Real> out, std::span<const ExactOutpu
     row.first_exact = exact.front().sum.high;
 }
 
-template void measure(GemmRow&, std::span<const float>, std::span<const ExactOutput>, const Format&, std::span<const unsigned char>);
-template void measure(GemmRow&, std::span<const double>, std::span<const ExactOutput>, const Format&, std::span<const unsigned char>);
+template void measure(GemmRow&, std::span<const float>, std::span<const ExactOutput>, const Format&,
+                      std::span<const unsigned char>);
+template void measure(GemmRow&, std::span<const double>, std::span<const ExactOutput>, const Format&,
+                      std::span<const unsigned char>);
 
 }  // namespace macheps::study

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/scale/scale_trace.hpp"
 
+#include "core/field_error.hpp"
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
 #include "emulation/scaling/history.hpp"
 #include "emulation/scaling/scaling.hpp"
-#include "core/field_error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

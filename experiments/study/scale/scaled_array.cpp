@@ -2,9 +2,9 @@
 #include "experiments/study/scale/scaled_array.hpp"
 
 #include "core/codec.hpp"
+#include "core/field_error.hpp"
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
-#include "core/field_error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -258,7 +258,8 @@ bool holds(const Format& wide, const Format& narrow) {
 Format solver_format(std::string_view name, std::string_view option, bool is_wide) {
     if (name == "fp128") {
         if (is_wide) return fp128;
-        throw usage_error("fp128 is not computed in here", std::string(option), "fp128 stands in --residual and --precond");
+        throw usage_error("fp128 is not computed in here", std::string(option),
+                          "fp128 stands in --residual and --precond");
     }
     const Format format = format_named(name, option, Exit::usage);
     if (!is_rounded_here(format)) {
@@ -279,7 +280,8 @@ void require_of_kind(const SolveGrid& grid, const Cell& cell) {
     if (cell.kind == Factorisation::lu) return;
     const std::string where = fmt::format("--factorisation {}", to_string(cell.kind));
     if (grid.block > 0 || *cell.machine || grid.fused || !grid.pivots) {
-        throw usage_error("blocks, machines, --fused and --pivot are LU's", where, "leave them out, or factor by lu alone");
+        throw usage_error("blocks, machines, --fused and --pivot are LU's", where,
+                          "leave them out, or factor by lu alone");
     }
     if (cell.kind == Factorisation::cholesky && cell.scale == Scale::two_sided) {
         throw usage_error("a matrix whose rows and columns are scaled apart is not symmetric", "--scale two-sided",
@@ -306,8 +308,9 @@ void require_possible(const SolveGrid& grid) {
         const RefinePlan plan = refine_plan(grid, cell, Method::gmres_ir);
         const auto require = [&](const Format& wide, const Format& narrow, const char* option, const char* of) {
             if (holds(wide, narrow)) return;
-            throw usage_error(fmt::format("{} cannot hold {}, {}", solver_format_name(wide), solver_format_name(narrow), of),
-                              option, "take a wider format");
+            throw usage_error(
+                fmt::format("{} cannot hold {}, {}", solver_format_name(wide), solver_format_name(narrow), of), option,
+                "take a wider format");
         };
         require(plan.substitution, cell.factor, "--substitution", "the format of the factors");
         require(plan.residual, plan.work, "--residual", "the format of x");

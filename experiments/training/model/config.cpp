@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/model/config.hpp"
 
-#include "core/nearest_name.hpp"
 #include "core/field_error.hpp"
+#include "core/nearest_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -151,7 +151,8 @@ policy::SiteList model_sites(const ModelConfig& c) {
         norm(block + "norm2");
         if (llama) linear(block + "mlp.gate", c.width, c.hidden_width(), hidden);
         linear(block + "mlp.up", c.width, c.hidden_width(), hidden);
-        policy::Site& act = site(block + "mlp.act", llama ? policy::SiteKind::gated : policy::SiteKind::elementwise, hidden);
+        policy::Site& act =
+            site(block + "mlp.act", llama ? policy::SiteKind::gated : policy::SiteKind::elementwise, hidden);
         if (llama) act.saved_beside = "forward.activated";
         linear(block + "mlp.down", c.hidden_width(), c.width, 0);
         site(block + "residual2", policy::SiteKind::elementwise, wide);

@@ -18,7 +18,8 @@ class FeedForward {
 
     /// `outliers` are the factors of the channels that enter `down`, see outliers.hpp; empty: no channel is scaled.
     FeedForward(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& block,
-                const elementwise::Unary& activation, const Parameters& parameters, std::span<const float> outliers = {});
+                const elementwise::Unary& activation, const Parameters& parameters,
+                std::span<const float> outliers = {});
     Value forward(Rounder& rounder, Value x);
     /// Returns dX: that of `up`, plus that of the gate where there is one.
     Value backward(Rounder& rounder, Value dy, Tensor& dx);

@@ -19,7 +19,8 @@ bool serves_both_ways(const Slot& slot, const Slot& other) {
 
 }  // namespace
 
-ParameterState::ParameterState(Backend& backend, const policy::ResolvedPolicy& policy, std::string parameter, Shape size)
+ParameterState::ParameterState(Backend& backend, const policy::ResolvedPolicy& policy, std::string parameter,
+                               Shape size)
     : name(std::move(parameter)),
       shape(size),
       value(backend.empty(size)),
@@ -155,7 +156,8 @@ Value Linear::weight_value() {
     return {scaled, fp32};
 }
 
-void Linear::set_operands(Matmul& args, const policy::MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed) {
+void Linear::set_operands(Matmul& args, const policy::MatmulChoice& choice, Operands x, bool a_transposed,
+                          bool b_transposed) {
     args.rule = choice.rule;
     if (choice.rule.machine->reads_values) {
         // Decoded, it is a chain like another.

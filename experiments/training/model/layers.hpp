@@ -61,7 +61,8 @@ class Linear {
         Value a, b;
         const Slot &a_slot, &b_slot;
     };
-    void set_operands(Matmul& args, const policy::MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed);
+    void set_operands(Matmul& args, const policy::MatmulChoice& choice, Operands x, bool a_transposed,
+                      bool b_transposed);
     Value decoded(const Value& x, Tensor& buffer);
     /// Returns the weight that the matmuls use, before its cast.
     Value weight_value();

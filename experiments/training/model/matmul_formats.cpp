@@ -11,7 +11,8 @@
 
 namespace macheps::training {
 
-std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sites, const policy::ResolvedPolicy& policy) {
+std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sites,
+                           const policy::ResolvedPolicy& policy) {
     std::vector<std::pair<std::string, std::int64_t>> counts;
     for (const policy::Site& site : sites.sites) {
         // A linear takes each token's `in` features to `out`; a product of attention pairs all tokens, over all heads.

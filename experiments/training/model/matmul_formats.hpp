@@ -11,6 +11,7 @@ namespace macheps::training {
 /// The formats of both operands of every matmul of a training step, forward and backward, with the multiply-adds of one sample,
 /// as RunRow::matmul_formats has them: `bf16*bf16:98304;e4m3fn*e5m2:24576`, in the order of the model. Products of attention count
 /// all positions, masked or not. `sites` is the model that `policy` was resolved against.
-std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sites, const policy::ResolvedPolicy& policy);
+std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sites,
+                           const policy::ResolvedPolicy& policy);
 
 }  // namespace macheps::training

@@ -5,8 +5,8 @@
 
 namespace macheps::training {
 
-MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::ResolvedPolicy& policy, std::int64_t batch, int moments,
-                               bool recomputes) {
+MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::ResolvedPolicy& policy, std::int64_t batch,
+                               int moments, bool recomputes) {
     const auto bytes = [&](const std::string& name, std::string_view slot, std::int64_t count) {
         return count * policy.cast(name + ":" + std::string(slot)).format.container_bits() / 8;
     };
@@ -44,7 +44,8 @@ double least_memory(const ModelConfig& config, std::int64_t batch, int moments, 
         model.layers = layers;
         const policy::SiteList sites = model_sites(model);
         Counts counts;
-        for (const policy::Parameter& parameter : sites.parameters) counts.parameters += static_cast<double>(parameter.count);
+        for (const policy::Parameter& parameter : sites.parameters)
+            counts.parameters += static_cast<double>(parameter.count);
         for (const policy::Site& site : sites.sites) counts.saved += static_cast<double>(site.saved);
         return counts;
     };

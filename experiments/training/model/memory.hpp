@@ -16,8 +16,8 @@ struct MemoryEstimate {
 /// `sites` is the model that `policy` was resolved against. `batch` counts the samples of a micro-batch, `moments` the
 /// moments that the optimiser keeps of every parameter: two for AdamW, one for SGD. With `recomputes`, or where the policy
 /// says so, of a block its input alone is kept.
-MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::ResolvedPolicy& policy, std::int64_t batch, int moments,
-                               bool recomputes = false);
+MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::ResolvedPolicy& policy, std::int64_t batch,
+                               int moments, bool recomputes = false);
 
 /// Bytes that training takes of this process at the least: weights, gradients, moments, the copy that is evaluated in fp32,
 /// the values of both passes and of an evaluation, and what stands beside every layer. Casts and checkpoints come on top:

@@ -79,8 +79,8 @@ struct Transformer::Block {
     }
 };
 
-Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch, const policy::ResolvedPolicy& policy,
-                         std::uint64_t seed)
+Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch,
+                         const policy::ResolvedPolicy& policy, std::uint64_t seed)
     : backend_(backend),
       config_(config),
       batch_(batch),

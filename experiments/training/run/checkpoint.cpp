@@ -4,8 +4,8 @@
 #include "core/error.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
-#include "experiments/files/arrays/safetensors.hpp"
 #include "core/version.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
 
 #include <fmt/format.h>
 

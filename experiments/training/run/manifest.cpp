@@ -2,10 +2,10 @@
 #include "experiments/training/run/manifest.hpp"
 
 #include "core/error.hpp"
-#include "core/json.hpp"
 #include "core/field_error.hpp"
-#include "experiments/files/file_bytes.hpp"
+#include "core/json.hpp"
 #include "core/version.hpp"
+#include "experiments/files/file_bytes.hpp"
 #include "reports/checksum.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
@@ -165,8 +165,9 @@ Json machines_json(const std::vector<policy::ResolvedPolicy>& resolved) {
 /// What each policy trains with that fp32 does not, beside its formats: a gap between them is not of precision alone. No part of
 /// the recipe: it follows from it.
 Json differences_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
-    const auto baseline = std::find_if(resolved.begin(), resolved.end(),
-                                       [](const policy::ResolvedPolicy& policy) { return policy.name == baseline_policy; });
+    const auto baseline = std::find_if(resolved.begin(), resolved.end(), [](const policy::ResolvedPolicy& policy) {
+        return policy.name == baseline_policy;
+    });
     Json json = Json::object();
     if (baseline == resolved.end()) return json;
     const auto settings = [&](const policy::ResolvedPolicy& policy) {
@@ -204,7 +205,7 @@ Json micro_batches_json(const TrainOptions& options, const std::vector<policy::R
 std::vector<policy::PolicySource> sources_of(const Json& policy) {
     const auto read = [](const Json& json) {
         return policy::PolicySource{json.at("source").get<std::string>(), json.at("is_file").get<bool>(),
-                            json.at("toml").get<std::string>()};
+                                    json.at("toml").get<std::string>()};
     };
     std::vector<policy::PolicySource> sources{read(policy)};
     for (const Json& base : policy.at("extends")) sources.push_back(read(base));

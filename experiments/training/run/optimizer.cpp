@@ -36,8 +36,8 @@ void divide(Backend& backend, View x, float divisor) {
 
 }  // namespace
 
-Optimizer::Optimizer(Backend& backend, const policy::ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
-                     std::uint64_t seed)
+Optimizer::Optimizer(Backend& backend, const policy::ResolvedPolicy& policy, const TrainOptions& options,
+                     Transformer& model, std::uint64_t seed)
     : backend_(backend), policy_(policy), options_(options), model_(model), seed_(seed) {
     for (const auto& parameter : model.parameters()) {
         State state{.parameter = parameter.get(),

@@ -82,7 +82,8 @@ struct Timed {
 };
 
 /// Times a policy; of the experiment's own tokens for least_seconds, of fewer ones as few steps as tell the time.
-Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs, const policy::ResolvedPolicy& policy) {
+Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs,
+                  const policy::ResolvedPolicy& policy) {
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 200;
     const std::int64_t most_steps = timing.is_scaled ? 2 : 32, least_steps = timing.is_scaled ? 2 : 3;
     constexpr double least_seconds = 0.2;

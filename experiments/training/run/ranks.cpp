@@ -50,7 +50,8 @@ std::vector<ReduceBucket> reduce_buckets(const policy::Bucketing& bucketing, std
     return buckets;
 }
 
-Ranks::Ranks(Backend& backend, const policy::ResolvedPolicy& policy, Transformer& model, std::int64_t ranks, std::uint64_t seed)
+Ranks::Ranks(Backend& backend, const policy::ResolvedPolicy& policy, Transformer& model, std::int64_t ranks,
+             std::uint64_t seed)
     : backend_(backend),
       config_(policy.reduce),
       model_(model),

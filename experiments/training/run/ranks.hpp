@@ -33,7 +33,8 @@ class Ranks {
     /// Where the reduction's roundings are counted: what each rank sends, and the sums.
     static constexpr const char *sent_slot = "all_reduce:grad.wire", *summed_slot = "all_reduce:grad.out";
 
-    Ranks(Backend& backend, const policy::ResolvedPolicy& policy, Transformer& model, std::int64_t ranks, std::uint64_t seed);
+    Ranks(Backend& backend, const policy::ResolvedPolicy& policy, Transformer& model, std::int64_t ranks,
+          std::uint64_t seed);
 
     std::int64_t count() const { return ranks_; }
     /// What is reduced as one, in that order; nothing where there is one rank.

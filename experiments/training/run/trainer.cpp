@@ -232,7 +232,8 @@ class Trainer {
         const auto [low, asked] = setup_.policy.low_linears();
         row.low_linears = low;
         row.asked_linears = asked;
-        if (const std::string stress = policy::stress_text(setup_.policy.training); !stress.empty()) row.stress = stress;
+        if (const std::string stress = policy::stress_text(setup_.policy.training); !stress.empty())
+            row.stress = stress;
         return row;
     }
 

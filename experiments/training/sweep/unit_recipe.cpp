@@ -35,7 +35,8 @@ std::string unit_id(const Experiment& experiment) {
     return to_hex(recipe_checksum(manifest_text(experiment, inputs.policies, inputs.data->describe(), "")));
 }
 
-UnitIds::UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy>& resolved, const std::string& description) {
+UnitIds::UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy>& resolved,
+                 const std::string& description) {
     experiment.seeds = {0};
     const std::string recipe = recipe_text(manifest_text(experiment, resolved, description, ""));
     // Quotes inside strings are escaped, so that this is the member and no text.
