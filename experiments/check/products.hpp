@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact matrix products for references: fp64 sums of exact products, and the integers of numerics/exact_product.hpp where
+// Exact matrix products for references: fp64 sums of exact products, and the integers of study/product/exact_product.hpp where
 // those are in doubt. The bounds that go with them come from the machine's row: of all orders, and of each output's own
 // partial sums; the smaller one counts.
 #pragma once

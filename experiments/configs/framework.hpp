@@ -2,7 +2,7 @@
 // A framework whose configs are read: a table of its keys and as little code as its own tricks need. To add a key, add
 // a row to the framework's table; to add a framework, write a file and name its row in frameworks.cpp.
 //
-// How a config goes through: the files are merged (config_value.hpp), `check_keys` walks the tree along the rows (unknown
+// How a config goes through: the files are merged (files/config/value.hpp), `check_keys` walks the tree along the rows (unknown
 // keys, types, choices, version ranges, keys without effect), and `resolve` reads values through Section and sets fields and findings.
 #pragma once
 #include "experiments/configs/import.hpp"

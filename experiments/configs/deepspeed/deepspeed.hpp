@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DeepSpeed makes of its JSON, for the files of its importer: the keys are in deepspeed_keys.cpp, what there is to say in
-// deepspeed_findings.cpp, the fields in deepspeed.cpp.
+// What DeepSpeed makes of its JSON, for the files of its importer: the keys are in keys.cpp, what there is to say in
+// findings.cpp, the fields in deepspeed.cpp.
 #pragma once
 #include "experiments/configs/framework.hpp"
 

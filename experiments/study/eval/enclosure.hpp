@@ -30,7 +30,7 @@ constexpr int most_enclosure_bits(const Format& f) {
     return bits < 2048 ? 2048 : bits;
 }
 
-/// Empty where the digits or the work of one input do not settle the value. Errors: throws EndlessLoop (eval_walk.hpp).
+/// Empty where the digits or the work of one input do not settle the value. Errors: throws EndlessLoop (walk.hpp).
 std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, Round mode,
                                                 const std::vector<double>& inputs);
 /// Whether the precondition of `expression` holds for the numbers as they are; empty where that is not settled.

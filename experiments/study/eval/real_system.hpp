@@ -50,7 +50,7 @@ inline constexpr slong most_fraction_bits = 20000;
 /// rows on different machines.
 inline constexpr std::uint64_t most_work = 4000000;
 
-/// The System of a Walk (eval_walk.hpp). Errors: throws Undecided and Exhausted.
+/// The System of a Walk (walk.hpp). Errors: throws Undecided and Exhausted.
 class RealSystem {
   public:
     using Number = Real;

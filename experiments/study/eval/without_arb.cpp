@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements eval_enclosure.hpp in a build without Arb.
+// Implements enclosure.hpp in a build without Arb.
 #include "core/error.hpp"
 #include "experiments/study/eval/enclosure.hpp"
 
