@@ -23,7 +23,7 @@ struct ProgramCall {
 pid_t start_program(const ProgramCall& call, std::optional<int> output = {});
 
 struct ProgramEnd {
-    std::string output{};  ///< what it wrote to stdout
+    std::string output{};  ///< the bytes that it wrote to stdout
     int status = 0;        ///< as waitpid() gives it
     bool is_late = false;  ///< it was killed after `limit`
 

@@ -42,7 +42,7 @@ class Error : public std::exception {
     std::string line_;
 };
 
-/// Returns an Error of exit code 2, for a request that cannot be met as it stands.
+/// Returns an Error with exit code 2, for wrong options and arguments.
 inline Error usage_error(std::string what, std::string where = {}, std::string fix = {}) {
     return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
 }

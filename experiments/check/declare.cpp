@@ -80,7 +80,7 @@ void set_format(Declaration& d, const DeclareKey& key, Text text, Text where) {
                               has_scales
                                   ? fmt::format("packed, or how its scales lie: {}, 1x128, mx32 and other blocks",
                                                 fmt::join(scale_shapes, ", "))
-                                  : "behind the slash stands packed, or nothing");
+                                  : "after the slash, write packed or nothing");
         }
     }
 }

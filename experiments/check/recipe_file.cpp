@@ -84,7 +84,7 @@ class PlanReader {
     void read_declaration(const toml::table& table, Declaration& d) const {
         const toml::node* op = table.get("op");
         if (op == nullptr)
-            throw usage_error("no op", reader_.where(table, "op"), "say what the kernel computes: op = \"gemm\"");
+            throw usage_error("no op", reader_.where(table, "op"), "name the operation, as in op = \"gemm\"");
         d.operation = &named_operation(*op);
         for (const DeclareKey& key : declare_keys()) {
             if (const toml::node* node = table.get(key.name))

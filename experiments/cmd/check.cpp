@@ -68,7 +68,7 @@ struct Arguments {
 };
 
 check::Declaration declaration_of(const Arguments& a) {
-    if (a.op.empty()) throw usage_error("what the kernel computes is not said", "--op", "nothing is guessed: name it");
+    if (a.op.empty()) throw usage_error("the operation is missing", "--op", "nothing is guessed: name it");
     check::Declaration d{.operation = &check::find_operation(a.op)};
     for_each_said(check::declare_keys(), a.declared, [&](const check::DeclareKey& key, const std::string& text) {
         check::declare(d, key, text, option_name(key.name));

@@ -34,12 +34,12 @@ study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::
     }
     for (const SpelledRule& machine : via.machines) {
         if (machine.order)
-            throw usage_error("an order of summation is no machine", "--machine " + machine.name, "name a machine");
+            throw usage_error("an order of summation cannot replace a machine here", "--machine " + machine.name, "name a machine");
     }
     for (const std::string& name : formats) {
         const Format format = format_named(name, "--format", Exit::usage);
         if (!(format == fp64) && !(format == fp32)) {
-            throw usage_error(fmt::format("{} is no format of wide products", name), "--format", "fp64 or fp32");
+            throw usage_error(fmt::format("{} is not a format of wide products", name), "--format", "fp64 or fp32");
         }
         via.formats.push_back(format);
     }

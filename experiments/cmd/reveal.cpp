@@ -197,7 +197,7 @@ struct Revealed {
 Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
     const SumOrder& order = *spelled.order;
     if (order.round != Round::nearest_even && order.round != Round::nearest_away) {
-        throw usage_error("a unit vanishes beside a mask only where sums are rounded to nearest", spelled.name,
+        throw usage_error("masked units need sums that are rounded to nearest", spelled.name,
                           "leave out the rounding: it changes no order");
     }
     const auto [a, b] =

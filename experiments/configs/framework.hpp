@@ -173,7 +173,7 @@ class ImportContext {
     void report_device();  ///< the field `device`, where resolve() has not set it
     /// A D for each default that decided a field, once nothing can change the fields any more.
     void report_defaults();
-    void add_file(files::ConfigFile& file);  ///< takes note of what a reader has found beside the values
+    void add_file(files::ConfigFile& file);  ///< keeps the repeated keys and suppressions of a file
     const std::vector<files::RepeatedKey>& repeated() const { return repeated_; }
     const std::vector<files::IgnoredRule>& ignored_rules() const { return ignored_rules_; }
     std::vector<std::string> included() const;  ///< the files that read_file() has read

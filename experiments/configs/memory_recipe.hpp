@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy or a framework's config keeps in memory.
+// The bytes per parameter of a policy or of a framework's config.
 #pragma once
 #include "experiments/configs/import.hpp"
 #include "experiments/policy/memory_bytes.hpp"

@@ -166,7 +166,7 @@ TEST_CASE("what no declaration can say ends with the place and what could be sai
              Case{"relu", "form", "exp", "relu has no form"},
              Case{"quantize", "given_scale", "static", "'static' is no number here"},
              Case{"gemm", "a", "bf16/rows", "'rows' says nothing of a format"},
-             Case{"softmax", "x", "bf16/row", "behind the slash stands packed"},
+             Case{"softmax", "x", "bf16/row", "after the slash, write packed"},
              Case{"gemm", "a", "row", "row"},
              Case{"gemm", "alpha", "one", "'one' is no number here"},
              Case{"rmsnorm", "eps", "-1", "give 0 to 1"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What DeepSpeed makes of its JSON, for the files of its importer: the keys are in keys.cpp, what there is to say in
-// findings.cpp, the fields in deepspeed.cpp.
+// DeepSpeed's JSON, for the files of its importer: keys.cpp has the keys, findings.cpp the findings,
+// deepspeed.cpp the fields.
 #pragma once
 #include "experiments/configs/framework.hpp"
 

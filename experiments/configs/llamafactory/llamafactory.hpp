@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LLaMA-Factory makes of its YAML, for the files of its importer: the keys are in keys.cpp, what there is to
-// say in findings.cpp, the fields in llamafactory.cpp.
+// LLaMA-Factory's YAML, for the files of its importer: keys.cpp has the keys, findings.cpp the findings,
+// llamafactory.cpp the fields.
 #pragma once
 #include "experiments/configs/framework.hpp"
 

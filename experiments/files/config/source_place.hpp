@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where something stands in a file that a person wrote.
+// A place in a text file.
 #pragma once
 #include <cstdint>
 
