@@ -365,6 +365,8 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
                                  "emulation/gpu/matmul",
                                  "emulation/scaling",
                                  "experiments",
+                                 "experiments/files",
+                                 "experiments/study",
                                  "experiments/study/eval",
                                  "experiments/study/solve",
                                  "experiments/study/solve/factor",
