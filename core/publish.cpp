@@ -126,18 +126,17 @@ Publication::~Publication() {
 void Publication::open_draft() {
     static std::atomic<unsigned> drafts{0};
     for (int i = 0; i < most_tries; ++i) {
-        const fs::path name =
-            folder_of(target_) / fmt::format("{}{}-{}{}", draft_prefix, ::getpid(), drafts++, draft_suffix);
+        fs::path name = folder_of(target_) / fmt::format("{}{}-{}{}", draft_prefix, ::getpid(), drafts++, draft_suffix);
         file_ = Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
         if (!file_ && errno == EEXIST) continue;
         if (!file_) fail(errno, "open for writing");
+        draft_.swap(name);  // without an allocation, which could fail and leave the draft behind
         // Between our open and our lock another process may have taken the draft for a leftover.
-        if (try_lock(file_) == FileLock::held_by_another) continue;
-        const std::optional<bool> is_ours = is_named(file_, name);
-        if (is_ours == false) continue;
-        draft_ = name;
+        const bool is_taken = try_lock(file_) == FileLock::held_by_another;
+        const std::optional<bool> is_ours = is_taken ? false : is_named(file_, draft_);
+        if (is_ours == true) return;
         if (!is_ours) fail(errno, "inspect the draft");  // removes it
-        return;
+        draft_.clear();
     }
     fail(EEXIST, "make a draft");
 }

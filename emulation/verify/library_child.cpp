@@ -276,16 +276,16 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
     const char* folder = std::getenv("TMPDIR");
     std::string file = fmt::format("{}/macheps-library-XXXXXX", folder != nullptr ? folder : "/tmp");
     const int fd = mkstemp(file.data());
+    if (fd >= 0) child.file_.swap(file);  // the destructor removes it, whatever fails from here on
     int request[2], answer[2];
     if (fd < 0 || ftruncate(fd, memory_bytes) != 0 || pipe2(request, O_CLOEXEC) != 0 || pipe2(answer, O_CLOEXEC) != 0) {
-        throw Error({.what = fmt::format("no shared memory or pipes: {}", std::strerror(errno)), .where = file,
+        throw Error({.what = fmt::format("no shared memory or pipes: {}", std::strerror(errno)), .where = fd < 0 ? file : child.file_,
                      .fix = "set TMPDIR to a folder with 64 MB", .exit = Exit::cannot_write});
     }
-    child.file_ = file;
     void* memory = mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (memory == MAP_FAILED) {
-        throw Error({.what = "no shared memory", .where = file, .fix = "set TMPDIR", .exit = Exit::cannot_write});
+        throw Error({.what = "no shared memory", .where = child.file_, .fix = "set TMPDIR", .exit = Exit::cannot_write});
     }
     child.memory_ = static_cast<float*>(memory);
     const std::string count = std::to_string(threads);
@@ -300,7 +300,7 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
             dup2(answer[1], STDOUT_FILENO);
             const char* python = std::getenv("MACHEPS_PYTHON");
             if (python == nullptr) python = "python3";
-            execlp(python, python, "-u", "-c", torch_script, file.c_str(), count.c_str(), library.c_str(), nullptr);
+            execlp(python, python, "-u", "-c", torch_script, child.file_.c_str(), count.c_str(), library.c_str(), nullptr);
             constexpr std::string_view none = "absent no Python: set MACHEPS_PYTHON\n";
             if (write(STDOUT_FILENO, none.data(), none.size()) < 0) _exit(1);
             _exit(0);

@@ -37,7 +37,12 @@ class ScratchFolder {
                          .fix = "check the free space and TMPDIR",
                          .exit = Exit::cannot_write});
         }
-        path_ = name;
+        try {
+            path_ = name;
+        } catch (...) {
+            ::rmdir(name.c_str());  // the destructor of an object that was not made does not run
+            throw;
+        }
     }
     ~ScratchFolder() {
         std::error_code ignored;

@@ -392,6 +392,21 @@ TEST_CASE("files that may not grow end a run with exit 5, and it goes on once th
     limit_file_size({0, 500, 3000, 30000});
 }
 
+// The samples take some allocations only, and a draft may be lost by a single one.
+TEST_CASE("no allocation that fails leaves a draft behind", "[faults]") {
+    const std::string command = "reveal -k 4 -f fp16 --emit-operands operands.npy";
+    const Folder folder;
+    const long count = calls_of(folder, command).at("new");
+    REQUIRE(count > 100);
+    for (long number = 1; number <= count; ++number) {
+        const Injection injection{"new", number, ENOMEM, "sticky"};
+        INFO(injection.text());
+        const Outcome outcome = folder.run(command, injection.start());
+        check_ending(outcome, injection);
+        check_no_draft(folder.path(), injection);
+    }
+}
+
 TEST_CASE("training survives every fault of the system", "[faults][slow]") { break_training(Depth::all); }
 TEST_CASE("resuming survives every fault of the system", "[faults][slow]") { break_resume(Depth::all); }
 TEST_CASE("a report survives every fault of the system", "[faults][slow]") { break_report(Depth::all); }
