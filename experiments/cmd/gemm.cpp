@@ -309,7 +309,6 @@ class ProgressLine {
     std::chrono::steady_clock::time_point at_{};
 };
 
-
 Exit gemm(const Arguments& a) {
     const GemmGrid grid = grid_of(a);
     if (!a.via.via.empty()) {

@@ -16,7 +16,6 @@ using namespace configs;
 
 namespace {
 
-
 std::string_view word_of(FindingCode code) {
     switch (code) {
         case FindingCode::error:

@@ -10,7 +10,6 @@
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
-using namespace macheps::study;
 
 TEST_CASE("draws of matrices are the 53 bits of the operands' draws", "[analysis][gallery]") {
     CHECK(unit_draw(Operand::a, 0, 0, 0) == 0.30052304014136377);

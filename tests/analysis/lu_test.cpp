@@ -16,7 +16,6 @@
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
-using namespace macheps::study;
 
 namespace {
 

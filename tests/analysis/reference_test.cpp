@@ -15,7 +15,6 @@
 
 using namespace macheps;
 using namespace macheps::study;
-using namespace macheps::study;
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
 

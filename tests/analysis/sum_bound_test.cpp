@@ -12,7 +12,6 @@
 
 using namespace macheps;
 using namespace macheps::study;
-using namespace macheps::study;
 
 namespace {
 
