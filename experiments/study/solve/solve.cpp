@@ -259,11 +259,11 @@ Format solver_format(std::string_view name, std::string_view option, bool is_wid
     if (name == "fp128") {
         if (is_wide) return fp128;
         throw usage_error("fp128 is not computed in here", std::string(option),
-                          "use fp128 for --residual and --precond only");
+                          "fp128 stands in --residual and --precond");
     }
     const Format format = format_named(name, option, Exit::usage);
     if (!is_rounded_here(format)) {
-        throw usage_error(fmt::format("this computation does not take {}", name), std::string(option),
+        throw usage_error(fmt::format("{} is no format to compute in here", name), std::string(option),
                           "take one with sign, exponent and fraction, of up to 25 digits, or fp64");
     }
     return format;
