@@ -130,7 +130,7 @@ void Publication::open_draft() {
         file_ = Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
         if (!file_ && errno == EEXIST) continue;
         if (!file_) fail(errno, "open for writing");
-        draft_.swap(name);  // without an allocation, which could fail and leave the draft behind
+        draft_.swap(name);  // does not allocate, so it cannot fail
         // Between our open and our lock another process may have taken the draft for a leftover.
         const bool is_taken = try_lock(file_) == FileLock::held_by_another;
         const std::optional<bool> is_ours = is_taken ? false : is_named(file_, draft_);

@@ -47,7 +47,7 @@ void set_function(FunctionTable& table, std::string_view text, std::string_view 
                               ", as in cuda,exp=4");
     const auto ulps = parse_number(text.substr(equals + 1));
     if (!ulps || !(*ulps >= 0.5) || !(*ulps <= 0x1p20))
-        throw usage_error(fmt::format("'{}' is no number of ulp", text.substr(equals + 1)), std::string(where),
+        throw usage_error(fmt::format("'{}' is not a number of ulp", text.substr(equals + 1)), std::string(where),
                           "give 0.5 to 2^20");
     table.functions[static_cast<std::size_t>(at - function_names.begin())] = {*ulps};
 }

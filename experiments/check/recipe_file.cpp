@@ -50,7 +50,7 @@ class PlanReader {
     PlanReader(const files::TomlLines& lines, const std::string& file)
         : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
-            throw usage_error("a character that is no ASCII, outside of strings and comments",
+            throw usage_error("a character that is not ASCII, outside of strings and comments",
                               fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column),
                               "put names in quotes");
     }

@@ -27,7 +27,7 @@ class SuiteReader {
     SuiteReader(const files::TomlLines& lines, const std::string& file)
         : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
-            throw Error({.what = "a character that is no ASCII, outside of strings and comments",
+            throw Error({.what = "a character that is not ASCII, outside of strings and comments",
                          .where = fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column),
                          .fix = "put names in quotes"});
     }

@@ -113,7 +113,7 @@ Exit ScaledConversion::run(const Command& verb, const Format& to, Round round, s
                            PropertySet refused) const {
     for (const char* option : other_options) {
         if (!is_given(verb, option)) continue;
-        throw usage_error("it means nothing beside scales: fp32 numbers are read, and a scaled cast saturates", option,
+        throw usage_error("it has no effect with scales: fp32 numbers are read, and a scaled cast saturates", option,
                           "leave it out");
     }
     if (granularity.empty())

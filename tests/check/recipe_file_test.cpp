@@ -100,7 +100,7 @@ TEST_CASE("a word of the command line may declare bare numbers", "[check][files]
     CHECK(holds(error_of([] { parse_file_word("a.bin:fp31[4]"); }), "2 "));
     CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[4,x]"); }), "no sizes between the brackets"));
     CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[9223372036854775808]"); }), "no sizes"));
-    CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[4]@-1"); }), "no number of bytes"));
+    CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[4]@-1"); }), "number of bytes after '@' is missing"));
     const TemporaryFolder folder;
     publish(folder / "x.bin", std::string("\x80\x3f\x00\xc0", 4));
     const auto arrays = read_arrays(parse_file_word((folder / "x.bin").string() + ":bf16[2]"));

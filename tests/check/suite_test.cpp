@@ -132,7 +132,7 @@ TEST_CASE("what a suite says wrongly ends with line, column and the nearest word
              Case{"[[check]]\nname = '\xc3\xa4;'; op = 'gem'\nfiles = 'x'\n",
                   "suite.toml:2:19 (op): unknown operation 'gem'"},
              Case{"a = [", "suite.toml:1:6"},
-             Case{gemm + "a = 'bf16'; \xc8\x8c = 1\n", "suite.toml:4:13: a character that is no ASCII"},
+             Case{gemm + "a = 'bf16'; \xc8\x8c = 1\n", "suite.toml:4:13: a character that is not ASCII"},
              Case{gemm + "name = '''\xc8\x8c'''''\n[[check]]\nop = 'gem'; files = ''\n",
                   "suite.toml:6:6 (op): unknown"},
              Case{std::string(300, '['), "nest deeper"},

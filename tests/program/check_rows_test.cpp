@@ -86,7 +86,7 @@ TEST_CASE("a declaration of rows that says nothing is refused", "[program][check
              std::pair{"--op relu --sum pairwise", "relu has no sum"},
              {"--op softmax --sum parwise", "unknown order of summation 'parwise'"},
              {"--op softmax --functions cuda,expp=3", "did you mean 'exp'?"},
-             {"--op softmax --functions cuda,exp=0.1", "is no number of ulp"},
+             {"--op softmax --functions cuda,exp=0.1", "is not a number of ulp"},
              {"--op softmax --block 1.5", "is no whole number"},
              {"--op quantize", "--granularity"},
              {"--op quantize --granularity tensors", "tensors not in {none,tensor,row"},
