@@ -3,9 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "experiments/check/declare.hpp"
-#include "experiments/check/declare_products.hpp"
-#include "experiments/check/listings.hpp"
+#include "experiments/check/declare/declare.hpp"
+#include "experiments/check/declare/declare_products.hpp"
+#include "experiments/check/declare/listings.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/check.hpp"
 
-#include "experiments/check/grid.hpp"
-#include "experiments/check/stochastic.hpp"
+#include "experiments/check/judge/grid.hpp"
+#include "experiments/check/judge/stochastic.hpp"
 
 #include <fmt/format.h>
 

@@ -3,9 +3,9 @@
 // were not? The door of this folder.
 #pragma once
 #include "core/error.hpp"
-#include "experiments/check/declare.hpp"
-#include "experiments/check/fitness.hpp"
-#include "experiments/check/power.hpp"
+#include "experiments/check/bounds/fitness.hpp"
+#include "experiments/check/declare/declare.hpp"
+#include "experiments/check/power/power.hpp"
 #include "experiments/files/arrays/arrays.hpp"
 
 #include <map>

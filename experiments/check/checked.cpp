@@ -4,9 +4,9 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
-#include "experiments/check/grid.hpp"
+#include "experiments/check/judge/grid.hpp"
 #include "experiments/check/memory.hpp"
-#include "experiments/check/words.hpp"
+#include "experiments/check/verdicts/words.hpp"
 #include "reports/sha256.hpp"
 
 #include <fmt/format.h>

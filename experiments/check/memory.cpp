@@ -2,7 +2,7 @@
 #include "experiments/check/memory.hpp"
 
 #include "core/memory_limit.hpp"
-#include "experiments/check/panels.hpp"
+#include "experiments/check/bounds/panels.hpp"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // `macheps check`: outputs of a kernel against what its formats, its K and its order of summation allow.
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
-#include "experiments/check/baseline.hpp"
-#include "experiments/check/run.hpp"
+#include "experiments/check/verdicts/baseline.hpp"
+#include "experiments/check/verdicts/run.hpp"
 #include "experiments/cmd/check_inputs.hpp"
 #include "experiments/cmd/check_keys.hpp"
 #include "experiments/cmd/check_reports.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys of declarations and of checks as options of a verb.
 #pragma once
-#include "experiments/check/declare.hpp"
+#include "experiments/check/declare/declare.hpp"
 #include "experiments/check/options.hpp"
 #include "experiments/cmd/command.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two runs of one kernel, and what a weak check is advised to do.
-#include "experiments/check/run.hpp"
+#include "experiments/check/verdicts/run.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/check/problems.hpp"
 #include "tests/scratch.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A baseline: what makes a kernel worse than it was, what is only other, and files that are no baseline.
-#include "experiments/check/baseline.hpp"
+#include "experiments/check/verdicts/baseline.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One code has one meaning: every way to fail, to be weak or to be refused has a code that no other way has.
+#include "experiments/check/judge/codes.hpp"
 #include "experiments/check/checked.hpp"
-#include "experiments/check/codes.hpp"
 #include "tests/check/problems.hpp"
 
 #include <filesystem>

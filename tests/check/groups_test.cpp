@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grouped products: inputs with groups of every size, and groups that have room for more rows than they have, whose rest
 // the kernel leaves alone.
-#include "experiments/check/coverage.hpp"
-#include "experiments/check/input_files.hpp"
-#include "experiments/check/recipe_file.hpp"
+#include "experiments/check/inputs/coverage.hpp"
+#include "experiments/check/inputs/input_files.hpp"
+#include "experiments/check/inputs/recipe_file.hpp"
 #include "tests/check/problems.hpp"
 
 #include <bit>

@@ -3,7 +3,7 @@
 // outputs share intermediate roundings, and sums have equal terms. Right kernels pass. Wrong kernels fail if errors are
 // independent.
 #include "experiments/check/checked.hpp"
-#include "experiments/check/trial.hpp"
+#include "experiments/check/power/trial.hpp"
 #include "tests/check/drawn_data.hpp"
 #include "tests/check/product_checks.hpp"
 #include "tests/check/row_kernels.hpp"

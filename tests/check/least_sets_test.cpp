@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of a least set of inputs must pass right kernels with any order of summation, and must show every shortcut that is not
 // declared.
-#include "experiments/check/shortcuts.hpp"
+#include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
 #include <cstdio>

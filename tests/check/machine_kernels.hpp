@@ -5,7 +5,7 @@
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
-#include "experiments/check/products.hpp"
+#include "experiments/check/bounds/products.hpp"
 #include "tests/check/kernels.hpp"
 
 #include <memory>

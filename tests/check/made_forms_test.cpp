@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Least sets of inputs must show kernels in a form that is not declared, and kernels whose extremes begin at a number.
-#include "experiments/check/shortcuts.hpp"
+#include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
 using namespace macheps;

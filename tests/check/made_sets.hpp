@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The least sets of inputs that make-inputs writes for a declaration, and the declarations that tests go over.
 #pragma once
-#include "experiments/check/run.hpp"
+#include "experiments/check/verdicts/run.hpp"
 #include "tests/check/made_kernels.hpp"
 
 #include <fmt/format.h>

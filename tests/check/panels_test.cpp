@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits that are computed in panels, and numbers that are read in place, change nothing: every limit and every figure of a verdict
 // has the same bits.
-#include "experiments/check/panels.hpp"
+#include "experiments/check/bounds/panels.hpp"
 #include "experiments/check/memory.hpp"
 #include "tests/check/made_sets.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs made by recipes: what they hold, that files give them back, and which wrong kernels they show.
 #include "core/codec.hpp"
-#include "experiments/check/canary.hpp"
 #include "experiments/check/inputs.hpp"
+#include "experiments/check/pose/canary.hpp"
 #include "tests/check/problems.hpp"
 
 #include <cmath>

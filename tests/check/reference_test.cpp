@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // References against MPFR with 200 bits: their errors are within their own certificates, which are far below any limit.
-#include "experiments/check/wide.hpp"
+#include "experiments/check/truth/wide.hpp"
 #include "tests/check/big.hpp"
 #include "tests/check/row_kernels.hpp"
 

@@ -2,7 +2,7 @@
 // The running bound: values worked out by hand, what it buys over the bound of all orders, and that no emulated kernel
 // exceeds it.
 #include "emulation/matmul/machine_spelling.hpp"
-#include "experiments/check/multiply.hpp"
+#include "experiments/check/truth/multiply.hpp"
 #include "tests/check/machine_kernels.hpp"
 #include "tests/check/problems.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products whose scales change along k, groups, layouts of arrays, converted operands, split sums, activations: legal kernels
 // pass, their wrong twins do not.
-#include "experiments/check/arrange.hpp"
+#include "experiments/check/pose/arrange.hpp"
 #include "tests/check/product_checks.hpp"
 
 using namespace macheps;

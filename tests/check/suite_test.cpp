@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Suites: what they may say, what they say wrongly and where, and how their inputs are judged together.
 #include "core/codec.hpp"
-#include "experiments/check/run.hpp"
+#include "experiments/check/verdicts/run.hpp"
 #include "experiments/files/config/toml_lines.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/check/problems.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wrong kernels on trial, part by part: what a part shows is what the whole shows, and judging in parts and by threads
 // changes no figure.
-#include "experiments/check/trial.hpp"
-#include "experiments/check/grid.hpp"
+#include "experiments/check/power/trial.hpp"
+#include "experiments/check/judge/grid.hpp"
 #include "tests/check/problems.hpp"
 
 #include <fmt/format.h>

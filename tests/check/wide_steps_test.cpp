@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of references on vectors have the bits of the plain ones, on every instruction set of this machine.
-#include "experiments/check/wide_steps.hpp"
+#include "experiments/check/truth/wide_steps.hpp"
 #include "tests/test.hpp"
 
 #include <bit>

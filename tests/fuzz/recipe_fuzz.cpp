@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of recipes: read, or refused with an Error that says where. Small inputs are made, as well.
 #include "core/error.hpp"
-#include "experiments/check/recipe_file.hpp"
+#include "experiments/check/inputs/recipe_file.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;

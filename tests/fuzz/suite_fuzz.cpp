@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Suites of kernel checks, and baselines: read, or refused with an Error that says where.
 #include "core/error.hpp"
-#include "experiments/check/baseline.hpp"
-#include "experiments/check/run.hpp"
+#include "experiments/check/verdicts/baseline.hpp"
+#include "experiments/check/verdicts/run.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 #include <set>

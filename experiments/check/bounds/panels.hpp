@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of all outputs, as columns that are held, or that are computed again, some rows at a time, when they are read. Both
+// give the same numbers. Reading a column in its order costs one computation of each panel.
+#pragma once
+#include "experiments/check/truth/nodes.hpp"
+#include "experiments/check/truth/numbers.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace macheps::check {
+
+/// The limits of outputs [first, last).
+struct Panel {
+    std::int64_t first = 0, last = 0;
+    std::vector<double> exact{}, low{}, before{}, certain{}, probable{}, deviation{};
+    std::vector<Overflowing> overflow{};
+    std::vector<double> rounded_inside{};                  ///< empty if nothing is rounded on the way
+    std::vector<std::vector<std::uint32_t>> inner_kinds{};  ///< one for each rounding on the way
+
+    /// Bytes of one output.
+    static double bytes_each(std::size_t inner) { return 6 * 8 + 1 + (inner > 0 ? 8 + 4.0 * static_cast<double>(inner) : 0); }
+    void resize(std::size_t inner);
+};
+
+class Panels {
+  public:
+    /// `compute` fills a panel, on any thread. Panels have `outputs` each, the last one fewer. The most recent ones are kept in up to
+    /// `bytes`.
+    Panels(std::int64_t size, std::int64_t outputs, std::size_t inner, std::int64_t bytes, std::function<void(Panel&)> compute);
+    Panels(const Panels&) = delete;
+    Panels& operator=(const Panels&) = delete;
+
+    std::size_t size() const { return static_cast<std::size_t>(size_); }
+    std::int64_t count() const { return (size_ + outputs_ - 1) / outputs_; }
+    /// Returns the panel with output i. It is valid until this thread asks for another two panels.
+    const Panel& at(std::size_t i) const;
+    /// Replaces the exact result of an output. No other thread may read.
+    void replace(std::size_t i, double high, double low);
+
+  private:
+    struct Kept {
+        std::shared_ptr<const Panel> panel;
+        std::list<std::int64_t>::iterator place;
+    };
+    std::shared_ptr<const Panel> panel(std::int64_t number) const;
+
+    std::int64_t size_, outputs_;
+    std::size_t inner_, most_kept_;
+    std::function<void(Panel&)> compute_;
+    std::map<std::int64_t, std::pair<double, double>> replaced_{};
+    std::uint64_t id_;  ///< of this object and its contents, unique in the process
+    mutable std::mutex mutex_{};
+    mutable std::map<std::int64_t, Kept> kept_{};
+    mutable std::list<std::int64_t> order_{};  ///< of kept panels, the most recent first
+};
+
+template <class T>
+class LimitColumn {
+  public:
+    using value_type = T;
+
+    LimitColumn() = default;
+    LimitColumn(std::vector<T> values) : held_(std::move(values)) {}
+    /// `of` finds the column with this number in a panel.
+    using Of = const std::vector<T>& (*)(const Panel& panel, std::size_t number);
+    LimitColumn(std::shared_ptr<Panels> panels, Of of, std::size_t number = 0)
+        : panels_(std::move(panels)), of_(of), number_(number) {}
+
+    T operator[](std::size_t i) const {
+        if (panels_ == nullptr) return held_[i];
+        const Panel& panel = panels_->at(i);
+        return of_(panel, number_)[i - static_cast<std::size_t>(panel.first)];
+    }
+    std::size_t size() const { return panels_ == nullptr ? held_.size() : panels_->size(); }
+    bool empty() const { return size() == 0; }
+    void clear() { *this = LimitColumn{}; }
+    IndexIterator<LimitColumn> begin() const { return {this, 0}; }
+    IndexIterator<LimitColumn> end() const { return {this, size()}; }
+    operator std::vector<T>() const { return panels_ == nullptr ? held_ : std::vector<T>(begin(), end()); }
+    /// The values, to be changed. Precondition: they are held.
+    std::vector<T>& held() { return held_; }
+
+  private:
+    std::vector<T> held_{};
+    std::shared_ptr<Panels> panels_{};  ///< null: the values are held
+    Of of_ = nullptr;
+    std::size_t number_ = 0;
+};
+
+}  // namespace macheps::check

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A screen of all outputs of a product, for those that a sample leaves out. With signs x, drawn once for each column, the
+// sum of 64 outputs of a row, each times its sign, is A (B x): one column of a product in place of 64. A legal kernel's sum
+// is off by no more than all its outputs' bounds together (certain), and, because the signs are independent of its errors,
+// by more than lambda times the norm of those bounds only in the probability that was asked for (Hoeffding).
+#pragma once
+#include "core/thread_pool.hpp"
+#include "experiments/check/bounds/products.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps::check {
+
+/// What the screen needs to know of a product beside its operands.
+struct ScreenedProduct {
+    const ProductOperands& of;
+    const std::optional<MatmulRule>& rule;
+    SumFreedom freedom{};
+    std::span<const Input> inputs{};  ///< scales, bias, c and residual, as far as there are any
+    double alpha = 1, beta = 1;
+    Format output = fp32;
+    Round rounding = Round::nearest_even;  ///< rounding of the outputs
+};
+
+struct Screen {
+    static constexpr std::int64_t width = 64;  ///< outputs of a sum
+    /// 1 or -1 of a column: the same in every run.
+    static double sign(std::int64_t column);
+
+    /// The sum that is farthest off, in its bounds, and of its outputs the one that is.
+    struct Worst {
+        std::int64_t sums = 0;  ///< that the bound refuses
+        std::int64_t index = -1;
+        double got = 0, want = 0, bound = 0, ratio = 0;
+    };
+
+    std::int64_t sums = 0;     ///< that were looked at
+    std::int64_t outputs = 0;  ///< in them; others may overflow, or are not finite and rightly so
+    Worst special{}, certain{}, probable{};
+    double ratio = 0;         ///< the largest sum's error, in its probable bound
+    double median_limit = 0;  ///< of the probable bounds of the sums
+};
+
+/// `got` are all outputs; `delta` the probability with which any probable bound may be exceeded by a legal kernel. The
+/// product has no activation: its outputs are sums of their terms.
+Screen screen(const ScreenedProduct& product, NumberView got, double delta, ThreadPool& pool);
+
+}  // namespace macheps::check

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/bounds/sliced.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace macheps::check {
+
+namespace {
+
+constexpr std::int64_t width = 64;  ///< columns at a time
+using Lane = std::array<double, width>;
+
+/// The partial sums of each lane, and their extremes.
+struct Lanes {
+    std::int64_t count;
+    std::vector<Lane> sum{}, low{}, high{};
+
+    explicit Lanes(std::int64_t lanes) : count(lanes) {}
+
+    void clear() {
+        for (std::vector<Lane>* each : {&sum, &low, &high}) each->assign(static_cast<std::size_t>(count), Lane{});
+    }
+    void add(std::int64_t step, const Lane& x) {
+        const auto lane = static_cast<std::size_t>(step % count);
+        Lane &s = sum[lane], &l = low[lane], &h = high[lane];
+        for (std::size_t j = 0; j < width; ++j) {
+            s[j] += x[j];
+            l[j] = s[j] < l[j] ? s[j] : l[j];
+            h[j] = s[j] > h[j] ? s[j] : h[j];
+        }
+    }
+    double range(std::size_t lane, std::size_t j) const { return high[lane][j] - low[lane][j]; }
+};
+
+/// The range of the partial sums of one slicing: the largest of any lane, and the sum over all lanes.
+struct Reach {
+    double largest = 0, all = 0;
+};
+/// Returns the reach of fewer lanes: `together` neighbouring lanes become one, and of n lanes that are left, lanes l, l + n / folds, ...
+/// become one. Fewer lanes that take their terms in turn consist of such lanes.
+Reach reach_of(const Lanes& lanes, std::size_t together, std::size_t folds, std::size_t j) {
+    Reach reach;
+    const std::size_t count = static_cast<std::size_t>(lanes.count) / (together * folds);
+    for (std::size_t lane = 0; lane < count; ++lane) {
+        double range = 0;
+        for (std::size_t fold = 0; fold < folds; ++fold) {
+            for (std::size_t i = 0; i < together; ++i) range += lanes.range((lane + fold * count) * together + i, j);
+        }
+        reach.largest = std::max(reach.largest, range);
+        reach.all += range;
+    }
+    return reach;
+}
+
+class Slicer {
+  public:
+    Slicer(const ProductOperands& of, double slices, std::int64_t matrix, std::int64_t column)
+        : of_(of), slices_(slices), columns_(std::min(width, of.n - column)), b_(static_cast<std::size_t>(of.k)) {
+        for (std::int64_t p = 0; p < of.k; ++p) {
+            for (std::int64_t j = 0; j < columns_; ++j)
+                b_[static_cast<std::size_t>(p)][static_cast<std::size_t>(j)] =
+                    of.b[static_cast<std::size_t>((matrix * of.k + p) * of.n + column + j)];
+        }
+        // The others follow from these: 4, 16 and 64 lanes from twice as many, 8 terms in turn from twice as many lanes with 4.
+        for (const std::int64_t lanes : {1, 2, 8, 32, 128}) {
+            if (lanes == 1 || lanes * 2 <= of.k) single_.emplace_back(lanes);
+            if (lanes > 1 && lanes * 8 <= of.k) fours_.emplace_back(lanes);
+        }
+    }
+
+    void row(std::int64_t row, const double* magnitudes, SumError* out) {
+        walk(of_.a.data() + row * of_.k);
+        for (std::int64_t j = 0; j < columns_; ++j) out[j] = error_of(static_cast<std::size_t>(j), magnitudes[j]);
+    }
+
+  private:
+    void walk(const double* a) {
+        for (Lanes& lanes : single_) lanes.clear();
+        for (Lanes& lanes : fours_) lanes.clear();
+        squares_ = {};
+        Lane group{};
+        for (std::int64_t p = 0; p < of_.k; ++p) {
+            const Lane& b = b_[static_cast<std::size_t>(p)];
+            Lane x;
+            for (std::size_t j = 0; j < width; ++j) x[j] = a[p] * b[j];
+            for (std::size_t j = 0; j < width; ++j) squares_[j] += x[j] * x[j];
+            for (Lanes& lanes : single_) lanes.add(p, x);
+            for (std::size_t j = 0; j < width; ++j) group[j] += x[j];
+            if (p % 4 != 3 && p + 1 < of_.k) continue;
+            for (Lanes& lanes : fours_) lanes.add(p / 4, group);
+            group = {};
+        }
+    }
+
+    SumError error_of(std::size_t j, double magnitude) const {
+        const double u = fp32.unit_roundoff(), k = static_cast<double>(of_.k),
+                     own = k * 0x1p-50 * magnitude;  // error of the sums in this function
+        SumError worst;
+        double certain = 0, square = 0;
+        const auto see = [&](Reach reach, std::int64_t lanes) {
+            reach.largest += own;
+            // Lanes may be joined after every 16 terms of each.
+            const double blocks = std::ceil(k / static_cast<double>(16 * lanes)),
+                         joins = lanes == 1 ? 0 : std::min(k, static_cast<double>(lanes - 1) * blocks);
+            const double join = std::min(reach.all + own, magnitude);
+            // Each such block is a sum of neighbouring terms.
+            const double of_blocks = lanes == 1 ? 0 : blocks, contiguous = single_.front().range(0, j) + own;
+            certain = std::max(certain, u * (k * reach.largest + joins * join + of_blocks * contiguous));
+            square = std::max(square, u * u * (k * reach.largest * reach.largest + joins * join * join +
+                                               of_blocks * contiguous * contiguous));
+            worst.range = std::max(worst.range, reach.largest);
+        };
+        for (const Lanes& lanes : single_) {
+            see(reach_of(lanes, 1, 1, j), lanes.count);
+            if (lanes.count > 2) see(reach_of(lanes, 1, 2, j), lanes.count / 2);
+        }
+        for (const Lanes& lanes : fours_) {
+            see(reach_of(lanes, 1, 1, j), lanes.count);
+            if (lanes.count == 2) continue;
+            see(reach_of(lanes, 1, 2, j), lanes.count / 2);
+            see(reach_of(lanes, 2, 1, j), lanes.count / 2);
+            see(reach_of(lanes, 2, 2, j), lanes.count / 4);
+        }
+        // Slices are joined in any order. Neighbours form one run, so that a sum has at most half as many runs as there are slices.
+        const double slices = std::max(slices_, 4.0),
+                     join = std::min(std::ceil(slices / 2) * single_.front().range(0, j) + own, magnitude);
+        certain += u * (slices - 1) * join + 5 * u * magnitude;
+        square += u * u * ((slices - 1) * join * join + 25 * squares_[j]);
+        // Roundings have a nonzero mean if a sum is so long that addends are smaller than half a unit of the sum.
+        const double lean = u * k * worst.range * std::min(1.0, k * u / 2);
+        worst.certain = certain * (1 + 2 * k * u) * (1 + 0x1p-40);
+        worst.mean = std::min(worst.certain, lean);
+        worst.spread = std::sqrt(square);
+        return worst;
+    }
+
+    const ProductOperands& of_;
+    double slices_;
+    std::int64_t columns_;
+    std::vector<Lane> b_;
+    std::vector<Lanes> single_{}, fours_{};  ///< lanes that take one term in turn, and four terms
+    Lane squares_{};
+};
+
+/// Returns true if the row is walked. All rows are walked for products of up to 2^29 terms. For larger products, only the last
+/// rows and 16 rows at regular distances are walked.
+bool is_walked(const ProductOperands& of, std::int64_t row) {
+    constexpr std::int64_t tile = 16, most = std::int64_t{1} << 29;
+    const double terms = static_cast<double>(of.rows()) * static_cast<double>(of.n) * static_cast<double>(of.k);
+    const auto stride = static_cast<std::int64_t>(std::ceil(terms / static_cast<double>(most)));
+    return stride <= 1 || row / tile % stride == 0 || row + tile >= of.rows();
+}
+
+}  // namespace
+
+std::vector<SumError> sliced_bound(const ProductOperands& of, const std::vector<double>& magnitudes, double slices,
+                                   ThreadPool& pool) {
+    std::vector<SumError> out(static_cast<std::size_t>(of.rows() * of.n), {.certain = std::numeric_limits<double>::infinity()});
+    const std::int64_t blocks = (of.n + width - 1) / width;
+    pool.run(of.batches * blocks, [&](std::int64_t task) {
+        const std::int64_t batch = task / blocks, column = task % blocks * width;
+        if (of.first_row(batch) == of.first_row(batch + 1)) return;
+        Slicer slicer(of, slices, of.has_one_b ? 0 : batch, column);
+        for (std::int64_t row = of.first_row(batch); row < of.first_row(batch + 1); ++row) {
+            const std::int64_t at = row * of.n + column;
+            if (is_walked(of, row)) slicer.row(row, magnitudes.data() + at, out.data() + at);
+        }
+    });
+    return out;
+}
+
+}  // namespace macheps::check

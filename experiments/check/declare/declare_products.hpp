@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only declarations of matrix products say.
+#pragma once
+#include "core/rounding.hpp"
+#include "experiments/check/declare/declare.hpp"
+
+#include <optional>
+#include <string_view>
+
+namespace macheps::check {
+
+/// Of keys that say something of matrix products alone.
+bool of_products(const Operation& operation, const DeclareKey& key);
+
+std::vector<DeclareKey> product_keys();
+
+/// Returns the name of the machine that sums a product: the declared one, or `sliced`.
+std::string_view machine_name_of(const Declaration& declaration);
+
+/// How a kernel converts all of its fp32 operands before it multiplies them.
+struct OperandConversion {
+    std::string_view name;
+    std::optional<Round> rounding{};  ///< to tf32; empty if the operands are not converted
+};
+inline constexpr OperandConversion operand_conversions[] = {
+    {"stored"},
+    {"tf32:nearest_away", Round::nearest_away},
+    {"tf32:toward_zero", Round::toward_zero},
+    {"tf32:nearest_even", Round::nearest_even},
+};
+/// Returns null for an unknown name.
+const OperandConversion* find_operand_conversion(std::string_view name);
+
+}  // namespace macheps::check

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/judge/fp32_rows.hpp"
+
+#include "experiments/check/bounds/interpret.hpp"
+#include "experiments/check/declare/declare.hpp"
+#include "experiments/check/truth/fp32_row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <span>
+
+namespace macheps::check {
+
+namespace {
+
+using Floats = std::vector<float>;
+
+// --- claims
+
+[[noreturn]] void decline(std::string what, const char* where) { throw Declined(std::move(what), where); }
+
+void require_exact(const FunctionTable& table, Function function) {
+    const Ulps& ulps = table.of(function);
+    if (ulps.ulps == 0.5 && ulps.per_argument == 0 && ulps.absolute == 0) return;
+    decline(fmt::format("a function decides bits where it is rounded correctly, and {} is within {:g} ulp",
+                        function_names[static_cast<std::size_t>(function)], ulps.ulps),
+            "bits (declare functions = exact)");
+}
+
+void require_steps(const std::vector<Node>& nodes, const FunctionTable& table) {
+    for (const Node& node : nodes) {
+        if (const auto function = function_of(node.step)) require_exact(table, *function);
+        if (node.step == Step::divide || node.step == Step::sigmoid) require_exact(table, Function::quotient);
+        if (node.step != Step::sum) continue;
+        if (node.order.shape == SumShape::any) decline("the order of a row's sums decides bits", "bits (sum = any)");
+        if (node.order.is_narrow())
+            decline("how terms come to a narrow sum decides bits, and no order says it", "bits (sum)");
+        if (node.order.shape == SumShape::lanes && !std::has_single_bit(static_cast<std::uint64_t>(node.order.width)))
+            decline("lanes fold by halves: their number is a power of two", "bits (sum)");
+    }
+}
+
+void require_claim(const Problem& problem) {
+    const Declaration& d = problem.declaration;
+    if (d.operation->gives_index) decline("of equal numbers any place is right", "bits");
+    if (d.rounding == Round::stochastic) decline("random roundings do not determine bits", "bits (rounding)");
+    if (d.block > 0) decline("the order of a softmax in blocks is not said", "bits (block)");
+    if (d.has_one_pass_variance || d.has_running_variance)
+        decline("of a variance only two passes have bits", "bits (variance)");
+    for (const Input& input : problem.inputs) {
+        const bool is_held = std::all_of(input.values.begin(), input.values.end(), [](double x) {
+            return std::isnan(x) || static_cast<double>(static_cast<float>(x)) == x;
+        });
+        if (!is_held) decline(fmt::format("{} has numbers that fp32 does not hold", input.name), "bits");
+    }
+}
+
+/// The results of a list with every undecided rounding of a function down, and up; equal where all are decided.
+struct BothWays {
+    Floats lower{}, upper{};
+    std::atomic<std::int64_t> undecided{0};
+    std::atomic<std::int64_t> open_row;  ///< the first in which two are undecided whose numbers meet; `rows`: none
+    explicit BothWays(std::int64_t rows, std::size_t size) : lower(size), upper(size), open_row(rows) {}
+
+    void open(std::int64_t row) {
+        std::int64_t first = open_row;
+        while (row < first && !open_row.compare_exchange_weak(first, row)) {
+        }
+    }
+};
+
+void run_rows(const Problem& problem, const std::vector<Node>& nodes, BothWays& ways, ThreadPool& pool) {
+    const auto count = static_cast<std::size_t>(problem.is_one_per_row() ? 1 : problem.columns);
+    const std::int64_t step = rows_per_task(problem);
+    pool.run((problem.rows + step - 1) / step, [&](std::int64_t task) {
+        Fp32Row down(nodes, false), up(nodes, true);
+        for (std::int64_t r = task * step; r < std::min(problem.rows, (task + 1) * step); ++r) {
+            const Row row{.row = r, .columns = problem.columns, .count = problem.columns, .inputs = &problem.inputs};
+            const auto to = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * count);
+            const Floats& low = down.run(row, {});
+            std::copy_n(low.begin(), count, ways.lower.begin() + to);
+            const Floats& high = down.undecided() == 0 ? low : up.run(row, {});
+            std::copy_n(high.begin(), count, ways.upper.begin() + to);
+            ways.undecided += down.undecided();
+            // Of two in one sum there are four ways.
+            if (problem.declaration.operation->has_reduction && down.undecided() > 1) ways.open(r);
+        }
+    });
+}
+
+/// The list that goes on from the results of all rows.
+void run_across(const Problem& problem, const FunctionTable& table, BothWays& ways) {
+    const Defect none{};
+    const Listing across = across_of(problem, problem.inputs, none);
+    require_steps(across.nodes.list(), table);
+    const Row row{.columns = problem.rows, .count = problem.rows, .inputs = &problem.inputs};
+    Fp32Row list(across.nodes.list(), false);
+    const float low = list.run(row, ways.lower).front(), high = list.run(row, ways.upper).front();
+    ways.lower.assign(1, low);
+    ways.upper.assign(1, high);
+    // Sums rise with each of their terms: where both ends agree, so does what lies between them.
+    if (ways.undecided > 1 && low != high) ways.open(0);
+}
+
+}  // namespace
+
+MachineOutputs fp32_outputs(const Problem& problem, ThreadPool& pool) {
+    const Declaration& d = problem.declaration;
+    require_claim(problem);
+    const FunctionTable table = find_functions(d.functions);
+    const Defect none{};
+    const Listing listing = listing_of(problem, problem.inputs, none);
+    require_steps(listing.nodes.list(), table);
+    const std::int64_t size = problem.is_one_per_row() ? problem.rows : problem.rows * problem.columns;
+    BothWays ways(problem.rows, static_cast<std::size_t>(size));
+    run_rows(problem, listing.nodes.list(), ways, pool);
+    if (problem.is_reduced()) run_across(problem, table, ways);
+    if (ways.open_row < problem.rows)
+        decline(fmt::format("in row {} two functions lie as near to the middle of two floats as is known of them",
+                            ways.open_row.load()),
+                "bits");
+    Limits stores;
+    stores.format = problem.output;
+    stores.saturates = d.saturates;
+    stores.flushes = d.flushes;
+    stores.rounding = d.rounding;
+    const Storing stored(stores);
+    MachineOutputs out{.before = std::move(ways.lower), .outputs = {}, .others = {}};
+    out.outputs.resize(out.before.size());
+    for (std::size_t i = 0; i < out.before.size(); ++i) {
+        out.outputs[i] = stored(static_cast<double>(out.before[i]));
+        if (out.before[i] == ways.upper[i] || ways.undecided == 0) continue;
+        out.others.emplace(static_cast<std::int64_t>(i), stored(static_cast<double>(ways.upper[i])));
+    }
+    return out;
+}
+
+}  // namespace macheps::check

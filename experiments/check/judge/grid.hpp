@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over the outputs of a check, and over each row, column, 16x16 tile and group of them, in one pass. They are added in
+// one order, whatever number of threads there are.
+#pragma once
+#include "experiments/check/bounds/limits.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace macheps::check {
+
+/// `Sum` is what is gathered: Sum{} is of nothing, and add() takes another one in.
+template <class Sum>
+struct Grid {
+    static constexpr std::int64_t tile = 16;
+
+    /// A batch, or what else begins anew.
+    struct Group {
+        std::int64_t first = 0, rows = 0;
+        Sum all{};
+        std::vector<Sum> columns{};  ///< empty of groups of a single row
+        std::vector<Sum> tiles{};    ///< in rows of ceil(columns / 16)
+    };
+    Sum all{};
+    std::vector<Sum> rows{};
+    std::vector<Group> groups{};
+};
+
+/// What a task gathers: rows of one group, which are multiples of a tile's but at its end, and columns likewise.
+struct GridBlock {
+    std::size_t group = 0;
+    std::int64_t first = 0, rows = 0;  ///< in rows of all outputs
+    std::int64_t column = 0, columns = 0;
+    std::int64_t band = 0, stripe = 0;  ///< of the bands of all groups, and the stripes of a band
+};
+inline constexpr std::int64_t grid_band = 64, grid_stripe = 4096;
+
+inline std::vector<GridBlock> grid_blocks(const Limits& limits, const std::vector<std::int64_t>& starts) {
+    std::vector<GridBlock> blocks;
+    std::int64_t band = 0;
+    for (std::size_t group = 0; group + 1 < starts.size(); ++group) {
+        for (std::int64_t row = starts[group]; row < starts[group + 1]; row += grid_band, ++band) {
+            for (std::int64_t column = 0; column < limits.columns; column += grid_stripe)
+                blocks.push_back({group, row, std::min(grid_band, starts[group + 1] - row), column,
+                                  std::min(grid_stripe, limits.columns - column), band, column / grid_stripe});
+        }
+    }
+    return blocks;
+}
+
+/// `element(i)` is the Sum of output i alone.
+template <class Sum, class Element>
+Grid<Sum> gather(const Limits& limits, ThreadPool& pool, const Element& element) {
+    constexpr std::int64_t tile = Grid<Sum>::tile;
+    const auto sized = [](std::int64_t n) { return std::vector<Sum>(static_cast<std::size_t>(n)); };
+    const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+    const std::vector<std::int64_t> starts = group_starts_of(limits);
+    const std::vector<GridBlock> blocks = grid_blocks(limits, starts);
+    const std::int64_t across = (limits.columns + tile - 1) / tile,
+                       stripes = (limits.columns + grid_stripe - 1) / grid_stripe;
+    Grid<Sum> grid;
+    grid.groups.resize(starts.size() - 1);
+    for (std::size_t g = 0; g < grid.groups.size(); ++g) {
+        grid.groups[g].first = starts[g];
+        grid.groups[g].rows = starts[g + 1] - starts[g];
+        grid.groups[g].tiles = sized((grid.groups[g].rows + tile - 1) / tile * across);
+    }
+    std::vector<Sum> rows = sized(limits.rows * stripes);
+    std::vector<std::vector<Sum>> columns(blocks.size());
+    pool.run(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t task) {
+        const GridBlock& b = blocks[at(task)];
+        auto& group = grid.groups[b.group];
+        std::vector<Sum>& of_columns = columns[at(task)];
+        if (group.rows > 1) of_columns = sized(b.columns);
+        for (std::int64_t r = b.first; r < b.first + b.rows; ++r) {
+            Sum row{};
+            Sum* tiles = group.tiles.data() + (r - group.first) / tile * across + b.column / tile;
+            for (std::int64_t c = 0; c < b.columns; ++c) {
+                const Sum one = element(at(r * limits.columns + b.column + c));
+                row.add(one);
+                tiles[c / tile].add(one);
+                if (!of_columns.empty()) of_columns[at(c)].add(one);
+            }
+            rows[at(r * stripes + b.stripe)] = row;
+        }
+    });
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        auto& group = grid.groups[blocks[i].group];
+        if (columns[i].empty()) continue;
+        if (group.columns.empty()) group.columns = sized(limits.columns);
+        for (std::int64_t c = 0; c < blocks[i].columns; ++c)
+            group.columns[at(blocks[i].column + c)].add(columns[i][at(c)]);
+    }
+    grid.rows = sized(limits.rows);
+    for (auto& group : grid.groups) {
+        for (std::int64_t r = group.first; r < group.first + group.rows; ++r) {
+            for (std::int64_t s = 0; s < stripes; ++s) grid.rows[at(r)].add(rows[at(r * stripes + s)]);
+            group.all.add(grid.rows[at(r)]);
+        }
+        grid.all.add(group.all);
+    }
+    return grid;
+}
+
+/// Outputs in parts of equal length, one after the other: part(first, last) may run on any thread, and join(part's result) is
+/// called in their order.
+template <class Part, class Join>
+void in_parts(std::int64_t outputs, ThreadPool& pool, const Part& part, const Join& join) {
+    constexpr std::int64_t length = 1 << 15;
+    struct Result {
+        decltype(part(std::size_t{}, std::size_t{})) value{};
+    };
+    std::vector<Result> results(static_cast<std::size_t>((outputs + length - 1) / length));
+    pool.run(static_cast<std::int64_t>(results.size()), [&](std::int64_t task) {
+        results[static_cast<std::size_t>(task)].value = part(
+            static_cast<std::size_t>(task * length), static_cast<std::size_t>(std::min(outputs, (task + 1) * length)));
+    });
+    for (const Result& result : results) join(result.value);
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The errors of outputs in their deviations, over rectangles of outputs: what the tests of mean squares and bias (T3) weigh.
+#pragma once
+#include "experiments/check/bounds/limits.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+namespace macheps::check {
+
+/// Sums of squared errors, each divided by its deviation. `ideal` is a kernel that is exact except for the last rounding, and
+/// `ideal_inside` is a kernel that is exact except for the last rounding and the roundings to declared formats.
+struct Squares {
+    double total = 0, ideal = 0, ideal_inside = 0, count = 0;
+
+    void add(const Squares& other) {
+        total += other.total;
+        ideal += other.ideal;
+        ideal_inside += other.ideal_inside;
+        count += other.count;
+    }
+    /// Returns the excess of the mean square over the largest of those of uniform errors and of the ideal kernels.
+    double excess() const { return (total - std::max({count, ideal, ideal_inside})) / count; }
+};
+
+/// A rectangle of outputs.
+struct OutputBlock {
+    std::int64_t row = 0, rows = 0, column = 0, columns = 0;
+
+    std::int64_t size() const { return rows * columns; }
+};
+
+class GroupedErrors {
+  public:
+    /// Groups with fewer outputs, or fewer distinct ones, are not judged.
+    static constexpr double least_group = 64;
+
+    /// `got` are all outputs; it and the limits must outlive this.
+    GroupedErrors(const Limits& limits, NumberView got)
+        : l_(limits), got_(got), stored_(limits), half_ulp_(limits.format) {}
+
+    OutputBlock all() const { return {0, l_.rows, 0, l_.columns}; }
+
+    /// False of what has no error, or none that a deviation is known of.
+    bool is_counted(std::size_t i) const {
+        return std::isfinite(got_[i]) && std::isfinite(l_.exact[i]) && l_.deviation[i] > 0 &&
+               l_.overflow[i] == Overflowing::never;
+    }
+    /// Calls function(i) for the outputs of a group that are counted, row by row.
+    template <class Function>
+    void visit(const OutputBlock& g, Function function) const {
+        for (std::int64_t r = g.row; r < g.row + g.rows; ++r) {
+            for (std::int64_t c = g.column; c < g.column + g.columns; ++c) {
+                const auto i = static_cast<std::size_t>(r * l_.columns + c);
+                if (is_counted(i)) function(i);
+            }
+        }
+    }
+    /// Of one output.
+    Squares squares_of(std::size_t i) const { return is_counted(i) ? squares_of(i, got_[i]) : Squares{}; }
+    /// Returns the squares of output i if its value were `got`.
+    Squares squares_of(std::size_t i, double got) const {
+        const double exact = l_.exact[i], scaled = ((got - exact) - l_.low[i]) / l_.deviation[i];
+        const auto square_of = [&](double ideal) {
+            const double off = (ideal - exact) / l_.deviation[i];
+            return std::isfinite(off) ? off * off : 0;
+        };
+        Squares one{.total = scaled * scaled, .count = 1};
+        if (l_.is_narrow) one.ideal = square_of(stored_(exact));
+        if (!l_.rounded_inside.empty()) one.ideal_inside = square_of(stored_(l_.rounded_inside[i]));
+        return one;
+    }
+    /// Returns the effective number of independent errors of a group: the minimum over all roundings of (sum c)^2 / sum c^2,
+    /// where the c are the numbers of outputs that share an error of the rounding.
+    double distinct(const OutputBlock& g) const;
+    /// z of a group whose sums are known: by its number of distinct outputs where it is large; 0 of groups that are too small.
+    double z_of(const OutputBlock& g, const Squares& sums) const;
+
+  private:
+    double kind_of(std::size_t i) const;
+
+    const Limits& l_;
+    NumberView got_;
+    Storing stored_;
+    HalfUlp half_ulp_;
+};
+
+}  // namespace macheps::check

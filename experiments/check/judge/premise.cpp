@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/judge/premise.hpp"
+
+#include "experiments/check/bounds/interpret.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace macheps::check {
+
+namespace {
+
+/// Independent errors of legal kernels reach about an eighth of T2's limit. The limit counts every partial sum as the sum of all
+/// magnitudes and every rounding as half an ulp, which is several times too much. It then allows 6 to 8 deviations.
+constexpr double share_of_probable = 0.25;
+constexpr double share_of_z = 0.5;
+constexpr double z_limit = 6;
+
+// The maximum cost of one question, in added terms. An element of a list of nodes costs as much as 16 terms.
+constexpr std::int64_t output_budget = 1 << 22, block_budget = 1 << 22, element_cost = 16;
+constexpr std::int64_t most_outputs = 32;
+
+}  // namespace
+
+Premise::Premise(const Problem& problem, const Limits& limits)
+    : problem_(problem), limits_(limits), errors_(limits, limits.exact), stored_(limits), half_ulp_(limits.format) {}
+
+OwnKernels& Premise::kernels() {
+    if (!kernels_) kernels_.emplace(problem_);
+    return *kernels_;
+}
+
+void Premise::record(Dependence found) {
+    if (!dependence_) dependence_ = std::move(found);
+}
+
+/// Returns how many outputs a budget allows, or how many rows if the outputs of a row are computed together.
+std::int64_t Premise::affordable(std::int64_t budget) const {
+    const OwnKernels& own = *kernels_;
+    const bool is_product = problem_.products != nullptr;
+    const double each = static_cast<double>(own.terms()) * static_cast<double>(own.orders().size()) *
+                        static_cast<double>(is_product ? (own.makes_rows() ? problem_.columns : 1) : element_cost);
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(budget) / std::max(each, 1.0)));
+}
+
+/// Returns the part of an output's probable bound that does not depend on how the roundings fall.
+double Premise::systematic(std::int64_t output) {
+    if (problem_.is_reduced()) return 0;
+    const std::int64_t width = problem_.is_one_per_row() ? 1 : problem_.columns, row = output / width;
+    if (row != systematic_row_) {
+        systematic_ = systematic_errors(problem_, row);
+        systematic_row_ = row;
+    }
+    return systematic_[static_cast<std::size_t>(output % width)];
+}
+
+/// Returns the legal kernel that refutes the premise at one output, if there is one.
+const std::optional<Dependence>& Premise::refuted_at(std::int64_t output) {
+    const auto known = outputs_.find(output);
+    if (known != outputs_.end()) return known->second;
+    const auto i = static_cast<std::size_t>(output);
+    const double last = limits_.is_narrow ? half_ulp_(limits_.exact[i]) : 0, mean = systematic(output),
+                 allowed = mean + std::max(limits_.probable[i] - last - mean, 0.0) * share_of_probable;
+    std::optional<Dependence> found;
+    double most = allowed;
+    kernels().output(output, [&](std::size_t order, double value) {
+        const double off = std::fabs((value - limits_.exact[i]) - limits_.low[i]);
+        if (!(off > most)) return;
+        most = off;
+        found = {kernels().orders()[order].name, "T2", output, off / std::max(limits_.probable[i] - last, allowed)};
+    });
+    return outputs_.emplace(output, std::move(found)).first->second;
+}
+
+bool Premise::holds_at(std::span<const std::int64_t> outputs) {
+    kernels();
+    const auto count = static_cast<std::int64_t>(outputs.size());
+    const std::int64_t asked = std::min({count, most_outputs, affordable(output_budget)});
+    std::int64_t refuted = 0;
+    std::optional<Dependence> first;
+    for (std::int64_t i = 0; i < asked; ++i) {
+        const std::optional<Dependence>& found = refuted_at(outputs[static_cast<std::size_t>(i * count / asked)]);
+        if (!found) continue;
+        ++refuted;
+        if (!first) first = found;
+    }
+    const bool holds = 2 * refuted < asked || asked == 0;
+    if (!holds) record(std::move(*first));
+    return holds;
+}
+
+bool Premise::holds_for(const OutputBlock& block) {
+    const auto key = std::tuple(block.row, block.rows, block.column, block.columns);
+    const auto known = blocks_.find(key);
+    if (known != blocks_.end()) return known->second;
+    const bool holds = !is_refuted(block);
+    blocks_.emplace(key, holds);
+    return holds;
+}
+
+bool Premise::is_refuted(const OutputBlock& block) {
+    OwnKernels& own = kernels();
+    std::vector<Squares> sums(own.orders().size());
+    const auto see = [&](std::int64_t row, std::int64_t column) {
+        const std::int64_t at = row * limits_.columns + column;
+        const auto i = static_cast<std::size_t>(at);
+        if (!errors_.is_counted(i)) return;
+        own.output(at, [&](std::size_t order, double value) {
+            const double got = stored_(value);
+            if (std::isfinite(got)) sums[order].add(errors_.squares_of(i, got));
+        });
+    };
+    // Takes equally spaced outputs, at least as many as T3 needs.
+    const auto least = static_cast<std::int64_t>(GroupedErrors::least_group);
+    if (own.makes_rows()) {
+        const std::int64_t rows = std::min(block.rows, std::max(affordable(block_budget), (least - 1) / block.columns + 1));
+        for (std::int64_t r = 0; r < rows; ++r) {
+            for (std::int64_t c = 0; c < block.columns; ++c) see(block.row + r * block.rows / rows, block.column + c);
+        }
+    } else {
+        const std::int64_t count = std::min(block.size(), std::max(affordable(block_budget), least));
+        for (std::int64_t n = 0; n < count; ++n) {
+            const auto place = static_cast<std::int64_t>(static_cast<double>(n) * static_cast<double>(block.size()) /
+                                                         static_cast<double>(count));
+            see(block.row + place / block.columns, block.column + place % block.columns);
+        }
+    }
+    const auto worst = std::max_element(sums.begin(), sums.end(), [](const Squares& x, const Squares& y) {
+        return (x.count > 0 ? x.excess() : 0) < (y.count > 0 ? y.excess() : 0);
+    });
+    if (worst->count == 0) return false;
+    const auto allowed_of = [](double n) { return z_limit * std::sqrt(8 / n); };
+    const double excess = worst->excess();
+    // Counting distinct outputs is slow for large blocks and never lowers the limit, so the cheap test comes first.
+    if (!(excess > share_of_z * allowed_of(static_cast<double>(block.size())))) return false;
+    const double kinds = errors_.distinct(block);
+    if (kinds < GroupedErrors::least_group) return false;  // T3 does not judge such blocks
+    // The mean square of n independent uniform errors has a deviation of sqrt(0.8 / n).
+    const double varies = 4 * std::sqrt(0.8 / std::min(kinds, worst->count));
+    if (!(excess > std::max(share_of_z * allowed_of(kinds), varies))) return false;
+    record({own.orders()[static_cast<std::size_t>(worst - sums.begin())].name, "T3",
+            block.row * limits_.columns + block.column, excess / allowed_of(kinds)});
+    return true;
+}
+
+}  // namespace macheps::check

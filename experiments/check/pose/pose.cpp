@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays of files become a problem: found by name, decoded, and their shapes compared with each other.
+#include "experiments/check/declare/declare_products.hpp"
+#include "experiments/check/judge/judge.hpp"
+#include "experiments/check/pose/canary.hpp"
+#include "experiments/check/pose/poser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace macheps::check {
+
+namespace {
+
+/// What an operation needs to have been said, and arrays whose names are clear.
+void check_declaration(const Poser& poser, const Declaration& d, const std::vector<files::StoredArray>& arrays) {
+    if (d.operation->has_eps && !d.eps)
+        throw usage_error(fmt::format("{} has an eps", d.operation->name), "--eps", "give the kernel's, such as 1e-5");
+    files::refuse_equal_names(arrays);
+    if (d.beta != 1 && poser.find("c") == nullptr)
+        throw usage_error("there is no array 'c'", "--beta", "leave it out, or save c");
+}
+
+/// Returns the problem for the usual operand conversion that fits the outputs, or that is nearest if none fits. The declaration
+/// says only that all operands are converted in the same way. A bound for all conversions at once would be thousands of times
+/// wider.
+Posed pose_some_conversion(const Declaration& d, const std::vector<files::StoredArray>& arrays, ThreadPool& pool,
+                           const Sampling& sampling) {
+    std::optional<Posed> best;
+    std::optional<Error> refused;
+    double least = std::numeric_limits<double>::infinity();
+    for (const OperandConversion& way : operand_conversions) {
+        Declaration one = d;
+        one.conversion = way.name;
+        try {
+            Posed posed = pose(one, arrays, pool, sampling);
+            const Limits limits = limits_of(posed.problem, sampling.delta, pool);
+            Premise premise(posed.problem, limits);
+            const Judgement judgement = judge(limits, posed.out, {.premise = &premise, .pool = &pool});
+            if (judgement.reasons.empty() && limits.declined < 0) return posed;
+            if (!best || judgement.rho < least) {
+                least = judgement.rho;
+                best = std::move(posed);
+            }
+        } catch (const Error& error) {  // the machine does not accept such operands
+            if (!refused) refused = error;
+        }
+    }
+    if (!best) throw *refused;
+    return std::move(*best);
+}
+
+}  // namespace
+
+Posed pose(const Declaration& d, const std::vector<files::StoredArray>& arrays, ThreadPool& pool,
+           const Sampling& sampling) {
+    if (d.operation->is_product && d.operands == "any" && d.conversion.empty())
+        return pose_some_conversion(d, arrays, pool, sampling);
+    if (d.canaries > 0) return pose_before_canaries(d, arrays, pool, sampling);
+    const Poser poser(d, arrays, sampling.reads_in_place);
+    check_declaration(poser, d, arrays);
+    Posed posed;
+    posed.problem.declaration = d;
+    posed.problem.most_limit_bytes = sampling.most_limit_bytes;
+    if (!d.operation->gives_index) {
+        DecodedInPlace out = poser.decode_in_place("out");
+        posed.out_shape = std::move(out.shape);
+        posed.out = std::move(out.values);
+        posed.problem.declaration.formats["out"].format = posed.problem.output = out.format;
+    }
+    switch (d.operation->layout) {
+        case Layout::product:
+            pose_product(poser, posed, pool, sampling);
+            break;
+        case Layout::rows:
+            pose_rows(poser, posed);
+            break;
+        case Layout::gated:
+            pose_gated(poser, posed);
+            break;
+        case Layout::rotary:
+            pose_rotary(poser, posed);
+            break;
+        case Layout::gathered:
+            pose_gathered(poser, posed);
+            break;
+        case Layout::classes:
+            pose_classes(poser, posed);
+            break;
+        case Layout::quantised:
+            pose_quantised(poser, posed);
+            break;
+    }
+    return posed;
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a check could have noticed: wrong kernels, made from the exact results, that its tests must refuse.
+#pragma once
+#include "experiments/check/bounds/fitness.hpp"
+#include "experiments/check/judge/bits.hpp"
+#include "experiments/check/power/mutated.hpp"
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps::check {
+
+/// In rising order of what is asked of a check: it must notice every mutant up to the class that is required.
+enum class Power : std::uint8_t { null, structure, precision, all };
+
+struct Mutant {
+    std::string name;
+    std::string_view kind;  ///< null, structure, scale, operation, precision, range, specials, size
+    Power required_by = Power::structure;
+    bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
+    bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once
+    /// Of a fault that has a size: the least one that would have been noticed, as Sharpness has it.
+    std::optional<double> threshold{};
+    double largest = 0;  ///< its largest change, in bounds: of those outputs that were looked at until it was caught
+};
+
+/// The outputs of kernels that compute nothing: what a user's own limits are tried on, too.
+struct NullOutput {
+    std::string name;
+    std::function<double(std::size_t i)> value;  ///< of output i; as long as the problem and the limits live
+    OutputRange changes{};                       ///< all others are as a kernel stores them; empty: any may differ
+};
+std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool);
+std::vector<double> values_of(const NullOutput& output, const Limits& limits);
+
+/// `bits` are the outputs of the claimed machine, or null if no bits are claimed. `premise` says whether T2 and T3 decide on this
+/// data; if it is null, a new one is made here.
+std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
+                                ThreadPool& pool, Premise* premise = nullptr);
+
+/// The faults that a check of one input could detect. A check, a suite and make-inputs all decide by it.
+struct InputPower {
+    Fitness fitness{};
+    std::vector<Mutant> mutants{};
+};
+InputPower power_of(const Problem& problem, const Limits& limits, const MachineOutputs* bits, ThreadPool& pool,
+                    Premise* premise = nullptr);
+
+/// Returns the name of the wrong kernel that a mutant represents. A kernel that ignores a tail drops more terms of some rows than of
+/// others, so the count in "last 7 terms dropped (K mod 8)" is left out.
+std::string line_name(std::string_view mutant);
+
+/// The reasons why checks of some inputs together are weak.
+struct Weakness {
+    bool is_unguaranteed = false;  ///< the bounds of most outputs are larger than the outputs
+    std::vector<std::string> missed{};  ///< line names that no input shows, in order of first occurrence
+
+    bool is_any() const { return is_unguaranteed || !missed.empty(); }
+    bool has(std::string_view mutant) const;
+};
+/// A wrong kernel counts as shown if any input shows it. `require` selects the wrong kernels that have to be shown.
+Weakness weakness_of(std::span<const InputPower* const> inputs, Power require);
+
+/// The least defects that would have been noticed in these outputs; infinite where none would.
+struct Sharpness {
+    double scale_of_all = 0, scale_of_row = 0;  ///< relative
+    double scale_of_column = 0, scale_of_tile = 0, scale_of_group = 0;
+    double bias_share = 0;           ///< of a bias, in every column; infinite without one
+    int accumulator_bits = 0;        ///< the widest accumulator that would have been noticed; 0: none, or no product
+    std::int64_t dropped_terms = 0;  ///< of the reduction's end; 0: none that was tried
+    double stale_share = 0;          ///< of single outputs that hold the one before them instead, how many
+};
+/// Gives mutants that have a size their thresholds.
+void set_thresholds(const Sharpness& sharpness, std::vector<Mutant>& mutants);
+Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool,
+                       Premise* premise = nullptr);
+
+}  // namespace macheps::check

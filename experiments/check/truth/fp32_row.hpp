@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluates one row of a list of nodes in fp32 and rounds every step, as a plain kernel does. It is used for claimed bits and for
+// the legal kernels that a check runs itself.
+#pragma once
+#include "experiments/check/truth/nodes.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace macheps::check {
+
+/// Returns the sum of `x` in an order. Each addition is rounded to the order's accumulator. `any` adds the terms one after another.
+float sum_in_order(std::span<const float> x, const SumOrder& order);
+
+/// Returns high + low, rounded once.
+float nearest_float(Wide x);
+
+/// Rounds function values that are known to a limited number of digits. If the digits do not decide which of two floats is
+/// nearest, the lower or the greater one is taken and the case is counted.
+struct FunctionRounding {
+    bool goes_up = false;
+    std::int64_t undecided = 0;
+
+    float operator()(Wide x, double relative);
+};
+
+class Fp32Row {
+  public:
+    using Floats = std::vector<float>;
+
+    Fp32Row(const std::vector<Node>& nodes, bool goes_up) : nodes_(nodes), values_(nodes.size()) {
+        functions_.goes_up = goes_up;
+    }
+
+    /// Returns the numbers of the last node. `products` is used if the list begins with a matrix product or with the results of
+    /// all rows. `order` is the order of sums that are declared `any`. `backwards` adds their terms from the last to the first.
+    const Floats& run(const Row& row, const Floats& products, const SumOrder& order = {}, bool backwards = false);
+    std::int64_t undecided() const { return functions_.undecided; }
+
+  private:
+    const Floats& at(int node) const { return values_[static_cast<std::size_t>(node)]; }
+    template <class Function>
+    void each(const Node& node, Floats& out, Function function) const;
+    template <class Function>
+    void function(const Node& node, Floats& out, Function wide);
+    void move(const Node& node, Floats& out) const;
+    float sum(const Node& node);
+    void step(const Node& node, const Row& row, const Floats& products, Floats& out);
+    void numbers(const Node& node, Floats& out);
+
+    const std::vector<Node>& nodes_;
+    std::vector<Floats> values_;
+    FunctionRounding functions_{};
+    Arithmetic own_ = reference_arithmetic();
+    SumOrder order_{};
+    bool backwards_ = false;
+    Floats reversed_{};
+};
+
+}  // namespace macheps::check

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products in fp64, with rounded products and terms in ascending order: the same bits on every instruction set and any
+// number of threads.
+#pragma once
+#include "core/thread_pool.hpp"
+#include "emulation/cpu/simd/simd.hpp"
+#include "experiments/check/truth/operands.hpp"
+
+#include <vector>
+
+namespace macheps::check {
+
+/// The outputs of `a` and `b`, which have the shapes of the operands `of`.
+std::vector<double> multiply(const ProductOperands& of, const std::vector<double>& a, const std::vector<double>& b,
+                             ThreadPool& pool, Simd simd = chosen_simd());
+
+}  // namespace macheps::check

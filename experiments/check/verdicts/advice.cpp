@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/verdicts/advice.hpp"
+
+#include "core/error.hpp"
+#include "experiments/check/check.hpp"
+#include "experiments/check/inputs/coverage.hpp"
+#include "experiments/check/inputs/input_files.hpp"
+#include "experiments/check/inputs/recipes.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace macheps::check {
+
+namespace {
+
+/// Inputs as small as they may be for rows of the check's length, within reason: tails are those of the check's own.
+InputRequest small_request(const Declaration& declaration, std::int64_t row_elements) {
+    InputRequest request{.declaration = declaration};
+    request.declaration.canaries = 0;
+    request.m = 24;
+    request.n = 20;
+    request.k = std::clamp<std::int64_t>(row_elements, 1, 500);
+    request.rows = 20;
+    request.columns = std::clamp<std::int64_t>(row_elements, 1, 1000);
+    return request;
+}
+
+/// What the inputs of a recipe show of each wrong kernel; nothing where they cannot be had at this size.
+std::vector<Mutant> mutants_of(const Recipe& recipe, const InputRequest& request, double delta, ThreadPool& pool) {
+    std::vector<Mutant> all;
+    try {
+        for (const MadeInputs& inputs : make_inputs(recipe, request)) {
+            const Posed posed = pose(inputs.request.declaration, stored_inputs(inputs), pool);
+            const Limits limits = limits_of(posed.problem, delta, pool);
+            if (limits.declined >= 0) continue;
+            std::optional<MachineOutputs> claimed;
+            if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool);
+            for (Mutant& mutant : run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool))
+                all.push_back(std::move(mutant));
+        }
+    } catch (const Error&) {
+    }
+    return all;
+}
+
+/// The surer it is to be seen, the larger.
+double visibility(const Mutant& mutant) { return mutant.certified ? mutant.largest : mutant.caught ? 1 : 0; }
+
+}  // namespace
+
+std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,
+                           std::span<const std::string> blind, double delta, ThreadPool& pool) {
+    struct Sight {
+        std::string_view recipe;
+        double visibility = 0;
+    };
+    std::vector<std::vector<Sight>> sights(blind.size());
+    const InputRequest request = small_request(declaration, row_elements);
+    for (const Recipe& recipe : recipes_of(*declaration.operation)) {
+        if (!recipe.applies(request)) continue;
+        for (const Mutant& mutant : mutants_of(recipe, request, delta, pool)) {
+            for (std::size_t i = 0; i < blind.size(); ++i) {
+                if (visibility(mutant) > 0 && line_name(mutant.name) == line_name(blind[i]))
+                    sights[i].push_back({recipe.name, visibility(mutant)});
+            }
+        }
+    }
+    std::vector<Advice> all;
+    for (std::size_t i = 0; i < blind.size(); ++i) {
+        double most = 0;
+        for (const Sight& sight : sights[i]) most = std::max(most, sight.visibility);
+        // Recipes stand in the order in which people know them: the first that shows it about as well as any.
+        const auto first = std::find_if(sights[i].begin(), sights[i].end(),
+                                        [&](const Sight& sight) { return sight.visibility >= most / 10; });
+        if (first != sights[i].end()) all.push_back({blind[i], std::string(first->recipe)});
+    }
+    return all;
+}
+
+}  // namespace macheps::check
