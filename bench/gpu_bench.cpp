@@ -5,9 +5,9 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/evidence/library/cublaslt/cublaslt.hpp"
 #include "emulation/gpu/device/device.hpp"
 #include "emulation/gpu/gpu.hpp"
-#include "emulation/gpu/probe/library/cublaslt.hpp"
 
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -110,7 +110,7 @@ Bench bench_on_device(int device) {
     Bench bench;
     bench.native = gpu::make_cuda_backend(device, gpu::MatrixUnits::native);
     bench.emulated = gpu::make_cuda_backend(device, gpu::MatrixUnits::emulated);
-    gpu::LoadedLibrary loaded = gpu::load_cublaslt(device);
+    evidence::LoadedLibrary loaded = evidence::load_cublaslt(device);
     bench.library = std::move(loaded.library);
     bench.no_library = std::move(loaded.missing);
     if (bench.library == nullptr) fmt::print(stderr, "matmuls have no yardstick: {}\n", bench.no_library);

@@ -3,7 +3,7 @@
 #include "bench/gpu_rows.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "emulation/gpu/probe/library/operands.hpp"
+#include "emulation/evidence/library/operands.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -51,10 +51,10 @@ class Product {
     void check() {
         launch();
         const Matmul host = args(host_a_.data(), host_b_.data(), host_scales_.data());
-        for (const std::int64_t i : gpu::spread(n_, 4)) {
+        for (const std::int64_t i : evidence::spread(n_, 4)) {
             std::vector<float> row(static_cast<std::size_t>(n_));
             backend_.download(ConstView{out_.data() + i * n_, {n_}}, row);
-            for (const std::int64_t j : gpu::spread(n_, 8)) {
+            for (const std::int64_t j : evidence::spread(n_, 8)) {
                 const float expected = definition::matmul_element(host, host.a.data, host.b.data, i, j,
                                                                   static_cast<std::uint64_t>(i * n_ + j))
                                            .after;
@@ -102,13 +102,14 @@ class Product {
 };
 
 /// cuBLASLt's product of the same operands, or why there is none.
-gpu::LibraryAnswer library_product(Bench& bench, const Case& c, const Product& ours, std::int64_t n) {
+evidence::LibraryAnswer library_product(Bench& bench, const Case& c, const Product& ours, std::int64_t n) {
     if (bench.library == nullptr) return {nullptr, bench.no_library};
-    const gpu::LibraryProblem problem{
+    const evidence::LibraryProblem problem{
         .m = n, .n = n, .k = n, .a = c.format, .b = c.format, .out = c.out, .fast_accumulation = c.is_fast};
-    gpu::LibraryAnswer answer = bench.library->plan(problem);
+    evidence::LibraryAnswer answer = bench.library->plan(problem);
     if (answer.plan == nullptr) return answer;
-    gpu::LibraryOperands operands{.name = "bench", .a = ours.host_a(), .b = std::vector<float>(ours.host_b().size())};
+    evidence::LibraryOperands operands{
+        .name = "bench", .a = ours.host_a(), .b = std::vector<float>(ours.host_b().size())};
     for (std::int64_t j = 0; j < n; ++j) {  // ours lies by columns
         for (std::int64_t t = 0; t < n; ++t) {
             operands.b[static_cast<std::size_t>(t * n + j)] = ours.host_b()[static_cast<std::size_t>(j * n + t)];
@@ -129,7 +130,7 @@ Row matmul_row(Bench& bench, const Case& c) {
     row.amount = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) * 1e-9;
     const Case chain{.name = "fp32.chain"};
     std::unique_ptr<Product> own;
-    gpu::LibraryAnswer library;
+    evidence::LibraryAnswer library;
     if (c.is_emulated) {
         row.yardstick = "our fp32.chain";
         own = std::make_unique<Product>(*bench.native, chain, n);

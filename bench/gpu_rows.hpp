@@ -2,7 +2,7 @@
 // The rows of bench_gpu: what is timed beside what. Host only.
 #pragma once
 #include "bench/gpu_timing.hpp"
-#include "emulation/gpu/probe/library/matmul.hpp"
+#include "emulation/evidence/library/matmul.hpp"
 
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ namespace macheps::bench {
 struct Bench {
     std::shared_ptr<Backend> native{}, emulated{};  ///< the same engine with and without the device's matrix units
     void *native_stream = nullptr, *emulated_stream = nullptr;  ///< what they launch on
-    std::shared_ptr<gpu::MatmulLibrary> library{};              ///< null: no yardstick for matmuls
+    std::shared_ptr<evidence::MatmulLibrary> library{};         ///< null: no yardstick for matmuls
     std::string no_library{};
     /// Copies bytes between device arrays on the default stream, without waiting.
     std::function<void(void* to, const void* from, std::size_t bytes)> copy{};

@@ -31,3 +31,12 @@ if(NOT MACHEPS_CUDA STREQUAL "OFF")
     endif()
 endif()
 message(STATUS "macheps: CUDA parts ${MACHEPS_HAS_CUDA}")
+
+# macheps_cuda(target): how files with kernels are compiled. Kernels are lambdas (emulation/gpu/device/threads.hpp). Warning 554 is of a
+# conversion that views of constants do not need. Errors name a file of the source tree, wherever that stood.
+function(macheps_cuda target)
+    target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>
+        "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;--diag-suppress=554;-Xcompiler=-Wall,-Wextra,-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>")
+    target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+endfunction()

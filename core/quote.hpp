@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text as a word of another language: the one place where scripts and jobs that the program writes quote what people gave.
-// Pages, JUnit, CSV and JSON have their own writers (reports/html.hpp, junit.hpp, csv.hpp, core/json.hpp). Host only.
+// Pages, JUnit, CSV and JSON have their own writers (reports/pages/html.hpp, junit.hpp, csv.hpp, core/json.hpp). Host only.
 #pragma once
 #include "core/error.hpp"
 

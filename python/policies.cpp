@@ -4,7 +4,7 @@
 #include "core/json.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/import.hpp"
-#include "experiments/configs/tensors.hpp"
+#include "experiments/configs/memory/tensors.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
 #include "experiments/training/model/memory.hpp"

@@ -13,8 +13,8 @@
 #include "emulation/matmul/rules.hpp"
 #include "emulation/scaling/rules.hpp"
 #include "python/engine.hpp"
-#include "reports/event.hpp"
 #include "python/rooms.hpp"
+#include "reports/rows/event.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -27,6 +27,8 @@
 #include <vector>
 
 namespace macheps::python {
+
+using namespace reports;
 
 namespace {
 

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+namespace architecture_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,21 +53,20 @@ const std::map<std::string, Names> doors{
       "simd/simd.hpp"}},
     {"emulation/cpu/matmul", {"instruction_grid.hpp", "matmul.hpp"}},
     {"emulation/gpu",
-     {"device_backend.hpp", "gpu.hpp", "probe/library/capture.hpp", "probe/library/torch.hpp",
-      "probe/matrix/replay.hpp", "probe/probes.hpp", "probe/scalar/replay.hpp"}},
+     {"device/compiled_code.hpp", "device/cuda_device.hpp", "device/device.hpp", "device/threads.hpp",
+      "device_backend.hpp", "gpu.hpp"}},
     {"emulation/gpu/kernels", {"rows.hpp", "tensor.hpp"}},
     {"emulation/gpu/matmul", {"matmul.hpp", "matrix_units.hpp"}},
-    {"emulation/gpu/probe",
-     {"library/capture.hpp", "library/torch.hpp", "matrix/replay.hpp", "probes.hpp", "scalar/replay.hpp"}},
-    {"emulation/gpu/probe/library", {"capture.hpp", "probes.hpp", "torch.hpp"}},
-    {"emulation/gpu/probe/matrix", {"probes.hpp", "replay.hpp"}},
-    {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp", "replay.hpp"}},
+    {"emulation/evidence/gpu/matrix", {"probes.hpp", "replay.hpp"}},
+    {"emulation/evidence/gpu/scalar", {"groups.hpp", "probes.hpp", "replay.hpp"}},
+    {"emulation/evidence/library", {"capture.hpp", "child.hpp", "fit.hpp", "probes.hpp", "torch.hpp"}},
     {"emulation/scaling", {"cast_plan.hpp", "history.hpp", "rules.hpp", "scaling.hpp"}},
     {"experiments/check",
      {"check.hpp", "checked.hpp", "declare/declare.hpp", "inputs.hpp", "options.hpp", "verdicts/baseline.hpp",
       "verdicts/run.hpp"}},
     {"experiments/cmd", {}},
-    {"experiments/configs", {"advise.hpp", "framework.hpp", "import.hpp", "memory_recipe.hpp", "tensors.hpp"}},
+    {"experiments/configs",
+     {"framework.hpp", "import.hpp", "memory/advise.hpp", "memory/memory_recipe.hpp", "memory/tensors.hpp"}},
     {"experiments/policy",
      {"diff.hpp", "memory_bytes.hpp", "policy.hpp", "scaler/scaler.hpp", "scaler/trace.hpp", "sites.hpp",
       "training.hpp", "words.hpp"}},
@@ -206,8 +207,8 @@ Names circle_of_folders(const Includes& all) {
 /// A file that includes its own folder twice, another room upward, a room's inside, and itself by a detour.
 const Includes broken{{"core/a.hpp", {"emulation/cpu/cpu_backend.hpp"}},
                       {"emulation/cpu/cpu_backend.hpp", {"emulation/cpu/ops/cast.hpp"}},
-                      {"emulation/cpu/ops/cast.hpp", {"emulation/verify/x.hpp"}},
-                      {"emulation/verify/x.hpp", {"emulation/cpu/ops/cast.hpp"}}};
+                      {"emulation/cpu/ops/cast.hpp", {"emulation/evidence/x.hpp"}},
+                      {"emulation/evidence/x.hpp", {"emulation/cpu/ops/cast.hpp"}}};
 
 }  // namespace
 
@@ -218,7 +219,7 @@ TEST_CASE("a room includes only the rooms below it", "[architecture]") {
 
 TEST_CASE("a folder with doors is entered through them", "[architecture]") {
     CHECK(passed_doors(read_includes()) == Names{});
-    CHECK(passed_doors(broken) == Names{"emulation/verify/x.hpp includes emulation/cpu/ops/cast.hpp"});
+    CHECK(passed_doors(broken) == Names{"emulation/evidence/x.hpp includes emulation/cpu/ops/cast.hpp"});
     for (const auto& [folder, open] : doors) {
         for (const std::string& door : open) {
             CAPTURE(folder, door);
@@ -232,8 +233,8 @@ TEST_CASE("no header includes itself by a detour, and no two folders need each o
     CHECK(circle_of_files(all) == Names{});
     CHECK(circle_of_folders(all) == Names{});
     CHECK(circle_of_files(broken) ==
-          Names{"emulation/cpu/ops/cast.hpp", "emulation/verify/x.hpp", "emulation/cpu/ops/cast.hpp"});
-    CHECK(circle_of_folders(broken) == Names{"emulation/cpu/ops", "emulation/verify", "emulation/cpu/ops"});
+          Names{"emulation/cpu/ops/cast.hpp", "emulation/evidence/x.hpp", "emulation/cpu/ops/cast.hpp"});
+    CHECK(circle_of_folders(broken) == Names{"emulation/cpu/ops", "emulation/evidence", "emulation/cpu/ops"});
 }
 
 TEST_CASE("what is included is in the tree", "[architecture]") {
@@ -292,10 +293,10 @@ TEST_CASE("the program prints in two places, which let visible characters throug
     static const std::regex words(
         R"(\bfwrite\(|\bf?(printf|puts)\(|\bf?putc(har)?\(|fmt::print\(|std::(cout|cerr|clog)\b|\bwrite\(STD(OUT|ERR)_FILENO)");
     CHECK(lines_with(words,
-                     {"core", "emulation/cpu", "emulation/machine", "emulation/matmul", "emulation/verify", "reports",
+                     {"core", "emulation/cpu", "emulation/machine", "emulation/matmul", "emulation/evidence", "reports",
                       "experiments"},
-                     {"experiments/cmd/print.cpp", "experiments/cmd/tell.cpp",
-                      "emulation/verify/library_child.cpp"})  // a child process that writes to its parent
+                     {"experiments/cmd/frame/print.cpp", "experiments/cmd/frame/tell.cpp",
+                      "emulation/evidence/library/child.cpp"})  // a child process that writes to its parent
           == Names{});
 }
 
@@ -404,3 +405,5 @@ TEST_CASE("suites and presets that docs/contributing.md names are there", "[arch
         CHECK(presets.find("{\"name\": \"" + (*at)[1].str() + "\", \"inherits\"") != std::string::npos);
     }
 }
+
+}  // namespace architecture_test

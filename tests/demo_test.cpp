@@ -2,10 +2,10 @@
 // README.md says what the demo's rows say. The rows of a whole demo take a minute to make, so that what README.md speaks
 // of is kept in tests/golden/demo; the slow test makes the rows again and wants the same figures.
 #include "core/publish.hpp"
-#include "reports/csv.hpp"
-#include "reports/manifest_facts.hpp"
-#include "reports/summary_table.hpp"
-#include "reports/verdict.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/findings/verdict.hpp"
+#include "reports/logs/manifest_facts.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -15,8 +15,11 @@
 #include <array>
 #include <cmath>
 
+namespace demo_test {
+
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::reports;
 
 namespace {
 
@@ -221,3 +224,5 @@ TEST_CASE("the demo writes the figures that README.md is read against", "[demo][
          summary_csv(summarise(log_of("--policy fp32,fp16-noscale --seeds 0,1,2 --token-weight 1"))));
     fs::remove_all(scratch());
 }
+
+}  // namespace demo_test

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+namespace notices_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,3 +92,5 @@ TEST_CASE("Python tools are pinned by the hashes of their files", "[notices]") {
         }
     }
 }
+
+}  // namespace notices_test

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace pictures_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("the commands of scripts/pictures draw every file of docs/", "[docs][p
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace pictures_test

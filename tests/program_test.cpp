@@ -2,6 +2,8 @@
 // The program from outside: what good and bad input gets. Streams, exit codes, and nothing half-written.
 #include "tests/program/program.hpp"
 
+namespace program_test {
+
 using namespace macheps::test;
 
 TEST_CASE("bad input gets one line that says what, where and how to mend it", "[program]") {
@@ -169,3 +171,5 @@ TEST_CASE("a full disk ends with exit 5 and a clear line", "[program]") {
     REQUIRE(std::system(("umount '" + (scratch() / "full").string() + "'").c_str()) == 0);
     fs::remove_all(scratch());
 }
+
+}  // namespace program_test

@@ -17,6 +17,8 @@
 #include <sstream>
 #include <vector>
 
+namespace resume_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -412,3 +414,5 @@ TEST_CASE("two programs do not work in one directory", "[resume]") {
     kill(child, SIGTERM);
     CHECK(Folder::wait(child) == 75);
 }
+
+}  // namespace resume_test

@@ -7,7 +7,7 @@
 #include "experiments/check/judge/grid.hpp"
 #include "experiments/check/memory.hpp"
 #include "experiments/check/verdicts/words.hpp"
-#include "reports/sha256.hpp"
+#include "reports/rows/sha256.hpp"
 
 #include <fmt/format.h>
 
@@ -130,12 +130,12 @@ void digest(Checked& checked, const std::vector<files::StoredArray>& arrays) {
             if (array.name != role) continue;
             std::string head = array.name + ' ' + array.type;
             for (const std::int64_t n : array.shape) head += fmt::format(" {}", n);
-            const std::string one = head + ' ' + sha256_text(array.bytes);
+            const std::string one = head + ' ' + reports::sha256_text(array.bytes);
             (role == "out" ? output : inputs) += one + '\n';
         }
     }
-    checked.output_sha256 = sha256_text(output);
-    checked.inputs_sha256 = sha256_text(inputs);
+    checked.output_sha256 = reports::sha256_text(output);
+    checked.inputs_sha256 = reports::sha256_text(inputs);
 }
 
 files::StoredArray stored_array(std::string name, const Format& format, std::vector<std::int64_t> shape,

@@ -2,9 +2,9 @@
 // The `macheps` program: parse, run one verb, turn an Error into one line and an exit code.
 #include "core/version.hpp"
 #include "experiments/cmd/command.hpp"
-#include "experiments/cmd/option_names.hpp"
-#include "experiments/cmd/process.hpp"
-#include "experiments/cmd/tell.hpp"
+#include "experiments/cmd/frame/option_names.hpp"
+#include "experiments/cmd/frame/process.hpp"
+#include "experiments/cmd/frame/tell.hpp"
 
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@
 #include <string>
 #include <system_error>
 
-namespace macheps {
+namespace macheps::cmd {
 
 namespace {
 
-constexpr const char* help = R"(Examples:
+constexpr const char* help_text = R"(Examples:
   macheps train                        the demo: eight policies, one small transformer, a report
   macheps show 0.1                     one number in every format
   macheps formats                      the table of formats
@@ -63,18 +63,19 @@ int run(const CommandLine& line) {
 }
 
 void describe(Command& command) {
-    command.version_flag(fmt::format("macheps {} ({})", version(), git_revision()));
+    command.version_flag(fmt::format("macheps {} ({})", macheps::version(), git_revision()));
     command.verbs(verbs);
 }
 
 }  // namespace
 
-const VerbRow program{"macheps", help, describe};
+const VerbRow program{"macheps", help_text, describe};
 
-}  // namespace macheps
+}  // namespace macheps::cmd
 
 int main(int argc, char** argv) {
     using namespace macheps;
+    using namespace macheps::cmd;
     settle_process();
     try {
         const CommandLine line(program, {argv, argv + argc});

@@ -2,14 +2,14 @@
 // The verb of the program `macheps_train`, which is compiled in half the time and trains with the same bits.
 #include "experiments/cmd/command.hpp"
 
-namespace macheps {
+namespace macheps::cmd {
 
 namespace {
 
-constexpr const VerbRow* train_row[] = {&train_verb};
+constexpr const VerbRow* train_row[] = {&train::verb};
 
 }  // namespace
 
 constinit const std::span<const VerbRow* const> verbs = train_row;
 
-}  // namespace macheps
+}  // namespace macheps::cmd

@@ -8,9 +8,10 @@ namespace macheps::configs {
 
 namespace {
 
-constexpr std::array<const Framework*, 10> rows{
-    &transformers_framework, &accelerate_framework, &deepspeed_framework, &llamafactory_framework, &axolotl_framework,
-    &longspec_framework,     &torch_framework,      &apex_framework,      &megatron_framework,     &nanogpt_framework};
+constexpr std::array<const Framework*, 10> rows{&transformers::framework, &accelerate::framework, &deepspeed::framework,
+                                                &llamafactory::framework, &axolotl::framework,    &longspec::framework,
+                                                &torch::framework,        &apex::framework,       &megatron::framework,
+                                                &nanogpt::framework};
 
 }  // namespace
 

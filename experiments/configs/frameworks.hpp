@@ -5,15 +5,35 @@
 
 namespace macheps::configs {
 
-extern const Framework accelerate_framework;
-extern const Framework apex_framework;
-extern const Framework axolotl_framework;
-extern const Framework deepspeed_framework;
-extern const Framework llamafactory_framework;
-extern const Framework longspec_framework;
-extern const Framework megatron_framework;
-extern const Framework nanogpt_framework;
-extern const Framework torch_framework;
-extern const Framework transformers_framework;
+namespace accelerate {
+extern const Framework framework;
+}
+namespace apex {
+extern const Framework framework;
+}
+namespace axolotl {
+extern const Framework framework;
+}
+namespace deepspeed {
+extern const Framework framework;
+}
+namespace llamafactory {
+extern const Framework framework;
+}
+namespace longspec {
+extern const Framework framework;
+}
+namespace megatron {
+extern const Framework framework;
+}
+namespace nanogpt {
+extern const Framework framework;
+}
+namespace torch {
+extern const Framework framework;
+}
+namespace transformers {
+extern const Framework framework;
+}
 
 }  // namespace macheps::configs

@@ -4,11 +4,11 @@
 #include "core/field_error.hpp"
 #include "core/nearest_name.hpp"
 #include "experiments/configs/checkpoint_range.hpp"
-#include "experiments/configs/fp8_text.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/given_files.hpp"
-#include "experiments/configs/policy_text.hpp"
-#include "experiments/configs/step_fields.hpp"
+#include "experiments/configs/policy_text/fp8_text.hpp"
+#include "experiments/configs/policy_text/policy_text.hpp"
+#include "experiments/configs/policy_text/step_fields.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

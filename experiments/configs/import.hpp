@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading a framework's config: what it computes, with where each fact comes from, and what its owner should know.
 #pragma once
-#include "experiments/configs/device_profile.hpp"
 #include "experiments/configs/finding.hpp"
+#include "experiments/configs/memory/device_profile.hpp"
 #include "experiments/configs/resolved.hpp"
 #include "experiments/configs/versions.hpp"
 

@@ -12,7 +12,7 @@ namespace macheps::configs {
 
 namespace {
 
-constexpr FieldRow rows[] = {
+constexpr FieldRow all_fields[] = {
     {"store", "format in which parameters are kept"},
     {"compute", "format of what matrix products read"},
     {"oplist", "which operations run in the low precision: none, or whose lists"},
@@ -41,7 +41,7 @@ constexpr FieldRow rows[] = {
 
 }  // namespace
 
-std::span<const FieldRow> field_rows() { return rows; }
+std::span<const FieldRow> field_rows() { return all_fields; }
 
 std::string scalar_text(const FieldScalar& value) {
     if (const std::string* word = std::get_if<std::string>(&value)) {
@@ -63,9 +63,9 @@ std::string field_text(const FieldValue& value) {
 }
 
 void ResolvedConfig::set(std::string_view name, FieldValue value, Origin origin, std::string from) {
-    const auto row =
-        std::find_if(std::begin(rows), std::end(rows), [&](const FieldRow& one) { return one.name == name; });
-    if (row == std::end(rows)) throw Error({.what = fmt::format("'{}' is no field of a config", name)});
+    const auto row = std::find_if(std::begin(all_fields), std::end(all_fields),
+                                  [&](const FieldRow& one) { return one.name == name; });
+    if (row == std::end(all_fields)) throw Error({.what = fmt::format("'{}' is no field of a config", name)});
     const auto is_it = [&](const ResolvedField& field) { return field.name == name; };
     auto found = std::find_if(fields_.begin(), fields_.end(), is_it);
     if (found == fields_.end()) found = fields_.insert(fields_.end(), ResolvedField{.name = row->name, .value = {}, .from = {}});
@@ -89,7 +89,7 @@ std::string_view ResolvedConfig::word(std::string_view name) const {
 
 std::vector<const ResolvedField*> ResolvedConfig::fields() const {
     std::vector<const ResolvedField*> all;
-    for (const FieldRow& row : rows) {
+    for (const FieldRow& row : all_fields) {
         if (const ResolvedField* field = find(row.name)) all.push_back(field);
     }
     return all;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains macheps' small models in PyTorch, from the same weights and batches, and compares the outcomes.
 
-  scripts/gpu/torch_training.py --prepare build/release/experiments/macheps   # where macheps is: fills carry-training
+  scripts/gpu/torch_training.py --prepare build/quick/experiments/macheps   # where macheps is: fills carry-training
   scripts/gpu/torch_training.py --device cuda --out results                   # where the GPU is: results/training.csv
   scripts/gpu/torch_training.py --judge carry-training results/training.csv   # anywhere: a table for each model
 

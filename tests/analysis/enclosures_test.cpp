@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <random>
 
+namespace enclosures_test {
+
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
@@ -285,3 +287,5 @@ TEST_CASE("formulas and functions at many inputs are MPFR's, with 10,000 decimal
     check(compare_functions(200));
     check(compare_formulas(20, 33220));
 }
+
+}  // namespace enclosures_test

@@ -9,9 +9,12 @@
 
 #include <cmath>
 
+namespace eval_test {
+
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
+using namespace macheps::reports;
 
 namespace {
 
@@ -334,3 +337,5 @@ TEST_CASE("inputs are drawn where the precondition allows them, and a loop witho
     const Cores pole = parse_cores("(FPCore (x) (while (< i 10) ([y 1 (/ y (- x x))] [i 0 (+ i 1)]) x))", "here");
     CHECK(rows_of({.expressions = pole.expressions, .formats = {e4m3fn}}).front().unresolved == 0);
 }
+
+}  // namespace eval_test

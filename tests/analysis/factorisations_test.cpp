@@ -15,8 +15,11 @@
 #include <iterator>
 #include <random>
 
+namespace factorisations_test {
+
 using namespace macheps;
 using namespace macheps::study;
+using namespace macheps::reports;
 
 namespace {
 
@@ -241,3 +244,5 @@ TEST_CASE("what a factorisation cannot do is said before it runs", "[analysis][f
     grid.shift = 1;
     CHECK_THROWS_AS(require_possible(grid), Error);
 }
+
+}  // namespace factorisations_test

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <vector>
 
+namespace float_formulas_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::study;
@@ -100,3 +102,5 @@ TEST_CASE("an expanded power by Horner's rule, plain and compensated", "[analysi
     CHECK(half[0] == Approx(46.25).epsilon(1e-6));
     CHECK(half[1] == Approx(0.0625).epsilon(1e-3));
 }
+
+}  // namespace float_formulas_test

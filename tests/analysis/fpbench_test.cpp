@@ -16,9 +16,12 @@
 #include <filesystem>
 #include <sstream>
 
+namespace fpbench_test {
+
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
+using namespace macheps::reports;
 
 namespace {
 
@@ -222,3 +225,5 @@ TEST_CASE("of FPBench's 136 benchmarks 126 run, and the others are known by name
                                                     "Flower", "Iterative Gram-Schmidt Method", "Rocket Trajectory",
                                                     "Symplectic Oscillator", "smartRoot"});
 }
+
+}  // namespace fpbench_test

@@ -7,6 +7,8 @@
 #include "tests/analysis/codes.hpp"
 #include "tests/test.hpp"
 
+namespace gallery_test {
+
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
@@ -85,3 +87,5 @@ TEST_CASE("a matrix that there is not is refused by name and number", "[analysis
         CHECK(std::string(error.what()).find(c.told) != std::string::npos);
     }
 }
+
+}  // namespace gallery_test

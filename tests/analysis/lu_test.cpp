@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <random>
 
+namespace lu_test {
+
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
@@ -370,3 +372,5 @@ TEST_CASE("LU of 512 rows has the published errors", "[analysis][lu][slow]") {
           Approx(7.523e-3).epsilon(5e-4));
     CHECK(error(brain, {.format = bf16}) == Approx(1.105e-1).epsilon(5e-4));
 }
+
+}  // namespace lu_test

@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace matrix_market_test {
+
 using namespace macheps;
 using namespace macheps::files;
 
@@ -54,3 +56,5 @@ TEST_CASE("what is no square real matrix is refused with its line", "[files][mat
         CHECK(std::string(error.what()).find(c.told) != std::string::npos);
     }
 }
+
+}  // namespace matrix_market_test

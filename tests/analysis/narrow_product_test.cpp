@@ -11,6 +11,8 @@
 #include <cmath>
 #include <string>
 
+namespace narrow_product_test {
+
 using namespace macheps;
 using namespace macheps::study;
 
@@ -239,3 +241,5 @@ TEST_CASE("the integer unit's sums wrap, and are counted where they do", "[analy
     CHECK(sum_of(127, 127, 133145) == 127.0 * 127 * 133145 - 0x1p32);
     CHECK(multiply.inexact() == 1);
 }
+
+}  // namespace narrow_product_test

@@ -13,6 +13,8 @@
 #include <random>
 #include <string>
 
+namespace reference_test {
+
 using namespace macheps;
 using namespace macheps::study;
 using boost::multiprecision::cpp_int;
@@ -378,3 +380,5 @@ TEST_CASE("systems of more than 256 rows beyond fp64 are proven by an inverse of
     CHECK(check_claim(system, reference));
     CHECK(*reference.kappa > 0x1p45);
 }
+
+}  // namespace reference_test

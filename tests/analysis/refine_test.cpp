@@ -10,8 +10,11 @@
 #include <cstdint>
 #include <string>
 
+namespace refine_test {
+
 using namespace macheps;
 using namespace macheps::study;
+using namespace macheps::reports;
 
 namespace {
 
@@ -276,3 +279,5 @@ TEST_CASE("the residual of GMRES is relative to the right-hand side, and at most
         }
     }
 }
+
+}  // namespace refine_test

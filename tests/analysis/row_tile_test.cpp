@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+namespace row_tile_test {
+
 using namespace macheps;
 using namespace macheps::study;
 
@@ -124,3 +126,5 @@ TEST_CASE("registers of fp16 give the same", "[analysis][lu]") {
     }
     check(update_half_tile_in_half);
 }
+
+}  // namespace row_tile_test

@@ -10,8 +10,11 @@
 #include <string>
 #include <vector>
 
+namespace sum_bound_test {
+
 using namespace macheps;
 using namespace macheps::study;
+using namespace macheps::reports;
 
 namespace {
 
@@ -179,3 +182,5 @@ TEST_CASE("sum draws data with all digits of every format, and shows the errors 
         },
         [](const std::string&) {});
 }
+
+}  // namespace sum_bound_test

@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <random>
 
+namespace sum_test {
+
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
+using namespace macheps::reports;
 
 namespace {
 
@@ -438,3 +441,5 @@ TEST_CASE("what no sum can be made of is refused", "[analysis][sum]") {
     CHECK_THROWS_WITH(rows_of(grid_of("positive", 5, {"machine:sm90.wgmma.fp8"}, {fp16})),
                       Catch::Contains("takes none of these formats"));
 }
+
+}  // namespace sum_test

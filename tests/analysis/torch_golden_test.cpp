@@ -12,6 +12,8 @@
 #include <cmath>
 #include <filesystem>
 
+namespace torch_golden_test {
+
 using namespace macheps;
 
 namespace {
@@ -161,3 +163,5 @@ TEST_CASE("torch.sum of fp32 adds in the order of the method torch", "[analysis]
     }
     CHECK(sums == 10);
 }
+
+}  // namespace torch_golden_test

@@ -8,8 +8,11 @@
 #include <set>
 #include <string>
 
+namespace verdict_test {
+
 using namespace macheps;
 using namespace macheps::study;
+using namespace macheps::reports;
 
 namespace {
 
@@ -162,3 +165,5 @@ TEST_CASE("the words about the verdicts hold every row of the table once, in its
     std::set<std::string_view> letters;
     for (const SolveVerdictRow& row : solve_verdicts) CHECK(letters.insert(row.letter).second);
 }
+
+}  // namespace verdict_test

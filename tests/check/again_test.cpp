@@ -5,6 +5,8 @@
 #include "tests/check/problems.hpp"
 #include "tests/scratch.hpp"
 
+namespace again_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
@@ -88,3 +90,5 @@ TEST_CASE("a weak check is told which inputs would have shown what it could not"
     CHECK(one.text().find("advice: inputs of the recipe 'small-rms' catch: eps 1e-06 for 1e-05") != std::string::npos);
     CHECK(json_of(one).find("\"advice\"") != std::string::npos);
 }
+
+}  // namespace again_test

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <random>
 
+namespace arrays_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -179,3 +181,5 @@ TEST_CASE("hostile arrays end in an error with exit code 3", "[check][files]") {
     publish(folder / "empty.npz", "");
     CHECK(error_of([&] { read_arrays(folder / "empty.npz"); }).find("an empty file") != std::string::npos);
 }
+
+}  // namespace arrays_test

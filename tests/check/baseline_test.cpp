@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace baseline_test {
+
 using namespace macheps;
 using namespace macheps::check;
 
@@ -150,3 +152,5 @@ TEST_CASE("what is no baseline is bad input with its file", "[check][baseline]")
     rho.replace(rho.find("0.6"), 3, "\"x\"");
     CHECK_THROWS_AS(parse_baseline(rho, "check.lock"), Error);
 }
+
+}  // namespace baseline_test

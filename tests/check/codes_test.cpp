@@ -9,6 +9,8 @@
 #include <set>
 #include <sstream>
 
+namespace codes_test {
+
 using namespace macheps;
 using namespace macheps::test;
 namespace fs = std::filesystem;
@@ -85,3 +87,5 @@ TEST_CASE("the table of reason codes is in order, without repetition, and the on
         }
     }
 }
+
+}  // namespace codes_test

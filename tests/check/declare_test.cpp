@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace declare_test {
+
 using namespace macheps;
 using namespace macheps::check;
 using namespace macheps::files;
@@ -207,3 +209,5 @@ TEST_CASE("every operation's arrays can be declared, and every key has one name 
         }
     }
 }
+
+}  // namespace declare_test

@@ -2,6 +2,8 @@
 // A loss whose kernel keeps a row's sum, and its logarithm, in the format of its input: wrong unless it says so.
 #include "tests/check/problems.hpp"
 
+namespace declared_loss_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -36,3 +38,5 @@ TEST_CASE("a loss may keep its sum in a narrow format where that is declared", "
     wrong[2].bytes[1] = static_cast<char>(wrong[2].bytes[1] ^ 1);
     CHECK(judge_arrays(d, wrong).outcome == check::Outcome::fail);
 }
+
+}  // namespace declared_loss_test

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <map>
 
+namespace false_alarms_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -198,3 +200,5 @@ TEST_CASE("ten thousand right outputs raise no alarm on any kind of data", "[che
     CHECK(all.alarms == 0);
     CHECK(all.runs >= 10000);
 }
+
+}  // namespace false_alarms_test

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace forms_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -196,3 +198,5 @@ TEST_CASE("sums of exponentials and their logarithms in bf16 pass where that is 
     check::declare(lse, "inner", "bf16");
     CHECK(is_accepted(judge_arrays(lse, sums)));
 }
+
+}  // namespace forms_test

@@ -5,6 +5,8 @@
 
 #include <array>
 
+namespace gemm_bugs_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using check::Outcome;
@@ -399,3 +401,5 @@ TEST_CASE("one nonzero product leaves no freedom, and that is said", "[check][ex
     c.machine = "sm80.mma.fp16.acc16";
     CHECK(c.judge(y).judgement.exact_outputs == 24 * 20);
 }
+
+}  // namespace gemm_bugs_test

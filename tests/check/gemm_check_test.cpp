@@ -5,6 +5,8 @@
 
 #include <limits>
 
+namespace gemm_check_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -267,3 +269,5 @@ TEST_CASE("shapes that disagree, and formats that contradict the file, are said 
     CHECK(text(declare("rmsnorm", Store::fp32), {array("x", {2, 3}, six), array("out", {2, 3}, six)})
               .starts_with("2 --eps"));
 }
+
+}  // namespace gemm_check_test

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+namespace gemm_population_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -118,3 +120,5 @@ TEST_CASE("no legal product of a night's million is refused", "[.][nightly]") {
     }
     CHECK(runs >= products / 100 * 99);
 }
+
+}  // namespace gemm_population_test

@@ -5,6 +5,8 @@
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
 
+namespace given_scale_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -144,3 +146,5 @@ TEST_CASE("a quantiser without scales passes, because it cannot miss a scale", "
     CAPTURE(codes(v));
     CHECK(v.outcome == Outcome::pass);
 }
+
+}  // namespace given_scale_test

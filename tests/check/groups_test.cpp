@@ -9,6 +9,8 @@
 #include <bit>
 #include <cstring>
 
+namespace groups_test {
+
 using namespace macheps;
 using namespace macheps::check;
 using namespace macheps::test;
@@ -196,3 +198,5 @@ TEST_CASE("what a recipe says wrongly of groups is usage", "[check][groups]") {
     CHECK(refused("[recipe]\nop = \"sum\"; x = \"bf16\"; groups = [8]").find("has no groups") != std::string::npos);
     CHECK(refused(head + "groups = 8").find("a list") != std::string::npos);
 }
+
+}  // namespace groups_test

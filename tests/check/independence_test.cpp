@@ -8,6 +8,8 @@
 #include "tests/check/product_checks.hpp"
 #include "tests/check/row_kernels.hpp"
 
+namespace independence_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -315,3 +317,5 @@ TEST_CASE("on random data the premise holds for every operation with sums", "[ch
     }
     CHECK(asked > 100);
 }
+
+}  // namespace independence_test

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+namespace least_sets_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::test::made;
@@ -169,3 +171,5 @@ TEST_CASE("a declared shortcut does not count as a wrong kernel", "[check][made]
     CHECK(lines_of("op = 'softmax'; x = 'e2m1fn'; out = 'bf16'").find("exponentials of x itself") == std::string::npos);
     CHECK(lines_of("op = 'cast'; x = 'fp32'; out = 'bf16'; rounding = 'up'").find("output rounded up") == std::string::npos);
 }
+
+}  // namespace least_sets_test

@@ -3,6 +3,8 @@
 #include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
+namespace made_forms_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::test::made;
@@ -204,3 +206,5 @@ TEST_CASE("quantisers that divide for a product or multiply for a quotient fail 
     const LeastSet exact = least_set_of("op = 'quantize'; x = 'bf16'; out = 'e4m3fn'; granularity = '1x128'", small);
     for (const Coverage::Line& line : exact.coverage.lines) CHECK(line.mutant.find("the inverse of") == std::string::npos);
 }
+
+}  // namespace made_forms_test

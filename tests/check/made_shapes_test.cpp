@@ -4,6 +4,8 @@
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
 
+namespace made_shapes_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
@@ -41,3 +43,5 @@ TEST_CASE("keys of a recipe share a line behind semicolons", "[check][recipes]")
         CHECK(error.parts().where.starts_with("r.toml:2:17"));
     }
 }
+
+}  // namespace made_shapes_test

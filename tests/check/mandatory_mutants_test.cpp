@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+namespace mandatory_mutants_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
@@ -108,3 +110,5 @@ TEST_CASE("the inputs that are chosen show every wrong kernel of every operation
     CHECK(judged.size() == all_operations().size());
     std::printf("%d wrong kernels of %zu operations\n", lines, judged.size());
 }
+
+}  // namespace mandatory_mutants_test

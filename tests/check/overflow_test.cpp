@@ -7,6 +7,8 @@
 
 #include "core/format_table.hpp"
 
+namespace overflow_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -200,3 +202,5 @@ TEST_CASE("a number that no step can make infinite must be finite", "[check][ove
         }
     }
 }
+
+}  // namespace overflow_test

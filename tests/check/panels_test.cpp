@@ -7,6 +7,8 @@
 
 #include <bit>
 
+namespace panels_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::test::made;
@@ -101,3 +103,5 @@ TEST_CASE("a check that takes more memory than is granted is refused before it s
                       Catch::Contains("this check takes about 625 KiB"));
     CHECK_THROWS_WITH(check::check_arrays(in.declaration, arrays, {.memory = 640000}, pool()), Catch::Contains("this check"));
 }
+
+}  // namespace panels_test

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+namespace population_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -83,3 +85,5 @@ TEST_CASE("mean squares of a thousand legal kernels of each operation on rows ar
           "[check][slow]") {
     check_population(1000, 40, 500, 24, 4242, true);
 }
+
+}  // namespace population_test

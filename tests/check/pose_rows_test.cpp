@@ -2,6 +2,8 @@
 // Arrays of operations on rows: what fits, what is refused and how, and numbers that are none.
 #include "tests/check/row_kernels.hpp"
 
+namespace pose_rows_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -252,3 +254,5 @@ TEST_CASE("kernels on NaN, infinities, masks and overflow are judged by what tho
         CHECK((v.outcome == Outcome::pass || v.outcome == Outcome::weak) == row.is_right);
     }
 }
+
+}  // namespace pose_rows_test

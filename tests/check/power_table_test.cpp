@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <set>
 
+namespace power_table_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
@@ -162,3 +164,5 @@ TEST_CASE("every operation's wrong kernels are shown by its recipes", "[check][r
         }
     }
 }
+
+}  // namespace power_table_test

@@ -4,6 +4,8 @@
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
 
+namespace product_declarations_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -108,3 +110,5 @@ TEST_CASE("bits of a machine are those of the declared rounding of its stores", 
     CHECK(bits("nearest_even")->differ > 0);
     CHECK_THROWS_WITH(bits("stochastic"), Catch::Contains("random roundings do not determine bits"));
 }
+
+}  // namespace product_declarations_test

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+namespace product_reference_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -111,3 +113,5 @@ TEST_CASE("references of products are within their certificates of MPFR", "[chec
 TEST_CASE("ten thousand products are within their certificates of MPFR", "[check][slow]") {
     compare_products(10000, 301);
 }
+
+}  // namespace product_reference_test

@@ -6,6 +6,8 @@
 #include "emulation/scaling/rules.hpp"
 #include "tests/check/row_kernels.hpp"
 
+namespace quantise_check_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -272,3 +274,5 @@ TEST_CASE("numbers are stored as the codec stores them", "[check]") {
         }
     }
 }
+
+}  // namespace quantise_check_test

@@ -9,6 +9,8 @@
 
 #include <functional>
 
+namespace recipe_file_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
@@ -107,3 +109,5 @@ TEST_CASE("a word of the command line may declare bare numbers", "[check][files]
     REQUIRE(arrays.size() == 1);
     CHECK(values_of(arrays[0], bf16) == std::vector<double>{1, -2});
 }
+
+}  // namespace recipe_file_test

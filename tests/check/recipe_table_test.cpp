@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+namespace recipe_table_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
@@ -214,3 +216,5 @@ TEST_CASE("kernels that were run wrong are seen under the recipes that the publi
         CHECK(seen[r] == runs[r].ours);
     }
 }
+
+}  // namespace recipe_table_test

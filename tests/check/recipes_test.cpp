@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+namespace recipes_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
@@ -238,3 +240,5 @@ TEST_CASE("what is written behind an output is seen", "[check][recipes]") {
         for (std::int64_t i = 0; i < 1000; ++i) CHECK(std::isfinite(decode64(format, canary_code(format, i))));
     }
 }
+
+}  // namespace recipes_test

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+namespace reference_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -174,3 +176,5 @@ TEST_CASE("erf and tanh of references are within 2^-47 and 2^-49 of MPFR", "[che
     CHECK(check::error_function(0.0) == 0);
     CHECK(check::hyperbolic_tangent(-1e300) == -1);
 }
+
+}  // namespace reference_test

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdio>
 
+namespace row_bits_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -240,3 +242,5 @@ TEST_CASE("wrong kernels on rows have as many other bits as the acceptance table
     count_bits(2);
 }
 TEST_CASE("wrong kernels on rows have other bits with ten seeds", "[check][bits][slow]") { count_bits(10); }
+
+}  // namespace row_bits_test

@@ -2,6 +2,8 @@
 // Bounds of rows against what was worked out by hand: the table of check values, and the closed form of each operation.
 #include "tests/check/row_kernels.hpp"
 
+namespace row_bound_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -306,3 +308,5 @@ TEST_CASE("bounds of losses are their closed forms", "[check]") {
     compare("mean", mean, {errors / 50 + (50 - 1 + 2) * u * losses / 50});
     compare_above("mean", mean, {errors / 50 + (50 + 2) * u * losses / 50});
 }
+
+}  // namespace row_bound_test

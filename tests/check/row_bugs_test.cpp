@@ -3,6 +3,8 @@
 // And for every operation its own wrong kernels, and kernels whose shortcuts are declared.
 #include "tests/check/row_kernels.hpp"
 
+namespace row_bugs_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -366,3 +368,5 @@ TEST_CASE("a limit that zeros satisfy is refused of a long softmax (r19)", "[che
     CHECK(judge_arrays(c.declaration, arrays, loose).outcome == Outcome::refused);
     CHECK(judge_arrays(c.declaration, arrays, tight).outcome == Outcome::pass);
 }
+
+}  // namespace row_bugs_test

@@ -2,6 +2,8 @@
 // Checks of operations on rows: legal kernels pass, wrong twins fail, and bounds are those that were worked out by hand.
 #include "tests/check/problems.hpp"
 
+namespace row_check_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -217,3 +219,5 @@ TEST_CASE("references of rows agree with long double within their certificate", 
         }
     }
 }
+
+}  // namespace row_check_test

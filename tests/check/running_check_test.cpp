@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <map>
 
+namespace running_check_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -223,3 +225,5 @@ TEST_CASE("products of references have the same bits on every instruction set an
         }
     }
 }
+
+}  // namespace running_check_test

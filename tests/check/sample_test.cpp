@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+namespace sample_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -394,3 +396,5 @@ TEST_CASE("a sample is said, in words and in JSON", "[check][sample]") {
     CHECK(every(1e6) == 1);
     CHECK(every(0) == check::most_every);
 }
+
+}  // namespace sample_test

@@ -4,6 +4,8 @@
 #include "experiments/check/pose/arrange.hpp"
 #include "tests/check/product_checks.hpp"
 
+namespace scaled_check_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -396,3 +398,5 @@ TEST_CASE("an activation stands behind the bias, and one that is left out fails"
         CHECK(outcome(activated("none")).outcome == Outcome::fail);
     }
 }
+
+}  // namespace scaled_check_test

@@ -7,6 +7,8 @@
 #include <bit>
 #include <numeric>
 
+namespace sliced_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -243,3 +245,5 @@ TEST_CASE("a verdict names the tighter declaration that passes too, and the loos
         CHECK(jumps.text().find("declare --machine any") != std::string::npos);
     }
 }
+
+}  // namespace sliced_test

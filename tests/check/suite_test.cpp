@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace suite_test {
+
 using namespace macheps;
 using namespace macheps::check;
 using namespace macheps::files;
@@ -382,3 +384,5 @@ TEST_CASE("a norm that rounds before its gain is told how to say so, and one tha
     CHECK(none.text().find("rho ") == std::string::npos);
     CHECK(none.explaining.empty());
 }
+
+}  // namespace suite_test

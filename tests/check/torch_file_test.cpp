@@ -13,6 +13,8 @@
 #include <functional>
 #include <random>
 
+namespace torch_file_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -331,3 +333,5 @@ TEST_CASE("elements are gathered by their strides, and only where all of them ar
     CHECK(array_bytes({0, INT64_MAX, 2}, 1) == std::nullopt);
     CHECK(array_bytes({1 << 20, 1 << 20}, 4) == std::size_t{1} << 42);
 }
+
+}  // namespace torch_file_test

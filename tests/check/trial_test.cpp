@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+namespace trial_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using check::Power;
@@ -195,3 +197,5 @@ TEST_CASE("sums of a grid are those of loops over its rows, columns and tiles", 
         }
     }
 }
+
+}  // namespace trial_test

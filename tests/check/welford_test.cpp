@@ -3,6 +3,8 @@
 // (Chan, Golub and LeVeque): legal where that is declared; and tiles that a kernel says it makes.
 #include "tests/check/row_kernels.hpp"
 
+namespace welford_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -157,3 +159,5 @@ TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
     CHECK_THROWS_WITH(judged_with("64", right), Catch::Contains("is no tile"));
     CHECK_THROWS_WITH(judged_with("0x4", right), Catch::Contains("is no tile"));
 }
+
+}  // namespace welford_test

@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+namespace wide_steps_test {
+
 using namespace macheps;
 using check::Wide;
 
@@ -80,3 +82,5 @@ TEST_CASE("a wide sum is exact where its terms cancel", "[check][simd]") {
     }
     for (const Simd simd : available_simd()) CHECK(check::wide_steps(simd).sum(x.data(), x.size()).high == 100);
 }
+
+}  // namespace wide_steps_test

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <set>
 
+namespace wrong_kernels_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::test::made;
@@ -339,3 +341,5 @@ TEST_CASE("of 300 wrong kernels that no table has at least 290 fail on the least
     CHECK(figures.kernels >= 300);
     CHECK(figures.missed * 30 <= figures.kernels);
 }
+
+}  // namespace wrong_kernels_test

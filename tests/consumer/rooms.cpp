@@ -3,11 +3,13 @@
 #include "check.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"
-#include "reports/csv.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
 
 #include <filesystem>
 #include <vector>
+
+using namespace macheps::reports;
 
 int main() {
     using namespace macheps;

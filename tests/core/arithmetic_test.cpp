@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+namespace arithmetic_test {
+
 using namespace macheps;
 using oracle::ArithmeticOracle;
 
@@ -517,3 +519,5 @@ TEST_CASE("10^9 random operations of fp16 and bf16, flags included", "[core][ari
     CHECK(total.mismatches == 0);
     CHECK(total.compared == per_job * jobs);
 }
+
+}  // namespace arithmetic_test

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <thread>
 
+namespace child_process_test {
+
 using namespace macheps;
 using namespace std::chrono_literals;
 
@@ -109,3 +111,5 @@ TEST_CASE("a program ends with its parent where that is asked for", "[core][proc
     CHECK(ends(child));
     for (const int each : ends_of_pipe) ::close(each);
 }
+
+}  // namespace child_process_test

@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace codec_test {
+
 using namespace macheps;
 
 namespace {
@@ -456,3 +458,5 @@ TEST_CASE("numbers far beyond and below a format round as its mode says, whateve
         }
     }
 }
+
+}  // namespace codec_test

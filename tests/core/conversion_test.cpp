@@ -14,6 +14,8 @@
 #include <numeric>
 #include <vector>
 
+namespace conversion_test {
+
 using namespace macheps;
 
 namespace {
@@ -200,3 +202,5 @@ TEST_CASE("comparisons of NaNs, zeros and neighbours", "[core][comparison]") {
     CHECK(next_down(fp16, 0).bits == (minus | 1));
     CHECK(next_up(e4m3fn, 0x7e).bits == 0x7e);
 }
+
+}  // namespace conversion_test

@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+namespace cuda_headers_test {
+
 using namespace macheps;
 
 namespace {
@@ -253,3 +255,5 @@ TEST_CASE("every fp32 number gets the code that NVIDIA's headers give it", "[cor
         "bf16 rz", [](float x) { return encode(nosat, bf16, x, rz); },
         [](float x) { return raw16(__float2bfloat16_rz(x)); });
 }
+
+}  // namespace cuda_headers_test

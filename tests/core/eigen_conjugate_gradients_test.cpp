@@ -4,6 +4,8 @@
 
 #include <Eigen/IterativeLinearSolvers>
 
+namespace eigen_conjugate_gradients_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -69,3 +71,5 @@ TEMPLATE_TEST_CASE("Eigen's conjugate gradients are the recurrences written out"
         CHECK(differences(x, conjugate_gradients(a, b, iterations)) == "");
     }
 }
+
+}  // namespace eigen_conjugate_gradients_test

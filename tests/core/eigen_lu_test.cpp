@@ -4,6 +4,8 @@
 
 #include <Eigen/LU>
 
+namespace eigen_lu_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -54,3 +56,5 @@ TEMPLATE_TEST_CASE("Eigen's LU is the elimination written out", "[core][eigen]",
         CHECK(differences(full.matrixLU(), mine) == "");
     }
 }
+
+}  // namespace eigen_lu_test

@@ -4,6 +4,8 @@
 
 #include <Eigen/QR>
 
+namespace eigen_qr_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -59,3 +61,5 @@ TEMPLATE_TEST_CASE("Eigen's Householder QR is the reflections written out", "[co
         CHECK(differences(qr.hCoeffs(), taus) == "");
     }
 }
+
+}  // namespace eigen_qr_test

@@ -22,6 +22,8 @@
 #include <thread>
 #include <vector>
 
+namespace files_test {
+
 using namespace macheps;
 using macheps::test::TemporaryFolder;
 
@@ -257,3 +259,5 @@ TEST_CASE("JSON that nests too deep is found by its line", "[core][files]") {
     CHECK(line_nested_too_deep(nested(1000, "\"\\\\\"\n")) == 2);
     CHECK_FALSE(line_nested_too_deep(std::string(1000, ']') + nested(most_levels)));
 }
+
+}  // namespace files_test

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <unordered_set>
 
+namespace float_test {
+
 using namespace macheps;
 
 namespace {
@@ -207,3 +209,5 @@ TEST_CASE("exp, log, sin, cos, tanh and erf are faithful: one of the two values 
     }
     CHECK(wrong == 0);
 }
+
+}  // namespace float_test

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+namespace format_names_test {
+
 using namespace macheps;
 
 TEST_CASE("every pair of widths names a format, and the format names the widths", "[core][format]") {
@@ -42,3 +44,5 @@ TEST_CASE("every pair of widths names a format, and the format names the widths"
     }
     CHECK(format_name(Format{.bits = 12, .precision = 7, .exponent_bias = 14}) == "custom");
 }
+
+}  // namespace format_names_test

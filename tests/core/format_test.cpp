@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+namespace format_test {
+
 using namespace macheps;
 
 TEST_CASE("derived parameters are those of the format table", "[core][format]") {
@@ -133,3 +135,5 @@ TEST_CASE("edit distance counts insertions, deletions and replacements", "[core]
     CHECK(nearest_name("amp-bf61", std::vector<std::string>{"amp-fp16", "amp-bf16"}) == "amp-bf16");
     CHECK(nearest_name("zzzz", std::vector<std::string>{"fp16", "bf16"}).empty());
 }
+
+}  // namespace format_test

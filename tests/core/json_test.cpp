@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+namespace json_test {
+
 using namespace macheps;
 
 namespace {
@@ -146,3 +148,5 @@ TEST_CASE("bytes that are no UTF-8 are refused, replaced or escaped", "[core][js
     CHECK(json.dump(-1, Json::BadUtf8::is_replaced) == "{\"name\":\"a\xef\xbf\xbd\"}");
     CHECK(json_ascii("é\xff") == R"("\u00e9\ufffd")");
 }
+
+}  // namespace json_test

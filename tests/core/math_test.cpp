@@ -22,6 +22,8 @@
 #include <string_view>
 #include <vector>
 
+namespace math_test {
+
 using namespace macheps;
 
 namespace {
@@ -553,3 +555,5 @@ TEST_CASE("fp32 functions have their documented errors over every input", "[core
         std::fflush(stdout);
     }
 }
+
+}  // namespace math_test

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <limits>
 
+namespace oracle_test {
+
 using namespace macheps;
 using oracle::RoundingOracle;
 
@@ -171,3 +173,5 @@ TEST_CASE("codec agrees with the oracle on random inputs", "[core][oracle]") { c
 TEST_CASE("codec agrees with the oracle on a million random inputs per format, mode and rule", "[core][oracle][slow]") {
     check_random(1'000'000);
 }
+
+}  // namespace oracle_test

@@ -6,6 +6,8 @@
 #include <bit>
 #include <set>
 
+namespace philox_test {
+
 using namespace macheps;
 
 TEST_CASE("Philox4x32-10 gives the known answers of Random123", "[core][rng]") {
@@ -62,3 +64,5 @@ TEST_CASE("a site's id is FNV-1a of its name", "[core][rng]") {
     CHECK(site_id("a") == 0xe40c292c);
     CHECK(site_id("foobar") == 0xbf9cf968);
 }
+
+}  // namespace philox_test

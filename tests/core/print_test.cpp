@@ -11,6 +11,8 @@
 #include <cmath>
 #include <limits>
 
+namespace print_test {
+
 using namespace macheps;
 
 TEST_CASE("decimals are shortest and spell out what is no number", "[core][print]") {
@@ -166,3 +168,5 @@ TEST_CASE("codes are read with their prefix and must fit", "[core][print]") {
     CHECK_FALSE(parse_code(e2m1fn, "0x10").has_value());
     CHECK_FALSE(parse_code(bf16, "0x3g").has_value());
 }
+
+}  // namespace print_test

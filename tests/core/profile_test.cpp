@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace profile_test {
+
 using namespace macheps;
 
 namespace {
@@ -375,3 +377,5 @@ TEST_CASE("an unknown profile gets its neighbour", "[core][profile]") {
         CHECK(error.parts().fix == "did you mean mldtypes?");
     }
 }
+
+}  // namespace profile_test

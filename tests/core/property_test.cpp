@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+namespace property_test {
+
 using namespace macheps;
 
 namespace {
@@ -66,3 +68,5 @@ TEST_CASE("a number that a format cannot hold has the properties that its code h
     CHECK_FALSE(unheld(e8m0fnu, unpack(0.0)).contains(Property::negative_zero));
     CHECK(unheld(e8m0fnu, unpack(-infinity)).contains(Property::sign));
 }
+
+}  // namespace property_test

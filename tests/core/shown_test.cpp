@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace shown_test {
+
 using namespace macheps;
 
 TEST_CASE("shown text is one line of visible characters", "[core][shown]") {
@@ -72,3 +74,5 @@ TEST_CASE("JSON escapes every invisible character", "[core][shown]") {
         CHECK(std::string(error.what()).find("json.exception") == std::string::npos);
     }
 }
+
+}  // namespace shown_test

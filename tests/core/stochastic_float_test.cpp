@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace stochastic_float_test {
+
 using namespace macheps;
 
 TEMPLATE_TEST_CASE("stochastic arithmetic is op with the stream's words", "[core][float]", Float<bf16>, Float<fp16>,
@@ -54,3 +56,5 @@ TEST_CASE("a stochastic rounding is right on the average, and a sum of small ter
         return constant.element == 1 && double(third) > 0.33 && double(third) < 0.335;
     }());
 }
+
+}  // namespace stochastic_float_test

@@ -22,6 +22,8 @@
 #include <immintrin.h>
 #endif
 
+namespace sweep_test {
+
 using namespace macheps;
 using oracle::RoundingOracle;
 using oracle::Row;
@@ -402,3 +404,5 @@ TEST_CASE("fp16 is what the processor's own conversion returns, for every fp32 n
     check_f16c<Round::toward_zero, 3>(1);
 }
 #endif
+
+}  // namespace sweep_test

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+namespace tally_test {
+
 using namespace macheps;
 
 namespace {
@@ -88,3 +90,5 @@ TEST_CASE("tallies of parts add up to the tally of the whole, however it is cut"
         CHECK(whole.count == 3000);
     }
 }
+
+}  // namespace tally_test

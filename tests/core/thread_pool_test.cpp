@@ -8,6 +8,8 @@
 #include <numeric>
 #include <stdexcept>
 
+namespace thread_pool_test {
+
 using namespace macheps;
 
 TEST_CASE("every task runs exactly once, for any number of threads and tasks", "[core][thread_pool]") {
@@ -76,3 +78,5 @@ TEST_CASE("a pool has at least one thread", "[core][thread_pool]") {
     CHECK_THROWS_AS(ThreadPool(0), Error);
     CHECK(available_threads() >= 1);
 }
+
+}  // namespace thread_pool_test

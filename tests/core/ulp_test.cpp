@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+namespace ulp_test {
+
 using namespace macheps;
 
 TEST_CASE("an ulp is Goldberg's, with gradual underflow", "[core][ulp]") {
@@ -144,3 +146,5 @@ TEST_CASE("decimal digits of every format", "[core][ulp]") {
     CHECK(max_digits10(format_named(name)) == max);
     CHECK(digits10(format_named(name)) == least);
 }
+
+}  // namespace ulp_test

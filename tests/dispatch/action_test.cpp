@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+namespace action_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -70,3 +72,5 @@ TEST_CASE("actions of others are pinned to a commit, with its version", "[dispat
         CHECK(pinned >= 3);
     }
 }
+
+}  // namespace action_test

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+namespace code_test {
+
 namespace {
 
 using Names = std::vector<std::string>;
@@ -159,3 +161,5 @@ TEST_CASE("the reader of machine code finds code of a target that every CPU runs
     CHECK(faults_in({kernel, vector, call}).empty());
     CHECK(faults_in({shared, "    1000:\tcall   *%rax", "    1004:\ttzcnt  %eax,%eax", "    1008:\tmovups %xmm0,(%rax)"}).empty());
 }
+
+}  // namespace code_test

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <vector>
 
+namespace other_cpus_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -170,3 +172,5 @@ TEST_CASE("a program chooses the instruction set of the CPU that it runs on", "[
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace other_cpus_test

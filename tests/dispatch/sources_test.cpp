@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+namespace sources_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -101,3 +103,5 @@ TEST_CASE("the reader of the sources finds calls before the choice", "[dispatch]
         CHECK(faults_of(right).empty());
     }
 }
+
+}  // namespace sources_test

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+namespace addend_test {
+
 using namespace macheps;
 
 namespace {
@@ -201,3 +203,5 @@ TEST_CASE("an addend is refused where no sum begins with it", "[emulation][matmu
     args.ld_addend = 1;
     CHECK_THROWS_AS(engine.matmul(args), Error);
 }
+
+}  // namespace addend_test

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace arithmetic_test {
+
 using namespace macheps;
 
 namespace {
@@ -287,3 +289,5 @@ TEST_CASE("fp32 serves where its own rounding does no harm", "[emulation][arithm
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, bf16));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::mul, tf32));  // into subnormals
 }
+
+}  // namespace arithmetic_test

@@ -8,6 +8,8 @@
 #include <functional>
 #include <set>
 
+namespace backend_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -331,3 +333,5 @@ TEST_CASE("the error names the shapes", "[emulation][backend]") {
         CHECK(std::string(error.what()) == "add: shapes disagree: [2,3] [4] [2,3] (the same number of elements)");
     }
 }
+
+}  // namespace backend_test

@@ -12,6 +12,8 @@
 #include <random>
 #include <vector>
 
+namespace cast64_test {
+
 using namespace macheps;
 
 namespace {
@@ -163,3 +165,5 @@ TEST_CASE("codes that do not fit are refused", "[emulation][cast64]") {
     CHECK_THROWS_AS(encode_array64(Simd::scalar, pool, &x, &code, 1, Cast{.format = e4m3fn, .round = Round::stochastic}, 1),
                     Error);
 }
+
+}  // namespace cast64_test

@@ -15,6 +15,8 @@
 #include <memory>
 #include <vector>
 
+namespace cast_test {
+
 using namespace macheps;
 
 namespace {
@@ -438,3 +440,5 @@ TEST_CASE("every fp32 number is cast as the definition has it, to nearest even a
     check_every_number<e2m1fn>();
     check_every_number<e8m0fnu>();
 }
+
+}  // namespace cast_test

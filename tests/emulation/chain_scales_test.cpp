@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+namespace chain_scales_test {
+
 using namespace macheps;
 
 namespace {
@@ -191,3 +193,5 @@ TEST_CASE("an order of summation is cut where scales change, and not otherwise",
     CHECK(with_block_scales({.machine = find_machine("sm100.tcgen05.mxfp8")}, by_32, by_32).promotion ==
           Promotion::none);
 }
+
+}  // namespace chain_scales_test

@@ -4,11 +4,11 @@
 #include "core/json.hpp"
 #include "core/profile_table.hpp"
 #include "emulation/cpu/matmul/instruction_grid.hpp"
+#include "emulation/evidence/operands/mutants.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/machine/step.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
-#include "emulation/verify/mutants.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +16,8 @@
 #include <fstream>
 #include <functional>
 #include <map>
+
+namespace cpu_units_test {
 
 using namespace macheps;
 
@@ -197,7 +199,7 @@ TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu
         const Machine& machine = *of_unit.front().instruction.machine;
         // What an emulator of the architecture was asked does not reach every flush.
         if (machine.evidence != Evidence::hardware) continue;
-        for (const verify::Mutant& mutant : verify::mutants(machine.sum, machine.k)) {
+        for (const evidence::Mutant& mutant : evidence::mutants(machine.sum, machine.k)) {
             CAPTURE(unit, mutant.name);
             CHECK(refuting(of_unit, [&](SumRule& rule) { rule = mutant.rule; }) >= 2);
         }
@@ -254,3 +256,5 @@ TEST_CASE("an instruction of a CPU is found by its name", "[emulation][cpu_units
     CHECK_THROWS_AS(find_instruction("x86", "tdpbf16ps", "k3.f32.bf16.bf16.f32"), Error);
     CHECK_THROWS_AS(find_instruction("x86", "vdpbf16ps", "k4.f32.bf16.bf16.f32"), Error);
 }
+
+}  // namespace cpu_units_test

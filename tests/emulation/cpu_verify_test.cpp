@@ -2,21 +2,23 @@
 // The units of the CPU that runs the tests against their machines.
 #include "core/error.hpp"
 #include "core/profile.hpp"
+#include "emulation/evidence/cpu/cpu_probe.hpp"
+#include "emulation/evidence/operands/mutants.hpp"
+#include "emulation/evidence/traces/json_lines.hpp"
+#include "emulation/evidence/traces/record.hpp"
+#include "emulation/evidence/traces/recorded.hpp"
+#include "emulation/evidence/traces/replay.hpp"
 #include "emulation/machine/table.hpp"
-#include "emulation/verify/cpu_probe.hpp"
-#include "emulation/verify/json_lines.hpp"
-#include "emulation/verify/mutants.hpp"
-#include "emulation/verify/record.hpp"
-#include "emulation/verify/recorded.hpp"
-#include "emulation/verify/replay.hpp"
 #include "tests/test.hpp"
 
 #include <cstdio>
 #include <map>
 #include <set>
 
+namespace cpu_verify_test {
+
 using namespace macheps;
-using namespace macheps::verify;
+using namespace macheps::evidence;
 
 namespace {
 
@@ -156,3 +158,5 @@ TEST_CASE("all 2^32 inputs of vcvtneps2bf16", "[emulation][cpu_units][slow]") {
         }
     }
 }
+
+}  // namespace cpu_verify_test

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace elementwise_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::elementwise;
@@ -171,3 +173,5 @@ TEST_CASE("add and scale are the correctly rounded sum and product", "[emulation
     CHECK(differences(downloaded(b, sum), sums) == "");
     CHECK(differences(downloaded(b, product), products) == "");
 }
+
+}  // namespace elementwise_test

@@ -9,6 +9,8 @@
 #include <map>
 #include <sstream>
 
+namespace evidence_test {
+
 using namespace macheps;
 
 namespace {
@@ -91,3 +93,5 @@ TEST_CASE("docs/evidence.md names every rule of a CPU library", "[emulation][evi
         CHECK(text.find("`" + std::string(rule.name) + "`") != std::string::npos);
     }
 }
+
+}  // namespace evidence_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace fidelity_test {
+
 using namespace macheps;
 
 namespace {
@@ -131,3 +133,5 @@ TEST_CASE("heavy tails and a column of outliers part the schemes as the specific
               row.within);
     }
 }
+
+}  // namespace fidelity_test

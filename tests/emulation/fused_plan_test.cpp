@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace fused_plan_test {
+
 using namespace macheps;
 
 namespace {
@@ -222,3 +224,5 @@ TEST_CASE("what published sources dispute has no fused plan", "[emulation][machi
         CHECK_FALSE(has_plan(changed));
     }
 }
+
+}  // namespace fused_plan_test

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 
+namespace gradient_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -200,3 +202,5 @@ TEST_CASE("embedding_backward is the slope of embedding, repeated tokens include
     check(downloaded(b, dwpe), slopes(wide(wpe), [&](const Vector& v) { return dot(forward(wide(wte), v), d); }),
           "dwpe");
 }
+
+}  // namespace gradient_test

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+namespace history_test {
+
 using namespace macheps;
 
 namespace {
@@ -147,3 +149,5 @@ TEST_CASE("a power of two by an fp32 logarithm rounds up just below powers", "[e
         CHECK(floor_power_by_log2(1.5f * power) == floor_power(1.5f * power));
     }
 }
+
+}  // namespace history_test

@@ -13,6 +13,8 @@
 #include <set>
 #include <stdexcept>
 
+namespace instruction_test {
+
 using namespace macheps;
 using nlohmann::json;
 
@@ -368,3 +370,5 @@ TEST_CASE("every machine has words for its model, its steps and its evidence", "
     CHECK(step_words(*find_machine("sm90.wgmma.fp8")) == "1 step of 32");
     CHECK(step_words(*find_machine("sm100.tcgen05.nvfp4")) == "1 step of 4 groups of 16");
 }
+
+}  // namespace instruction_test

@@ -13,6 +13,8 @@
 #include <map>
 #include <sstream>
 
+namespace library_capture_test {
+
 using namespace macheps;
 
 namespace {
@@ -156,3 +158,5 @@ TEST_CASE("outputs of libraries on an H100 are those of their rules, by bits", "
     // cuBLAS rounds operands of tf32 products to nearest even: ties away from zero give other bits.
     CHECK(by_rounding >= 5);
 }
+
+}  // namespace library_capture_test

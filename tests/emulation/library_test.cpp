@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/verify/library_fit.hpp"
+#include "emulation/evidence/library/fit.hpp"
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -10,8 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+namespace library_test {
+
 using namespace macheps;
-using namespace macheps::verify;
+using namespace macheps::evidence;
 
 namespace {
 
@@ -33,7 +35,7 @@ std::vector<float> by_rule(const MatmulRule& rule, const LibraryJob& job, const 
     return out;
 }
 
-LibraryFinding examined(const MatmulRule& rule, int shapes) {
+LibraryExamination examined(const MatmulRule& rule, int shapes) {
     return examine_library([&](const LibraryJob& job) { return by_rule(rule, job, fp32); }, by_rule, fp32, shapes, 1);
 }
 
@@ -44,13 +46,13 @@ TEST_CASE("each rule of a library is named from its own results", "[emulation][l
                              "blas.blis-0.9.generic", "blas.blis-0.9.haswell", "blas.blis-0.9.haswell.wide", "eigen.gemm",
                              "eigen.gemm.32k"}) {
         CAPTURE(name);
-        const LibraryFinding found = examined(find_matmul_rule(name)->rule, 4);
+        const LibraryExamination found = examined(find_matmul_rule(name)->rule, 4);
         CHECK(found.verdict == LibraryVerdict::reproduced);
         CHECK(found.rule == name);
         CHECK(found.equal == 4);
     }
     // Blocks that no row has: the rule is found all the same, and the nearest one named.
-    const LibraryFinding other = examined({.blocks = {.limit = 336}}, 3);
+    const LibraryExamination other = examined({.blocks = {.limit = 336}}, 3);
     CHECK(other.verdict == LibraryVerdict::reproduced);
     CHECK(other.best.blocks.limit == 336);
     CHECK(other.nearest.find("differs in terms of a block, 336 for ") != std::string::npos);
@@ -97,7 +99,7 @@ TEST_CASE("a rule is asked about the shapes that it claims, and others about the
         if (job.n % 2 != 0) out.back() += 1;
         return out;
     };
-    const LibraryFinding found = examine_library(blis, by_rule, fp32, 60, 1);
+    const LibraryExamination found = examine_library(blis, by_rule, fp32, 60, 1);
     CHECK(found.verdict == LibraryVerdict::reproduced);
     CHECK(found.rule == tall->name);
     CHECK(found.range == tall->valid);
@@ -132,7 +134,7 @@ TEST_CASE("sums that no rule gives are not called reproduced", "[emulation][libr
     std::string why;
     auto wide = LibraryChild::open(MACHEPS_STUB_FP64, 1, why);
     REQUIRE(wide);
-    const LibraryFinding found =
+    const LibraryExamination found =
         examine_library([&](const LibraryJob& job) { return wide->multiply(job); }, by_rule, fp32, 3, 1);
     // A chain it is, with sums that no chain of fp32 has.
     CHECK(found.verdict == LibraryVerdict::order_only);
@@ -153,21 +155,21 @@ TEST_CASE("a rule with other blocks, or other roundings, than the library's is n
         if (wrong.blocks.limit == right.blocks.limit) wrong.blocks.limit = 384;
         return by_rule(wrong, job, format);
     };
-    const LibraryFinding slipped = examine_library(library, longer, fp32, 60, 1);
+    const LibraryExamination slipped = examine_library(library, longer, fp32, 60, 1);
     CHECK(slipped.verdict == LibraryVerdict::order_only);
     CHECK(slipped.shapes == 60);
     CHECK(slipped.equal < slipped.shapes);
     // The rule that cuts at 384, asked for: blocks end elsewhere.
     MatmulRule asked = right;
     asked.blocks.limit = 384;
-    const LibraryFinding other = examine_library(library, by_rule, fp32, 8, 1, &asked);
+    const LibraryExamination other = examine_library(library, by_rule, fp32, 8, 1, &asked);
     CHECK(other.verdict == LibraryVerdict::unknown);
     CHECK(other.equal < other.shapes);
     CHECK(other.best.blocks.limit == 384);
     // The right blocks, whose products are rounded before they are added.
     asked = right;
     asked.machine = find_machine("fp32.unfused");
-    const LibraryFinding unfused = examine_library(library, by_rule, fp32, 8, 1, &asked);
+    const LibraryExamination unfused = examine_library(library, by_rule, fp32, 8, 1, &asked);
     CHECK(unfused.verdict == LibraryVerdict::order_only);
     CHECK(unfused.equal < unfused.shapes);
     CHECK(examine_library(library, by_rule, fp32, 8, 1, &right).verdict == LibraryVerdict::reproduced);
@@ -195,7 +197,7 @@ TEST_CASE("Eigen, where it is, is reproduced or said not to be", "[emulation][li
     std::string why;
     auto child = LibraryChild::open(MACHEPS_EIGEN_BLAS, 1, why);
     REQUIRE(child);
-    const LibraryFinding found =
+    const LibraryExamination found =
         examine_library([&](const LibraryJob& job) { return child->multiply(job); }, by_rule, fp32, 8, 1);
     std::printf("Eigen: %s, %d of %d shapes, %s\n", to_string(found.verdict), found.equal, found.shapes, found.rule.c_str());
     CHECK((found.verdict == LibraryVerdict::reproduced) == (found.equal == found.shapes));
@@ -237,7 +239,7 @@ TEST_CASE("Debian's OpenBLAS with one of its kernels is that kernel's rule, and 
             SKIP_TEST("another one: " + child->identity().version + ", kernel " + child->identity().kernel);
         const LibraryMultiply library = [&](const LibraryJob& job) { return child->multiply(job); };
         CHECK(block_ends(library, fp32, 101, 101, 1000, 0, 0) == each.ends_at_1000);
-        const LibraryFinding found = examine_library(library, by_rule, fp32, 60, 1);
+        const LibraryExamination found = examine_library(library, by_rule, fp32, 60, 1);
         CHECK(found.verdict == LibraryVerdict::reproduced);
         CHECK(found.rule == each.rule);
         CHECK(found.equal == 60);
@@ -251,10 +253,12 @@ TEST_CASE("OpenBLAS, where it is, is reproduced or said not to be", "[emulation]
     std::string why;
     auto child = LibraryChild::open("openblas", 1, why);
     if (!child) SKIP_TEST("absent: " + why);
-    const LibraryFinding found =
+    const LibraryExamination found =
         examine_library([&](const LibraryJob& job) { return child->multiply(job); }, by_rule, fp32, 8, 1);
     std::printf("%s, kernel %s: %s, %d of %d shapes, %s\n", child->identity().version.c_str(),
                 child->identity().kernel.c_str(), to_string(found.verdict), found.equal, found.shapes, found.rule.c_str());
     CHECK((found.verdict == LibraryVerdict::reproduced) == (found.equal == found.shapes));
     CHECK(found.shapes == 8);
 }
+
+}  // namespace library_test

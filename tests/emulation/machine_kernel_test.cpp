@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace machine_kernel_test {
+
 using namespace macheps;
 
 namespace {
@@ -169,3 +171,5 @@ TEST_CASE("every vector engine gives the bits of the scalar reference on every m
         }
     }
 }
+
+}  // namespace machine_kernel_test

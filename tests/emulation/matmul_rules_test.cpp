@@ -14,6 +14,8 @@
 #include <map>
 #include <set>
 
+namespace matmul_rules_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -444,3 +446,5 @@ TEST_CASE("a tf32 machine cuts the low 13 bits of fp32 words, and other machines
         CHECK_THROWS_AS(backend->matmul(matmul_of(x, {}, Scales::blocks, out.data())), Error);
     }
 }
+
+}  // namespace matmul_rules_test

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <span>
 
+namespace matmul_test {
+
 using namespace macheps;
 using test::Operands;
 
@@ -385,3 +387,5 @@ TEST_CASE("a tally adds to what was there, and counts only the last cast", "[emu
         CHECK(tally.amax == 48.0f);
     }
 }
+
+}  // namespace matmul_test

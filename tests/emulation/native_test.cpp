@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <optional>
 
+namespace native_test {
+
 using namespace macheps;
 
 TEST_CASE("what a build leaves out is not offered, and who asks for it is told", "[emulation][simd]") {
@@ -39,3 +41,5 @@ TEST_CASE("what a build leaves out is not offered, and who asks for it is told",
           std::string::npos);
     saved.empty() ? unsetenv("MACHEPS_SIMD") : setenv("MACHEPS_SIMD", saved.c_str(), 1);
 }
+
+}  // namespace native_test

@@ -6,6 +6,8 @@
 
 #include <functional>
 
+namespace ops_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -628,3 +630,5 @@ TEST_CASE("softmax and log_softmax of special rows", "[emulation][ops]") {
         CHECK(differences(downloaded(b, out), {0, -inf, -inf, nan, nan, nan, nan, nan, nan}) == "");
     }
 }
+
+}  // namespace ops_test

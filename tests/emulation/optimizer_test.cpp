@@ -6,6 +6,8 @@
 
 #include <array>
 
+namespace optimizer_test {
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -405,3 +407,5 @@ TEST_CASE("stochastic rounding keeps on average what nearest rounding loses", "[
         wrong += values[i] != definition::cast_element(cast, 1 + 0x1p-10f, i);
     CHECK(wrong == 0);
 }
+
+}  // namespace optimizer_test

@@ -12,6 +12,8 @@
 #include <random>
 #include <set>
 
+namespace order_kernel_test {
+
 using namespace macheps;
 
 namespace {
@@ -226,3 +228,5 @@ TEST_CASE("blocks of k give the bits of the definition on every engine", "[emula
         }
     }
 }
+
+}  // namespace order_kernel_test

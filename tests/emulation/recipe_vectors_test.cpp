@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace recipe_vectors_test {
+
 using namespace macheps;
 
 namespace {
@@ -203,3 +205,5 @@ TEST_CASE("a history that is one step late disagrees with the shared traces", "[
     CHECK(traces > 0);
     CHECK(wrong > traces * 9 / 10);
 }
+
+}  // namespace recipe_vectors_test

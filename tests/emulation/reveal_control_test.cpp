@@ -9,6 +9,8 @@
 
 #include <string>
 
+namespace reveal_control_test {
+
 using namespace macheps;
 
 namespace {
@@ -108,3 +110,5 @@ TEST_CASE("every machine that has a tree passes the control rows", "[emulation][
     }
     CHECK(passed > 50);
 }
+
+}  // namespace reveal_control_test

@@ -13,6 +13,8 @@
 #include <numeric>
 #include <random>
 
+namespace reveal_test {
+
 using namespace macheps;
 
 namespace {
@@ -348,3 +350,5 @@ TEST_CASE("the steps of a tree are read as they were written", "[emulation][reve
         CHECK_THROWS_AS(parse_tree_steps(c.terms, c.steps), Error);
     }
 }
+
+}  // namespace reveal_test

@@ -13,6 +13,8 @@
 #include <limits>
 #include <vector>
 
+namespace scale_edges_test {
+
 using namespace macheps;
 namespace scale = macheps::scale_function;
 
@@ -174,3 +176,5 @@ TEST_CASE("stream-K flushes subnormal sums in every join but the first and the l
     CHECK(join(3, one, other) == one + other);
     CHECK(join(3, one, -std::nextafter(one, 0.0f)) == one - std::nextafter(one, 0.0f));
 }
+
+}  // namespace scale_edges_test

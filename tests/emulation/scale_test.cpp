@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace scale_test {
+
 using namespace macheps;
 using namespace macheps::scale_function;
 
@@ -321,3 +323,5 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
         }
     }
 }
+
+}  // namespace scale_test

@@ -11,6 +11,8 @@
 #include <memory>
 #include <vector>
 
+namespace stats_test {
+
 using namespace macheps;
 
 namespace {
@@ -220,3 +222,5 @@ TEST_CASE("the exponent histogram counts floor(log2 |x|)", "[emulation][stats]")
         }
     }
 }
+
+}  // namespace stats_test

@@ -17,8 +17,11 @@
 #include <string>
 #include <vector>
 
+namespace sum_order_test {
+
 using namespace macheps;
 using namespace macheps::study;
+using namespace macheps::reports;
 
 namespace {
 
@@ -184,3 +187,5 @@ TEST_CASE("an order is spelled ORDER:FORMAT:ROUND, and what is misspelt is named
     CHECK(random.sum(terms, stream, 1) == random.sum(terms, stream, 1));
     CHECK(random.sum(terms, stream, 1) != random.sum(terms, stream, 2));
 }
+
+}  // namespace sum_order_test

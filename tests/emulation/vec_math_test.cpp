@@ -12,6 +12,8 @@
 #include <cstring>
 #include <vector>
 
+namespace vec_math_test {
+
 using namespace macheps;
 
 namespace {
@@ -155,3 +157,5 @@ TEST_CASE("the levels that the processor is asked for are those that Highway fin
     if ((targets & HWY_AVX2) != 0 && (targets & HWY_AVX3) != 0) levels.push_back(Simd::avx512);
     CHECK(available_simd() == levels);
 }
+
+}  // namespace vec_math_test

@@ -9,6 +9,8 @@
 #include <random>
 #include <utility>
 
+namespace adam_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -226,3 +228,5 @@ TEST_CASE("the loss of a step is the mean over its micro-batches and ranks", "[e
         }
     }
 }
+
+}  // namespace adam_test

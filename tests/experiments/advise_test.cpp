@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Advice by device and goal, and what every tensor of a policy is.
-#include "experiments/configs/advise.hpp"
-#include "experiments/configs/tensors.hpp"
+#include "experiments/configs/memory/advise.hpp"
+#include "experiments/configs/memory/tensors.hpp"
 #include "experiments/training/model/config.hpp"
 #include "tests/experiments/imported.hpp"
 #include "tests/test.hpp"
@@ -11,6 +11,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+
+namespace advise_test {
 
 using namespace macheps;
 using namespace macheps::policy;
@@ -246,3 +248,5 @@ TEST_CASE("every tensor of a policy has a row, and sums of gradients know the co
     for (const TensorRow& row : tensor_rows(sites, policy.restricted_to("lm_head*"), nullptr))
         CHECK(row.site.starts_with("lm_head"));
 }
+
+}  // namespace advise_test

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+namespace checkpoint_range_test {
+
 using namespace macheps;
 using namespace macheps::configs;
 
@@ -149,3 +151,5 @@ TEST_CASE("names of models that are known to be bf16, and names that are not", "
     CHECK(seen.size() == bf16_models().size());  // some name matches each row
     CHECK(find_bf16_model(std::string(100'000, 'a') + "llama-3") == nullptr);
 }
+
+}  // namespace checkpoint_range_test

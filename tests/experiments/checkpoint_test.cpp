@@ -19,9 +19,12 @@
 #include <map>
 #include <random>
 
+namespace checkpoint_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 namespace fs = std::filesystem;
 
 namespace {
@@ -639,3 +642,5 @@ TEST_CASE("a loss scaler goes on where its saved state ends", "[experiments][che
         CHECK_FALSE(one->load(std::vector<double>(7)));
     }
 }
+
+}  // namespace checkpoint_test

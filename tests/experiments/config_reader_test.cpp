@@ -12,6 +12,8 @@
 #include <fstream>
 #include <string>
 
+namespace config_reader_test {
+
 using namespace macheps;
 using namespace macheps::files;
 
@@ -381,3 +383,5 @@ TEST_CASE("what a reader takes, it takes in a moment", "[config]") {
         CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 5);
     }
 }
+
+}  // namespace config_reader_test

@@ -10,6 +10,8 @@
 #include <map>
 #include <set>
 
+namespace data_test {
+
 using namespace macheps;
 using namespace macheps::training;
 
@@ -299,3 +301,5 @@ TEST_CASE("a held-out file of its own leaves the whole first file for training",
     std::filesystem::remove(train);
     std::filesystem::remove(val);
 }
+
+}  // namespace data_test

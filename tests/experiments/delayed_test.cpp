@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+namespace delayed_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -267,3 +269,5 @@ TEST_CASE("a tensor with a NaN is scaled by its numbers where the rule ignores N
         CHECK(backend.amax(zeros.view) == 0);
     }
 }
+
+}  // namespace delayed_test

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+namespace dequantised_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -140,3 +142,5 @@ TEST_CASE("the machine of values is refused codes, and said by its name", "[expe
     CHECK_THROWS_WITH(require_possible({.machine = find_machine("fp32.dequantised")}, {.a_scales = rows}, "here"),
                       Catch::Contains("reads values"));
 }
+
+}  // namespace dequantised_test

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A diagnosis names what a run really did: each is trained into showing, and beside it stands a run that does not show it.
-#include "reports/diagnosis.hpp"
+#include "reports/findings/diagnosis.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "reports/html.hpp"
-#include "reports/run_log.hpp"
+#include "reports/logs/run_log.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/rows/html_text.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -18,9 +19,12 @@
 #include <string>
 #include <vector>
 
+namespace diagnosis_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -399,3 +403,5 @@ TEST_CASE("every diagnosis has its words, and every figure of a sentence its num
         CHECK(page.find(escape_html(finding.diagnosis->remedy.substr(1))) != std::string::npos);
     }
 }
+
+}  // namespace diagnosis_test

@@ -6,8 +6,8 @@
 #include "core/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "reports/csv.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -17,10 +17,13 @@
 #include <map>
 #include <sstream>
 
+namespace dump_test {
+
 using namespace macheps;
 using namespace macheps::files;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 namespace {
 
@@ -353,3 +356,5 @@ TEST_CASE("a step that cannot be dumped is refused before training", "[experimen
     CHECK_FALSE(fs::exists(e.directory));
     fs::remove_all(scratch());
 }
+
+}  // namespace dump_test

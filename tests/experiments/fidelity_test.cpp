@@ -5,7 +5,7 @@
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/gradient_shadow.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/experiments/trained.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -15,9 +15,12 @@
 #include <cmath>
 #include <random>
 
+namespace fidelity_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 using macheps::test::TinyRun;
 
 namespace {
@@ -319,3 +322,5 @@ TEST_CASE("the multiply-adds of a step are those of its matmuls, each under its 
     CHECK(formats("fp8-tensorwise") ==
           fmt::format("e4m3fn*e4m3fn:{};e5m2*e4m3fn:{};bf16*bf16:{}", hidden / 3, hidden / 3 * 2, attention + head));
 }
+
+}  // namespace fidelity_test

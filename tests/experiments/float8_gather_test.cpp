@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace float8_gather_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -176,3 +178,5 @@ TEST_CASE("an all-gather in fp8 asks for one scale of the weight's own, and give
         CHECK(std::string(error.what()).find("unknown format of an all-gather 'bf16'") != std::string::npos);
     }
 }
+
+}  // namespace float8_gather_test

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+namespace fp8_rows_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::configs;
@@ -260,3 +262,5 @@ TEST_CASE("fp8 that a framework refuses is refused with its own reason", "[exper
         CHECK(finding->message.find(c.says) != std::string::npos);
     }
 }
+
+}  // namespace fp8_rows_test

@@ -19,8 +19,11 @@
 #include <string>
 #include <vector>
 
+namespace gemm_test {
+
 using namespace macheps;
 using namespace macheps::study;
+using namespace macheps::reports;
 using boost::multiprecision::cpp_int;
 
 namespace {
@@ -692,3 +695,5 @@ TEST_CASE("a machine is spelt by its name and what is done with its sums", "[exp
         CHECK(error_of([&c] { parse_machine(c.text); }).find(c.says) != std::string::npos);
     }
 }
+
+}  // namespace gemm_test

@@ -11,9 +11,12 @@
 #include <string>
 #include <vector>
 
+namespace gemm_units_test {
+
 using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
+using namespace macheps::reports;
 
 namespace {
 
@@ -217,3 +220,5 @@ TEST_CASE("exact sums of fp64 products keep every digit, whatever cancels", "[an
     CHECK(errors.not_correct == 0);
     CHECK(wide_errors(x, {1.0}).not_correct == 1);
 }
+
+}  // namespace gemm_units_test

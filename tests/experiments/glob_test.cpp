@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+namespace glob_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 
@@ -160,3 +162,5 @@ TEST_CASE("every kind of site has its slots and matmuls", "[experiments][policy]
           std::vector<std::string_view>{"forward", "grad_a", "grad_b"});
     CHECK(matmuls_of({.name = "x", .kind = SiteKind::loss}).empty());
 }
+
+}  // namespace glob_test

@@ -2,16 +2,19 @@
 // Reports divide the numbers that are cast into gradients and others by the name of their slot.
 #include "experiments/policy/sites.hpp"
 #include "experiments/training/model/config.hpp"
-#include "reports/site_figures.hpp"
+#include "reports/logs/site_figures.hpp"
 #include "tests/test.hpp"
 
 #include <set>
 #include <string>
 #include <utility>
 
+namespace gradient_slots_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 TEST_CASE("the slots of gradients are those that the chain rule says", "[experiments][reports]") {
     // Y = X W^T: dX = dY W and dW = dY^T X. S = Q K^T: dQ = dS K and dK = dS^T Q. O = P V: dP = dO V^T and dV = P^T dO.
@@ -39,3 +42,5 @@ TEST_CASE("the slots of gradients are those that the chain rule says", "[experim
     }
     CHECK_FALSE(is_gradient_slot("block.0.attn.scores"));
 }
+
+}  // namespace gradient_slots_test

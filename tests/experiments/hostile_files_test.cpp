@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+namespace hostile_files_test {
+
 using namespace macheps;
 using namespace macheps::files;
 using namespace macheps::study;
@@ -209,7 +211,7 @@ TEST_CASE("data may come through a pipe, and may not come from a device", "[expe
         CHECK(piped->batch(split, 3, 7, 5, 16).tokens == whole->batch(split, 3, 7, 5, 16).tokens);
     }
     CHECK(mark_of(FileBytes(pipe)) == mark_of(FileBytes(path)));
-    CHECK(mark_of(FileBytes(path)) == csv::mark_of(path));
+    CHECK(mark_of(FileBytes(path)) == reports::csv::mark_of(path));
     CHECK(contains(parts_of_error([] { open_data({.train = "/dev/zero"}, 256, 16); }).what, "neither a regular file"));
     CHECK(contains(parts_of_error([] { vocabulary_of({.train = "/dev/zero"}); }).what, "neither a regular file"));
 }
@@ -244,3 +246,5 @@ TEST_CASE("JSON of others that nests too deep is refused before it is a tree", "
     CHECK(line.where == "lines:3");
     CHECK(contains(line.what, "nests deeper than 256 levels"));
 }
+
+}  // namespace hostile_files_test

@@ -2,6 +2,8 @@
 // The file of `accelerate launch`: mixed precision by device, fp8 recipes as they are executed, FSDP, and DeepSpeed's file.
 #include "tests/experiments/import_case.hpp"
 
+namespace import_accelerate_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::configs;
@@ -287,3 +289,5 @@ TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses what contr
                                    R"({"bf16": {"enabled": true}})"),
                     "accelerate/deepspeed-without-zero", 'E'));
 }
+
+}  // namespace import_accelerate_test

@@ -2,6 +2,8 @@
 // Axolotl's resolution table, each trigger, and the trap that it is meant for.
 #include "tests/experiments/imported.hpp"
 
+namespace import_axolotl_test {
+
 using namespace macheps;
 using test::Imported;
 
@@ -263,3 +265,5 @@ TEST_CASE("axolotl drops keys that it does not know, and reads quoted booleans",
     CHECK_FALSE(config.result().refused());
     CHECK(config.findings("U").size() == 1);
 }
+
+}  // namespace import_axolotl_test

@@ -3,6 +3,8 @@
 // exactly where it applies. The expected values are those of deepspeed.initialize of 0.16.5 and 0.19.6.
 #include "tests/experiments/import_case.hpp"
 
+namespace import_deepspeed_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::configs;
@@ -349,3 +351,5 @@ TEST_CASE("a finding of DeepSpeed stands at the switch that is on", "[import][de
     CHECK(cast->place.line == 2);
     CHECK(cast->place.column == 11);
 }
+
+}  // namespace import_deepspeed_test

@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace import_edges_test {
+
 using macheps::test::Asked;
 using macheps::test::Imported;
 
@@ -68,3 +70,5 @@ TEST_CASE("torch_compile multiplies in tf32 unless fp16 was asked for, which Ape
     CHECK(Imported("{torch_compile: true}", old).field("compute") == "T");
     CHECK(Imported("{torch_compile: true, fp16: true, half_precision_backend: apex, fp16_opt_level: O0}", old).field("compute") == "F");
 }
+
+}  // namespace import_edges_test

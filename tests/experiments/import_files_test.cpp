@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+namespace import_files_test {
+
 using namespace macheps;
 using namespace macheps::configs;
 using test::ConfigFolder;
@@ -258,3 +260,5 @@ TEST_CASE("two files of every pair of the published configs, in both orders", "[
     const auto counts = check_pairs(samples_of(files_in(shared / "configs", 2)));
     CHECK(counts.at("refused") > 5000);
 }
+
+}  // namespace import_files_test

@@ -3,6 +3,8 @@
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "tests/experiments/imported.hpp"
 
+namespace import_llamafactory_test {
+
 using namespace macheps;
 using namespace macheps::configs;
 using test::Imported;
@@ -216,3 +218,5 @@ TEST_CASE("a DeepSpeed file that LLaMA-Factory names is followed", "[experiments
         factory("do_train: true\nfinetuning_type: full\nuse_galore: true\nbf16: true\ndeepspeed: zero3.json");
     CHECK(galore.has("E llamafactory/galore-deepspeed"));
 }
+
+}  // namespace import_llamafactory_test

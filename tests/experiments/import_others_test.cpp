@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // nanoGPT, Megatron-LM, Apex and LongSpec: what each resolves to, and each trigger; and the rules that go by names.
-#include "experiments/configs/name_rules.hpp"
+#include "experiments/configs/policy_text/name_rules.hpp"
 #include "tests/experiments/imported.hpp"
+
+namespace import_others_test {
 
 using namespace macheps;
 using test::Imported;
@@ -175,7 +177,7 @@ TEST_CASE("Hydra composes a config from its defaults", "[experiments][import][lo
 }
 
 TEST_CASE("rules that go by names match what they match, false positives too", "[experiments][import][names]") {
-    using namespace name_rules;
+    using namespace configs::name_rules;
     CHECK(llamafactory_layernorm("model.layers.0.input_layernorm.weight", 1));
     CHECK(llamafactory_layernorm("transformer.h.0.ln_1.bias", 1));
     CHECK(llamafactory_layernorm("model.lnproj.bias", 1));  // no norm at all
@@ -218,3 +220,5 @@ TEST_CASE("rules that go by names match what they match, false positives too", "
     CHECK(fsdp1_ignores("BatchNorm2d"));
     CHECK_FALSE(fsdp1_ignores("LayerNorm"));
 }
+
+}  // namespace import_others_test

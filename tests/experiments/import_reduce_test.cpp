@@ -4,6 +4,8 @@
 #include "tests/experiments/imported.hpp"
 #include "tests/test.hpp"
 
+namespace import_reduce_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using test::Imported;
@@ -36,3 +38,5 @@ TEST_CASE("what a config says of ranks is [reduce] of its policy", "[import][ran
         CHECK(to_string(parse_policy(config.result().policy, "imported").reduce) == c.reduce);
     }
 }
+
+}  // namespace import_reduce_test

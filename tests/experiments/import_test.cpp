@@ -3,7 +3,7 @@
 // silencing of findings, recognition, other files, and the policy that comes out. The framework here is a toy, so that each rule stands alone.
 #include "core/error.hpp"
 #include "experiments/configs/framework.hpp"
-#include "experiments/configs/policy_text.hpp"
+#include "experiments/configs/policy_text/policy_text.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
 #include "tests/scratch.hpp"
@@ -14,6 +14,8 @@
 #include <limits>
 #include <string>
 #include <vector>
+
+namespace import_test {
 
 using namespace macheps;
 using namespace macheps::files;
@@ -509,3 +511,5 @@ TEST_CASE("device profiles say what is native and what torch answers", "[import]
     CHECK_FALSE(find_device_profile("tpu")->fp16);
     CHECK(find_device_profile("h200") == nullptr);
 }
+
+}  // namespace import_test

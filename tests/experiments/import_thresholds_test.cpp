@@ -6,6 +6,8 @@
 #include <regex>
 #include <sstream>
 
+namespace import_thresholds_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::configs;
@@ -157,3 +159,5 @@ TEST_CASE("every version that the importers compare with has a config on which i
         CHECK(compared.contains(place));
     }
 }
+
+}  // namespace import_thresholds_test

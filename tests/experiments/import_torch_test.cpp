@@ -2,6 +2,8 @@
 // Plain PyTorch: FSDP's policies, autocast, GradScaler's arguments and the flags of matmuls.
 #include "tests/experiments/import_case.hpp"
 
+namespace import_torch_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::configs;
@@ -130,3 +132,5 @@ TEST_CASE("a section of Apex beside FSDP's is told apart", "[import][torch]") {
     CHECK(find_rule(result, "torch/two-ways", 'C'));
     CHECK_FALSE(result.refused());
 }
+
+}  // namespace import_torch_test

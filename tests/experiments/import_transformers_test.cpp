@@ -2,6 +2,8 @@
 // TrainingArguments: each error that 4.x and 5.x raise, each silent decision, and how "auto" in DeepSpeed's section is filled.
 #include "tests/experiments/import_case.hpp"
 
+namespace import_transformers_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::configs;
@@ -246,3 +248,5 @@ TEST_CASE("DeepSpeed's section may stand in the arguments, and needs zero_optimi
     CHECK(field_of(text, "master") == "F");
     CHECK(find_rule(arguments(R"({"bf16": true, "deepspeed": "{\"bf16\": "})"), "transformers/unreadable-map", 'E'));
 }
+
+}  // namespace import_transformers_test

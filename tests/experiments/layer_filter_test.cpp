@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+namespace layer_filter_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -293,3 +295,5 @@ TEST_CASE("every filter has a name, a source and a sentence of its own", "[polic
         for (const ModelConfig& model : {gpt2(), llama()}) CHECK_NOTHROW(left_out(filter.name, model));
     }
 }
+
+}  // namespace layer_filter_test

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace loss_scaler_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -609,3 +611,5 @@ TEST_CASE("a scale written by hand changes no bit while nothing overflows, and k
     CHECK(guarded.step(*scaler_of("static", {{"init_scale", 1024}}), inf).skipped);
     CHECK(guarded.weights() == before);
 }
+
+}  // namespace loss_scaler_test

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+namespace machine_eval_test {
+
 using namespace macheps;
 using namespace macheps::study;
 
@@ -100,3 +102,5 @@ TEST_CASE("a wrong conversion is a mismatch, and one of another form an error", 
     CHECK_THROWS_AS(evaluate(R"({"arch":"x86","instr":"vcvtps2ph","qual":"k1.f16.f32.away","a":["3f800000"],"d":"3c00"})"),
                     Error);
 }
+
+}  // namespace machine_eval_test

@@ -2,7 +2,7 @@
 // Bytes of training, against published figures and against a model's tensors added up one by one.
 #include "experiments/policy/memory_bytes.hpp"
 #include "core/error.hpp"
-#include "experiments/configs/memory_recipe.hpp"
+#include "experiments/configs/memory/memory_recipe.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
 #include "experiments/training/model/memory.hpp"
@@ -12,6 +12,8 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+
+namespace memory_bytes_test {
 
 using namespace macheps;
 using namespace macheps::policy;
@@ -208,3 +210,5 @@ TEST_CASE("a config's bytes are those of its system", "[experiments][memory]") {
     strange.resolved.set("store", {.value = std::string("int3"), .parts = {}}, Origin::inferred, "a test");
     CHECK_THROWS_AS(memory_recipe_of(strange), Error);
 }
+
+}  // namespace memory_bytes_test

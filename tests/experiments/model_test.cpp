@@ -11,6 +11,8 @@
 
 #include <cmath>
 
+namespace model_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -437,3 +439,5 @@ TEST_CASE("every preset's first loss lies within its format's rounding of fp32's
         CHECK(std::abs(first_loss(name) - reference) <= 2 * bf16.unit_roundoff() * reference);
     }
 }
+
+}  // namespace model_test

@@ -14,9 +14,12 @@
 #include <string>
 #include <vector>
 
+namespace outliers_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 using macheps::test::TinyRun;
 
 namespace {
@@ -137,3 +140,5 @@ TEST_CASE("the outlier channels have the rms that the stress asks for", "[experi
         }
     }
 }
+
+}  // namespace outliers_test

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace policy_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -597,3 +599,5 @@ TEST_CASE("a scaler that is switched off by its kind may keep the keys of the ot
     CHECK(contains(error_of([&] { scaler("kind = \"none\"\nhysteresis = 2"); })->what(), "unknown key 'hysteresis'"));
     CHECK(contains(error_of([&] { scaler("kind = \"tosch\"\npatience = 2"); })->what(), "unknown key 'patience'"));
 }
+
+}  // namespace policy_test

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace prepared_cast_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -166,3 +168,5 @@ TEST_CASE("operands of the weight's gradient are blocked along the tokens", "[ex
     CHECK(right[5 * 32] > 900);
     CHECK(wrong[0] == 1);
 }
+
+}  // namespace prepared_cast_test

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace preset_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -513,3 +515,5 @@ TEST_CASE("a step on matrix units has bits of its own, the same on every engine 
         }
     }
 }
+
+}  // namespace preset_test

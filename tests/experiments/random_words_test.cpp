@@ -7,9 +7,9 @@
 #include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/manifest.hpp"
 #include "experiments/training/run/step.hpp"
-#include "reports/csv.hpp"
-#include "reports/html.hpp"
-#include "reports/summary_table.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -20,9 +20,12 @@
 #include <map>
 #include <tuple>
 
+namespace random_words_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 namespace fs = std::filesystem;
 
 namespace {
@@ -403,3 +406,5 @@ TEST_CASE("initial weights are Box and Muller's normal numbers, two of a block",
               0x1p-22 * std::abs(expected) + 1e-16);  // three roundings to fp32, and fp64's
     }
 }
+
+}  // namespace random_words_test

@@ -8,7 +8,7 @@
 #include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/manifest.hpp"
 #include "experiments/training/run/step.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/oracle/reference_reduce.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -24,9 +24,12 @@
 #include <sstream>
 #include <tuple>
 
+namespace ranks_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 using oracle::ReferenceReduce;
 using Words = std::map<std::string, std::string>;
@@ -577,3 +580,5 @@ TEST_CASE("[reduce] refuses what it cannot mean", "[ranks]") {
         }
     }
 }
+
+}  // namespace ranks_test

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace real_config_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::configs;
@@ -94,3 +96,5 @@ TEST_CASE("published configs are read, recognised and resolved, each in a moment
     CHECK(fragments <= 2);
     CHECK(slowest < 0.05);
 }
+
+}  // namespace real_config_test

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace recipe_gradients_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::policy;
@@ -194,3 +196,5 @@ TEST_CASE("10.2: recipes leave of the first gradient what the specification's pr
 TEST_CASE("10.2: recipes leave of a later gradient what the specification's prototype measured", "[recipe][slow]") {
     check_gradients(1);
 }
+
+}  // namespace recipe_gradients_test

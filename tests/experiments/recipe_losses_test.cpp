@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where 300 steps under recipes end, beside the figures of the specification's prototype (fp8-recipes 10.3).
-#include "reports/student.hpp"
+#include "reports/findings/student.hpp"
 #include "tests/experiments/prototype.hpp"
 #include "tests/test.hpp"
 
@@ -13,10 +13,13 @@
 #include <string_view>
 #include <vector>
 
+namespace recipe_losses_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 namespace {
 
@@ -218,3 +221,5 @@ TEST_CASE("10.3: 4 bits cost ten times what 8 bits cost", "[recipe][slow]") {
     CHECK(mean_gap(4) > std::sqrt(10.0) * mean_gap(8));
     CHECK(mean_gap(4) < 10 * std::sqrt(10.0) * mean_gap(8));
 }
+
+}  // namespace recipe_losses_test

@@ -10,6 +10,8 @@
 
 #include <string>
 
+namespace recipe_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -225,3 +227,5 @@ TEST_CASE("batches that a recipe cannot be made of are refused before anything i
     options.ranks = 1;
     CHECK_NOTHROW(check_batches(delayed, model, options));
 }
+
+}  // namespace recipe_test

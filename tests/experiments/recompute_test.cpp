@@ -16,6 +16,8 @@
 #include <sstream>
 #include <tuple>
 
+namespace recompute_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -173,3 +175,5 @@ TEST_CASE("of a block that is computed again its input alone is kept", "[recompu
         CHECK(estimate_memory(sites, policy, 5, 2, true).gradients == estimate_memory(sites, policy, 5, 2).gradients);
     }
 }
+
+}  // namespace recompute_test

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace reduce_python_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -120,3 +122,5 @@ TEST_CASE("ring, tree and gather have the bits of a reference in Python, for 1 t
     CHECK(compared > 80000);
     CHECK(seen == 21);
 }
+
+}  // namespace reduce_python_test

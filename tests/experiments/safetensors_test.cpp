@@ -7,6 +7,8 @@
 #include <array>
 #include <fstream>
 
+namespace safetensors_test {
+
 using namespace macheps;
 using namespace macheps::files;
 
@@ -186,3 +188,5 @@ TEST_CASE("a writer refuses what no reader would take", "[experiments][safetenso
     writer.metadata("k", "\xff");
     CHECK_THROWS_AS(written(writer), Error);
 }
+
+}  // namespace safetensors_test

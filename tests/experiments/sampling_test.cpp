@@ -3,7 +3,7 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/trainer.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -11,9 +11,12 @@
 #include <string>
 #include <utility>
 
+namespace sampling_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 namespace {
 
@@ -71,3 +74,5 @@ TEST_CASE("a run in fp32 samples every site at which another policy rounds", "[e
     }
     std::filesystem::remove_all(directory);
 }
+
+}  // namespace sampling_test

@@ -7,6 +7,8 @@
 
 #include <sstream>
 
+namespace scale_trace_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::study;
@@ -104,3 +106,5 @@ TEST_CASE("what no scale can be made of is refused with the nearest word", "[sca
         }
     }
 }
+
+}  // namespace scale_trace_test

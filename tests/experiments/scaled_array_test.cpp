@@ -9,6 +9,8 @@
 #include <limits>
 #include <utility>
 
+namespace scaled_array_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::study;
@@ -128,3 +130,5 @@ TEST_CASE("an array that cannot be scaled is refused with the nearest word", "[s
         }
     }
 }
+
+}  // namespace scaled_array_test

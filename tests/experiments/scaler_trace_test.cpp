@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace scaler_trace_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 
@@ -437,3 +439,5 @@ TEST_CASE("a state saved in the middle of a trace goes on as if nothing had been
         }
     }
 }
+
+}  // namespace scaler_trace_test

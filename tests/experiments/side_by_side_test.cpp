@@ -4,8 +4,8 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/manifest.hpp"
-#include "reports/csv.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -14,9 +14,12 @@
 #include <string>
 #include <vector>
 
+namespace side_by_side_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 namespace {
 
@@ -162,3 +165,5 @@ TEST_CASE("short runs train side by side, long ones do not", "[experiments][side
     experiment.hash_sites = true;
     CHECK(runs_side_by_side(experiment, 64) == 1);
 }
+
+}  // namespace side_by_side_test

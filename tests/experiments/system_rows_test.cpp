@@ -2,7 +2,7 @@
 // The training systems of docs/systems.md, a test for each: a config of theirs is imported, and a model trains under what it says.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "experiments/configs/tensors.hpp"
+#include "experiments/configs/memory/tensors.hpp"
 #include "experiments/training/run/trainable.hpp"
 #include "tests/experiments/trained.hpp"
 
@@ -10,6 +10,8 @@
 #include <bit>
 #include <cmath>
 #include <set>
+
+namespace system_rows_test {
 
 using namespace macheps;
 using namespace macheps::policy;
@@ -720,3 +722,5 @@ TEST_CASE("row 34: Megatron keeps fp32 main gradients beside bf16 weights", "[ex
     CHECK(half.loss_scaler.at("init_scale") == 0x1p32);
     CHECK(half.training.rate_waits.value_or(false));
 }
+
+}  // namespace system_rows_test

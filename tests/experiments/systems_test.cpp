@@ -18,6 +18,8 @@
 #include <sstream>
 #include <string>
 
+namespace systems_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::configs;
@@ -176,3 +178,5 @@ TEST_CASE("what the guides have wrong of frameworks", "[systems]") {
     // Autocast and masters save no static byte.
     CHECK(find_memory_recipe("amp")->trained.total() == find_memory_recipe("fp32")->trained.total());
 }
+
+}  // namespace systems_test

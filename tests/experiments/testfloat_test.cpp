@@ -4,6 +4,8 @@
 #include "core/error.hpp"
 #include "experiments/study/eval/testfloat_function.hpp"
 
+namespace testfloat_test {
+
 using namespace macheps;
 using namespace macheps::study;
 
@@ -85,3 +87,5 @@ TEST_CASE("what is generated reads back and agrees", "[testfloat]") {
         }
     }
 }
+
+}  // namespace testfloat_test

@@ -4,8 +4,8 @@
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "reports/csv.hpp"
-#include "reports/divergence.hpp"
+#include "reports/findings/divergence.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -13,9 +13,12 @@
 #include <fstream>
 #include <sstream>
 
+namespace trainer_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 namespace {
 
@@ -237,3 +240,5 @@ TEST_CASE("an existing run directory is refused unless forced", "[experiments][t
     CHECK(run_experiment(backend, experiment, {}, never));
     CHECK(contents(directory / "steps.csv") == before);
 }
+
+}  // namespace trainer_test

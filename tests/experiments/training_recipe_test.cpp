@@ -9,6 +9,8 @@
 
 #include <cmath>
 
+namespace training_recipe_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -284,3 +286,5 @@ TEST_CASE("slips in the tables of a step are told with their remedy", "[experime
         CHECK(what == one.what);
     }
 }
+
+}  // namespace training_recipe_test

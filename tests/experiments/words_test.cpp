@@ -15,6 +15,8 @@
 #include <set>
 #include <string>
 
+namespace words_test {
+
 using namespace macheps;
 using namespace macheps::policy;
 using namespace macheps::training;
@@ -247,3 +249,5 @@ TEST_CASE("every word of the language has a place in the text, and most say what
                    "(initially 0.19.6)\n"));
     CHECK(contains(text, "  deepspeed-zero   another name of ds-zero\n"));
 }
+
+}  // namespace words_test

@@ -8,6 +8,8 @@
 #include <iostream>
 #include <set>
 
+namespace faults_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -456,3 +458,5 @@ TEST_CASE("a full disk of every size ends a run with exit 5, and it goes on once
     }
     tallied.print("train on disks of 4 to 600 KiB", {});
 }
+
+}  // namespace faults_test

@@ -8,11 +8,11 @@
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/study/product/gemm.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "reports/csv.hpp"
-#include "reports/divergence.hpp"
-#include "reports/html.hpp"
-#include "reports/run_log.hpp"
-#include "reports/summary_table.hpp"
+#include "reports/findings/divergence.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/logs/run_log.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/scratch.hpp"
 
@@ -25,11 +25,14 @@
 #include <map>
 #include <thread>
 
+namespace float_modes_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::study;
 using namespace macheps::policy;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 namespace {
 
@@ -458,3 +461,5 @@ TEST_CASE("a training run, its summary and a grid of products are the same bytes
     }
     std::filesystem::remove_all(folder);
 }
+
+}  // namespace float_modes_test

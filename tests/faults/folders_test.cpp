@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+namespace folders_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -164,3 +166,5 @@ TEST_CASE("a file that is damaged is reported in the words of its kind", "[fault
     CHECK(says("check good --op gemm --baseline line.jsonl").find("json.exception") == std::string::npos);
     CHECK(says("check power " + std::string("/dev/zero")).find("neither a regular file") != std::string::npos);
 }
+
+}  // namespace folders_test

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+namespace hostile_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -226,3 +228,5 @@ TEST_CASE("memory that runs out while the program starts ends with a sentence", 
     }
     CHECK(ended > 10);
 }
+
+}  // namespace hostile_test

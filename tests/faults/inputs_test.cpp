@@ -7,6 +7,8 @@
 
 #include <cstdio>
 
+namespace inputs_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -278,3 +280,5 @@ TEST_CASE("an input that cannot be read is an error, for every kind of input", "
         inputs.restore(kind);
     }
 }
+
+}  // namespace inputs_test

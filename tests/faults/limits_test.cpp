@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cmath>
 
+namespace limits_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -259,3 +261,5 @@ TEST_CASE("a second signal ends the step in hand, and nothing before it is lost"
         CHECK(differing(rows_of(whole / "run"), rows_of(folder / "run")) == "");
     }
 }
+
+}  // namespace limits_test

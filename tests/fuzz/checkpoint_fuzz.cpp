@@ -3,11 +3,12 @@
 // what lies behind it must be total too. What is accepted is written and read again unchanged.
 #include "core/error.hpp"
 #include "experiments/training/run/checkpoint.hpp"
-#include "reports/checksum.hpp"
+#include "reports/rows/checksum.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;

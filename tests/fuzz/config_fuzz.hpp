@@ -3,7 +3,7 @@
 #pragma once
 #include "core/error.hpp"
 #include "experiments/configs/framework.hpp"
-#include "experiments/configs/policy_text.hpp"
+#include "experiments/configs/policy_text/policy_text.hpp"
 #include "experiments/files/config/value.hpp"
 #include "experiments/policy/policy.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -3,13 +3,14 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/print.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 #include <cmath>
 #include <optional>
 
 using namespace macheps;
+using namespace macheps::reports;
 
 namespace {
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // How cuBLASLt is found, told of a problem, and asked for an algorithm: without a device, against a library of the same
 // entries (fake_cublaslt.cpp), and as far as descriptors go against the real one.
-#include "emulation/gpu/probe/library/cublaslt.hpp"
+#include "emulation/evidence/library/cublaslt/cublaslt.hpp"
+#include "emulation/evidence/library/cublaslt/cublaslt_algorithms.hpp"
 #include "emulation/gpu/device/device.hpp"
-#include "emulation/gpu/probe/library/cublaslt_algorithms.hpp"
 #include "tests/test.hpp"
 
 #include <cstdlib>
 
+namespace cublaslt_test {
+
 using namespace macheps;
+using namespace macheps::evidence;
 using namespace macheps::gpu;
 
 namespace {
@@ -102,3 +105,5 @@ TEST_CASE("a failed CUDA call names itself, and only a missing device is called 
     CHECK(exit_of(cudaErrorIllegalAddress) == Exit::check_failed);
     CHECK(exit_of(cudaErrorLaunchFailure) == Exit::check_failed);
 }
+
+}  // namespace cublaslt_test

@@ -4,15 +4,18 @@
 // B counts as a matrix of n rows and k columns.
 // Source of the numbers: NVIDIA/cutlass, include/cute/atom/mma_traits_sm80.hpp, mma_traits_sm89.hpp, mma_traits_sm90.hpp,
 // mma_traits_sm90_gmma.hpp, and include/cute/arch/mma_sm90_desc.hpp for the fields of a descriptor.
+#include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/gpu/matmul/wgmma.hpp"
-#include "emulation/gpu/probe/matrix/layout.hpp"
 #include "tests/test.hpp"
 
 #include <map>
 #include <utility>
 #include <vector>
 
+namespace cutlass_layout_test {
+
 using namespace macheps;
+using namespace macheps::evidence;
 using namespace macheps::gpu;
 
 namespace {
@@ -208,3 +211,5 @@ TEST_CASE("operands of the matrix products lie where CUTLASS's layouts have them
     CHECK(wrong == 0);
     CHECK(places >= 34'624);
 }
+
+}  // namespace cutlass_layout_test

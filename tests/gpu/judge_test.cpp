@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The judge of recorded traces names the cause of a difference. Recorded traces of an H100 are given the results of another model, by
 // the oracle of tests/machine, or results in other places.
-#include "emulation/verify/diagnosis.hpp"
-#include "emulation/verify/json_lines.hpp"
-#include "emulation/verify/replay.hpp"
+#include "emulation/evidence/traces/diagnosis.hpp"
+#include "emulation/evidence/traces/json_lines.hpp"
+#include "emulation/evidence/traces/replay.hpp"
 #include "tests/machine/oracle.hpp"
 #include "tests/test.hpp"
 
@@ -13,27 +13,31 @@
 #include <filesystem>
 #include <map>
 
+namespace judge_test {
+
 using namespace macheps;
 namespace oracle = macheps::machine_oracle;
 
 namespace {
 
-verify::Trace recorded(const std::string& form) {
-    return verify::read_trace(std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces/h100-80gb-hbm3" / ("sm_90." + form + ".jsonl.zst"));
+evidence::Trace recorded(const std::string& form) {
+    return evidence::read_trace(std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces/h100-80gb-hbm3" /
+                                ("sm_90." + form + ".jsonl.zst"));
 }
 
 /// The same operands with the results of another model.
-verify::Trace planted(verify::Trace trace, oracle::Mutation mutation) {
+evidence::Trace planted(evidence::Trace trace, oracle::Mutation mutation) {
     const auto instruction = oracle::find_instruction(trace.form.arch, trace.form.instr, trace.form.qual);
-    for (verify::TraceRow& row : trace.rows) row.d = oracle::evaluate(instruction, row.a, row.b, row.c, {}, {}, mutation);
+    for (evidence::TraceRow& row : trace.rows)
+        row.d = oracle::evaluate(instruction, row.a, row.b, row.c, {}, {}, mutation);
     return trace;
 }
 
 /// The notes of the rows that differ.
-std::vector<std::string> notes_of(const verify::Trace& trace) {
+std::vector<std::string> notes_of(const evidence::Trace& trace) {
     std::vector<std::string> notes;
-    verify::replay(trace, [&](const verify::ProbeResult& row) {
-        if (row.verdict == verify::Verdict::differs) notes.push_back(row.note);
+    evidence::replay(trace, [&](const evidence::ProbeResult& row) {
+        if (row.verdict == evidence::Verdict::differs) notes.push_back(row.note);
     });
     return notes;
 }
@@ -41,7 +45,7 @@ std::vector<std::string> notes_of(const verify::Trace& trace) {
 }  // namespace
 
 TEST_CASE("the judge names the wrong field of a model, whichever it is", "[gpu][judge]") {
-    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
+    if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     using M = oracle::Mutation;
     struct Case {
         const char* form;
@@ -65,8 +69,8 @@ TEST_CASE("the judge names the wrong field of a model, whichever it is", "[gpu][
     };
     for (const Case& c : cases) {
         CAPTURE(c.form, c.name, c.why);
-        const verify::Trace right = recorded(c.form);
-        CHECK(verify::diagnose(right) == "");
+        const evidence::Trace right = recorded(c.form);
+        CHECK(evidence::diagnose(right) == "");
         const std::vector<std::string> notes = notes_of(planted(right, c.mutation));
         REQUIRE(!notes.empty());
         CAPTURE(notes.front());
@@ -83,16 +87,17 @@ TEST_CASE("the judge names the wrong field of a model, whichever it is", "[gpu][
 }
 
 TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zeros from fields of the model", "[gpu][judge]") {
-    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
-    const verify::Trace right = recorded("wgmma.m64n8k32.f32.e4m3.e4m3");
+    if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
+    const evidence::Trace right = recorded("wgmma.m64n8k32.f32.e4m3.e4m3");
     const Format& f = right.form.c;
     // Results in the places of others.
-    verify::Trace moved = right;
+    evidence::Trace moved = right;
     for (std::size_t i = 0; i + 1 < moved.rows.size(); ++i) {
         if (moved.rows[i].cls == moved.rows[i + 1].cls) std::swap(moved.rows[i].d, moved.rows[i + 1].d);
     }
-    CAPTURE(verify::diagnose(moved));
-    CHECK(verify::diagnose(moved).ends_with("normal operands too: a layout of fragments or a descriptor of this form"));
+    CAPTURE(evidence::diagnose(moved));
+    CHECK(
+        evidence::diagnose(moved).ends_with("normal operands too: a layout of fragments or a descriptor of this form"));
     // Other bits of NaN, and minus zero for zero.
     struct Case {
         const char* words;
@@ -104,20 +109,20 @@ TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zero
         {"signs of zeros", [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) == 0; }, 0x80000000u}};
     for (const Case& c : cases) {
         CAPTURE(c.words);
-        verify::Trace changed = right;
+        evidence::Trace changed = right;
         std::size_t rows = 0;
-        for (verify::TraceRow& row : changed.rows) {
+        for (evidence::TraceRow& row : changed.rows) {
             if (!c.takes(f, row.d)) continue;
             row.d ^= c.change;
             ++rows;
         }
         REQUIRE(rows > 0);
-        CAPTURE(verify::diagnose(changed));
-        CHECK(verify::diagnose(changed).starts_with(std::to_string(rows) + " of "));
-        CHECK(verify::diagnose(changed).find(c.words) != std::string::npos);
+        CAPTURE(evidence::diagnose(changed));
+        CHECK(evidence::diagnose(changed).starts_with(std::to_string(rows) + " of "));
+        CHECK(evidence::diagnose(changed).find(c.words) != std::string::npos);
     }
     // A model that is not among the wrong ones: terms floored one by one.
-    const std::string floored = verify::diagnose(planted(right, oracle::Mutation::floor_terms));
+    const std::string floored = evidence::diagnose(planted(right, oracle::Mutation::floor_terms));
     CAPTURE(floored);
     CHECK(floored.find("nearest is the model with model=floored") != std::string::npos);
     CHECK(floored.find("swamp") != std::string::npos);
@@ -126,12 +131,14 @@ TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zero
     for (const auto& [cls, fields] : std::map<std::string, std::string>{
              {"alignment_edge", "fraction_bits, terms"}, {"tie", "delivery"}, {"specials", "the rule of NaN"}, {"mixed", "no field is likely"}}) {
         CAPTURE(cls);
-        verify::Trace odd = right;
-        for (verify::TraceRow& row : odd.rows) {
+        evidence::Trace odd = right;
+        for (evidence::TraceRow& row : odd.rows) {
             const bool is_number = (row.d & f.magnitude_mask()) < f.inf_code() && (row.d & f.magnitude_mask()) != 0;
             if (row.cls == cls && (is_number || cls == "specials")) row.d = 0x3f123456;
         }
-        CAPTURE(verify::diagnose(odd));
-        CHECK(verify::diagnose(odd).ends_with(fmt::format("classes {}: {}", cls, fields)));
+        CAPTURE(evidence::diagnose(odd));
+        CHECK(evidence::diagnose(odd).ends_with(fmt::format("classes {}: {}", cls, fields)));
     }
 }
+
+}  // namespace judge_test

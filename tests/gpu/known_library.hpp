@@ -3,8 +3,8 @@
 #pragma once
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "emulation/gpu/probe/library/layout.hpp"
-#include "emulation/gpu/probe/library/match.hpp"
+#include "emulation/evidence/library/layout.hpp"
+#include "emulation/evidence/library/match.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace macheps::gpu {
+namespace macheps::evidence {
 
 /// The rule and faults of a library, and the algorithm that it reports.
 struct Hidden {
@@ -165,4 +165,4 @@ inline std::pair<LibraryProblem, Hidden> served_by(const NamedMatmulRule& named,
     return {p, hidden};
 }
 
-}  // namespace macheps::gpu
+}  // namespace macheps::evidence

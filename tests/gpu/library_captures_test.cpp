@@ -3,9 +3,9 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/read_file.hpp"
-#include "emulation/gpu/probe/library/capture.hpp"
-#include "emulation/verify/json_lines.hpp"
-#include "emulation/verify/trace.hpp"
+#include "emulation/evidence/library/capture.hpp"
+#include "emulation/evidence/traces/json_lines.hpp"
+#include "emulation/evidence/traces/trace.hpp"
 #include "tests/gpu/known_library.hpp"
 #include "tests/test.hpp"
 
@@ -15,9 +15,10 @@
 #include <cstdio>
 #include <filesystem>
 
+namespace library_captures_test {
+
 using namespace macheps;
-using namespace macheps::gpu;
-using namespace macheps::gpu;
+using namespace macheps::evidence;
 
 TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]") {
     CpuBackend host(1);
@@ -32,7 +33,7 @@ TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]"
             REQUIRE(captured.algorithms == 1);
             Json header = Json::parse(captured.capture.header);
             for (const char* key : {"gpu", "driver", "toolkit", "date"}) header[key] = "fake";
-            const std::string text = verify::json_lines_text(header, captured.capture.lines);
+            const std::string text = evidence::json_lines_text(header, captured.capture.lines);
             CHECK(text.size() < 60'000);
             const RecordedLibrary recorded = parse_library_capture(text, "file");
             CHECK(recorded.problem.name() == p.name());
@@ -70,16 +71,16 @@ TEST_CASE("cuBLASLt on an H100 follows the rules that are named after its kernel
     for (const Case& c : cases) {
         CAPTURE(c.problem);
         const std::filesystem::path file =
-            folder / fmt::format("cublasLt.{}.jsonl{}", c.problem, verify::has_zstd() ? ".zst" : "");
-        if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
-        const RecordedLibrary recorded = parse_library_capture(verify::read_json_lines(file), file.string());
+            folder / fmt::format("cublasLt.{}.jsonl{}", c.problem, evidence::has_zstd() ? ".zst" : "");
+        if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
+        const RecordedLibrary recorded = parse_library_capture(evidence::read_json_lines(file), file.string());
         CHECK(recorded.gpu == "NVIDIA H100 80GB HBM3");
         CHECK(recorded.library == "cuBLASLt 13.1.0");
         std::vector<std::string> models;
-        replay_library(recorded, [&](const verify::ProbeResult& row) {
+        replay_library(recorded, [&](const evidence::ProbeResult& row) {
             CAPTURE(row.operands, row.model, row.note);
             CHECK(row.kind == "replay");
-            CHECK(row.verdict == verify::Verdict::equal);
+            CHECK(row.verdict == evidence::Verdict::equal);
             models.push_back(row.model);
         });
         CHECK(std::count(models.begin(), models.end(), c.rule) >= 2);
@@ -87,24 +88,25 @@ TEST_CASE("cuBLASLt on an H100 follows the rules that are named after its kernel
 }
 
 TEST_CASE("every capture of cuBLASLt on an H100 is judged", "[gpu][library][slow]") {
-    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
+    if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     int trees = 0, algorithms = 0, claimed = 0, reproduced = 0, fp8 = 0, fp8_reproduced = 0;
-    for (const auto& file : verify::trace_files(std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces/h100-80gb-hbm3/library")) {
-        const std::string text = verify::read_json_lines(file);
-        const auto sink = [&](const verify::ProbeResult& row) {
+    for (const auto& file :
+         evidence::trace_files(std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces/h100-80gb-hbm3/library")) {
+        const std::string text = evidence::read_json_lines(file);
+        const auto sink = [&](const evidence::ProbeResult& row) {
             CAPTURE(row.instruction, row.note);
-            CHECK(row.verdict != verify::Verdict::differs);
+            CHECK(row.verdict != evidence::Verdict::differs);
             if (row.instruction.starts_with("reveal:")) return;
             const bool is_special = row.operands == special_class;
             algorithms += !is_special;
-            claimed += !is_special && row.verdict == verify::Verdict::equal;
+            claimed += !is_special && row.verdict == evidence::Verdict::equal;
             // With its row about special values, an algorithm has every bit of a rule.
             reproduced += is_special && row.mismatches == 0;
             const bool is_fp8 = row.instruction.starts_with("cublasLt.e4m3fn.") || row.instruction.starts_with("cublasLt.e5m2.");
             fp8 += is_fp8 && !is_special;
             fp8_reproduced += is_fp8 && is_special && row.mismatches == 0;
         };
-        if (!is_library_capture(verify::parse_json_line(text.substr(0, text.find('\n')), file.string()))) {
+        if (!is_library_capture(evidence::parse_json_line(text.substr(0, text.find('\n')), file.string()))) {
             replay_tree(parse_tree_capture(text, file.string()), sink);
             ++trees;
             continue;
@@ -136,3 +138,5 @@ TEST_CASE("a capture reports results that vary from run to run, and the reason f
     odd.m = 65;
     CHECK(capture_library(restless, odd, 1).declined == "an odd shape (15)");
 }
+
+}  // namespace library_captures_test

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule that is claimed for a problem of a library: a row is equal or differs by that rule alone.
 #include "core/json.hpp"
-#include "emulation/gpu/probe/library/capture.hpp"
-#include "emulation/gpu/probe/library/claims.hpp"
-#include "emulation/gpu/probe/library/probes.hpp"
-#include "emulation/verify/json_lines.hpp"
+#include "emulation/evidence/library/capture.hpp"
+#include "emulation/evidence/library/claims.hpp"
+#include "emulation/evidence/library/probes.hpp"
+#include "emulation/evidence/traces/json_lines.hpp"
 #include "tests/gpu/known_library.hpp"
 #include "tests/test.hpp"
 
 #include <set>
 
+namespace library_claims_test {
+
 using namespace macheps;
-using namespace macheps::gpu;
-using namespace macheps::gpu;
+using namespace macheps::evidence;
 
 namespace {
 
 /// The rows of one probe of a library.
-std::vector<verify::ProbeResult> rows_of(const Hidden& hidden, const std::string& name) {
+std::vector<evidence::ProbeResult> rows_of(const Hidden& hidden, const std::string& name) {
     const auto fake = std::make_shared<FakeLibrary>(hidden);
-    std::vector<verify::ProbeResult> rows;
+    std::vector<evidence::ProbeResult> rows;
     bool is_known = false;
-    for (const verify::ProbeGroup& group : library_probe_groups([&] { return LoadedLibrary{fake, {}}; })) {
+    for (const evidence::ProbeGroup& group : library_probe_groups([&] { return LoadedLibrary{fake, {}}; })) {
         if (std::find(group.instructions.begin(), group.instructions.end(), name) == group.instructions.end()) continue;
         is_known = true;
-        group.run(name, 1, {}, [&](const verify::ProbeResult& row) { rows.push_back(row); });
+        group.run(name, 1, {}, [&](const evidence::ProbeResult& row) { rows.push_back(row); });
     }
     REQUIRE(is_known);
     return rows;
@@ -67,18 +68,18 @@ TEST_CASE("a rule that is claimed for a problem is equal or differs, whichever o
             Hidden hidden{.is_exchanged = c.has_roles && !is_row_major, .is_row_major = is_row_major};
             if (!claim.empty()) {
                 hidden.rule = rule_of(c.claim);
-                const std::vector<verify::ProbeResult> rows = rows_of(hidden, name);
+                const std::vector<evidence::ProbeResult> rows = rows_of(hidden, name);
                 REQUIRE(rows.size() == 2);
-                for (const verify::ProbeResult& row : rows) {
+                for (const evidence::ProbeResult& row : rows) {
                     CAPTURE(row.note);
-                    CHECK(row.verdict == verify::Verdict::equal);
+                    CHECK(row.verdict == evidence::Verdict::equal);
                     CHECK(row.model == model);
                 }
             }
             hidden.rule = rule_of(c.other);
-            const verify::ProbeResult row = rows_of(hidden, name).front();
+            const evidence::ProbeResult row = rows_of(hidden, name).front();
             CAPTURE(row.note);
-            CHECK(row.verdict == (claim.empty() ? verify::Verdict::recorded : verify::Verdict::differs));
+            CHECK(row.verdict == (claim.empty() ? evidence::Verdict::recorded : evidence::Verdict::differs));
             if (claim.empty()) continue;
             CHECK(row.model == model);
             CHECK(row.mismatches > 0);
@@ -89,15 +90,15 @@ TEST_CASE("a rule that is claimed for a problem is equal or differs, whichever o
     // Nothing is claimed for another architecture, and for slices, whose lengths are the library's choice.
     Hidden hidden{.rule = rule_of("cublaslt.fp8.split"), .architecture = "sm_100"};
     const std::string fp8 = "cublasLt.e4m3fn.e4m3fn.fp32.tn.64x48x1008";
-    CHECK(rows_of(hidden, fp8).front().verdict == verify::Verdict::recorded);
+    CHECK(rows_of(hidden, fp8).front().verdict == evidence::Verdict::recorded);
     CHECK(rows_of(hidden, fp8).front().note.starts_with("nothing is claimed; equal to cublaslt.fp8.split"));
     hidden.architecture = "sm_90";
     hidden.says.slices = 2;
-    CHECK(rows_of(hidden, fp8).front().verdict == verify::Verdict::recorded);
+    CHECK(rows_of(hidden, fp8).front().verdict == evidence::Verdict::recorded);
     // A claimed rule that the library follows only sometimes.
     const Hidden restless{.rule = rule_of("sm90.wgmma.bf16"), .is_restless = true};
-    const verify::ProbeResult varies = rows_of(restless, "cublasLt.bf16.bf16.fp32.tn.128x64x1000").front();
-    CHECK(varies.verdict == verify::Verdict::differs);
+    const evidence::ProbeResult varies = rows_of(restless, "cublasLt.bf16.bf16.fp32.tn.128x64x1000").front();
+    CHECK(varies.verdict == evidence::Verdict::differs);
     CHECK(varies.note.find("results vary from run to run; ") == 0);
     // Every claim is of a rule or a machine that there is.
     std::set<std::string> names;
@@ -118,28 +119,30 @@ TEST_CASE("an order of summation that is not the claimed rule's differs, live an
         CAPTURE(name);
         const bool agrees = std::string(name) == "cublaslt.fp8.split";
         const Hidden hidden{.rule = rule_of(name)};
-        const verify::Verdict verdict = agrees ? verify::Verdict::equal : verify::Verdict::differs;
-        const verify::ProbeResult live = rows_of(hidden, "reveal:" + problem).front();
+        const evidence::Verdict verdict = agrees ? evidence::Verdict::equal : evidence::Verdict::differs;
+        const evidence::ProbeResult live = rows_of(hidden, "reveal:" + problem).front();
         CAPTURE(live.note);
         CHECK(live.verdict == verdict);
         CHECK(live.model == "cublaslt.fp8.split");
         // Captured, written, read, and judged.
-        verify::ProbeOptions options{.only = {}, .only_captures = true};
-        std::vector<verify::Capture> kept;
-        options.keep = [&](const verify::Capture& capture) { kept.push_back(capture); };
-        for (const verify::ProbeGroup& group :
-             library_probe_groups([&] { return LoadedLibrary{std::make_shared<FakeLibrary>(hidden), {}}; })) {
+        evidence::ProbeOptions options{.only = {}, .only_captures = true};
+        std::vector<evidence::Capture> kept;
+        options.keep = [&](const evidence::Capture& capture) { kept.push_back(capture); };
+        for (const evidence::ProbeGroup& group : library_probe_groups([&] {
+                 return LoadedLibrary{std::make_shared<FakeLibrary>(hidden), {}};
+             })) {
             if (group.instructions.front().starts_with("reveal:"))
-                group.run("reveal:" + problem, 1, options, [](const verify::ProbeResult& row) { CHECK(row.verdict == verify::Verdict::recorded); });
+                group.run("reveal:" + problem, 1, options,
+                          [](const evidence::ProbeResult& row) { CHECK(row.verdict == evidence::Verdict::recorded); });
         }
         REQUIRE(kept.size() == 1);
         Json header = Json::parse(kept.front().header);
         for (const char* key : {"gpu", "driver", "toolkit", "date"}) header[key] = "fake";
-        const RecordedTree recorded = parse_tree_capture(verify::json_lines_text(header, kept.front().lines), "file");
+        const RecordedTree recorded = parse_tree_capture(evidence::json_lines_text(header, kept.front().lines), "file");
         CHECK(recorded.problem == problem);
         CHECK(recorded.tree.terms == 256);
         int rows = 0;
-        replay_tree(recorded, [&](const verify::ProbeResult& row) {
+        replay_tree(recorded, [&](const evidence::ProbeResult& row) {
             CAPTURE(row.note);
             ++rows;
             CHECK(row.kind == "replay");
@@ -151,3 +154,5 @@ TEST_CASE("an order of summation that is not the claimed rule's differs, live an
         CHECK(rows == 1);
     }
 }
+
+}  // namespace library_claims_test

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The probes of libraries, against libraries whose rule is known.
-#include "emulation/gpu/probe/library/probes.hpp"
+#include "emulation/evidence/library/probes.hpp"
 
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "emulation/gpu/probe/library/layout.hpp"
-#include "emulation/gpu/probe/library/match.hpp"
-#include "emulation/gpu/probe/library/reveal.hpp"
+#include "emulation/evidence/library/layout.hpp"
+#include "emulation/evidence/library/match.hpp"
+#include "emulation/evidence/library/reveal.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "tests/gpu/known_library.hpp"
@@ -16,9 +16,10 @@
 #include <algorithm>
 #include <set>
 
+namespace library_test {
+
 using namespace macheps;
-using namespace macheps::gpu;
-using namespace macheps::gpu;
+using namespace macheps::evidence;
 
 namespace {
 
@@ -249,7 +250,7 @@ TEST_CASE("sums that have no order are recorded so", "[gpu][library]") {
 TEST_CASE("probes of a library are rows", "[gpu][library]") {
     std::set<std::string> names;
     std::size_t count = 0;
-    for (const verify::ProbeGroup& group : library_probe_groups(0)) {
+    for (const evidence::ProbeGroup& group : library_probe_groups(0)) {
         CHECK(group.kind == "library");
         count += group.instructions.size();
         names.insert(group.instructions.begin(), group.instructions.end());
@@ -260,27 +261,27 @@ TEST_CASE("probes of a library are rows", "[gpu][library]") {
 
     int loads = 0;
     const auto fake = std::make_shared<FakeLibrary>(Hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}});
-    const std::vector<verify::ProbeGroup> groups = library_probe_groups([&] {
+    const std::vector<evidence::ProbeGroup> groups = library_probe_groups([&] {
         ++loads;
         return LoadedLibrary{fake, {}};
     });
-    const auto rows_of = [&](const std::vector<verify::ProbeGroup>& probes, const std::string& name,
-                             verify::ProbeOptions options = {}) {
-        std::vector<verify::ProbeResult> rows;
-        for (const verify::ProbeGroup& group : probes) {
+    const auto rows_of = [&](const std::vector<evidence::ProbeGroup>& probes, const std::string& name,
+                             evidence::ProbeOptions options = {}) {
+        std::vector<evidence::ProbeResult> rows;
+        for (const evidence::ProbeGroup& group : probes) {
             if (std::find(group.instructions.begin(), group.instructions.end(), name) == group.instructions.end())
                 continue;
-            group.run(name, 10, options, [&](const verify::ProbeResult& row) { rows.push_back(row); });
+            group.run(name, 10, options, [&](const evidence::ProbeResult& row) { rows.push_back(row); });
         }
         return rows;
     };
     const std::string matmul = "cublasLt.bf16.bf16.fp32.tn.128x64x48",
                       reveal = "reveal:cublasLt.bf16.bf16.fp32.tn.128x128x256";
-    std::vector<verify::ProbeResult> rows = rows_of(groups, matmul);
+    std::vector<evidence::ProbeResult> rows = rows_of(groups, matmul);
     REQUIRE(rows.size() == 2);  // finite operands and special ones
-    for (const verify::ProbeResult& row : rows) {
+    for (const evidence::ProbeResult& row : rows) {
         CAPTURE(row.note);
-        CHECK(row.verdict == verify::Verdict::equal);
+        CHECK(row.verdict == evidence::Verdict::equal);
         CHECK(row.instruction == matmul);
         CHECK(row.trials > 0);
         CHECK(row.note.find("sm90.wgmma.bf16") != std::string::npos);
@@ -288,44 +289,46 @@ TEST_CASE("probes of a library are rows", "[gpu][library]") {
     }
     rows = rows_of(groups, reveal);
     REQUIRE(rows.size() == 1);
-    CHECK(rows[0].verdict == verify::Verdict::equal);
+    CHECK(rows[0].verdict == evidence::Verdict::equal);
     CHECK(rows[0].note.find("256 terms in 16 sums (1 of 16, 15 of 17)") == 0);
     for (const std::string& name : {matmul, reveal}) {
         rows = rows_of(groups, name, {.only = {}, .fault = true});
         REQUIRE(rows.size() == 1);
-        CHECK(rows[0].verdict == verify::Verdict::differs);
+        CHECK(rows[0].verdict == evidence::Verdict::differs);
     }
     CHECK(loads == 1);
 
-    const std::vector<verify::ProbeGroup> missing = library_probe_groups([] {
+    const std::vector<evidence::ProbeGroup> missing = library_probe_groups([] {
         return LoadedLibrary{nullptr, "no library"};
     });
     for (const std::string& name : {matmul, reveal}) {
         rows = rows_of(missing, name);
         REQUIRE(rows.size() == 1);
-        CHECK(rows[0].verdict == verify::Verdict::declined);
+        CHECK(rows[0].verdict == evidence::Verdict::declined);
         CHECK(rows[0].note == "no library");
     }
-    CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const verify::ProbeResult&) {}), Error);
+    CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const evidence::ProbeResult&) {}), Error);
 }
 
 TEST_CASE("an instruction that fails is a row, and a missing device ends the run", "[gpu]") {
     Exit exit = Exit::check_failed;
-    const verify::ProbeGroup group{
+    const evidence::ProbeGroup group{
         .kind = "matrix",
         .instructions = {"mma"},
-        .run = [&](const std::string& name, double, const verify::ProbeOptions&, const verify::ProbeSink& sink) {
+        .run = [&](const std::string& name, double, const evidence::ProbeOptions&, const evidence::ProbeSink& sink) {
             sink({.kind = "matrix", .instruction = name, .operands = "normal", .model = {}, .note = {}});
             throw Error({.what = "an illegal memory access", .where = "mma.cu:7", .exit = exit});
         }};
-    const std::vector<verify::ProbeResult> rows = verify::run_probe(group, "mma", 1, {});
+    const std::vector<evidence::ProbeResult> rows = evidence::run_probe(group, "mma", 1, {});
     REQUIRE(rows.size() == 2);
-    CHECK(rows[0].verdict == verify::Verdict::equal);
-    CHECK(rows[1].verdict == verify::Verdict::failed);
+    CHECK(rows[0].verdict == evidence::Verdict::equal);
+    CHECK(rows[1].verdict == evidence::Verdict::failed);
     CHECK(rows[1].instruction == "mma");
     CHECK(rows[1].note == "mma.cu:7: an illegal memory access");
     for (const Exit ending : {Exit::no_device, Exit::cannot_write}) {
         exit = ending;
-        CHECK_THROWS_AS(verify::run_probe(group, "mma", 1, {}), Error);
+        CHECK_THROWS_AS(evidence::run_probe(group, "mma", 1, {}), Error);
     }
 }
+
+}  // namespace library_test

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matmul kernels, on the host, against the scalar definition.
 #include "emulation/gpu/matmul/matmul.hpp"
-#include "emulation/gpu/probe/matrix/layout.hpp"
+#include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/gpu/host_device.hpp"
 
 #include <cmath>
+
+namespace matmul_test {
 
 using namespace macheps;
 using namespace macheps::test;
@@ -268,17 +270,17 @@ TEST_CASE("fragments lie where the PTX ISA puts them", "[gpu][matmul]") {
     for (int thread = 0; thread < 128; ++thread) {
         for (int i = 0; i < 64; ++i) {
             const auto mine = gpu::wgmma_sum_place(thread, i);
-            const auto theirs = gpu::output_place(thread, i);
+            const auto theirs = evidence::output_place(thread, i);
             same = same && mine.row == theirs.row && mine.column == theirs.column;
         }
     }
     CHECK(same);
     constexpr std::uint32_t address = 0x4a50;
     const gpu::SharedOperand operand{address, 128 * 16, 128};
-    CHECK(operand.descriptor() == gpu::shared_descriptor(address, 128));
+    CHECK(operand.descriptor() == evidence::shared_descriptor(address, 128));
     for (int row = 0; row < 128; ++row) {
         for (int k = 0; k < 32; ++k) {
-            const auto theirs = address + static_cast<std::uint32_t>(gpu::shared_offset(128, row, k, 1, false));
+            const auto theirs = address + static_cast<std::uint32_t>(evidence::shared_offset(128, row, k, 1, false));
             same = same && gpu::SharedOperand::place(operand.descriptor(), row, k) == theirs;
         }
     }
@@ -536,3 +538,5 @@ TEST_CASE("the tiled emulation knows NVIDIA's machines", "[gpu][matmul]") {
         }
     }
 }
+
+}  // namespace matmul_test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The probes of scalars on the host: the toolkit's host functions and the processor stand for the device, so kernels,
 // inputs, packing and verdicts are tested where there is no GPU.
-#include "emulation/gpu/probe/scalar/groups.hpp"
-#include "emulation/gpu/probe/scalar/probes.hpp"
+#include "emulation/evidence/gpu/scalar/groups.hpp"
+#include "emulation/evidence/gpu/scalar/probes.hpp"
 #include "tests/gpu/host_device.hpp"
 #include "tests/test.hpp"
 
@@ -11,7 +11,10 @@
 #include <limits>
 #include <set>
 
+namespace scalar_probe_test {
+
 using namespace macheps;
+using namespace macheps::evidence;
 using namespace macheps::gpu;
 
 namespace {
@@ -80,18 +83,18 @@ const ArithmeticRow& arithmetic_row(const std::string& instruction) {
     return arithmetic_rows[0];
 }
 
-std::vector<verify::ProbeGroup> groups_on(HostDevice& device, std::uint64_t most = 4) {
+std::vector<evidence::ProbeGroup> groups_on(HostDevice& device, std::uint64_t most = 4) {
     return scalar_groups<HostDevice>([&device]() -> HostDevice& { return device; },
                                      {.batches = {.inputs = 1u << 12, .most = most}, .blocks = 1, .threads = 1});
 }
 
-std::vector<verify::ProbeResult> run_all(const std::vector<verify::ProbeGroup>& groups,
-                                         const verify::ProbeOptions& options) {
-    std::vector<verify::ProbeResult> results;
-    for (const verify::ProbeGroup& group : groups) {
+std::vector<evidence::ProbeResult> run_all(const std::vector<evidence::ProbeGroup>& groups,
+                                           const evidence::ProbeOptions& options) {
+    std::vector<evidence::ProbeResult> results;
+    for (const evidence::ProbeGroup& group : groups) {
         for (const std::string& name : group.instructions) {
             const std::size_t before = results.size();
-            group.run(name, no_limit, options, [&](const verify::ProbeResult& result) { results.push_back(result); });
+            group.run(name, no_limit, options, [&](const evidence::ProbeResult& result) { results.push_back(result); });
             REQUIRE(results.size() == before + 1);
             CHECK(results.back().kind == group.kind);
             CHECK(results.back().instruction == name);
@@ -287,20 +290,20 @@ TEST_CASE("a function of the toolkit stands in the row that is named after it", 
 TEST_CASE("every probe of a faithful device is green, and red when its model is wrong", "[gpu][scalar]") {
     HostDevice device;
     const auto groups = groups_on(device);
-    for (const verify::ProbeResult& result : run_all(groups, {})) {
+    for (const evidence::ProbeResult& result : run_all(groups, {})) {
         CAPTURE(result.kind, result.instruction, result.note);
-        CHECK((result.verdict == verify::Verdict::equal || result.verdict == verify::Verdict::recorded));
+        CHECK((result.verdict == evidence::Verdict::equal || result.verdict == evidence::Verdict::recorded));
         CHECK(result.mismatches == 0);
         CHECK(result.note.find("not monotonic") == std::string::npos);
         CHECK(result.trials > 0);
         CHECK_FALSE(result.operands.empty());
         CHECK_FALSE(result.model.empty());
     }
-    verify::ProbeOptions wrong;
+    evidence::ProbeOptions wrong;
     wrong.fault = true;
-    for (const verify::ProbeResult& result : run_all(groups, wrong)) {
+    for (const evidence::ProbeResult& result : run_all(groups, wrong)) {
         CAPTURE(result.kind, result.instruction, result.note);
-        CHECK(result.verdict == verify::Verdict::differs);
+        CHECK(result.verdict == evidence::Verdict::differs);
         CHECK(result.mismatches > 0);
         CHECK_FALSE(result.note.empty());
     }
@@ -309,12 +312,12 @@ TEST_CASE("every probe of a faithful device is green, and red when its model is 
 TEST_CASE("probes have names of their own, and an unknown one is an error", "[gpu][scalar]") {
     HostDevice device;
     std::set<std::string> names;
-    for (const verify::ProbeGroup& group : groups_on(device)) {
+    for (const evidence::ProbeGroup& group : groups_on(device)) {
         for (const std::string& name : group.instructions) {
             CAPTURE(group.kind, name);
             CHECK(names.insert(group.kind + ":" + name).second);
         }
-        CHECK_THROWS_AS(group.run("cvt.none", 1, {}, [](const verify::ProbeResult&) {}), Error);
+        CHECK_THROWS_AS(group.run("cvt.none", 1, {}, [](const evidence::ProbeResult&) {}), Error);
     }
     for (const char* wanted : {"convert:cvt.rna.tf32.f32", "convert:cvt.rn.satfinite.e4m3x2.f16x2", "scalar:__fmaf_rd",
                                "scalar:__hdiv(half)", "scalar:hrcp(bfloat16)", "scalar:ex2.approx.ftz.f32", "math:tanh",
@@ -333,7 +336,7 @@ TEST_CASE("a build without CUDA knows the same probes and says why none runs", "
         CHECK(here[i].instructions == absent[i].instructions);
         try {
             absent[i].run(absent[i].instructions[0], 1, {},
-                          [](const verify::ProbeResult&) { FAIL("a result without a device"); });
+                          [](const evidence::ProbeResult&) { FAIL("a result without a device"); });
             FAIL("no error");
         } catch (const Error& error) {
             CHECK(error.exit() == Exit::no_device);
@@ -644,3 +647,5 @@ TEST_CASE("a spoiled result of our own functions is found and named", "[gpu][sca
         CHECK(outcome.shown[0].input == input);
     }
 }
+
+}  // namespace scalar_probe_test

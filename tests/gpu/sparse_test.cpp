@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The probes of sparse matrix instructions on the host, where the instruction is the dense one over the chosen
 // products: metadata, places in registers and shared memory, hypotheses, traces.
-#include "emulation/gpu/probe/matrix/sparse_probe.hpp"
+#include "emulation/evidence/gpu/matrix/sparse_probe.hpp"
+#include "emulation/evidence/traces/record.hpp"
+#include "emulation/evidence/traces/replay.hpp"
 #include "emulation/machine/instruction.hpp"
-#include "emulation/verify/record.hpp"
-#include "emulation/verify/replay.hpp"
 #include "tests/gpu/host_device.hpp"
 #include "tests/test.hpp"
 
@@ -12,19 +12,22 @@
 #include <cstdio>
 #include <set>
 
+namespace sparse_test {
+
 using namespace macheps;
+using namespace macheps::evidence;
 using namespace macheps::gpu;
 
 namespace {
 
 constexpr std::uint64_t tiles = 6;  // every pattern
 
-std::vector<verify::ProbeResult> run(int index, const verify::ProbeOptions& options = {},
-                                     InstructionTarget target = {"sm_90", 90, 90, true}) {
+std::vector<evidence::ProbeResult> run(int index, const evidence::ProbeOptions& options = {},
+                                       InstructionTarget target = {"sm_90", 90, 90, true}) {
     SparseProbe<HostDevice> probe(std::make_unique<HostDevice>(), std::move(target),
                                   {.outputs = 512, .most_tiles = tiles});
-    std::vector<verify::ProbeResult> rows;
-    probe.run_form(index, 1000, options, [&](const verify::ProbeResult& row) { rows.push_back(row); });
+    std::vector<evidence::ProbeResult> rows;
+    probe.run_form(index, 1000, options, [&](const evidence::ProbeResult& row) { rows.push_back(row); });
     return rows;
 }
 
@@ -32,7 +35,7 @@ std::vector<verify::ProbeResult> run(int index, const verify::ProbeOptions& opti
 struct Counts {
     unsigned long long one = 0, two = 0;
 };
-Counts counts_of(const verify::ProbeResult& row) {
+Counts counts_of(const evidence::ProbeResult& row) {
     Counts counts;
     unsigned long long all[2] = {0, 0};
     CHECK(std::sscanf(row.note.c_str(),
@@ -112,14 +115,14 @@ TEST_CASE("every sparse form takes the chosen products through registers and sha
     int telling = 0;
     for (int i = 0; i < sparse_forms; ++i) {
         CAPTURE(sparse_name(dense_form(i)));
-        const std::vector<verify::ProbeResult> rows = run(i);
+        const std::vector<evidence::ProbeResult> rows = run(i);
         CHECK(rows.size() == sparse_classes.size());
         bool tells = false;
-        for (const verify::ProbeResult& row : rows) {
+        for (const evidence::ProbeResult& row : rows) {
             CAPTURE(row.operands, row.note);
             CHECK(row.kind == "sparse");
             CHECK(row.instruction == sparse_name(dense_form(i)));
-            CHECK(row.verdict == verify::Verdict::equal);
+            CHECK(row.verdict == evidence::Verdict::equal);
             CHECK(row.trials == tiles * static_cast<std::uint64_t>(dense_form(i).m * dense_form(i).n));
             CHECK(row.mismatches == 0);
             const Counts counts = counts_of(row);
@@ -139,19 +142,19 @@ TEST_CASE("two dense steps over all products are counted as the definition gives
         CAPTURE(name);
         const InstructionForm& form = dense_form(find(name));
         const Instruction dense = find_instruction("sm_90", form.instruction(), form.qualifier());
-        const auto shape = verify::operand_shape(form.m, form.n, form.k, 1, dense.a, dense.b, dense.machine->sum,
-                                                 site_id(form.name()));
+        const auto shape = evidence::operand_shape(form.m, form.n, form.k, 1, dense.a, dense.b, dense.machine->sum,
+                                                   site_id(form.name()));
         const auto& patterns = form.a == PtxType::tf32 ? of_two : of_four;
         const auto k = static_cast<std::size_t>(form.k);
-        for (const verify::ProbeResult& row : run(find(name))) {
+        for (const evidence::ProbeResult& row : run(find(name))) {
             // Classes whose addends are made without the sum.
             if (row.operands != "normal" && row.operands != "swamp" && row.operands != "finite_bits") continue;
-            const auto cls = row.operands == "normal"  ? verify::OperandClass::normal
-                             : row.operands == "swamp" ? verify::OperandClass::swamp
-                                                       : verify::OperandClass::finite_bits;
+            const auto cls = row.operands == "normal"  ? evidence::OperandClass::normal
+                             : row.operands == "swamp" ? evidence::OperandClass::swamp
+                                                       : evidence::OperandClass::finite_bits;
             unsigned long long alike = 0;
             for (std::uint64_t t = 0; t < tiles; ++t) {
-                const verify::Tile tile(shape, cls, verify::ProbeOptions{}.seed, t);
+                const evidence::Tile tile(shape, cls, evidence::ProbeOptions{}.seed, t);
                 const auto& places = patterns[t % patterns.size()];
                 for (int at = 0; at < form.m * form.n; ++at) {
                     InstructionOperands one{.c = tile.c(at / form.n, at % form.n)};
@@ -179,12 +182,12 @@ TEST_CASE("two dense steps over all products are counted as the definition gives
 }
 
 TEST_CASE("operands that lie by another pattern than the metadata says change the counts", "[gpu][sparse]") {
-    verify::ProbeOptions options;
+    evidence::ProbeOptions options;
     options.fault = true;
     for (int i = 0; i < sparse_forms; ++i) {
-        for (const verify::ProbeResult& row : run(i, options)) {
+        for (const evidence::ProbeResult& row : run(i, options)) {
             CAPTURE(row.instruction, row.operands, row.note);
-            CHECK(row.verdict == verify::Verdict::differs);
+            CHECK(row.verdict == evidence::Verdict::differs);
             const Counts counts = counts_of(row);
             CHECK(counts.one == row.trials - row.mismatches);
             if (row.operands == "normal") CHECK(counts.one < row.trials / 8);
@@ -208,32 +211,32 @@ TEST_CASE("a sparse form that the device or the build lacks is declined, with th
         REQUIRE(rows.size() == 1);
         CHECK(rows[0].kind == "sparse");
         CHECK(rows[0].instruction == c.form);
-        CHECK(rows[0].verdict == verify::Verdict::declined);
+        CHECK(rows[0].verdict == evidence::Verdict::declined);
         CHECK(rows[0].note.find(c.why) != std::string::npos);
     }
 }
 
 TEST_CASE("a sparse form's trace holds the chosen products, and its replay compares them", "[gpu][sparse]") {
-    verify::ProbeOptions options;
-    verify::Trace trace;
-    options.record = [&](const verify::Candidates& candidates) { trace = verify::make_trace(candidates); };
+    evidence::ProbeOptions options;
+    evidence::Trace trace;
+    options.record = [&](const evidence::Candidates& candidates) { trace = evidence::make_trace(candidates); };
     (void)run(find("wgmma.sp.m64n8k64.f32.e4m3.e5m2"), options);
-    CHECK(verify::trace_name(trace.form) == "sm_90.wgmma.sp.m64n8k64.f32.e4m3.e5m2");
+    CHECK(evidence::trace_name(trace.form) == "sm_90.wgmma.sp.m64n8k64.f32.e4m3.e5m2");
     CHECK(trace.machine == "sm90.wgmma.fp8");
     CHECK(trace.sass == "QGMMA.SP");
     REQUIRE(trace.rows.size() > 200);
     CHECK(trace.rows[0].a.size() == 32);
     CHECK(trace.rows[0].b.size() == 32);
 
-    verify::Trace back = verify::parse_trace(verify::trace_text(trace), "t");
+    evidence::Trace back = evidence::parse_trace(evidence::trace_text(trace), "t");
     CHECK(back.rows == trace.rows);
     const auto replay = [&] {
         std::uint64_t rows = 0, mismatches = 0;
-        verify::replay(back, [&](const verify::ProbeResult& row) {
+        evidence::replay(back, [&](const evidence::ProbeResult& row) {
             rows += row.trials;
             mismatches += row.mismatches;
             CHECK(row.instruction == "wgmma.sp.m64n8k64.f32.e4m3.e5m2");
-            CHECK(row.verdict == (row.mismatches == 0 ? verify::Verdict::equal : verify::Verdict::differs));
+            CHECK(row.verdict == (row.mismatches == 0 ? evidence::Verdict::equal : evidence::Verdict::differs));
         });
         CHECK(rows == trace.rows.size());
         return mismatches;
@@ -242,3 +245,5 @@ TEST_CASE("a sparse form's trace holds the chosen products, and its replay compa
     back.rows[0].d ^= 1;
     CHECK(replay() == 1);
 }
+
+}  // namespace sparse_test

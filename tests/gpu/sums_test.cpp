@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of hashes that a GPU gave for scalar operations, recomputed from the models.
-#include "emulation/gpu/probe/scalar/inputs.hpp"
-#include "emulation/gpu/probe/scalar/replay.hpp"
-#include "emulation/verify/json_lines.hpp"
-#include "emulation/verify/trace.hpp"
+#include "emulation/evidence/gpu/scalar/inputs.hpp"
+#include "emulation/evidence/gpu/scalar/replay.hpp"
+#include "emulation/evidence/traces/json_lines.hpp"
+#include "emulation/evidence/traces/trace.hpp"
 #include "tests/test.hpp"
 
 #include <cstdlib>
@@ -11,22 +11,24 @@
 #include <map>
 #include <set>
 
+namespace sums_test {
+
 using namespace macheps;
-using namespace macheps::gpu;
+using namespace macheps::evidence;
 
 namespace {
 
 std::vector<std::filesystem::path> sums_files() {
     const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests" / "traces";
-    std::vector<std::filesystem::path> files = verify::trace_files(folder);
+    std::vector<std::filesystem::path> files = evidence::trace_files(folder);
     std::erase_if(files,
                   [](const auto& file) { return file.filename().string().find(".sums.jsonl") == std::string::npos; });
     return files;
 }
 
-std::vector<verify::ProbeResult> replay_all(const RecordedSums& recorded, const SumsShare& share) {
-    std::vector<verify::ProbeResult> rows;
-    replay_sums(recorded, share, [&](const verify::ProbeResult& row) { rows.push_back(row); });
+std::vector<evidence::ProbeResult> replay_all(const RecordedSums& recorded, const SumsShare& share) {
+    std::vector<evidence::ProbeResult> rows;
+    replay_sums(recorded, share, [&](const evidence::ProbeResult& row) { rows.push_back(row); });
     REQUIRE(rows.size() == recorded.rows.size());
     return rows;
 }
@@ -35,13 +37,13 @@ std::vector<verify::ProbeResult> replay_all(const RecordedSums& recorded, const 
 std::uint64_t replay_files(const SumsShare& share, bool every_row) {
     std::uint64_t sums = 0;
     for (const auto& file : sums_files()) {
-        const RecordedSums recorded = parse_sums(verify::read_json_lines(file), file.string());
+        const RecordedSums recorded = parse_sums(evidence::read_json_lines(file), file.string());
         SumsShare mine = share;
         if (every_row) mine.sums = recorded.rows.size();
-        for (const verify::ProbeResult& row : replay_all(recorded, mine)) {
+        for (const evidence::ProbeResult& row : replay_all(recorded, mine)) {
             CAPTURE(file.string(), row.instruction, row.operands, row.model, row.note);
-            CHECK((row.verdict == verify::Verdict::equal || row.verdict == verify::Verdict::recorded));
-            if (every_row && row.note != "no model gives these bits") CHECK(row.verdict == verify::Verdict::equal);
+            CHECK((row.verdict == evidence::Verdict::equal || row.verdict == evidence::Verdict::recorded));
+            if (every_row && row.note != "no model gives these bits") CHECK(row.verdict == evidence::Verdict::equal);
             sums += row.trials;
         }
     }
@@ -49,25 +51,25 @@ std::uint64_t replay_files(const SumsShare& share, bool every_row) {
 }
 
 std::string text_of(const std::string& kind, const std::string& lines) {
-    return verify::json_lines_text(Json{{"macheps_sums", 1},
-                                        {"kind", kind},
-                                        {"gpu", "a GPU"},
-                                        {"driver", "13.0"},
-                                        {"toolkit", "13.0"},
-                                        {"date", "2026-11-26"}},
-                                   lines);
+    return evidence::json_lines_text(Json{{"macheps_sums", 1},
+                                          {"kind", kind},
+                                          {"gpu", "a GPU"},
+                                          {"driver", "13.0"},
+                                          {"toolkit", "13.0"},
+                                          {"date", "2026-11-26"}},
+                                     lines);
 }
 
 }  // namespace
 
 TEST_CASE("sums that a GPU gave are those of the models", "[gpu][sums]") {
-    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
+    if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     if (sums_files().empty()) SKIP_TEST("no sums are recorded below tests/traces");
     CHECK(replay_files({.sums = 2}, false) >= 6);
 }
 
 TEST_CASE("a sum of every operation that a GPU gave is that of the model", "[gpu][sums][slow]") {
-    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
+    if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     CHECK(replay_files({}, true) > 0);
 }
 
@@ -95,21 +97,21 @@ TEST_CASE("a file of sums is judged line by line", "[gpu][sums]") {
     CHECK(recorded.gpu == "a GPU");
     CHECK(recorded.seed == 1);
     const auto rows = replay_all(recorded, {.sums = 0});
-    CHECK(rows[0].verdict == verify::Verdict::equal);
+    CHECK(rows[0].verdict == evidence::Verdict::equal);
     CHECK(rows[0].trials == 1);
     CHECK(rows[0].operands == "1 of 1 sums of 65536 results");
-    CHECK(rows[1].verdict == verify::Verdict::differs);
+    CHECK(rows[1].verdict == evidence::Verdict::differs);
     CHECK(rows[1].mismatches == 1);
     CHECK(rows[1].note == "the first sum that differs is number 0");
-    CHECK(rows[2].verdict == verify::Verdict::absent);
+    CHECK(rows[2].verdict == evidence::Verdict::absent);
     CHECK(rows[2].trials == 0);
-    CHECK(rows[3].verdict == verify::Verdict::recorded);
+    CHECK(rows[3].verdict == evidence::Verdict::recorded);
     CHECK(rows[3].note == "the first sum that differs is number 0, recorded against the model 'another'");
 
     // Functions without a model are recorded, whatever their sums are.
     const RecordedSums functions =
         parse_sums(text_of("scalar", line("tanh.approx.f16", any, "fp64 reference")), "here");
-    CHECK(replay_all(functions, {.all = true})[0].verdict == verify::Verdict::recorded);
+    CHECK(replay_all(functions, {.all = true})[0].verdict == evidence::Verdict::recorded);
 }
 
 TEST_CASE("a file of sums that is off is an error that names the line", "[gpu][sums]") {
@@ -154,12 +156,14 @@ TEST_CASE("seeds take turns with the sums, until each has been recomputed", "[gp
     std::map<std::string, std::set<std::string>> taken;
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
         std::uint64_t trials = 0;
-        for (const verify::ProbeResult& row : replay_all(recorded, {.sums = 1, .seed = seed})) {
+        for (const evidence::ProbeResult& row : replay_all(recorded, {.sums = 1, .seed = seed})) {
             trials += row.trials;
             if (row.trials != 0) taken[row.instruction].insert(row.note);
-            CHECK((row.verdict == verify::Verdict::recorded) == (row.trials == 0));
+            CHECK((row.verdict == evidence::Verdict::recorded) == (row.trials == 0));
         }
         CHECK(trials == 1);
     }
     for (const std::string& name : names) CHECK(taken[name].size() == 4);
 }
+
+}  // namespace sums_test

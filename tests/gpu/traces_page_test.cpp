@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/gpu.md and docs/evidence.md report exactly the contents of tests/traces.
 #include "core/read_file.hpp"
-#include "emulation/gpu/probe/library/capture.hpp"
-#include "emulation/gpu/probe/matrix/sparse_forms.hpp"
-#include "emulation/gpu/probe/scalar/replay.hpp"
+#include "emulation/evidence/gpu/matrix/sparse_forms.hpp"
+#include "emulation/evidence/gpu/scalar/replay.hpp"
+#include "emulation/evidence/library/capture.hpp"
+#include "emulation/evidence/operands/operand_class.hpp"
+#include "emulation/evidence/traces/json_lines.hpp"
+#include "emulation/evidence/traces/recorded.hpp"
+#include "emulation/evidence/traces/trace.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/machine/table.hpp"
-#include "emulation/verify/json_lines.hpp"
-#include "emulation/verify/operand_class.hpp"
-#include "emulation/verify/recorded.hpp"
-#include "emulation/verify/trace.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>
@@ -19,6 +19,8 @@
 #include <map>
 #include <set>
 #include <sstream>
+
+namespace traces_page_test {
 
 using namespace macheps;
 namespace fs = std::filesystem;
@@ -51,9 +53,9 @@ void count_sums(const std::string& text, Recorded& all) {
     std::istringstream lines(text);
     std::string line;
     std::getline(lines, line);
-    const std::string kind = verify::parse_json_line(line, "header")["kind"].string();
+    const std::string kind = evidence::parse_json_line(line, "header")["kind"].string();
     while (std::getline(lines, line)) {
-        const Json row = verify::parse_json_line(line, "row");
+        const Json row = evidence::parse_json_line(line, "row");
         ++all.operations;
         if (row["mismatches"].get<std::uint64_t>() > 0) {
             ++all.without_model;
@@ -68,7 +70,7 @@ void count_sums(const std::string& text, Recorded& all) {
 std::map<std::string, Recorded> recorded() {
     std::map<std::string, Recorded> gpus;
     std::map<std::string, std::string> folders;  // of each GPU: its name
-    for (const verify::RecordedTrace& trace : verify::recorded_traces()) {
+    for (const evidence::RecordedTrace& trace : evidence::recorded_traces()) {
         if (is_cpu_unit({.arch = trace.arch})) continue;
         Recorded& all = gpus[trace.device];
         folders[trace.path.substr(0, trace.path.find('/'))] = trace.device;
@@ -77,19 +79,19 @@ std::map<std::string, Recorded> recorded() {
         ++(is_sparse ? all.sparse_traces : all.traces);
         (is_sparse ? all.sparse_outputs : all.outputs) += trace.outputs;
     }
-    for (const fs::path& file : verify::trace_files(source / "tests/traces")) {
-        if (verify::is_instruction_trace(file)) continue;
-        const std::string text = verify::read_json_lines(file), where = file.string();
-        const Json header = verify::parse_json_line(text.substr(0, text.find('\n')), where);
+    for (const fs::path& file : evidence::trace_files(source / "tests/traces")) {
+        if (evidence::is_instruction_trace(file)) continue;
+        const std::string text = evidence::read_json_lines(file), where = file.string();
+        const Json header = evidence::parse_json_line(text.substr(0, text.find('\n')), where);
         Recorded& all = gpus[header["gpu"].string()];
         all.dates.insert(header["date"].string());
-        if (gpu::is_sums(header)) count_sums(text, all);
-        if (gpu::is_tree_capture(header)) ++all.trees;
-        if (!gpu::is_library_capture(header)) continue;
-        const gpu::RecordedLibrary library = gpu::parse_library_capture(text, where);
+        if (evidence::is_sums(header)) count_sums(text, all);
+        if (evidence::is_tree_capture(header)) ++all.trees;
+        if (!evidence::is_library_capture(header)) continue;
+        const evidence::RecordedLibrary library = evidence::parse_library_capture(text, where);
         ++all.problems;
         all.libraries.insert(library.library);
-        for (const gpu::RecordedAlgorithm& algorithm : library.algorithms) {
+        for (const evidence::RecordedAlgorithm& algorithm : library.algorithms) {
             ++all.algorithms;
             for (const auto& outputs : algorithm.outputs) all.library_outputs += outputs.second.size();
         }
@@ -139,7 +141,7 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 }  // namespace
 
 TEST_CASE("docs/gpu.md lists the traces that there are, by GPU and date", "[gpu][traces]") {
-    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
+    if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     std::vector<std::string> rows;
     for (const auto& [name, all] : recorded()) {
         for (const std::string& row : rows_of(name, all)) rows.push_back(row);
@@ -151,16 +153,16 @@ TEST_CASE("docs/gpu.md lists the traces that there are, by GPU and date", "[gpu]
 }
 
 TEST_CASE("docs/gpu.md claims no more than the traces show", "[gpu][traces]") {
-    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
+    if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     const std::map<std::string, Recorded> gpus = recorded();
     const Recorded& h100 = gpus.at("NVIDIA H100 80GB HBM3");
     const std::string text = page("gpu.md");
     const std::string claims[] = {
-        fmt::format("| `mma.sync` and `wgmma` in {} forms ", gpu::instruction_forms),
-        fmt::format("{} classes of operands", verify::operand_classes),
-        fmt::format("| {} sparse forms of `mma.sp` and `wgmma.sp` ", gpu::sparse_forms),
-        fmt::format("| {} conversions, {} arithmetic operations and functions and {} of our own functions ", h100.operations_of.at("convert"),
-                    h100.operations_of.at("scalar"), h100.operations_of.at("math")),
+        fmt::format("| `mma.sync` and `wgmma` in {} forms ", evidence::instruction_forms),
+        fmt::format("{} classes of operands", evidence::operand_classes),
+        fmt::format("| {} sparse forms of `mma.sp` and `wgmma.sp` ", evidence::sparse_forms),
+        fmt::format("| {} conversions, {} arithmetic operations and functions and {} of our own functions ",
+                    h100.operations_of.at("convert"), h100.operations_of.at("scalar"), h100.operations_of.at("math")),
         fmt::format("the other {} are approximations", h100.without_model),
         fmt::format("of {} algorithms of {} problems ", h100.algorithms, h100.problems),
     };
@@ -171,7 +173,7 @@ TEST_CASE("docs/gpu.md claims no more than the traces show", "[gpu][traces]") {
 }
 
 TEST_CASE("docs/evidence.md names the GPUs whose traces cover a machine, and calls the other machines unverified", "[gpu][traces]") {
-    const std::vector<verify::RecordedTrace> traces = verify::recorded_traces();
+    const std::vector<evidence::RecordedTrace> traces = evidence::recorded_traces();
     // `| machines | evidence | from where |`
     std::map<std::string, std::string> from;
     std::istringstream lines(page("evidence.md"));
@@ -194,7 +196,7 @@ TEST_CASE("docs/evidence.md names the GPUs whose traces cover a machine, and cal
         REQUIRE(from.count(name) == 1);
         const std::string& said = from.at(name);
         std::set<std::string> devices;
-        for (const verify::DeviceEvidence& device : verify::devices_with_traces(*machine, traces)) {
+        for (const evidence::DeviceEvidence& device : evidence::devices_with_traces(*machine, traces)) {
             std::istringstream words(device.device);  // `NVIDIA H100 80GB HBM3`
             std::string vendor, gpu;
             words >> vendor >> gpu;
@@ -209,3 +211,5 @@ TEST_CASE("docs/evidence.md names the GPUs whose traces cover a machine, and cal
     CHECK(verified >= 12);
     CHECK(unverified >= 30);
 }
+
+}  // namespace traces_page_test

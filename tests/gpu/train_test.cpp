@@ -12,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 
+namespace train_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::policy;
@@ -127,3 +129,5 @@ TEST_CASE("where two runs part, hashes.csv names the operation", "[gpu][train]")
     CHECK(line.starts_with("x/0,0,0,block.1.mlp.up:forward.out,"));
     fs::remove_all(a.parent_path());
 }
+
+}  // namespace train_test

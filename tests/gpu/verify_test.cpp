@@ -3,13 +3,13 @@
 // itself is the emulator there, so what can be wrong is everything around it.
 #include "core/error.hpp"
 #include "core/read_file.hpp"
-#include "emulation/gpu/probe/matrix/probe.hpp"
-#include "emulation/gpu/probe/matrix/replay.hpp"
+#include "emulation/evidence/gpu/matrix/probe.hpp"
+#include "emulation/evidence/gpu/matrix/replay.hpp"
+#include "emulation/evidence/traces/json_lines.hpp"
+#include "emulation/evidence/traces/record.hpp"
+#include "emulation/evidence/traces/recorded.hpp"
+#include "emulation/evidence/traces/replay.hpp"
 #include "emulation/machine/table.hpp"
-#include "emulation/verify/json_lines.hpp"
-#include "emulation/verify/record.hpp"
-#include "emulation/verify/recorded.hpp"
-#include "emulation/verify/replay.hpp"
 #include "tests/gpu/host_device.hpp"
 #include "tests/machine/oracle.hpp"
 #include "tests/scratch.hpp"
@@ -22,7 +22,10 @@
 #include <set>
 #include <sstream>
 
+namespace verify_test {
+
 using namespace macheps;
+using namespace macheps::evidence;
 using namespace macheps::gpu;
 namespace oracle = macheps::machine_oracle;
 
@@ -33,12 +36,12 @@ InstructionProbe<HostDevice> host_probe(InstructionEffort effort = {.outputs = 1
     return {std::make_unique<HostDevice>(), std::move(target), effort};
 }
 
-std::vector<verify::ProbeResult> run_form(InstructionProbe<HostDevice>& probe, const std::string& name,
-                                          const verify::ProbeOptions& options = {}) {
-    std::vector<verify::ProbeResult> rows;
+std::vector<evidence::ProbeResult> run_form(InstructionProbe<HostDevice>& probe, const std::string& name,
+                                            const evidence::ProbeOptions& options = {}) {
+    std::vector<evidence::ProbeResult> rows;
     const int index = find_instruction_form(name);
     REQUIRE(index >= 0);
-    probe.run_form(index, 0, options, [&](const verify::ProbeResult& row) { rows.push_back(row); });
+    probe.run_form(index, 0, options, [&](const evidence::ProbeResult& row) { rows.push_back(row); });
     return rows;
 }
 
@@ -52,9 +55,9 @@ void check_forms(const std::function<bool(const InstructionForm&)>& takes) {
         CAPTURE(form.name());
         const auto rows = run_form(probe, form.name());
         CHECK(rows.size() >= 17);
-        for (const verify::ProbeResult& row : rows) {
+        for (const evidence::ProbeResult& row : rows) {
             CAPTURE(row.operands, row.note);
-            CHECK(row.verdict == verify::Verdict::equal);
+            CHECK(row.verdict == evidence::Verdict::equal);
             CHECK(row.trials == static_cast<std::uint64_t>(form.m * form.n));
         }
     }
@@ -73,8 +76,8 @@ FormData data_of(const InstructionForm& form) {
     FormData data{.form = form};
     data.rule = data.truth = instruction.machine->sum;
     data.canonical_nan = instruction.machine->fixes_nan();
-    data.shape = verify::operand_shape(form.m, form.n, form.k, form.chain, format_of(form.a), format_of(form.b),
-                                       data.rule, site_id(form.name()));
+    data.shape = evidence::operand_shape(form.m, form.n, form.k, form.chain, format_of(form.a), format_of(form.b),
+                                         data.rule, site_id(form.name()));
     return data;
 }
 
@@ -93,25 +96,25 @@ TEST_CASE("every other form of wgmma gives the model's bits", "[gpu][verify][slo
 }
 
 TEST_CASE("a wrong model turns every verdict red", "[gpu][verify]") {
-    verify::ProbeOptions options;
+    evidence::ProbeOptions options;
     options.fault = true;
     InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 12, .most_tiles = 12});
     for (const char* name :
          {"mma.m16n8k16.f32.f16.f16.f32", "mma.m16n8k8.f32.tf32.tf32.f32", "mma.m16n8k16.f16.f16.f16.f16",
           "mma.m16n8k32.f32.e4m3.e5m2.f32", "mma.m8n8k4.f64.f64.f64.f64", "wgmma.m64n8k32.f32.e4m3.e4m3",
           "wgmma.m64n8k16.f32.bf16.bf16", "wgmma.m64n8k16.f32.f16.f16+registers"}) {
-        for (const verify::ProbeResult& row : run_form(probe, name, options)) {
+        for (const evidence::ProbeResult& row : run_form(probe, name, options)) {
             CAPTURE(name, row.operands);
-            CHECK(row.verdict == verify::Verdict::differs);
+            CHECK(row.verdict == evidence::Verdict::differs);
             CHECK(row.mismatches > 0);
             CHECK(row.note.find("the model gives ") != std::string::npos);
             CHECK(row.note.find("{\"arch\":\"sm_90\"") != std::string::npos);
         }
     }
     for (const Question& question : instruction_questions()) {
-        probe.run_question(question, options, [&](const verify::ProbeResult& row) {
+        probe.run_question(question, options, [&](const evidence::ProbeResult& row) {
             CAPTURE(row.instruction, row.note);
-            CHECK((row.verdict == verify::Verdict::differs || question.only_recorded));
+            CHECK((row.verdict == evidence::Verdict::differs || question.only_recorded));
         });
     }
 }
@@ -121,9 +124,9 @@ TEST_CASE("questions have the answers that the models take, and say what they me
     std::map<std::string, std::string> notes;
     for (const Question& question : instruction_questions()) {
         REQUIRE(find_instruction_form(question.form) >= 0);
-        probe.run_question(question, {}, [&](const verify::ProbeResult& row) {
+        probe.run_question(question, {}, [&](const evidence::ProbeResult& row) {
             CAPTURE(row.instruction, row.note);
-            CHECK(row.verdict == (question.only_recorded ? verify::Verdict::recorded : verify::Verdict::equal));
+            CHECK(row.verdict == (question.only_recorded ? evidence::Verdict::recorded : evidence::Verdict::equal));
             CHECK(row.note.find("no published model") == std::string::npos);
             notes[row.instruction] = row.note;
         });
@@ -160,12 +163,12 @@ TEST_CASE("a form that the device or the build lacks is declined, with the reaso
         InstructionProbe<HostDevice> probe = host_probe({.outputs = 1, .most_tiles = 1}, c.target);
         const auto rows = run_form(probe, c.form);
         REQUIRE(rows.size() == 1);
-        CHECK(rows[0].verdict == verify::Verdict::declined);
+        CHECK(rows[0].verdict == evidence::Verdict::declined);
         CHECK(rows[0].note.find(c.why) != std::string::npos);
     }
     // A100's own units, where it has them.
     InstructionProbe<HostDevice> a100 = host_probe({.outputs = 1, .most_tiles = 1}, {"sm_80", 80, 80, false});
-    for (const verify::ProbeResult& row : run_form(a100, "mma.m16n8k16.f32.f16.f16.f32"))
+    for (const evidence::ProbeResult& row : run_form(a100, "mma.m16n8k16.f32.f16.f16.f32"))
         CHECK(row.model == "sm80.mma.fp16");
 }
 
@@ -228,10 +231,11 @@ TEST_CASE("rows and columns of a tile differ, so that a wrong layout shows", "[g
         const InstructionForm& form = instruction_form(i);
         if (!form.is_plain() || form.n != 8) continue;
         const FormData data = data_of(form);
-        for (const verify::OperandClass cls : {verify::OperandClass::random_bits, verify::OperandClass::normal,
-                                               verify::OperandClass::mixed, verify::OperandClass::close_exponents}) {
-            CAPTURE(form.name(), verify::name_of(cls));
-            const verify::Tile tile(data.shape, cls, 1, 3);
+        for (const evidence::OperandClass cls :
+             {evidence::OperandClass::random_bits, evidence::OperandClass::normal, evidence::OperandClass::mixed,
+              evidence::OperandClass::close_exponents}) {
+            CAPTURE(form.name(), evidence::name_of(cls));
+            const evidence::Tile tile(data.shape, cls, 1, 3);
             std::set<std::vector<std::uint64_t>> rows, columns, in_k;
             for (int row = 0; row < form.m; ++row) {
                 rows.emplace();
@@ -258,13 +262,13 @@ TEST_CASE("operands are the same on every machine, and what their class says", "
         const auto finite = [](const Format& f, std::uint64_t code) {
             return (code >> f.padding & f.magnitude_mask()) <= f.max_finite_code();
         };
-        for (int c = 0; c < verify::operand_classes; ++c) {
-            const auto cls = static_cast<verify::OperandClass>(c);
-            const bool any = cls == verify::OperandClass::random_bits || cls == verify::OperandClass::specials ||
-                             cls == verify::OperandClass::exhaustive;
+        for (int c = 0; c < evidence::operand_classes; ++c) {
+            const auto cls = static_cast<evidence::OperandClass>(c);
+            const bool any = cls == evidence::OperandClass::random_bits || cls == evidence::OperandClass::specials ||
+                             cls == evidence::OperandClass::exhaustive;
             int infinite = 0;
             for (std::uint64_t t = 0; t < 6; ++t) {
-                const verify::Tile tile(data.shape, cls, 1, t);
+                const evidence::Tile tile(data.shape, cls, 1, t);
                 const auto see = [&](const Format& f, std::uint64_t code) {
                     infinite += !finite(f, code);
                     CHECK((f.container_bits() == 64 || code >> f.container_bits() == 0));
@@ -277,7 +281,7 @@ TEST_CASE("operands are the same on every machine, and what their class says", "
                 for (int at = 0; at < data.outputs() && !tile.addend_is_opposite(); ++at)
                     see(data.shape.c, tile.c(at / data.form.n, at % data.form.n));
             }
-            CAPTURE(name, verify::name_of(cls), infinite);
+            CAPTURE(name, evidence::name_of(cls), infinite);
             CHECK((any || infinite == 0));
         }
     }
@@ -288,12 +292,12 @@ TEST_CASE("operands are the same on every machine, and what their class says", "
 namespace {
 
 /// What a device gave for a form, and the trace that is made of it.
-verify::Trace host_trace(const std::string& name, verify::Candidates* kept = nullptr, std::uint64_t tiles = 128) {
+evidence::Trace host_trace(const std::string& name, evidence::Candidates* kept = nullptr, std::uint64_t tiles = 128) {
     InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 18, .most_tiles = tiles});
-    verify::ProbeOptions options;
-    verify::Trace trace;
-    options.record = [&](const verify::Candidates& candidates) {
-        trace = verify::make_trace(candidates);
+    evidence::ProbeOptions options;
+    evidence::Trace trace;
+    options.record = [&](const evidence::Candidates& candidates) {
+        trace = evidence::make_trace(candidates);
         if (kept != nullptr) *kept = candidates;
     };
     run_form(probe, name, options);
@@ -305,7 +309,7 @@ verify::Trace host_trace(const std::string& name, verify::Candidates* kept = nul
 }
 
 /// Every wrong model of the library and of the oracle is refuted 16 times, or by no input at all.
-void check_refuted(const verify::Trace& trace) {
+void check_refuted(const evidence::Trace& trace) {
     CAPTURE(trace.form.instr, trace.form.qual);
     REQUIRE(!trace.rows.empty());
     for (const auto& [mutant, rows] : trace.refuted) {
@@ -317,17 +321,17 @@ void check_refuted(const verify::Trace& trace) {
         const auto mutation = static_cast<oracle::Mutation>(m);
         if (oracle::judge(in, mutation).kind != oracle::Verdict::visible) continue;
         int refuted = 0;
-        for (const verify::TraceRow& row : trace.rows) {
+        for (const evidence::TraceRow& row : trace.rows) {
             const std::uint64_t d = oracle::evaluate(in, row.a, row.b, row.c, {}, {}, mutation);
             refuted += !oracle::same_result(in, d, row.d);
         }
         CAPTURE(oracle::name_of(mutation), refuted);
         CHECK(refuted >= 16);
     }
-    CHECK(verify::trace_text(trace).size() < 1'000'000);
+    CHECK(evidence::trace_text(trace).size() < 1'000'000);
 }
 
-std::string refuted_by(const verify::Trace& trace, const std::string& mutant) {
+std::string refuted_by(const evidence::Trace& trace, const std::string& mutant) {
     for (const auto& [name, rows] : trace.refuted) {
         if (name == mutant) return rows == 0 ? "none" : "some";
     }
@@ -339,8 +343,8 @@ std::string refuted_by(const verify::Trace& trace, const std::string& mutant) {
 TEST_CASE("a trace refutes every wrong model 16 times", "[gpu][verify]") {
     check_refuted(host_trace("mma.m16n8k16.f32.f16.f16.f32"));
     // What no input can show is not counted as shown, and what one can is.
-    const verify::Trace bf16 = host_trace("mma.m16n8k8.f32.bf16.bf16.f32"),
-                        half = host_trace("mma.m16n8k8.f16.f16.f16.f16");
+    const evidence::Trace bf16 = host_trace("mma.m16n8k8.f32.bf16.bf16.f32"),
+                          half = host_trace("mma.m16n8k8.f16.f16.f16.f16");
     check_refuted(bf16);
     check_refuted(half);
     CHECK(refuted_by(bf16, "zero_exponent-1") == "some");
@@ -359,36 +363,36 @@ TEST_CASE("the trace of every plain form refutes every wrong model 16 times", "[
 
 TEST_CASE("a trace is read as it was written, replays, and shows what was changed", "[gpu][verify]") {
     const std::filesystem::path folder = test::disk_folder() / "verify";
-    verify::Candidates candidates;
-    const verify::Trace trace = host_trace("mma.m16n8k8.f32.f16.f16.f32", &candidates);
-    CHECK(verify::trace_text(verify::make_trace(candidates)).size() > 1000);
-    const std::filesystem::path file = verify::write_trace(trace, folder / "a" / "b");
-    CHECK(file.filename() == verify::trace_name(trace.form) + (verify::has_zstd() ? ".jsonl.zst" : ".jsonl"));
-    CHECK(verify::trace_files(folder) == std::vector<std::filesystem::path>{file});
-    const verify::Trace back = verify::read_trace(file);
-    CHECK(verify::trace_text(back) == verify::trace_text(trace));
+    evidence::Candidates candidates;
+    const evidence::Trace trace = host_trace("mma.m16n8k8.f32.f16.f16.f32", &candidates);
+    CHECK(evidence::trace_text(evidence::make_trace(candidates)).size() > 1000);
+    const std::filesystem::path file = evidence::write_trace(trace, folder / "a" / "b");
+    CHECK(file.filename() == evidence::trace_name(trace.form) + (evidence::has_zstd() ? ".jsonl.zst" : ".jsonl"));
+    CHECK(evidence::trace_files(folder) == std::vector<std::filesystem::path>{file});
+    const evidence::Trace back = evidence::read_trace(file);
+    CHECK(evidence::trace_text(back) == evidence::trace_text(trace));
     CHECK(back.rows == trace.rows);
     CHECK(back.gpu == "host");
     std::uint64_t rows = 0;
-    verify::replay(back, [&](const verify::ProbeResult& row) {
+    evidence::replay(back, [&](const evidence::ProbeResult& row) {
         rows += row.trials;
         CAPTURE(row.operands, row.note);
-        CHECK(row.verdict == verify::Verdict::equal);
+        CHECK(row.verdict == evidence::Verdict::equal);
         CHECK(row.model == "sm90.mma.fp16");
     });
     CHECK(rows == trace.rows.size());
 
     // A result that no engine gives.
-    verify::Trace wrong = trace;
+    evidence::Trace wrong = trace;
     wrong.rows[0].d ^= 1;
     int red = 0;
-    verify::replay(wrong, [&](const verify::ProbeResult& row) {
-        red += row.verdict == verify::Verdict::differs;
-        if (row.verdict == verify::Verdict::differs) CHECK(row.note.starts_with("scalar gives "));
+    evidence::replay(wrong, [&](const evidence::ProbeResult& row) {
+        red += row.verdict == evidence::Verdict::differs;
+        if (row.verdict == evidence::Verdict::differs) CHECK(row.note.starts_with("scalar gives "));
     });
     CHECK(red == 1);
 
-    const std::string text = verify::trace_text(trace);
+    const std::string text = evidence::trace_text(trace);
     const auto replaced = [&](const std::string& from, const std::string& to) {
         std::string other = text;
         const std::size_t at = other.find(from);
@@ -416,7 +420,7 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     for (const auto& c : cases) {
         CAPTURE(c.why);
         try {
-            (void)verify::parse_trace(c.text, "t");
+            (void)evidence::parse_trace(c.text, "t");
             FAIL_CHECK("it was taken");
         } catch (const Error& error) {
             CAPTURE(error.what());
@@ -427,7 +431,7 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     }
 
     // The compressed file, damaged.
-    if (!verify::has_zstd()) return;
+    if (!evidence::has_zstd()) return;
     std::ifstream in(file, std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
@@ -440,7 +444,7 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
         std::ofstream(folder / "x.jsonl.zst", std::ios::binary) << damaged;
         CAPTURE(what);
         try {
-            (void)verify::read_trace(folder / "x.jsonl.zst");
+            (void)evidence::read_trace(folder / "x.jsonl.zst");
             FAIL_CHECK("it was taken");
         } catch (const Error& error) {
             CAPTURE(error.what());
@@ -462,11 +466,11 @@ TEST_CASE("differing outputs of a variant are judged from their file, and the ca
                  {"wgmma.m64n16k16.f32.f16.f16", "cause: strides of forms wider than 8 columns"}};
     for (const auto& c : cases) {
         CAPTURE(c.form);
-        std::vector<verify::Capture> kept;
-        verify::ProbeOptions options;
+        std::vector<evidence::Capture> kept;
+        evidence::ProbeOptions options;
         options.fault = true;  // the probe's model is wrong on purpose, so that outputs differ
-        options.keep = [&](const verify::Capture& capture) { kept.push_back(capture); };
-        options.record = [](const verify::Candidates&) {};
+        options.keep = [&](const evidence::Capture& capture) { kept.push_back(capture); };
+        options.record = [](const evidence::Candidates&) {};
         InstructionProbe<HostDevice> probe = host_probe({.outputs = 256, .most_tiles = 2});
         run_form(probe, c.form, options);
         REQUIRE(kept.size() == 1);
@@ -476,36 +480,40 @@ TEST_CASE("differing outputs of a variant are judged from their file, and the ca
         CHECK(variant_of(header, "t:1") == c.form);
         // The judge's model is right, and the outputs are too.
         const auto replayed = [&](const std::string& lines) {
-            std::vector<verify::ProbeResult> rows;
-            replay_variant(verify::json_lines_text(header, lines), "t", [&](const verify::ProbeResult& row) { rows.push_back(row); });
+            std::vector<evidence::ProbeResult> rows;
+            replay_variant(evidence::json_lines_text(header, lines), "t",
+                           [&](const evidence::ProbeResult& row) { rows.push_back(row); });
             REQUIRE(!rows.empty());
             return rows;
         };
-        for (const verify::ProbeResult& row : replayed(kept.front().lines)) {
+        for (const evidence::ProbeResult& row : replayed(kept.front().lines)) {
             CAPTURE(row.operands, row.note);
-            CHECK(row.verdict == verify::Verdict::equal);
+            CHECK(row.verdict == evidence::Verdict::equal);
             CHECK(row.kind == "replay");
         }
         // One output is another.
         std::string changed = kept.front().lines;
         const std::size_t d = changed.find("\"d\":\"") + 5;
         changed.replace(d, changed.find('"', d) - d, "3f123456");
-        const verify::ProbeResult row = replayed(changed).front();
+        const evidence::ProbeResult row = replayed(changed).front();
         CAPTURE(row.note);
-        CHECK(row.verdict == verify::Verdict::differs);
+        CHECK(row.verdict == evidence::Verdict::differs);
         CHECK(row.mismatches == 1);
         CHECK(row.note.find(c.cause) != std::string::npos);
     }
-    CHECK_THROWS_AS(replay_variant(verify::json_lines_text(Json{{"macheps_capture", 1}, {"instruction", "mma.none"}, {"arch", "sm_90"}}, ""), "t",
-                                   [](const verify::ProbeResult&) {}), Error);
+    CHECK_THROWS_AS(
+        replay_variant(
+            evidence::json_lines_text(Json{{"macheps_capture", 1}, {"instruction", "mma.none"}, {"arch", "sm_90"}}, ""),
+            "t", [](const evidence::ProbeResult&) {}),
+        Error);
 }
 
 TEST_CASE("vector engines take the smaller shape of emulated fp8 in two steps too", "[gpu][verify]") {
-    verify::Trace trace = host_trace("mma.m16n8k16.f32.e4m3.e4m3.f32", nullptr, 32);
+    evidence::Trace trace = host_trace("mma.m16n8k16.f32.e4m3.e4m3.f32", nullptr, 32);
     CHECK(trace.rows.size() > 500);
-    verify::replay(trace, [](const verify::ProbeResult& row) {
+    evidence::replay(trace, [](const evidence::ProbeResult& row) {
         CAPTURE(row.operands, row.note);
-        CHECK(row.verdict == verify::Verdict::equal);
+        CHECK(row.verdict == evidence::Verdict::equal);
     });
 }
 
@@ -522,17 +530,17 @@ TEST_CASE("a line of the index says which machine a trace covers, on which devic
         {"h200/sm_90.mma.m16n8k16.f32.f16.f16.f32.jsonl,NVIDIA H200,2026-11-26,5,", "sm_90", "mma", "m16n8k16.f32.f16.f16.f32"},
         {"x/sm_100.tcgen05.mxf4.m128n8k64.f32.jsonl.zst,X,2026-11-26,5,", "sm_100", "tcgen05.mxf4", "m128n8k64.f32"},
         {"readme,,,,", "", "", ""}};
-    std::vector<verify::RecordedTrace> traces;
+    std::vector<evidence::RecordedTrace> traces;
     for (const auto& c : cases) {
         CAPTURE(c.line);
-        traces.push_back(verify::parse_index_line(c.line));
+        traces.push_back(evidence::parse_index_line(c.line));
         CHECK(traces.back().arch == c.arch);
         CHECK(traces.back().instr == c.instr);
         CHECK(traces.back().qual == c.qual);
     }
     CHECK(traces[0].not_refuted == std::vector<std::string>{"zero_exponent-1", "zero_exponent+1"});
     const Machine& fp8 = *find_machine("sm90.wgmma.fp8");
-    const std::vector<verify::DeviceEvidence> devices = verify::devices_with_traces(fp8, traces);
+    const std::vector<evidence::DeviceEvidence> devices = evidence::devices_with_traces(fp8, traces);
     REQUIRE(devices.size() == 2);
     CHECK(devices[0].device == "NVIDIA H200");
     CHECK(devices[0].first_date == "2026-11-26");
@@ -540,38 +548,40 @@ TEST_CASE("a line of the index says which machine a trace covers, on which devic
     CHECK(devices[0].outputs == 800);
     CHECK(devices[0].forms == std::vector<std::string>{"wgmma.m64n8k32.f32.e4m3.e4m3", "wgmma.sp.m64n8k64.f32.e4m3.e5m2"});
     CHECK(devices[1].device == "NVIDIA H100");
-    CHECK(verify::not_refuted(fp8, traces) == std::vector<std::string>{"zero_exponent-1"});
-    CHECK(verify::devices_with_traces(*find_machine("sm90.wgmma.fp16"), traces).empty());
-    CHECK(verify::not_refuted(*find_machine("sm90.wgmma.fp16"), traces).empty());
+    CHECK(evidence::not_refuted(fp8, traces) == std::vector<std::string>{"zero_exponent-1"});
+    CHECK(evidence::devices_with_traces(*find_machine("sm90.wgmma.fp16"), traces).empty());
+    CHECK(evidence::not_refuted(*find_machine("sm90.wgmma.fp16"), traces).empty());
 }
 
 TEST_CASE("recorded traces replay", "[gpu][verify]") {
     const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests" / "traces";
     std::size_t replayed = 0;
-    std::string index(verify::index_header);
-    for (const auto& file : verify::trace_files(folder)) {
-        if ((file.extension() == ".zst" && !verify::has_zstd()) || !verify::is_instruction_trace(file)) continue;
+    std::string index(evidence::index_header);
+    for (const auto& file : evidence::trace_files(folder)) {
+        if ((file.extension() == ".zst" && !evidence::has_zstd()) || !evidence::is_instruction_trace(file)) continue;
         CAPTURE(file.string());
         ++replayed;
-        const verify::Trace trace = verify::read_trace(file);
-        index += '\n' + verify::index_line(file.lexically_relative(folder).string(), trace);
-        verify::replay(trace, [&](const verify::ProbeResult& row) {
+        const evidence::Trace trace = evidence::read_trace(file);
+        index += '\n' + evidence::index_line(file.lexically_relative(folder).string(), trace);
+        evidence::replay(trace, [&](const evidence::ProbeResult& row) {
             CAPTURE(row.instruction, row.operands, row.note);
-            CHECK(row.verdict == verify::Verdict::equal);
+            CHECK(row.verdict == evidence::Verdict::equal);
         });
         // A wrong model that some row could refute is refuted often; of the others no row says anything.
-        for (const auto& [mutant, rows] : verify::count_refuted(trace.form, trace.rows)) {
+        for (const auto& [mutant, rows] : evidence::count_refuted(trace.form, trace.rows)) {
             CAPTURE(mutant, rows);
-            if (verify::is_sparse(trace.form)) continue;
+            if (evidence::is_sparse(trace.form)) continue;
             CHECK((rows == 0 || rows >= 2));
             const bool is_bf16_or_tf32 = trace.form.a == bf16 || trace.form.a == tf32;
             if (is_bf16_or_tf32) CHECK(rows >= 2);
         }
     }
-    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
-    CHECK(replayed == verify::recorded_traces().size());
+    if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
+    CHECK(replayed == evidence::recorded_traces().size());
     CHECK(replayed >= 131);  // 64 of an H100, as many of an H200
     if (read_file(folder / "index.csv") == index + '\n') return;
     if (const char* file = std::getenv("MACHEPS_TRACE_INDEX")) std::ofstream(file, std::ios::binary) << index << '\n';
     FAIL_CHECK("tests/traces/index.csv is not the index of these traces; MACHEPS_TRACE_INDEX=FILE writes the right one");
 }
+
+}  // namespace verify_test

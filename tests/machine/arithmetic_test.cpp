@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+namespace arithmetic_test {
+
 using namespace macheps::machine_oracle;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("CDNA2 is plain fp32 arithmetic while nothing is subnormal", "[machine
     }
     CHECK(compared > 2000);
 }
+
+}  // namespace arithmetic_test

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <map>
 
+namespace mutation_test {
+
 using namespace macheps::machine_oracle;
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("the generators make what their names say, and the same with every eng
         }
     }
 }
+
+}  // namespace mutation_test

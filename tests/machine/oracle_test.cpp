@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+namespace oracle_test {
+
 using namespace macheps::machine_oracle;
 
 namespace {
@@ -199,3 +201,5 @@ TEST_CASE("instructions that do not exist are refused", "[machine][oracle]") {
         CHECK_THROWS_AS(find_instruction(row.arch, row.instr, row.qual), std::invalid_argument);
     }
 }
+
+}  // namespace oracle_test

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace reference_test {
+
 using namespace macheps;
 namespace oracle = macheps::machine_oracle;
 
@@ -225,3 +227,5 @@ TEST_CASE("ten million cases per model by the reference and the oracle", "[machi
 TEST_CASE("a hundred thousand outputs per machine and class by every engine", "[machine][slow]") {
     check_engines(100'000);
 }
+
+}  // namespace reference_test

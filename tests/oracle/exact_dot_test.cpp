@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+namespace exact_dot_test {
+
 using namespace macheps::oracle;
 
 namespace {
@@ -161,3 +163,5 @@ TEST_CASE("the chain rounds after every term, the dot product never", "[oracle][
     CHECK((forwards + Exact{-backwards.significand, backwards.exponent}).significand == 0);
     CHECK(round_exact_to_fp32(forwards) == round_exact_to_fp32(backwards));
 }
+
+}  // namespace exact_dot_test

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <numeric>
 
+namespace reference_gpt_test {
+
 using namespace macheps::oracle;
 
 namespace {
@@ -281,3 +283,5 @@ TEST_CASE("AdamW's first steps have closed forms", "[oracle]") {
     adamw.step(p, turned, lr);
     CHECK(p.at("x.bias")[0] - before == Approx(lr * (0.9 * 0.1 - 0.1) / 0.19).epsilon(1e-7));
 }
+
+}  // namespace reference_gpt_test

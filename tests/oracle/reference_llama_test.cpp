@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace reference_llama_test {
+
 using namespace macheps::oracle;
 
 namespace {
@@ -160,3 +162,5 @@ TEST_CASE("wrong llama shapes are refused", "[oracle]") {
     CHECK_THROWS_AS(macheps::oracle::loss(LlamaShape{.tied = true}, s.parameters, s.tokens, s.targets, batch),
                     std::invalid_argument);
 }
+
+}  // namespace reference_llama_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report page in a browser: clicks, themes, widths, contrast; no error and no request. Skipped without a browser.
-#include "reports/html.hpp"
-#include "reports/sha256.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/rows/sha256.hpp"
 #include "tests/json.hpp"
 #include "tests/reports/sample_gemm.hpp"
 #include "tests/reports/sample_run.hpp"
@@ -17,7 +17,10 @@
 #include <string>
 #include <vector>
 
+namespace page_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -476,3 +479,5 @@ TEST_CASE("matrix products in a browser: bounds, chips, the stall, themes", "[pa
         CHECK(o["contrast"] >= 3.0);
     }
 }
+
+}  // namespace page_test

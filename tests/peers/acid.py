@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The acid test: one training step of `tiny` under PyTorch's CPU autocast to bf16, against `train --policy cpu-autocast-bf16`.
 
-    build/peers/torch/bin/python tests/peers/acid.py torch --macheps build/release/experiments/macheps
+    build/peers/torch/bin/python tests/peers/acid.py torch --macheps build/quick/experiments/macheps
 
 `macheps train --dump-step` gives the weights, the tokens and every number of the first step.
   - given the same operands: PyTorch computes each operation of the step from the operands in the dump, forward and backward through autograd under
@@ -306,7 +306,7 @@ def flags():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=["torch"])
-    parser.add_argument("--macheps", default="build/release/experiments/macheps")
+    parser.add_argument("--macheps", default="build/quick/experiments/macheps")
     parser.add_argument("--policy", help="the policy of this process's instruction set; both that the CPU can show when left out")
     parser.add_argument("--write", metavar="FILE", help="PyTorch's step as an .npz")
     arguments = parser.parse_args()

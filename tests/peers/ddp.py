@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients that macheps reduces between two ranks against those of PyTorch's DistributedDataParallel over gloo.
 
-    build/peers/torch/bin/python tests/peers/ddp.py torch --macheps build/release/experiments/macheps
+    build/peers/torch/bin/python tests/peers/ddp.py torch --macheps build/quick/experiments/macheps
 
 `macheps train --config FILE --ranks 2 --dump-step` gives the gradients of each rank, the vectors that they are put into, and what the reduction
 made of them. Two processes with the same parameters get the same gradients of their backward passes, and DDP reduces them.
@@ -105,7 +105,7 @@ def compare(program, word, ranks):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=["torch"])
-    parser.add_argument("--macheps", default="build/release/experiments/macheps")
+    parser.add_argument("--macheps", default="build/quick/experiments/macheps")
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     global torch

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`macheps check` on kernels that nobody here wrote: those of NumPy (OpenBLAS) and PyTorch (MKL, oneDNN and its own).
 
-    build/peers/torch/bin/python tests/peers/kernels.py --macheps build/release/experiments/macheps
+    build/peers/torch/bin/python tests/peers/kernels.py --macheps build/quick/experiments/macheps
     ... --write docs/check-judges.md        the table of judges, for the documentation
 
 Each kernel runs on random shapes under the declaration that its documentation allows, and must not fail; its wrong twins (a
@@ -426,7 +426,7 @@ How many outputs each judge lets pass: of right ones it should be all, of wrong 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--macheps", default="build/release/experiments/macheps", help="the program")
+    parser.add_argument("--macheps", default="build/quick/experiments/macheps", help="the program")
     parser.add_argument("--shapes", type=int, default=100, help="random shapes for each kernel")
     parser.add_argument("--wrong-shapes", type=int, default=10, help="of these also run by the wrong twins")
     parser.add_argument("--seed", type=int, default=0)

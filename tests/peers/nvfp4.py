@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVFP4 of macheps against the reference implementation that Transformer Engine's wheel carries (reference_nvfp4.py).
 
-    build/peers/transformer-engine-2.20.2/bin/python tests/peers/nvfp4.py --macheps build/release/experiments/macheps
+    build/peers/transformer-engine-2.20.2/bin/python tests/peers/nvfp4.py --macheps build/quick/experiments/macheps
 
 Block scales and codes of random tensors by 1 x 16 along either axis and by 16 x 16, bit for bit, through `macheps convert --to`; and of
 a training step under te-nvfp4 the Hadamard transform before the weight gradient: its operands, from the dump of the step.
@@ -190,7 +190,7 @@ def compare_hadamard(torch, reference, program, folder, comparison):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--macheps", type=pathlib.Path, default=pathlib.Path("build/release/experiments/macheps"))
+    options.add_argument("--macheps", type=pathlib.Path, default=pathlib.Path("build/quick/experiments/macheps"))
     options.add_argument("--tensors", type=int, default=24)
     asked = options.parse_args()
     torch = peer.need("torch")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first steps of scripts/gpu/torch_training.py on a CPU: the models of PyTorch compute what those of macheps do.
 
-    build/peers/torch/bin/python tests/peers/outcomes.py torch --macheps build/release/experiments/macheps
+    build/peers/torch/bin/python tests/peers/outcomes.py torch --macheps build/quick/experiments/macheps
 
 In fp32 the loss of each of 8 steps agrees to a unit in the last place of an fp32 number, for a gpt2 and a llama; under a loss scaler the
 same steps are skipped. Exit: 0 all agree, 1 not, 2 usage, 77 torch does not import.
@@ -50,7 +50,7 @@ def compare(program, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=["torch"])
-    parser.add_argument("--macheps", default="build/release/experiments/macheps")
+    parser.add_argument("--macheps", default="build/quick/experiments/macheps")
     arguments = parser.parse_args()
     torch = peer.need("torch")
     try:

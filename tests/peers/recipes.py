@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scales and casts of macheps against torchao's own, on random tensors.
 
-    build/peers/torchao-0.18.0/bin/python tests/peers/recipes.py --macheps build/release/experiments/macheps
+    build/peers/torchao-0.18.0/bin/python tests/peers/recipes.py --macheps build/quick/experiments/macheps
 
 float8 (tensorwise, and rowwise with scales that are powers of two) and MX blocks of 32 (floor, ceil, even, rceil), each through
 `macheps convert --to`: decode scales and codes bit for bit. Where the two differ for a reason that is known, the elements are counted
@@ -150,7 +150,7 @@ def compare_emulated(torch, program, folder, count):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--macheps", type=pathlib.Path, default=pathlib.Path("build/release/experiments/macheps"))
+    options.add_argument("--macheps", type=pathlib.Path, default=pathlib.Path("build/quick/experiments/macheps"))
     options.add_argument("--tensors", type=int, default=30)
     asked = options.parse_args()
     torch = peer.need("torch")

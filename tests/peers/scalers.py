@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss scalers of macheps against the frameworks' own classes, over random patterns of overflows.
 
-    build/peers/torch/bin/python tests/peers/scalers.py torch --macheps build/release/experiments/macheps
+    build/peers/torch/bin/python tests/peers/scalers.py torch --macheps build/quick/experiments/macheps
     build/peers/deepspeed-0.16.5/bin/python tests/peers/scalers.py deepspeed
 
 Which peer: torch (GradScaler, and FSDP's ShardedGradScaler, both with tensors on the CPU) or deepspeed (DynamicLossScaler, and the
@@ -219,7 +219,7 @@ def deepspeed_cases():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=["torch", "deepspeed"])
-    parser.add_argument("--macheps", default="build/release/experiments/macheps", help="the program")
+    parser.add_argument("--macheps", default="build/quick/experiments/macheps", help="the program")
     parser.add_argument("--steps", type=int, default=10000, help="compared at least, for each scaler")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SARIF and JUnit's XML of `macheps check` against the schemas that others publish, which are fetched and not kept here.
 
-    build/peers/schemas/bin/python tests/peers/schemas.py --macheps build/release/experiments/macheps
+    build/peers/schemas/bin/python tests/peers/schemas.py --macheps build/quick/experiments/macheps
 
 SARIF 2.1.0 is of OASIS. JUnit's XML has no norm; the strictest schema in use is that of Jenkins' xunit plugin, which knows no
 properties of a test case (pytest and GitLab do): they are taken out before it is asked. Exit: 0 valid, 1 not, 77 no network.
@@ -66,7 +66,7 @@ def write_inputs(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--macheps", default="build/release/experiments/macheps", help="the program")
+    parser.add_argument("--macheps", default="build/quick/experiments/macheps", help="the program")
     parser.add_argument("--sarif", default=SARIF, help="the schema's file or address")
     parser.add_argument("--junit", default=JUNIT)
     options = parser.parse_args()

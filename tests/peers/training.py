@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training step of macheps under a config against PyTorch's own: AdamW, clipping, unscaling, and the dtypes of autocast.
 
-    build/peers/torch/bin/python tests/peers/training.py torch --macheps build/release/experiments/macheps
+    build/peers/torch/bin/python tests/peers/training.py torch --macheps build/quick/experiments/macheps
 
 `macheps train --config FILE --dump-step` gives the numbers before and behind one optimiser step; torch makes the same step of them on the CPU.
 What is compared, and where bits may differ for a reason that is known:
@@ -358,7 +358,7 @@ def compare_dtypes(program):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=["torch"])
-    parser.add_argument("--macheps", default="build/release/experiments/macheps")
+    parser.add_argument("--macheps", default="build/quick/experiments/macheps")
     arguments = parser.parse_args()
     global torch
     torch = peer.need("torch")

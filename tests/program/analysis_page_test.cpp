@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace analysis_page_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_CASE("every table of the pages of numerical analysis is what its command pr
         }
     }
 }
+
+}  // namespace analysis_page_test

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+namespace atlas_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -242,3 +244,5 @@ TEST_CASE("time steps on finer grids have the figures of their table", "[program
                          {"heat,fp16,stochastic,50,error", 0.0017, 0.0001},
                          {"heat,fp16,stochastic,100,error", 0.0030, 0.0001}});
 }
+
+}  // namespace atlas_test

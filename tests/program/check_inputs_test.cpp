@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstring>
 
+namespace check_inputs_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -242,3 +244,5 @@ TEST_CASE("bare numbers are checked as they are declared", "[program][check]") {
     CHECK(run("check 'x.bin:fp32[4,25]' 'y.raw:fp32[4]@4' out=y --op sum").code == 3);
     fs::remove_all(scratch());
 }
+
+}  // namespace check_inputs_test

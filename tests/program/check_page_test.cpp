@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace check_page_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -207,3 +209,5 @@ TEST_CASE("the examples' action calls macheps with options that there are", "[pr
     CHECK(fs::is_regular_file(root / "scripts/setup"));
     fs::remove_all(scratch());
 }
+
+}  // namespace check_page_test

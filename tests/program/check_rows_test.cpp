@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+namespace check_rows_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -99,3 +101,5 @@ TEST_CASE("a declaration of rows that says nothing is refused", "[program][check
         CHECK(holds(refused.err, text));
     }
 }
+
+}  // namespace check_rows_test

@@ -12,6 +12,8 @@
 #include <set>
 #include <vector>
 
+namespace check_suite_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -301,3 +303,5 @@ TEST_CASE("a full disk is exit 5 for every file that a check writes", "[program]
     CHECK(run("check suite.toml --json >/dev/full 2>full.txt; exit $?;").code == 5);
     fs::remove_all(scratch());
 }
+
+}  // namespace check_suite_test

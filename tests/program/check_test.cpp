@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+namespace check_test {
+
 using macheps::files::read_arrays;
 using macheps::files::stored_zip;
 using namespace macheps::test;
@@ -280,3 +282,5 @@ TEST_CASE("an operation that no check judges is declined on the command line as 
     CHECK(bits.out.starts_with("declined  gemm\n  KC092 declined  "));
     fs::remove_all(scratch());
 }
+
+}  // namespace check_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace conversions_page_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -56,3 +58,5 @@ TEST_CASE("docs/conversions.md has every format and every profile as the program
     CHECK(editions.size() == 25);
     fs::remove_all(scratch());
 }
+
+}  // namespace conversions_page_test

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace convert_scaled_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
@@ -115,3 +117,5 @@ TEST_CASE("convert with scales writes the same bytes on every path", "[program][
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace convert_scaled_test

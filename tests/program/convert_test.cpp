@@ -10,6 +10,8 @@
 #include <limits>
 #include <vector>
 
+namespace convert_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -206,3 +208,5 @@ TEST_CASE("convert refuses what it cannot read", "[program]") {
     }
     std::filesystem::remove_all(scratch());
 }
+
+}  // namespace convert_test

@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+namespace device_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_CASE("hashes.csv is the same for any number of threads, and names where two
     REQUIRE(run(std::string(quick) + "-q --no-report --force -p fp32 -o h1").code == 0);
     CHECK_FALSE(fs::exists(scratch() / "h1/hashes.csv"));
 }
+
+}  // namespace device_test

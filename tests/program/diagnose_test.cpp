@@ -3,6 +3,8 @@
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
+namespace diagnose_test {
+
 using namespace macheps::test;
 
 TEST_CASE("report --diagnose tells what a run shows, as text, as JSON and on the page, and exits with 0",
@@ -46,3 +48,5 @@ TEST_CASE("a directory of schema 1 is diagnosed, and told what it lacks", "[prog
     CHECK(outcome.out.find("Not looked for: loss-rounded in ") != std::string::npos);
     fs::remove_all(scratch());
 }
+
+}  // namespace diagnose_test

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+namespace eval_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -79,3 +81,5 @@ TEST_CASE("eval says what cannot be", "[program][eval]") {
     CHECK(refused.err.find(c.told) != std::string::npos);
     fs::remove_all(scratch());
 }
+
+}  // namespace eval_test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every example of every help text, run as it is written: in a folder that holds the files of which it speaks, with the programs that
 // it pipes into. Only what takes minutes is made smaller, by options behind it; a row below says so.
-#include "reports/csv.hpp"
-#include "reports/divergence.hpp"
+#include "reports/findings/divergence.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -10,8 +10,11 @@
 #include <string>
 #include <vector>
 
+namespace examples_test {
+
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::reports;
 
 namespace {
 
@@ -231,3 +234,5 @@ TEST_CASE("defaults are the same with --policy and without, and said in one line
     CHECK(other.out.find("seed 5; every token's loss weighted 1: the batch as it stands") != std::string::npos);
     fs::remove_all(scratch());
 }
+
+}  // namespace examples_test

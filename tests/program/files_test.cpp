@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+namespace files_test {
+
 using macheps::test::contents;
 using macheps::test::Outcome;
 using macheps::test::quick;
@@ -172,3 +174,5 @@ TEST_CASE("a pattern on the command line that is too long or too deep is a slip 
     CHECK(only.code == 2);
     CHECK(contains(only.err, "--only: the pattern has"));
 }
+
+}  // namespace files_test

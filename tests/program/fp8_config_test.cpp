@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace fp8_config_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -177,3 +179,5 @@ TEST_CASE("a run tells which linears are in fp8, and its rows count them", "[pro
     CHECK(document.at("left_out").size() == document.at("left_out_why").size());
     fs::remove_all(scratch());
 }
+
+}  // namespace fp8_config_test

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+namespace gemm_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -189,3 +191,5 @@ TEST_CASE("gemm names what is wrong in one line", "[program]") {
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace gemm_test

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+namespace gemm_via_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -65,3 +67,5 @@ TEST_CASE("gemm --via warns before digits that cannot be exact, and fails after 
         CHECK(run(std::string("gemm -q -k 8 ") + bad).code == 2);
     }
 }
+
+}  // namespace gemm_via_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace help_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -269,3 +271,5 @@ TEST_CASE("an error keeps its exit code where stderr cannot be written", "[progr
         CHECK((WIFEXITED(status) && WEXITSTATUS(status) == c.code));
     }
 }
+
+}  // namespace help_test

@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+namespace json_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -185,3 +187,5 @@ TEST_CASE("pictures are PNG files", "[program][page]") {
     CHECK(fs::file_size(scratch() / "page.png") > 20000);
     fs::remove_all(scratch());
 }
+
+}  // namespace json_test

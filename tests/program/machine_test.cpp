@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace machine_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -263,3 +265,5 @@ TEST_CASE("reveal prints the tree of a machine", "[program]") {
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace machine_test

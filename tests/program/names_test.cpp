@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+namespace names_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -129,3 +131,5 @@ TEST_CASE("machine show takes a GPU or an architecture", "[program]") {
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace names_test

@@ -7,6 +7,8 @@
 
 #include <string>
 
+namespace plan_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -61,3 +63,5 @@ TEST_CASE("a scaled plan is about as long as the steps it stands for", "[program
     CHECK(step(scaled) < step(whole) * 3);
     fs::remove_all(scratch());
 }
+
+}  // namespace plan_test

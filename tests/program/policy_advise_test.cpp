@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+namespace policy_advise_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -214,3 +216,5 @@ TEST_CASE("policy advise and policy explain refuse sizes that cannot be, in one 
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace policy_advise_test

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace policy_import_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -341,3 +343,5 @@ TEST_CASE("policy import: what a config says wrongly is a finding, and all of th
     CHECK(merged["resolved"]["compute"]["from"] == "anchors.yaml:1:11 fp16.enabled");
     fs::remove_all(scratch());
 }
+
+}  // namespace policy_import_test

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace readme_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -196,3 +198,5 @@ TEST_CASE("the commands that scripts/demo ends with run", "[readme]") {
     CHECK(count == 3);
     fs::remove_all(scratch());
 }
+
+}  // namespace readme_test

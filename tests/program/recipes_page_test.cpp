@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace recipes_page_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -128,3 +130,5 @@ TEST_CASE("docs/recipes.md: a matrix unit's sums and a first step are as it says
     CHECK(with_digits(percent("1"), "%.1f") == "0.0");
     fs::remove_all(scratch());
 }
+
+}  // namespace recipes_page_test

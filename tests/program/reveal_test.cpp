@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace reveal_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -220,3 +222,5 @@ TEST_CASE("operands of more than 1 GB are told of and refused without --force", 
     CHECK(run("reveal -k 64 -f fp16 --force").code == 2);
     fs::remove_all(scratch());
 }
+
+}  // namespace reveal_test

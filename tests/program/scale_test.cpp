@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace scale_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -50,3 +52,5 @@ TEST_CASE("scale refuses what it cannot answer by the option's name", "[program]
         CHECK(outcome.out.empty());
     }
 }
+
+}  // namespace scale_test

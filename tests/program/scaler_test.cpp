@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace scaler_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -168,3 +170,5 @@ TEST_CASE("every example of the scaler's help runs", "[program]") {
     CHECK(holds(run("scaler apex --init 2097152 --window 1 --steps 5").out, "\n5     16777216  -      16777216"));
     fs::remove_all(scratch());
 }
+
+}  // namespace scaler_test

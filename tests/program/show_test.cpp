@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace show_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -213,3 +215,5 @@ TEST_CASE("show names the formats that cannot hold the sign, zero, NaN or infini
     CHECK(says(run("show -inf -f e8m0fnu --csv").out, ",inf sign\n"));
     fs::remove_all(scratch());
 }
+
+}  // namespace show_test

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+namespace solve_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -138,3 +140,5 @@ TEST_CASE("solve says that a cast overflowed, and calls no regular matrix singul
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace solve_test

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+namespace sum_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -84,3 +86,5 @@ TEST_CASE("sum says what cannot be", "[program][sum]") {
     CHECK(refused.out.empty());
     fs::remove_all(scratch());
 }
+
+}  // namespace sum_test

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace systems_page_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -63,3 +65,5 @@ TEST_CASE("every command of the page of systems ends and prints as the page says
     CHECK(count > 60);
     fs::remove_all(scratch());
 }
+
+}  // namespace systems_page_test

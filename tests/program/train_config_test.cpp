@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace train_config_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -317,3 +319,5 @@ TEST_CASE("train --config: a file that another config names is not a policy, in 
     CHECK(joined.err.find("neither names the other") != std::string::npos);
     fs::remove_all(scratch());
 }
+
+}  // namespace train_config_test

@@ -4,6 +4,8 @@
 
 #include <string>
 
+namespace train_program_test {
+
 using namespace macheps::test;
 
 TEST_CASE("the program of the verb train alone writes the rows of the whole one", "[program]") {
@@ -42,3 +44,5 @@ TEST_CASE("the revision stands in one section of the program, without which scri
     if (revision != "unknown") CHECK(contents(scratch() / "trainer").find(revision) == std::string::npos);
     fs::remove_all(scratch());
 }
+
+}  // namespace train_program_test

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace train_samples_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -133,3 +135,5 @@ TEST_CASE("train --config: a published config of every framework ends in a repor
     }
     fs::remove_all(scratch());
 }
+
+}  // namespace train_samples_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace train_stress_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -150,3 +152,5 @@ TEST_CASE("train: the user's own data keep the weight of their tokens unless one
     CHECK(weight("--policy amp-fp16") == 0x1p-12);
     fs::remove_all(scratch());
 }
+
+}  // namespace train_stress_test

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "emulation/evidence/traces/trace.hpp"
 #include "emulation/machine/instruction.hpp"
-#include "emulation/verify/trace.hpp"
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
 #include <algorithm>
 
+namespace verify_test {
+
 using namespace macheps::test;
 using nlohmann::json;
-namespace verify = macheps::verify;
+namespace evidence = macheps::evidence;
 
 namespace {
 
@@ -16,7 +18,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 /// A trace of three rows, the first result off by `error` units.
 std::string trace_of(const std::string& folder, std::uint64_t error) {
-    verify::Trace trace;
+    evidence::Trace trace;
     trace.form = {"sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3", macheps::e4m3fn, macheps::e4m3fn, macheps::fp32};
     trace.machine = "sm90.wgmma.fp8";
     trace.gpu = "NVIDIA <Test> GPU";
@@ -24,7 +26,7 @@ std::string trace_of(const std::string& folder, std::uint64_t error) {
     trace.date = "2000-01-01";
     const auto instruction = macheps::find_instruction(trace.form.arch, trace.form.instr, trace.form.qual);
     for (std::uint64_t i = 0; i < 3; ++i) {
-        verify::TraceRow row{.cls = i < 2 ? "normal" : "tie"};
+        evidence::TraceRow row{.cls = i < 2 ? "normal" : "tie"};
         for (std::uint64_t k = 0; k < 32; ++k) {
             row.a.push_back((37 * k + 11 * i + 5) % 0x7e);
             row.b.push_back(0x80 ^ ((29 * k + 7 * i) % 0x7e));
@@ -33,7 +35,7 @@ std::string trace_of(const std::string& folder, std::uint64_t error) {
         row.d = macheps::evaluate_instruction(instruction, {.a = row.a, .b = row.b, .c = row.c}) ^ (i == 0 ? error : 0);
         trace.rows.push_back(row);
     }
-    return verify::write_trace(trace, scratch() / folder).string();
+    return evidence::write_trace(trace, scratch() / folder).string();
 }
 
 }  // namespace
@@ -157,10 +159,12 @@ TEST_CASE("verify replays traces, and a wrong result is exit 1", "[program]") {
         CHECK(has(cut.err, "cut off"));
         CHECK(has(cut.err, fs::path(file).filename().string()));
     }
-    verify::Trace trace = verify::read_trace(scratch() / "right" / fs::path(file).filename());
-    write("plain.jsonl", verify::trace_text(trace));
+    evidence::Trace trace = evidence::read_trace(scratch() / "right" / fs::path(file).filename());
+    write("plain.jsonl", evidence::trace_text(trace));
     const Outcome eval = run("machine eval plain.jsonl");
     CHECK(eval.code == 0);
     CHECK(has(eval.out, "3 lines of 1 instructions: 3 agree"));
     fs::remove_all(scratch());
 }
+
+}  // namespace verify_test

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests both sides of each constant that decides a verdict or a cell of a summary.
-#include "reports/divergence.hpp"
-#include "reports/student.hpp"
-#include "reports/sweep_summary.hpp"
-#include "reports/summary_table.hpp"
+#include "reports/findings/divergence.hpp"
+#include "reports/findings/student.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/findings/sweep_summary.hpp"
 #include "tests/test.hpp"
 
 #include <boost/math/distributions/students_t.hpp>
@@ -14,7 +14,10 @@
 #include <string>
 #include <vector>
 
+namespace boundary_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 
 namespace {
 
@@ -269,3 +272,5 @@ TEST_CASE("the best learning rate has the least loss of the runs that did not di
     sweep.axes = {"size", "steps"};
     CHECK(best_rates(sweep).empty());
 }
+
+}  // namespace boundary_test

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/checksum.hpp"
+#include "reports/rows/checksum.hpp"
 #include "tests/test.hpp"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+namespace checksum_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 
 TEST_CASE("the checksum is XXH64, however the bytes are cut", "[reports][checksum]") {
     // Values of `xxhsum -H1`.
@@ -36,3 +39,5 @@ TEST_CASE("the checksum is XXH64, however the bytes are cut", "[reports][checksu
         CHECK(sum.bytes() == text.size());
     }
 }
+
+}  // namespace checksum_test

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CI servers read: JUnit's XML, SARIF and annotations, with names that were made to break them.
-#include "reports/annotations.hpp"
-#include "reports/junit.hpp"
-#include "reports/sarif.hpp"
-#include "reports/sha256.hpp"
+#include "reports/ci/annotations.hpp"
+#include "reports/ci/junit.hpp"
+#include "reports/ci/sarif.hpp"
+#include "reports/rows/sha256.hpp"
 #include "tests/reports/ci_schema.hpp"
 #include "tests/test.hpp"
 
 #include <string>
 #include <vector>
 
+namespace ci_test {
+
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::reports;
 
 namespace {
 
@@ -130,3 +133,5 @@ TEST_CASE("no name ends an annotation or begins another", "[reports][ci]") {
 TEST_CASE("a digest in hexadecimal", "[reports][ci]") {
     CHECK(sha256_text("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-4
 }
+
+}  // namespace ci_test

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a page says first: a sentence per question, made of the verdicts, the bytes and the diagnoses.
-#include "reports/conclusion.hpp"
+#include "reports/findings/conclusion.hpp"
 
-#include "reports/html.hpp"
+#include "reports/pages/html.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
@@ -10,7 +10,10 @@
 #include <tuple>
 #include <vector>
 
+namespace conclusion_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -168,3 +171,5 @@ TEST_CASE("the page opens with its conclusion, and names in it are text", "[repo
           "<h1>amp-bf16, amp-fp16, pure-bf16 and 4 more against fp32");
     CHECK(page.find("e5m2 <b>") == std::string::npos);
 }
+
+}  // namespace conclusion_test

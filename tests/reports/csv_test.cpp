@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 
 #include "core/error.hpp"
 #include "tests/reports/sample_run.hpp"
@@ -15,7 +15,10 @@
 #include <limits>
 #include <string>
 
+namespace csv_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -428,3 +431,5 @@ TEST_CASE("a cell of text is never a formula, a second line or a raw byte", "[re
     REQUIRE(csv::parse_cell("x\x1b[31m\n::error::y", text));
     CHECK(text == "x\\x1b[31m\\n::error::y");
 }
+
+}  // namespace csv_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests both sides of each limit of DiagnosisRules, with rows that are made by hand.
-#include "reports/diagnosis.hpp"
+#include "reports/findings/diagnosis.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace diagnosis_boundary_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 
 namespace {
 
@@ -253,3 +256,5 @@ TEST_CASE("the seed that showed a finding first is reported", "[reports][diagnos
         CHECK(verdicts.findings[0].of_seeds == 3);
     }
 }
+
+}  // namespace diagnosis_boundary_test

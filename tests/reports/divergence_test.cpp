@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/divergence.hpp"
+#include "reports/findings/divergence.hpp"
 
 #include "core/error.hpp"
-#include "reports/csv.hpp"
-#include "reports/summary_table.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
@@ -13,7 +13,10 @@
 #include <limits>
 #include <vector>
 
+namespace divergence_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -415,3 +418,5 @@ TEST_CASE("summary.csv reads back as the rows it was made of", "[reports][summar
     REQUIRE(rows.size() == 2);
     CHECK(rows[1] == summary.policies[1].row);
 }
+
+}  // namespace divergence_test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of matrix products: read back, summed up in tables, put into the page.
-#include "reports/gemm_table.hpp"
+#include "reports/pages/studies/gemm_table.hpp"
 
 #include "core/error.hpp"
-#include "reports/csv.hpp"
-#include "reports/html.hpp"
-#include "reports/page_data.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/pages/page_data.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/json.hpp"
 #include "tests/reports/sample_gemm.hpp"
 #include "tests/reports/sample_run.hpp"
@@ -17,7 +17,10 @@
 #include <string>
 #include <vector>
 
+namespace gemm_table_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -183,3 +186,5 @@ TEST_CASE("a page shows the sections of what was read", "[reports][gemm][html]")
         CHECK((page.find("\"gemm\":") != std::string::npos) == has_products);
     }
 }
+
+}  // namespace gemm_table_test

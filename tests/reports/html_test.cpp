@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/html.hpp"
+#include "reports/pages/html.hpp"
 
 #include "core/error.hpp"
-#include "reports/page_assets.hpp"
-#include "reports/page_data.hpp"
-#include "reports/sha256.hpp"
+#include "reports/pages/page_assets.hpp"
+#include "reports/pages/page_data.hpp"
+#include "reports/rows/sha256.hpp"
 #include "tests/json.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
@@ -17,7 +17,10 @@
 #include <string>
 #include <vector>
 
+namespace html_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -378,3 +381,5 @@ TEST_CASE("SHA-256 gives the digests of FIPS 180-4's examples", "[reports][sha25
         CHECK(csv::read_text(folder / "sum").substr(0, 64) == hex(text));
     }
 }
+
+}  // namespace html_test

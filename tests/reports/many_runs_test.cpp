@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run directories in number, and in their first moments.
 #include "core/error.hpp"
-#include "reports/drawn.hpp"
-#include "reports/html.hpp"
-#include "reports/page_data.hpp"
-#include "reports/summary_table.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/pages/drawn.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/pages/page_data.hpp"
 #include "tests/json.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
@@ -16,7 +16,10 @@
 #include <string>
 #include <vector>
 
+namespace many_runs_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -199,3 +202,5 @@ TEST_CASE("a manifest that nests too deep or is too large is refused by its plac
     CHECK(complaint("{\"a\": \"" + std::string(std::size_t{64} << 20, 'x') + "\"}").find("67108864 bytes") !=
           std::string::npos);
 }
+
+}  // namespace many_runs_test

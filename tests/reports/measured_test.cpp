@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of sums, linear systems and formulas: told apart by their first columns, in tables, and as figures of the page.
-#include "reports/analysis_tables.hpp"
-#include "reports/csv.hpp"
-#include "reports/html.hpp"
-#include "reports/solve_verdicts.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/pages/studies/analysis_tables.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/solve_verdicts.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -15,7 +15,10 @@
 #include <string>
 #include <vector>
 
+namespace measured_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -203,3 +206,5 @@ TEST_CASE("the page has a figure for each question that the rows answer", "[repo
     CHECK(formulas.find("<td>x-y</td>") != std::string::npos);
     CHECK(formulas.find("x-y</span>") == std::string::npos);
 }
+
+}  // namespace measured_test

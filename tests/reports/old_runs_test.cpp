@@ -2,11 +2,10 @@
 // Run directories of other versions: what 0.1.0 wrote must render for ever, and what a later version adds is passed over.
 #include "core/error.hpp"
 #include "core/publish.hpp"
-#include "core/publish.hpp"
-#include "reports/csv.hpp"
-#include "reports/html.hpp"
-#include "reports/page_data.hpp"
-#include "reports/summary_table.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/pages/page_data.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
@@ -14,7 +13,10 @@
 #include <string>
 #include <vector>
 
+namespace old_runs_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 namespace fs = std::filesystem;
 
 namespace {
@@ -188,3 +190,5 @@ TEST_CASE("a file that another version began is not continued, and the reason is
     publish(folder / "evals.csv", "step,run,counted,added\n");
     CHECK(refusal().find("the same ones in another order") != std::string::npos);
 }
+
+}  // namespace old_runs_test

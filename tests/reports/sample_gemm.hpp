@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of matrix products as `macheps gemm` writes them, made up.
 #pragma once
-#include "reports/gemm_row.hpp"
+#include "reports/rows/gemm_row.hpp"
 
 #include <cmath>
 #include <string>
@@ -11,8 +11,8 @@ namespace macheps::test {
 
 /// Three machines over k = 16 .. 4096, normal operands, two seeds; then equal operands, of which the first machine's
 /// sum stops at 4. The third machine makes no error. A name that would end a script stands among them.
-inline std::vector<GemmRow> sample_gemm() {
-    std::vector<GemmRow> rows;
+inline std::vector<reports::GemmRow> sample_gemm() {
+    std::vector<reports::GemmRow> rows;
     for (const char* distribution : {"normal", "equal"}) {
         for (const std::int64_t seed : {0, 1}) {
             for (std::int64_t k = 16; k <= 4096; k *= 4) {
@@ -21,17 +21,17 @@ inline std::vector<GemmRow> sample_gemm() {
                                is_plain = std::string(machine) == "fp32.chain";
                     const bool is_equal = std::string(distribution) == "equal";
                     const double unit = is_exact ? 0x1p-24 / double(k) : is_plain ? 0x1p-24 : 0x1p-13, n = double(k);
-                    GemmRow row{.machine = machine,
-                                .format_a = "e4m3fn",
-                                .format_b = is_equal ? "e5m2" : "e4m3fn",
-                                .output = "fp32",
-                                .distribution = distribution,
-                                .scaling = is_equal ? "tensor" : "none",
-                                .seed = seed,
-                                .m = 2,
-                                .n = 3,
-                                .k = k,
-                                .outputs = 6};
+                    reports::GemmRow row{.machine = machine,
+                                         .format_a = "e4m3fn",
+                                         .format_b = is_equal ? "e5m2" : "e4m3fn",
+                                         .output = "fp32",
+                                         .distribution = distribution,
+                                         .scaling = is_equal ? "tensor" : "none",
+                                         .seed = seed,
+                                         .m = 2,
+                                         .n = 3,
+                                         .k = k,
+                                         .outputs = 6};
                     row.max_error = is_exact ? 0 : unit * std::sqrt(n) * (1 + double(seed));
                     row.rms_error = row.max_error / 2;
                     row.max_rel = 8 * row.max_error, row.mean_rel = row.max_error, row.rms_rel = 2 * row.max_error;

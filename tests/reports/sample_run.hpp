@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A made-up run directory: the shapes of a real one, from arithmetic alone, the same on every machine.
 #pragma once
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/scratch.hpp"
 
 #include <cmath>
@@ -73,11 +73,11 @@ inline double sample_noise(std::uint64_t policy, std::uint64_t seed, std::uint64
 /// Writes the run directory `folder`.
 inline void write_sample_run(const std::filesystem::path& folder, const SampleOptions& options = {}) {
     std::filesystem::create_directories(folder);
-    CsvWriter<RunRow> runs{folder / RunRow::file};
-    CsvWriter<StepRow> steps{folder / StepRow::file};
-    CsvWriter<EvalRow> evals{folder / EvalRow::file};
-    CsvWriter<SiteRow> sites{folder / SiteRow::file};
-    CsvWriter<ExponentRow> exponents{folder / ExponentRow::file};
+    reports::CsvWriter<reports::RunRow> runs{folder / reports::RunRow::file};
+    reports::CsvWriter<reports::StepRow> steps{folder / reports::StepRow::file};
+    reports::CsvWriter<reports::EvalRow> evals{folder / reports::EvalRow::file};
+    reports::CsvWriter<reports::SiteRow> sites{folder / reports::SiteRow::file};
+    reports::CsvWriter<reports::ExponentRow> exponents{folder / reports::ExponentRow::file};
     const std::vector<std::string> kinds{"attn.qkv:forward.a",     "attn.qkv:forward.b",     "attn.qkv:input_grad.a",
                                          "attn.qkv:weight_grad.a", "attn.scores:forward.a",  "attn.softmax:forward.out",
                                          "attn.proj:forward.a",    "attn.proj:input_grad.a", "mlp.up:forward.a",
@@ -101,7 +101,8 @@ inline void write_sample_run(const std::filesystem::path& folder, const SampleOp
                 if (policy.breaks >= 0 && step >= policy.breaks) loss = NAN, diverged = policy.breaks;
                 if (p == 0) baseline.push_back(loss);
                 const bool is_skipped = policy.loss_scale > 0 && (step <= 4 || step == 120 || step == 121);
-                StepRow row{.run = run, .policy = policy.name, .seed = seed, .step = step, .tokens = step * 512};
+                reports::StepRow row{
+                    .run = run, .policy = policy.name, .seed = seed, .step = step, .tokens = step * 512};
                 row.loss = loss;
                 row.loss_rounded = float(loss);
                 row.baseline_loss = baseline[std::size_t(step - 1)];
@@ -147,12 +148,12 @@ inline void write_sample_run(const std::filesystem::path& folder, const SampleOp
                         const bool is_scaled = policy.format[0] == 'e';
                         const std::string site = "block." + std::to_string(layer) + "." + kinds[k];
                         const int center = is_gradient ? -17 : -1;
-                        SiteRow row{.run = run,
-                                    .policy = policy.name,
-                                    .seed = seed,
-                                    .step = step,
-                                    .site = site,
-                                    .format = policy.format};
+                        reports::SiteRow row{.run = run,
+                                             .policy = policy.name,
+                                             .seed = seed,
+                                             .step = step,
+                                             .site = site,
+                                             .format = policy.format};
                         row.scale_inv_min = row.scale_inv_max = is_scaled ? float(std::ldexp(1.37, center - 5)) : 1.0f;
                         row.count = count;
                         row.zero_in = kinds[k] == "mlp.act:forward.out" ? 900 : 3;
@@ -166,7 +167,7 @@ inline void write_sample_run(const std::filesystem::path& folder, const SampleOp
                         exponents.append({.run = run,
                                           .step = step,
                                           .site = site,
-                                          .exponent = {.kind = ExponentBin::Kind::zero},
+                                          .exponent = {.kind = reports::ExponentBin::Kind::zero},
                                           .count = row.zero_in});
                         std::uint64_t left = count - row.zero_in;
                         for (int e = center + 4; e >= center - 18 && left > 0; --e) {
@@ -178,7 +179,8 @@ inline void write_sample_run(const std::filesystem::path& folder, const SampleOp
                     }
                 }
             }
-            RunRow row{.run = run, .policy = policy.name, .seed = seed, .status = diverged > 0 ? "diverged" : "ok"};
+            reports::RunRow row{
+                .run = run, .policy = policy.name, .seed = seed, .status = diverged > 0 ? "diverged" : "ok"};
             row.steps = options.steps, row.tokens = options.steps * 512;
             row.final_loss = last, row.best_loss = best;
             row.skipped_steps = skipped;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many run directories, and sweeps, as settings x policies: the same figures as of a few, and a page that stays small.
 #include "core/error.hpp"
-#include "reports/folder_settings.hpp"
-#include "reports/line_chart.hpp"
-#include "reports/many_folders.hpp"
-#include "reports/summary_table.hpp"
-#include "reports/sweep_page.hpp"
+#include "reports/findings/many_folders.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/logs/folder_settings.hpp"
+#include "reports/pages/line_chart.hpp"
+#include "reports/pages/sweep_page.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
@@ -16,7 +16,10 @@
 #include <string>
 #include <vector>
 
+namespace study_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 using macheps::test::SamplePolicy;
 using macheps::test::TemporaryFolder;
 
@@ -283,3 +286,5 @@ TEST_CASE("labels of a chart lie within it, and none upon another", "[reports][s
     CHECK(labels == 5);   // 0.00123 stands where 0.001 has its own
     CHECK(chart_svg({.title = "none"}).empty());
 }
+
+}  // namespace study_test

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the range line of a verdict: what the sites of a run can and cannot show about an overflow.
-#include "reports/value_range.hpp"
+#include "reports/findings/value_range.hpp"
 
 #include "core/format_table.hpp"
-#include "reports/conclusion.hpp"
-#include "reports/divergence.hpp"
-#include "reports/summary_table.hpp"
-#include "reports/verdict.hpp"
+#include "reports/findings/conclusion.hpp"
+#include "reports/findings/divergence.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/findings/verdict.hpp"
 #include "tests/json.hpp"
 #include "tests/test.hpp"
 
@@ -17,7 +17,10 @@
 #include <string>
 #include <vector>
 
+namespace value_range_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 
 namespace {
 
@@ -175,3 +178,5 @@ TEST_CASE("a short run whose last losses are all NaN has diverged", "[reports][r
     for (StepRow& step : log.runs[1].steps) step.loss = NAN, step.skipped = true;
     CHECK(summarise(log).policies[1].row.verdict == "diverged");
 }
+
+}  // namespace value_range_test

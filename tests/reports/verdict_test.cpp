@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a verdict rests on and how it is worded: the power of a comparison, what could not have come out otherwise, spikes, bytes and
 // peaks.
-#include "reports/verdict.hpp"
+#include "reports/findings/verdict.hpp"
 
-#include "reports/csv.hpp"
-#include "reports/manifest_facts.hpp"
-#include "reports/spikes.hpp"
-#include "reports/summary_table.hpp"
+#include "reports/findings/spikes.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/logs/manifest_facts.hpp"
+#include "reports/rows/csv.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
@@ -16,7 +16,10 @@
 #include <string>
 #include <vector>
 
+namespace verdict_test {
+
 using namespace macheps;
+using namespace macheps::reports;
 
 namespace {
 
@@ -407,3 +410,5 @@ TEST_CASE("the settings are told in one line, the weight as the power that it is
         CHECK(manifest_facts({.path = "run", .manifest = text}) == ManifestFacts{});
     }
 }
+
+}  // namespace verdict_test

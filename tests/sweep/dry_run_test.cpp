@@ -5,6 +5,8 @@
 
 #include <set>
 
+namespace dry_run_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -79,3 +81,5 @@ TEST_CASE("a dry run counts what failed as work only where it is tried again", "
     REQUIRE(folder.run("sweep run small --dry-run --retry-failed --json") == 0);
     CHECK(json::parse(folder.out())["seconds"] > 0);
 }
+
+}  // namespace dry_run_test

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+namespace faults_test {
+
 using namespace macheps::test;
 using namespace macheps::training;
 using nlohmann::json;
@@ -404,3 +406,5 @@ TEST_CASE("a mark, a file or a column that is not what it was is named, and noth
     fs::rename(unit / "elsewhere", unit / "sites.csv");
     CHECK(folder.run("merge one --rows runs,steps,sites") == 0);
 }
+
+}  // namespace faults_test

@@ -6,6 +6,8 @@
 
 #include <sys/stat.h>
 
+namespace hostile_test {
+
 using namespace macheps::test;
 using nlohmann::json;
 
@@ -189,3 +191,5 @@ TEST_CASE("scripts quote text for their language, or refuse it with a reason", "
     CHECK(asked.find("/my sweeps/slurm/array.sh]") != std::string::npos);
     CHECK_FALSE(fs::exists(folder / "INJECTED"));
 }
+
+}  // namespace hostile_test

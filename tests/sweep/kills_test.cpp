@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+namespace kills_test {
+
 using namespace macheps::test;
 
 namespace {
@@ -105,3 +107,5 @@ TEST_CASE("a shard that is killed again and again, and comes a little further ea
         CHECK(merged_again(folder, "killed") == at_once);
     }
 }
+
+}  // namespace kills_test

@@ -9,8 +9,11 @@
 #include <sstream>
 #include <tuple>
 
+namespace merge_test {
+
 using namespace macheps::test;
 using namespace macheps::training;
+using namespace macheps::reports;
 
 namespace {
 
@@ -47,21 +50,22 @@ std::vector<std::string> planned_units(const SweepScratch& folder, const std::st
 }  // namespace
 
 TEST_CASE("a merged site has the sums of its samples' counts, their largest amax and their least nonzero magnitude", "[sweeps]") {
-    macheps::SiteRow sample;
+    macheps::reports::SiteRow sample;
     sample.policy = "low", sample.site = "embed", sample.format = "fp16";
     sample.count = 100, sample.zero_in = 1, sample.underflow = 2, sample.to_subnormal = 3, sample.overflow = 4;
     sample.saturated = 5, sample.nan_in = 6, sample.inf_in = 7, sample.amax = 8, sample.amin_nz = 0.5f;
-    macheps::SiteRow larger = sample, zeros = sample, other = sample;
+    macheps::reports::SiteRow larger = sample, zeros = sample, other = sample;
     larger.count = 1000, larger.zero_in = 10, larger.underflow = 20, larger.to_subnormal = 30, larger.overflow = 40;
     larger.saturated = 50, larger.nan_in = 60, larger.inf_in = 70, larger.amax = 80, larger.amin_nz = 0.75f;
     zeros = {.policy = "low", .site = "embed", .format = "fp16", .count = 10000, .zero_in = 10000};
     // The sum does not depend on the order of the samples. A sample of zeros has no least nonzero magnitude.
     for (const auto& samples : {std::vector{sample, larger, zeros}, {zeros, sample, larger}, {larger, zeros, sample}}) {
-        for (auto member : {&macheps::SiteRow::policy, &macheps::SiteRow::site, &macheps::SiteRow::format}) {
+        for (auto member : {&macheps::reports::SiteRow::policy, &macheps::reports::SiteRow::site,
+                            &macheps::reports::SiteRow::format}) {
             macheps::training::SiteSums sums;
             other = sample;
             other.*member = "another";
-            for (const macheps::SiteRow& each : samples) sums.add(each), sums.add(other);
+            for (const macheps::reports::SiteRow& each : samples) sums.add(each), sums.add(other);
             const std::vector<macheps::training::SiteSumRow> rows = sums.take();
             REQUIRE(rows.size() == 2);
             const bool is_first = rows[0].policy == "low" && rows[0].site == "embed" && rows[0].format == "fp16";
@@ -159,3 +163,5 @@ TEST_CASE("a unit has as many policies as its minutes allow", "[sweeps]") {
         CHECK(policies == 4);
     }
 }
+
+}  // namespace merge_test

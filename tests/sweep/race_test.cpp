@@ -9,6 +9,8 @@
 
 #include <cstdio>
 
+namespace race_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::training;
@@ -228,3 +230,5 @@ TEST_CASE("the children of a killed parent stop, and the sweep ends with the sam
     CHECK(fs::is_empty(folder / "killed/work"));
     CHECK(merged_again(folder, "killed") == at_once);
 }
+
+}  // namespace race_test

@@ -10,6 +10,8 @@
 
 #include <iostream>
 
+namespace scale_test {
+
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::training;
@@ -223,3 +225,5 @@ TEST_CASE("a plan of a hundred thousand units takes seconds, and says how far it
     print("its status", status);
     CHECK(status.seconds < 10);
 }
+
+}  // namespace scale_test

@@ -14,6 +14,8 @@
 #include <set>
 #include <string>
 
+namespace shard_test {
+
 using namespace macheps;
 using namespace macheps::training;
 
@@ -181,3 +183,5 @@ TEST_CASE("seeds of a plan are numbers, ranges and lists", "[sweeps]") {
         CHECK_FALSE(parse_seeds(bad));
     }
 }
+
+}  // namespace shard_test

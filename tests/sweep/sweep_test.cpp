@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+namespace sweep_test {
+
 using namespace macheps::test;
 using namespace macheps::training;
 using nlohmann::json;
@@ -368,3 +370,5 @@ TEST_CASE("exclusions leave runs out, and a setting without policies is none", "
     CHECK(folder.run("sweep plan small.toml --csv") == 0);  // what was timed once is not timed again
     CHECK(folder.err().empty());
 }
+
+}  // namespace sweep_test

@@ -21,14 +21,8 @@ SumError exact_error(const ProductOperands& of, std::int64_t row, std::int64_t c
     return {.certain = rounding, .mean = 0, .spread = rounding, .range = size};
 }
 
-/// True where the row is walked: all rows of products of up to 2^32 terms, beyond that 16 of them in regular distances and
-/// the last ones. What is left out keeps the bound of all orders.
-bool is_walked(const ProductOperands& of, std::int64_t row) {
-    constexpr std::int64_t tile = 16, most = std::int64_t{1} << 32;
-    const double terms = static_cast<double>(of.rows()) * static_cast<double>(of.n) * static_cast<double>(of.k);
-    const auto stride = static_cast<std::int64_t>(std::ceil(terms / static_cast<double>(most)));
-    return stride <= 1 || row / tile % stride == 0 || row + tile >= of.rows();
-}
+/// The terms of a product whose rows are all walked.
+constexpr std::int64_t most_walked_terms = std::int64_t{1} << 32;
 
 bool is_one_exact_sum(const MatmulRule& rule) {
     return rule.machine->sum.model == SumModel::exact && rule.slices <= 1 && rule.promotion == Promotion::none &&
@@ -36,6 +30,13 @@ bool is_one_exact_sum(const MatmulRule& rule) {
 }
 
 }  // namespace
+
+bool is_walked(const ProductOperands& of, std::int64_t row, std::int64_t most) {
+    constexpr std::int64_t tile = 16;
+    const double terms = static_cast<double>(of.rows()) * static_cast<double>(of.n) * static_cast<double>(of.k);
+    const auto stride = static_cast<std::int64_t>(std::ceil(terms / static_cast<double>(most)));
+    return stride <= 1 || row / tile % stride == 0 || row + tile >= of.rows();
+}
 
 bool has_running_bound(const MatmulRule& rule) {
     return is_one_exact_sum(rule) || (!rule.has_blocks() && step_model(*rule.machine).has_value());
@@ -61,7 +62,7 @@ std::vector<SumError> running_bound(const ProductOperands& of, const MatmulRule&
         Walk walk(of, rule, step, of.has_one_b ? 0 : batch, column);
         for (std::int64_t row = of.first_row(batch); row < of.first_row(batch + 1); ++row) {
             const std::int64_t at = row * of.n + column;
-            if (is_walked(of, row)) {
+            if (is_walked(of, row, most_walked_terms)) {
                 walk.row(row, magnitudes.data() + at, out.data() + at);
             } else {
                 std::fill_n(out.data() + at, std::min(Walk::width, of.n - column),

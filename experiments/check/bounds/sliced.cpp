@@ -145,14 +145,8 @@ class Slicer {
     Lane squares_{};
 };
 
-/// Returns true if the row is walked. All rows are walked for products of up to 2^29 terms. For larger products, only the last
-/// rows and 16 rows at regular distances are walked.
-bool is_walked(const ProductOperands& of, std::int64_t row) {
-    constexpr std::int64_t tile = 16, most = std::int64_t{1} << 29;
-    const double terms = static_cast<double>(of.rows()) * static_cast<double>(of.n) * static_cast<double>(of.k);
-    const auto stride = static_cast<std::int64_t>(std::ceil(terms / static_cast<double>(most)));
-    return stride <= 1 || row / tile % stride == 0 || row + tile >= of.rows();
-}
+/// The terms of a product whose rows are all walked.
+constexpr std::int64_t most_sliced_terms = std::int64_t{1} << 29;
 
 }  // namespace
 
@@ -166,7 +160,7 @@ std::vector<SumError> sliced_bound(const ProductOperands& of, const std::vector<
         Slicer slicer(of, slices, of.has_one_b ? 0 : batch, column);
         for (std::int64_t row = of.first_row(batch); row < of.first_row(batch + 1); ++row) {
             const std::int64_t at = row * of.n + column;
-            if (is_walked(of, row)) slicer.row(row, magnitudes.data() + at, out.data() + at);
+            if (is_walked(of, row, most_sliced_terms)) slicer.row(row, magnitudes.data() + at, out.data() + at);
         }
     });
     return out;

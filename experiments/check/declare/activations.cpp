@@ -83,8 +83,6 @@ Value gated(Listing& l, std::string_view activation) {
     return l.nodes.multiply(l.inner(activated(l.nodes, activation, gate, l.form())), up);
 }
 
-bool has_no_inner(const Declaration& d) { return !d.inner; }
-
 const MutantRow exchanged{"gate and up exchanged", "operation", {.exchanged = true}};
 const MutantRow inner_gate{"activation rounded to bf16 before it meets up", "precision", {.inner = bf16}, has_no_inner};
 const MutantRow tanh_for_erf{"tanh form for erf", "operation", {.has_other_form = true}};

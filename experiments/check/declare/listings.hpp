@@ -74,4 +74,7 @@ std::span<const MutantRow> rotary_mutants();
 std::span<const MutantRow> embedding_mutants();
 std::span<const MutantRow> quantise_mutants();
 
+/// Returns true if the kernel rounds to no format on its way.
+inline bool has_no_inner(const Declaration& d) { return !d.inner; }
+
 }  // namespace macheps::check::listing

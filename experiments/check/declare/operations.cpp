@@ -85,7 +85,7 @@ Operation gated(std::string_view name, std::string_view summary, Value (*list)(L
             .forms = listing::forms_of(activation)};
 }
 
-std::vector<Operation> reductions() {
+std::vector<Operation> row_operations() {
     using namespace listing;
     std::vector<Operation> all{
         of_rows("sum", "over the last axis of x", sum, sum_mutants()),
@@ -209,7 +209,7 @@ std::vector<Operation> make_operations() {
          .has_reduction = true,
          .layout = Layout::product,
          .forms = listing::epilogue_forms()}};
-    for (const Operation& operation : reductions()) all.push_back(operation);
+    for (const Operation& operation : row_operations()) all.push_back(operation);
     for (const Operation& operation : element_operations()) all.push_back(operation);
     return all;
 }

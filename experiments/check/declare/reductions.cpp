@@ -59,7 +59,6 @@ constexpr Form of_loss[] = {{"shifted", "log s - (x - m) of the target"},
                             {"lse", "(m + log s) - x of the target, which loses as much as x is large", true}};
 
 bool is_wide_sum(const Declaration& d) { return !parse_sum_order(d.sum_order).is_narrow(); }
-bool has_no_inner(const Declaration& d) { return !d.inner; }
 bool has_mean(const Declaration& d) { return d.reduction == Reduction::mean; }
 
 const MutantRow bf16_sum{"sum in bf16", "precision", {.accumulator = bf16}, is_wide_sum};

@@ -24,6 +24,9 @@ struct Squares {
     double excess() const { return (total - std::max({count, ideal, ideal_inside})) / count; }
 };
 
+/// The deviations beyond which a mean square or a bias is refused.
+inline constexpr double z_limit = 6;
+
 /// A rectangle of outputs.
 struct OutputBlock {
     std::int64_t row = 0, rows = 0, column = 0, columns = 0;

@@ -17,7 +17,6 @@ namespace macheps::check {
 
 namespace {
 
-constexpr double z_limit = 6;
 constexpr double least_group = GroupedErrors::least_group;
 constexpr std::int64_t least_outputs = 64, tile = 16;
 

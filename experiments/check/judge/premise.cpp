@@ -14,7 +14,6 @@ namespace {
 /// magnitudes and every rounding as half an ulp, which is several times too much. It then allows 6 to 8 deviations.
 constexpr double share_of_probable = 0.25;
 constexpr double share_of_z = 0.5;
-constexpr double z_limit = 6;
 
 // The maximum cost of one question, in added terms. An element of a list of nodes costs as much as 16 terms.
 constexpr std::int64_t output_budget = 1 << 22, block_budget = 1 << 22, element_cost = 16;

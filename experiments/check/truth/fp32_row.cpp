@@ -75,9 +75,6 @@ float in_format(const Format& format, Round rounding, float x) {
         decode64(format, encode64(format, static_cast<double>(x), rounding, Overflow::nonsaturate)));
 }
 
-double number_of(const Node& node, const Row& row) {
-    return (*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns);
-}
 float constant_of(const Node& node) { return nearest_float({node.constant, node.constant_low}); }
 
 void read(const Input& input, const Row& row, Floats& out) {

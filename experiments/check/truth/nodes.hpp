@@ -318,6 +318,11 @@ struct Row {
            addend_spread = 0;  ///< errors of a chain relative to what it begins with
 };
 
+/// The number of the row that a node reads.
+inline double number_of(const Node& node, const Row& row) {
+    return (*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns);
+}
+
 /// How accurate the arithmetic is that a list runs in.
 struct Arithmetic {
     double unit_roundoff = 0x1p-24;

@@ -97,10 +97,6 @@ void read_input(const Input& input, const Row& row, Wides& out) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = {input.values[first + i], 0};
 }
 
-double number_of(const Node& node, const Row& row) {
-    return (*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns);
-}
-
 /// Steps that are more than a function of one or two numbers.
 bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wides& out, const WideSteps& steps) {
     const Wides* x = node.x < 0 ? nullptr : &values[static_cast<std::size_t>(node.x)];

@@ -5,7 +5,7 @@
 #include "core/nesting.hpp"
 #include "core/read_file.hpp"
 #include "core/shown.hpp"
-#include "reports/sha256.hpp"
+#include "reports/rows/sha256.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,7 +36,7 @@ double number_of(const Json& json) {
 BaselineRow row_of(const Checked& one) {
     BaselineRow row{.name = one.name,
                     .input = one.input,
-                    .declaration = sha256_text(declared_json(one.declaration).dump()),
+                    .declaration = reports::sha256_text(declared_json(one.declaration).dump()),
                     .inputs = one.inputs_sha256,
                     .bits = one.output_sha256};
     row.rho = one.verdict.judgement.rho;

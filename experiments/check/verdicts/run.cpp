@@ -5,7 +5,7 @@
 #include "core/shown.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/files/arrays/raw_word.hpp"
-#include "reports/sha256.hpp"
+#include "reports/rows/sha256.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -123,7 +123,7 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs,
     }
     for (const std::string& file : inputs.files)
         checked.files.push_back(
-            {file, run.has_digests ? sha256_text(read_file(files::parse_file_word(file).path)) : ""});
+            {file, run.has_digests ? reports::sha256_text(read_file(files::parse_file_word(file).path)) : ""});
     checked.input = inputs.files.empty() ? "" : inputs.files.front();
     checked.source = checked.input;
     if (run.has_digests) digest(checked, arrays);

@@ -5,21 +5,17 @@
 #include "core/nearest_name.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/frameworks.hpp"
-#include "experiments/configs/scaler_field.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace macheps::configs {
-
-namespace accelerate {
+namespace macheps::configs::accelerate {
 
 namespace {
-
-constexpr std::string_view file_key = "deepspeed_config.deepspeed_config_file";
 
 std::string asked_precision(const ImportContext& context) {
     const files::ConfigValue* value = context.value("mixed_precision");
@@ -178,7 +174,7 @@ void resolve(ImportContext& context) {
     report_findings(context, found);
     if (found.deepspeed) {
         if (const files::ConfigValue* section = context.value(file_key); section && section->is_map())
-            context.delegate(deepspeed_framework, file_key);
+            context.delegate(deepspeed::framework, file_key);
         if (found.backend != Backend::none) set_fp8(context, found);
     } else if (found.megatron) {
         set_megatron(context, found);
@@ -260,9 +256,7 @@ void prepare(ImportContext& context) {
 
 }  // namespace
 
-}  // namespace accelerate
-
-extern const Framework accelerate_framework{
+extern const Framework framework{
     .name = "accelerate",
     .title = "Accelerate",
     .newest = "1.15.0",
@@ -276,4 +270,4 @@ extern const Framework accelerate_framework{
     .prepare = accelerate::prepare,
     .resolve = accelerate::resolve};
 
-}  // namespace macheps::configs
+}  // namespace macheps::configs::accelerate

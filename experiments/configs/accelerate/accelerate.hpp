@@ -7,8 +7,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace macheps::configs::accelerate {
+
+/// The key that names a config of DeepSpeed.
+inline constexpr std::string_view file_key = "deepspeed_config.deepspeed_config_file";
 
 enum class Backend : std::uint8_t { none, torchao, transformer_engine, msamp };
 

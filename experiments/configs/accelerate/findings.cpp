@@ -4,7 +4,7 @@
 #include "core/nearest_name.hpp"
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "experiments/configs/finding_row.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
@@ -17,8 +17,6 @@ namespace {
 using Maybe = std::optional<Said>;
 using Context = ImportContext;
 using enum FindingCode;
-
-constexpr std::string_view file_key = "deepspeed_config.deepspeed_config_file";
 
 bool is_fp8(const Facts& f) { return f.backend != Backend::none; }
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -305,7 +303,7 @@ Maybe sagemaker(const Context& c, const Facts&) {
     return Said{"this file is for Amazon's service; what is told here is what the job computes there", {}};
 }
 
-const FindingRow<Facts> rows[] = {
+const FindingRow<Facts> finding_rows[] = {
     {"mixed-precision", error, {"mixed_precision"}, unknown_precision},
     {"bare-no", error, {"mixed_precision"}, bare_no_raises},
     {"fp16-unsupported", error, {"mixed_precision"}, fp16_unsupported},
@@ -360,6 +358,6 @@ const FindingRow<Facts> rows[] = {
 
 }  // namespace
 
-void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
+void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, finding_rows); }
 
 }  // namespace macheps::configs::accelerate

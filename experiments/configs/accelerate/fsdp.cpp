@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sources: accelerate/utils/dataclasses.py (set_mixed_precision of FullyShardedDataParallelPlugin), accelerator.py (prepare_model).
 #include "experiments/configs/accelerate/fsdp.hpp"
-#include "experiments/configs/scaler_field.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 

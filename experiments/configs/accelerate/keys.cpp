@@ -9,7 +9,7 @@ namespace {
 
 using enum KeyType;
 
-const KeyRow rows[] = {
+const KeyRow key_rows[] = {
     {.path = "compute_environment", .type = text, .defaults = {{"", "LOCAL_MACHINE"}}},
     {.path = "distributed_type", .type = any, .summary = "NO, MULTI_GPU, FSDP, DEEPSPEED, ..."},
     {.path = "num_processes", .type = number},
@@ -104,7 +104,7 @@ const KeyRow rows[] = {
 
 }  // namespace
 
-std::span<const KeyRow> keys() { return rows; }
+std::span<const KeyRow> keys() { return key_rows; }
 
 int recognises(const files::ConfigValue& root) {
     for (std::string_view key :

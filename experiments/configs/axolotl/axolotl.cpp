@@ -4,16 +4,14 @@
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/frameworks.hpp"
-#include "experiments/configs/scaler_field.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace macheps::configs {
-
-namespace axolotl {
+namespace macheps::configs::axolotl {
 
 namespace {
 
@@ -228,7 +226,7 @@ void resolve(ImportContext& context) {
     set_update(context, found);
     if (const files::ConfigValue* section = context.value("deepspeed");
         found.deepspeed && section != nullptr && section->is_map())
-        context.delegate(deepspeed_framework, "deepspeed");
+        context.delegate(deepspeed::framework, "deepspeed");
 }
 
 /// A key of DeepSpeed's file that stands at "auto" and what Axolotl's Trainer fills in.
@@ -275,23 +273,20 @@ int recognises(const files::ConfigValue& root) {
 
 }  // namespace
 
-}  // namespace axolotl
+extern const Framework framework{.name = "axolotl",
+                                 .title = "Axolotl",
+                                 .newest = "0.18.0",
+                                 .oldest = "0.4",
+                                 .keys = axolotl::keys(),
+                                 .model = "llama",
+                                 .file_keys = {{"deepspeed", "deepspeed"}},
+                                 .model_keys = "base_model",
+                                 .dtype_keys = "torch_dtype",
+                                 .recognises = axolotl::recognises,
+                                 // Pydantic's models drop what they do not know.
+                                 .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
+                                 .reads_quoted_booleans = [](const ImportContext&) { return true; },
+                                 .prepare = axolotl::prepare,
+                                 .resolve = axolotl::resolve};
 
-extern const Framework axolotl_framework{
-    .name = "axolotl",
-    .title = "Axolotl",
-    .newest = "0.18.0",
-    .oldest = "0.4",
-    .keys = axolotl::keys(),
-    .model = "llama",
-    .file_keys = {{"deepspeed", "deepspeed"}},
-    .model_keys = "base_model",
-    .dtype_keys = "torch_dtype",
-    .recognises = axolotl::recognises,
-    // Pydantic's models drop what they do not know.
-    .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
-    .reads_quoted_booleans = [](const ImportContext&) { return true; },
-    .prepare = axolotl::prepare,
-    .resolve = axolotl::resolve};
-
-}  // namespace macheps::configs
+}  // namespace macheps::configs::axolotl

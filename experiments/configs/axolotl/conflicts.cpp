@@ -170,7 +170,7 @@ Maybe ignored_bits(const Context& c, const Facts& f) {
                 "adapter: qlora"};
 }
 
-const FindingRow<Facts> rows[] = {
+const FindingRow<Facts> conflict_rows[] = {
     {"quantised-without-adapter", error, {"load_in_4bit", "load_in_8bit", "adapter"}, without_adapter},
     {"unknown-adapter", error, {"adapter"}, unknown_adapter},
     {"qlora-base", error, {"load_in_4bit", "load_in_8bit", "gptq", "adapter", "merge_lora"}, qlora_base},
@@ -191,6 +191,6 @@ const FindingRow<Facts> rows[] = {
 
 }  // namespace
 
-void report_conflicts(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
+void report_conflicts(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, conflict_rows); }
 
 }  // namespace macheps::configs::axolotl

@@ -4,8 +4,8 @@
 #include "core/nearest_name.hpp"
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
-#include "experiments/configs/name_rules.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/name_rules.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
@@ -239,7 +239,7 @@ Maybe compile_fuses(const Context& c, const Facts&) {
     return Said{"the rounding points of eager execution are told; compiled kernels may round less often", {}};
 }
 
-const FindingRow<Facts> rows[] = {
+const FindingRow<Facts> finding_rows[] = {
     {"bf16-word", error, {"bf16"}, bad_bf16},
     {"tf32-word", error, {"tf32"}, bad_tf32},
     {"bf16-full", error, {"bf16"}, full},
@@ -285,7 +285,7 @@ const FindingRow<Facts> rows[] = {
 }  // namespace
 
 void report_findings(ImportContext& context, const Facts& facts) {
-    report_rows<Facts>(context, facts, rows);
+    report_rows<Facts>(context, facts, finding_rows);
     report_conflicts(context, facts);
 }
 

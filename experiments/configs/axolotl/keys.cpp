@@ -9,7 +9,7 @@ namespace {
 
 using enum KeyType;
 
-const KeyRow rows[] = {
+const KeyRow key_rows[] = {
     {.path = "bf16",
      .type = any,
      .defaults = {{"", "auto"}},
@@ -72,6 +72,6 @@ const KeyRow rows[] = {
 
 }  // namespace
 
-std::span<const KeyRow> keys() { return rows; }
+std::span<const KeyRow> keys() { return key_rows; }
 
 }  // namespace macheps::configs::axolotl

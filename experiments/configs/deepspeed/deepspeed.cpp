@@ -3,18 +3,16 @@
 // (get_data_types, _do_optimizer_sanity_check, _configure_*_optimizer), config.py, precision_config.py.
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "core/nearest_name.hpp"
-#include "experiments/configs/apex.hpp"
+#include "experiments/configs/apex/apex.hpp"
 #include "experiments/configs/frameworks.hpp"
-#include "experiments/configs/scaler_field.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-namespace macheps::configs {
-
-namespace deepspeed {
+namespace macheps::configs::deepspeed {
 
 namespace {
 
@@ -207,9 +205,7 @@ void prepare(ImportContext& context) {
 
 }  // namespace
 
-}  // namespace deepspeed
-
-extern const Framework deepspeed_framework{
+extern const Framework framework{
     .name = "deepspeed",
     .title = "DeepSpeed",
     .newest = "0.19.6",
@@ -222,4 +218,4 @@ extern const Framework deepspeed_framework{
     .prepare = deepspeed::prepare,
     .resolve = deepspeed::resolve};
 
-}  // namespace macheps::configs
+}  // namespace macheps::configs::deepspeed

@@ -3,7 +3,7 @@
 #include "core/nearest_name.hpp"
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "experiments/configs/finding_row.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
@@ -364,7 +364,7 @@ Maybe compressed(const Context& c, const Facts&) {
     return Said{"weights or activations are quantised in training (compression_training); that is not emulated", ""};
 }
 
-const FindingRow<Facts> rows[] = {
+const FindingRow<Facts> finding_rows[] = {
     {"fp16-and-bf16", error, {"fp16.enabled", "bf16.enabled"}, both_on},
     {"fp16-unsupported", error, {"fp16.enabled"}, fp16_device},
     {"bf16-unsupported", error, {"bf16.enabled"}, bf16_device},
@@ -434,6 +434,6 @@ const FindingRow<Facts> rows[] = {
 
 }  // namespace
 
-void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
+void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, finding_rows); }
 
 }  // namespace macheps::configs::deepspeed

@@ -9,7 +9,7 @@ namespace {
 
 using enum KeyType;
 
-const KeyRow rows[] = {
+const KeyRow key_rows[] = {
     {.path = "fp16", .type = map, .summary = "fp16 training: the whole model is cast"},
     {.path = "fp16.enabled", .type = flag, .defaults = {{"", "false"}}, .sets = "compute store scaler"},
     {.path = "fp16.auto_cast", .type = flag, .defaults = {{"", "false"}}, .summary = "inputs are cast to fp16"},
@@ -98,7 +98,7 @@ constexpr TypedSection typed_sections[] = {{"zero_optimization", ""}, {"fp16", "
 
 }  // namespace
 
-std::span<const KeyRow> keys() { return rows; }
+std::span<const KeyRow> keys() { return key_rows; }
 
 int recognises(const files::ConfigValue& root) {
     const auto is_section = [&](std::string_view key) {

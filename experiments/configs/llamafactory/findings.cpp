@@ -3,7 +3,7 @@
 // decision and each trap. Sources: llamafactory/hparams/{parser,finetuning_args}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/llamafactory/llamafactory.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
@@ -243,7 +243,7 @@ Maybe all_gather(const Context& c, const Facts& f) {
                 "fp8: true"};
 }
 
-const FindingRow<Facts> rows[] = {
+const FindingRow<Facts> finding_rows[] = {
     {"finetuning-type", error, {"finetuning_type"}, no_method},
     {"pure-bf16-unsupported", error, {"pure_bf16"}, pure_device},
     {"pure-bf16-zero3", error, {"pure_bf16", "deepspeed"}, pure_zero3},
@@ -287,6 +287,6 @@ const FindingRow<Facts> rows[] = {
 
 }  // namespace
 
-void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
+void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, finding_rows); }
 
 }  // namespace macheps::configs::llamafactory

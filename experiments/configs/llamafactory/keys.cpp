@@ -9,7 +9,7 @@ namespace {
 
 using enum KeyType;
 
-const KeyRow rows[] = {
+const KeyRow key_rows[] = {
     {.path = "stage", .type = choice, .defaults = {{"", "sft"}}, .choices = "pt sft rm ppo dpo kto"},
     {.path = "finetuning_type", .type = text, .defaults = {{"", "lora"}}, .sets = "store adapter opt_state"},
     {.path = "pure_bf16", .type = flag, .defaults = {{"", "false"}}, .sets = "store compute grad opt_state"},
@@ -61,6 +61,6 @@ const KeyRow rows[] = {
 
 }  // namespace
 
-std::span<const KeyRow> keys() { return rows; }
+std::span<const KeyRow> keys() { return key_rows; }
 
 }  // namespace macheps::configs::llamafactory

@@ -3,16 +3,14 @@
 // patcher,adapter}.py, model/model_utils/{checkpointing,quantization}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "experiments/configs/frameworks.hpp"
-#include "experiments/configs/name_rules.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/name_rules.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace macheps::configs {
-
-namespace llamafactory {
+namespace macheps::configs::llamafactory {
 
 namespace {
 
@@ -158,7 +156,7 @@ void set_fp8(ImportContext& context, const Facts& facts) {
 }
 
 void resolve(ImportContext& context) {
-    context.delegate(transformers_framework, "");
+    context.delegate(transformers::framework, "");
     std::erase_if(context.findings(), [](const Finding& finding) {
         return std::find(std::begin(replaced_rules), std::end(replaced_rules), finding.rule) !=
                std::end(replaced_rules);
@@ -202,9 +200,7 @@ int recognises(const files::ConfigValue& root) {
 
 }  // namespace
 
-}  // namespace llamafactory
-
-extern const Framework llamafactory_framework{
+extern const Framework framework{
     .name = "llamafactory",
     .title = "LLaMA-Factory",
     .newest = "0.9.6",
@@ -222,8 +218,9 @@ extern const Framework llamafactory_framework{
             const std::string_view allow = context.environment("ALLOW_EXTRA_ARGS");
             return allow != "1" && allow != "true" && allow != "True" && allow != "TRUE";
         },
-    .unknown_remedy = "remove it; a key of the Megatron adapter is known under USE_MCA=1 only, which is not described here",
+    .unknown_remedy =
+        "remove it; a key of the Megatron adapter is known under USE_MCA=1 only, which is not described here",
     .prepare = llamafactory::prepare,
     .resolve = llamafactory::resolve};
 
-}  // namespace macheps::configs
+}  // namespace macheps::configs::llamafactory

@@ -4,7 +4,7 @@
 #include "core/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>
@@ -197,7 +197,7 @@ Maybe environment(const Context&, const Facts& f) {
         {}};
 }
 
-const FindingRow<Facts> rows[] = {
+const FindingRow<Facts> finding_rows[] = {
     {"fp16-and-bf16", error, {"fp16", "bf16"}, both},
     {"full-eval-both", error, {"fp16_full_eval", "bf16_full_eval"}, both_eval},
     {"fp16-unsupported", error, {"fp16", "fp16_full_eval", "use_cpu"}, fp16_refused},
@@ -225,6 +225,6 @@ const FindingRow<Facts> rows[] = {
 
 }  // namespace
 
-void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
+void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, finding_rows); }
 
 }  // namespace macheps::configs::transformers

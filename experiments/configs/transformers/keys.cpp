@@ -13,7 +13,7 @@ namespace {
 
 using enum KeyType;
 
-const KeyRow rows[] = {
+const KeyRow key_rows[] = {
     {.path = "fp16", .type = flag, .defaults = {{"", "false"}}, .sets = "compute oplist scaler"},
     {.path = "bf16", .type = flag, .defaults = {{"", "false"}}, .sets = "compute oplist"},
     {.path = "half_precision_backend",
@@ -108,7 +108,7 @@ void follow(ImportContext& context, std::string_view key) {
 
 }  // namespace
 
-std::span<const KeyRow> keys() { return rows; }
+std::span<const KeyRow> keys() { return key_rows; }
 std::span<const SharedArgument> shared_arguments() { return shared; }
 
 std::string argument_for(const ImportContext& context, const SharedArgument& one) {

@@ -3,16 +3,14 @@
 // (__post_init__, _validate_args) and trainer.py of 4.41.2 to 5.14.1.
 #include "experiments/configs/transformers/transformers.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
-#include "experiments/configs/apex.hpp"
+#include "experiments/configs/apex/apex.hpp"
 #include "experiments/configs/frameworks.hpp"
-#include "experiments/configs/scaler_field.hpp"
-#include "experiments/configs/storage_recipe.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
-namespace macheps::configs {
-
-namespace transformers {
+namespace macheps::configs::transformers {
 
 namespace {
 
@@ -152,7 +150,7 @@ void resolve(ImportContext& context) {
     context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
     context.infer("fp8", word_field("none"), "TrainingArguments has no fp8");
     if (const files::ConfigValue* section = context.value("deepspeed"); found.deepspeed && section && section->is_map())
-        context.delegate(deepspeed_framework, "deepspeed");
+        context.delegate(deepspeed::framework, "deepspeed");
     if (found.says_cpu) context.set("device", word_field("cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
 }
 
@@ -179,21 +177,18 @@ int recognises(const files::ConfigValue& root) {
 
 }  // namespace
 
-}  // namespace transformers
+extern const Framework framework{.name = "transformers",
+                                 .title = "Transformers",
+                                 .newest = "5.14.1",
+                                 .oldest = "4.38",
+                                 .keys = transformers::keys(),
+                                 .file_keys = {{"deepspeed", "deepspeed"}},
+                                 .model_keys = "model_name_or_path",
+                                 .dtype_keys = "torch_dtype dtype",
+                                 .recognises = transformers::recognises,
+                                 // HfArgumentParser raises on keys that no field of the data class has.
+                                 .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
+                                 .prepare = transformers::prepare,
+                                 .resolve = transformers::resolve};
 
-extern const Framework transformers_framework{
-    .name = "transformers",
-    .title = "Transformers",
-    .newest = "5.14.1",
-    .oldest = "4.38",
-    .keys = transformers::keys(),
-    .file_keys = {{"deepspeed", "deepspeed"}},
-    .model_keys = "model_name_or_path",
-    .dtype_keys = "torch_dtype dtype",
-    .recognises = transformers::recognises,
-    // HfArgumentParser raises on keys that no field of the data class has.
-    .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
-    .prepare = transformers::prepare,
-    .resolve = transformers::resolve};
-
-}  // namespace macheps::configs
+}  // namespace macheps::configs::transformers

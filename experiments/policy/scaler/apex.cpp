@@ -52,14 +52,14 @@ constexpr ScalerKey no_floor() {
     return key;
 }
 
-constexpr ScalerKey keys[] = {scaler_key::in_fp64(scaler_key::init_scale), scaler_key::growth_interval, no_floor(),
-                              scaler_key::max_scale};
+constexpr ScalerKey apex_keys[] = {scaler_key::in_fp64(scaler_key::init_scale), scaler_key::growth_interval, no_floor(),
+                                   scaler_key::max_scale};
 
 }  // namespace
 
 extern const ScalerKind apex_scaler{
     .name = "apex",
-    .keys = keys,
+    .keys = apex_keys,
     .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
         return std::make_unique<ApexScaler>(config);
     },

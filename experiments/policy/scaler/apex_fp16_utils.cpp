@@ -52,14 +52,14 @@ constexpr ScalerKey one_factor() {
     return key;
 }
 
-constexpr ScalerKey keys[] = {scaler_key::from(scaler_key::in_fp64(scaler_key::init_scale), 0x1p32), one_factor(),
-                              scaler_key::from(scaler_key::growth_interval, 1000)};
+constexpr ScalerKey fp16_utils_keys[] = {scaler_key::from(scaler_key::in_fp64(scaler_key::init_scale), 0x1p32),
+                                         one_factor(), scaler_key::from(scaler_key::growth_interval, 1000)};
 
 }  // namespace
 
 extern const ScalerKind apex_fp16_utils_scaler{
     .name = "apex-fp16-utils",
-    .keys = keys,
+    .keys = fp16_utils_keys,
     .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
         return std::make_unique<Fp16UtilsScaler>(config);
     },

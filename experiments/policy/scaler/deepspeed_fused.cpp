@@ -59,17 +59,17 @@ constexpr ScalerKey any_version() {
     return key;
 }
 
-constexpr ScalerKey keys[] = {scaler_key::in_fp64(scaler_key::init_scale),
-                              scaler_key::from(scaler_key::growth_interval, 1000), scaler_key::min_scale, any_version(),
-                              scaler_key::growth_step_half_grad};
-constexpr std::string_view aliases[] = {"deepspeed-fused"};
+constexpr ScalerKey fused_keys[] = {scaler_key::in_fp64(scaler_key::init_scale),
+                                    scaler_key::from(scaler_key::growth_interval, 1000), scaler_key::min_scale,
+                                    any_version(), scaler_key::growth_step_half_grad};
+constexpr std::string_view fused_aliases[] = {"deepspeed-fused"};
 
 }  // namespace
 
 extern const ScalerKind deepspeed_fused_scaler{
     .name = "ds-fused",
-    .aliases = aliases,
-    .keys = keys,
+    .aliases = fused_aliases,
+    .keys = fused_keys,
     .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
         return std::make_unique<FusedScaler>(config);
     },

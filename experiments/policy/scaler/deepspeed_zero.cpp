@@ -94,7 +94,7 @@ constexpr ScalerKey hysteresis_from_zero() {
     return key;
 }
 
-constexpr ScalerKey keys[] = {
+constexpr ScalerKey zero_keys[] = {
     scaler_key::in_fp64(scaler_key::init_scale),
     scaler_key::from(scaler_key::growth_interval, 1000),
     hysteresis_from_zero(),
@@ -105,14 +105,14 @@ constexpr ScalerKey keys[] = {
     scaler_key::min_scale,
     scaler_key::deepspeed_version,
     scaler_key::growth_step_half_grad};
-constexpr std::string_view aliases[] = {"deepspeed-zero"};
+constexpr std::string_view zero_aliases[] = {"deepspeed-zero"};
 
 }  // namespace
 
 extern const ScalerKind deepspeed_zero_scaler{
     .name = "ds-zero",
-    .aliases = aliases,
-    .keys = keys,
+    .aliases = zero_aliases,
+    .keys = zero_keys,
     .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
         return std::make_unique<ZeroScaler>(config);
     },

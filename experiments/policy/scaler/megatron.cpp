@@ -62,18 +62,18 @@ constexpr ScalerKey positive_floor() {
     return key;
 }
 
-constexpr ScalerKey keys[] = {scaler_key::from(scaler_key::init_scale, 0x1p32),
-                              scaler_key::in_fp32(scaler_key::growth_factor),
-                              scaler_key::in_fp32(scaler_key::backoff_factor),
-                              scaler_key::from(scaler_key::growth_interval, 1000),
-                              scaler_key::hysteresis,
-                              positive_floor()};
+constexpr ScalerKey megatron_keys[] = {scaler_key::from(scaler_key::init_scale, 0x1p32),
+                                       scaler_key::in_fp32(scaler_key::growth_factor),
+                                       scaler_key::in_fp32(scaler_key::backoff_factor),
+                                       scaler_key::from(scaler_key::growth_interval, 1000),
+                                       scaler_key::hysteresis,
+                                       positive_floor()};
 
 }  // namespace
 
 extern const ScalerKind megatron_scaler{
     .name = "megatron",
-    .keys = keys,
+    .keys = megatron_keys,
     .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
         return std::make_unique<MegatronScaler>(config);
     },

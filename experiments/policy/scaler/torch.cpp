@@ -206,14 +206,14 @@ constexpr ScalerKey by_division() {
     return key;
 }
 
-constexpr ScalerKey keys[] = {scaler_key::init_scale, scaler_key::growth_factor, scaler_key::backoff_factor,
-                              scaler_key::growth_interval, by_division()};
+constexpr ScalerKey torch_keys[] = {scaler_key::init_scale, scaler_key::growth_factor, scaler_key::backoff_factor,
+                                    scaler_key::growth_interval, by_division()};
 
 }  // namespace
 
 extern const ScalerKind torch_scaler{
     .name = "torch",
-    .keys = keys,
+    .keys = torch_keys,
     .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
         return std::make_unique<TorchScaler>(config);
     },

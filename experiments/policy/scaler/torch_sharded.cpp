@@ -49,21 +49,22 @@ class ShardedScaler final : public LossScaler {
     bool on_cpu_, divides_;
 };
 
-constexpr ScalerKey keys[] = {scaler_key::init_scale,
-                              scaler_key::growth_factor,
-                              scaler_key::backoff_factor,
-                              scaler_key::growth_interval,
-                              scaler_key::unscale_by_division,
-                              {.name = "on_cpu",
-                               .type = ScalerValue::flag,
-                               .initial = 0,
-                               .summary = "the scale is a tensor of a CPU: its factors are fp32, and it grows to Inf"}};
+constexpr ScalerKey sharded_keys[] = {
+    scaler_key::init_scale,
+    scaler_key::growth_factor,
+    scaler_key::backoff_factor,
+    scaler_key::growth_interval,
+    scaler_key::unscale_by_division,
+    {.name = "on_cpu",
+     .type = ScalerValue::flag,
+     .initial = 0,
+     .summary = "the scale is a tensor of a CPU: its factors are fp32, and it grows to Inf"}};
 
 }  // namespace
 
 extern const ScalerKind torch_sharded_scaler{
     .name = "torch-sharded",
-    .keys = keys,
+    .keys = sharded_keys,
     .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
         return std::make_unique<ShardedScaler>(config);
     },

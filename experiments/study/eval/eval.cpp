@@ -238,12 +238,13 @@ std::string joined_inputs(const Format& f, const Point& point, bool with_codes) 
     return with_codes && !codes.empty() ? codes + " " + values : values;
 }
 
-FormulaRow formula_row(const EvalGrid& grid, const Expression& expression, const Format& f, const std::vector<Point>& points) {
-    FormulaRow row{.expression = expression.text,
-                .name = expression.name,
-                .format = std::string(format_name(f)),
-                .round = std::string(name_of(expression.own.round.value_or(grid.round))),
-                .functions = grid.functions == Functions::correct ? "correct" : "macheps"};
+reports::FormulaRow formula_row(const EvalGrid& grid, const Expression& expression, const Format& f,
+                                const std::vector<Point>& points) {
+    reports::FormulaRow row{.expression = expression.text,
+                            .name = expression.name,
+                            .format = std::string(format_name(f)),
+                            .round = std::string(name_of(expression.own.round.value_or(grid.round))),
+                            .functions = grid.functions == Functions::correct ? "correct" : "macheps"};
     double bits = 0;
     for (const Point& point : points) {
         if (!point.is_taken) continue;
@@ -335,8 +336,9 @@ void require_possible(const EvalGrid& grid) {
     }
 }
 
-void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(const FormulaRow&)>& row,
-              const std::function<void(const FormulaPointRow&)>& point, const std::function<void(const std::string&)>& progress) {
+void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(const reports::FormulaRow&)>& row,
+              const std::function<void(const reports::FormulaPointRow&)>& point,
+              const std::function<void(const std::string&)>& progress) {
     const DefaultFloatModes modes;
     for (const Expression& expression : grid.expressions) {
         for (const Format& f : formats_of(grid, expression)) {

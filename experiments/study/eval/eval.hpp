@@ -3,7 +3,7 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "experiments/study/eval/format.hpp"
-#include "reports/formula_row.hpp"
+#include "reports/rows/formula_row.hpp"
 
 #include <cmath>
 #include <functional>
@@ -38,7 +38,8 @@ inline constexpr std::int64_t usual_points = 1000;
 void require_possible(const EvalGrid& grid);
 
 /// A row for each formula and format; with `point`, one for each input as well. They do not depend on the number of threads.
-void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(const FormulaRow&)>& row,
-              const std::function<void(const FormulaPointRow&)>& point, const std::function<void(const std::string&)>& progress);
+void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(const reports::FormulaRow&)>& row,
+              const std::function<void(const reports::FormulaPointRow&)>& point,
+              const std::function<void(const std::string&)>& progress);
 
 }  // namespace macheps::study

@@ -64,7 +64,8 @@ struct Outputs {
 
 /// The figures that come from the outputs and their bounds. The row's bounds are the largest of the outputs', relative to
 /// the magnitudes as the errors are.
-void compare(GemmRow& row, const Outputs& outputs, const Prepared& operands, const ErrorBound& bound, double lambda) {
+void compare(reports::GemmRow& row, const Outputs& outputs, const Prepared& operands, const ErrorBound& bound,
+             double lambda) {
     row.lambda = lambda;
     if (!outputs.is_judged) return;
     const std::vector<float>& out = outputs.values;
@@ -156,22 +157,22 @@ Outputs machine_outputs(Backend& backend, const MatmulRule& rule, const GemmData
     return out;
 }
 
-GemmRow product_row(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const GemmData& data,
-                    const Prepared& operands, const SpelledRule& spelled) {
+reports::GemmRow product_row(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const GemmData& data,
+                             const Prepared& operands, const SpelledRule& spelled) {
     const Format output = grid.output.value_or(spelled.result());
     const Outputs out = spelled.order ? order_outputs(pool, *spelled.order, data, operands, output, spelled.name)
                                       : machine_outputs(backend, spelled.rule, data, operands, output);
-    GemmRow row{.machine = spelled.name,
-                .format_a = std::string(format_name(data.formats.a)),
-                .format_b = std::string(format_name(data.formats.b)),
-                .output = std::string(format_name(output)),
-                .distribution = std::string(to_string(data.distribution)),
-                .scaling = std::string(to_string(data.scaling)),
-                .scale = data.scale,
-                .seed = data.seed,
-                .m = data.m,
-                .n = data.n,
-                .k = data.k};
+    reports::GemmRow row{.machine = spelled.name,
+                         .format_a = std::string(format_name(data.formats.a)),
+                         .format_b = std::string(format_name(data.formats.b)),
+                         .output = std::string(format_name(output)),
+                         .distribution = std::string(to_string(data.distribution)),
+                         .scaling = std::string(to_string(data.scaling)),
+                         .scale = data.scale,
+                         .seed = data.seed,
+                         .m = data.m,
+                         .n = data.n,
+                         .k = data.k};
     measure<float>(row, out.values, operands.exact, output, out.saturated);
     // A factor of the whole product is one multiplication; those of row and column are two.
     const int factors = data.scaling == OperandScaling::row ? 2 : operands.out_scale != 1 ? 1 : 0;
@@ -205,7 +206,8 @@ std::vector<GemmData> all_data(const GemmGrid& grid) {
     return list;
 }
 
-void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const std::function<void(const GemmRow&)>& row,
+void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid,
+              const std::function<void(const reports::GemmRow&)>& row,
               const std::function<void(const GemmProgress&)>& progress) {
     const DefaultFloatModes modes;
     const std::vector<GemmData> list = all_data(grid);

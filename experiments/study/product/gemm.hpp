@@ -5,7 +5,7 @@
 #include "emulation/backend.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
 #include "experiments/study/product/gemm_operands.hpp"
-#include "reports/gemm_row.hpp"
+#include "reports/rows/gemm_row.hpp"
 
 #include <functional>
 #include <optional>
@@ -42,7 +42,8 @@ struct GemmProgress {
 /// Runs the grid; machines that do not take a pair of formats, or its scales, are left out there. `row` receives each
 /// product's row, `progress` what comes next. The same bits for every number of threads. Errors: throws Error (usage)
 /// when no machine takes any of the operands.
-void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const std::function<void(const GemmRow&)>& row,
+void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid,
+              const std::function<void(const reports::GemmRow&)>& row,
               const std::function<void(const GemmProgress&)>& progress = {});
 
 }  // namespace macheps::study

@@ -45,7 +45,7 @@ double largest_error(std::span<const double> out, std::span<const ExactOutput> e
 }
 
 template <class Real>
-void measure(GemmRow& row, std::span<const Real> out, std::span<const ExactOutput> exact, const Format& format,
+void measure(reports::GemmRow& row, std::span<const Real> out, std::span<const ExactOutput> exact, const Format& format,
              std::span<const unsigned char> saturated) {
     double signal = 0, noise = 0, error2 = 0, bias = 0, drift = 0;
     std::uint64_t hidden = 0;
@@ -91,9 +91,9 @@ void measure(GemmRow& row, std::span<const Real> out, std::span<const ExactOutpu
     row.first_exact = exact.front().sum.high;
 }
 
-template void measure(GemmRow&, std::span<const float>, std::span<const ExactOutput>, const Format&,
+template void measure(reports::GemmRow&, std::span<const float>, std::span<const ExactOutput>, const Format&,
                       std::span<const unsigned char>);
-template void measure(GemmRow&, std::span<const double>, std::span<const ExactOutput>, const Format&,
+template void measure(reports::GemmRow&, std::span<const double>, std::span<const ExactOutput>, const Format&,
                       std::span<const unsigned char>);
 
 }  // namespace macheps::study

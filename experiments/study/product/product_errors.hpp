@@ -3,7 +3,7 @@
 #pragma once
 #include "core/format.hpp"
 #include "experiments/study/product/exact_product.hpp"
-#include "reports/gemm_row.hpp"
+#include "reports/rows/gemm_row.hpp"
 
 #include <span>
 
@@ -21,7 +21,7 @@ double largest_error(std::span<const double> out, std::span<const ExactOutput> e
 /// Sets the figures of `row` that come from its outputs, which have the given format (Real: float or double). `saturated` has a 1
 /// for each finite output with an overflow on the way, which only row.outputs and row.saturated count; it may be empty.
 template <class Real>
-void measure(GemmRow& row, std::span<const Real> out, std::span<const ExactOutput> exact, const Format& format,
+void measure(reports::GemmRow& row, std::span<const Real> out, std::span<const ExactOutput> exact, const Format& format,
              std::span<const unsigned char> saturated = {});
 
 }  // namespace macheps::study

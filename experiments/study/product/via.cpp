@@ -99,7 +99,8 @@ std::string beyond_exactness(const ViaGrid& grid) {
     return text;
 }
 
-void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std::function<void(const GemmRow&)>& row,
+void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid,
+             const std::function<void(const reports::GemmRow&)>& row,
              const std::function<void(const std::string&)>& note) {
     const DefaultFloatModes modes;
     const auto each = [&](const Format& format, Distribution distribution, std::int64_t seed, double scale, std::int64_t m,
@@ -109,7 +110,7 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
         const std::vector<double> wide_chain = fp64_chain(x);
         const double wide_chain_error = largest_error(wide_chain, exact);
         const Format output = grid.via.is_ozaki() ? fp64 : fp32;
-        GemmRow plain;
+        reports::GemmRow plain;
         measure<double>(plain, output == fp64 ? wide_chain : fma_chain<float>(x), exact, output);
         for (const SpelledRule& machine : grid.machines) {
             const NarrowProduct product = narrow_product(backend,
@@ -120,28 +121,30 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
                                                           .combines_exactly = grid.combines_exactly},
                                                          x);
             if (grid.via.slices == 0 && note) note(fmt::format("{}: {} slices", machine.name, product.slices));
-            GemmRow out{.machine = machine.name,
-                        .format_a = std::string(format_name(format)),
-                        .format_b = std::string(format_name(format)),
-                        .output = std::string(format_name(output)),
-                        .distribution = std::string(to_string(distribution)),
-                        .scaling = "none",
-                        .scale = scale,
-                        .seed = seed,
-                        .m = m,
-                        .n = n,
-                        .k = k,
-                        .evidence = std::string(to_string(machine.rule.machine->evidence)),
-                        .via = grid.via.name,
-                        .digit_bits = product.digit_bits,
-                        .slices = product.slices,
-                        .products = product.products,
-                        .inexact_products = product.inexact,
-                        .combine = grid.via.is_ozaki() ? (grid.combines_exactly || grid.via.has_residues ? "exact" : "fp64") : "fp32",
-                        .fp64_error = wide_chain_error,
-                        .plain_error = plain.max_error,
-                        .plain_max_ulp = plain.max_ulp,
-                        .plain_mean_ulp = plain.mean_ulp};
+            reports::GemmRow out{.machine = machine.name,
+                                 .format_a = std::string(format_name(format)),
+                                 .format_b = std::string(format_name(format)),
+                                 .output = std::string(format_name(output)),
+                                 .distribution = std::string(to_string(distribution)),
+                                 .scaling = "none",
+                                 .scale = scale,
+                                 .seed = seed,
+                                 .m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .evidence = std::string(to_string(machine.rule.machine->evidence)),
+                                 .via = grid.via.name,
+                                 .digit_bits = product.digit_bits,
+                                 .slices = product.slices,
+                                 .products = product.products,
+                                 .inexact_products = product.inexact,
+                                 .combine = grid.via.is_ozaki()
+                                                ? (grid.combines_exactly || grid.via.has_residues ? "exact" : "fp64")
+                                                : "fp32",
+                                 .fp64_error = wide_chain_error,
+                                 .plain_error = plain.max_error,
+                                 .plain_max_ulp = plain.max_ulp,
+                                 .plain_mean_ulp = plain.mean_ulp};
             measure<double>(out, product.out, exact, output);
             row(out);
         }

@@ -3,7 +3,7 @@
 #pragma once
 #include "experiments/study/operands.hpp"
 #include "experiments/study/product/narrow_product.hpp"
-#include "reports/gemm_row.hpp"
+#include "reports/rows/gemm_row.hpp"
 
 #include <functional>
 #include <string>
@@ -41,7 +41,8 @@ std::vector<double> fp64_chain(const WideOperands& x);
 std::string beyond_exactness(const ViaGrid& grid);
 
 /// `note` receives what a user should know: how many slices ozaki1:auto chose.
-void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std::function<void(const GemmRow&)>& row,
+void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid,
+             const std::function<void(const reports::GemmRow&)>& row,
              const std::function<void(const std::string&)>& note = {});
 
 }  // namespace macheps::study

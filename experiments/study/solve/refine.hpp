@@ -5,7 +5,7 @@
 #include "experiments/study/solve/equilibrate.hpp"
 #include "experiments/study/solve/factor/factors.hpp"
 #include "experiments/study/solve/reference.hpp"
-#include "reports/solve_verdicts.hpp"
+#include "reports/rows/solve_verdicts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -32,7 +32,7 @@ inline constexpr MethodName method_names[] = {
 constexpr bool uses_gmres(Method method) { return method == Method::gmres_ir || method == Method::gmres; }
 
 /// A comparison with a NaN never ends in `converged`: the tests for numbers that are not finite come first.
-using Verdict = SolveVerdict;
+using Verdict = reports::SolveVerdict;
 
 enum class Stop : std::uint8_t {
     oracle,    ///< forward error <= 2u and normwise backward error <= u, against the reference

@@ -137,11 +137,11 @@ Problem problem_of(const SolveGrid& grid, const MatrixChoice& choice, std::int64
 
 /// The rows of one cell: one factorisation, then each method.
 struct CellRows {
-    std::vector<SolveRow> rows{};
-    std::vector<SolveStepRow> steps{};
+    std::vector<reports::SolveRow> rows{};
+    std::vector<reports::SolveStepRow> steps{};
 };
 
-void add_costs(SolveRow& row, const Refined& refined, Method method, Factorisation kind) {
+void add_costs(reports::SolveRow& row, const Refined& refined, Method method, Factorisation kind) {
     const auto n = static_cast<double>(row.n), steps = static_cast<double>(refined.steps);
     const auto inner = static_cast<double>(refined.inner);
     const double product = 2 * n * n, looks = steps + 1, solve = row_of(kind).solve_flops * n * n;
@@ -164,7 +164,8 @@ Verdict verdict_after_cast(Verdict verdict, const CastCounts& counts) {
 }
 
 void add_method(const SolveGrid& grid, const Problem& problem, const Cell& cell, const Factors& factors,
-                const Equilibration& scaling, const CastCounts& counts, Method method, SolveRow row, CellRows& out) {
+                const Equilibration& scaling, const CastCounts& counts, Method method, reports::SolveRow row,
+                CellRows& out) {
     const RefinePlan plan = refine_plan(grid, cell, method);
     const Refined refined = refine(problem.a, problem.b, factors, scaling, plan, problem.reference);
     row.method = to_string(method);
@@ -223,7 +224,7 @@ CellRows run_cell(const SolveGrid& grid, const Problem& problem, const Cell& cel
     const Matrix low = cast_matrix(a, scaling, cell.factor, counts);
     const LuPlan plan = lu_plan(grid, cell);
     const Factors factors = row_of(cell.kind).factor(low, plan, pool);
-    SolveRow row{.matrix = problem.choice->text, .n = problem.a.n, .seed = problem.seed};
+    reports::SolveRow row{.matrix = problem.choice->text, .n = problem.a.n, .seed = problem.seed};
     row.kappa_2 = problem.choice->asked_condition();
     row.kappa = reference.kappa;
     row.kappa_kind = reference.kappa_kind;
@@ -342,8 +343,9 @@ SolveCost cost_of(const SolveGrid& grid, int threads) {
     return cost;
 }
 
-void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void(const SolveRow&)>& row,
-               const std::function<void(const SolveStepRow&)>& steps, const std::function<void(const std::string&)>& before) {
+void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void(const reports::SolveRow&)>& row,
+               const std::function<void(const reports::SolveStepRow&)>& steps,
+               const std::function<void(const std::string&)>& before) {
     const std::vector<Cell> cells = cells_of(grid);
     for (const MatrixChoice& choice : grid.matrices) {
         std::vector<std::int64_t> sizes = grid.sizes;
@@ -358,10 +360,10 @@ void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void
                     results[static_cast<std::size_t>(i)] = run_cell(grid, problem, cells[static_cast<std::size_t>(i)], pool);
                 });
                 for (const CellRows& each : results) {
-                    for (const SolveStepRow& step : each.steps) {
+                    for (const reports::SolveStepRow& step : each.steps) {
                         if (steps) steps(step);
                     }
-                    for (const SolveRow& one : each.rows) row(one);
+                    for (const reports::SolveRow& one : each.rows) row(one);
                 }
             }
         }

@@ -5,7 +5,7 @@
 #include "emulation/matmul/machine_spelling.hpp"
 #include "experiments/study/solve/gallery.hpp"
 #include "experiments/study/solve/refine.hpp"
-#include "reports/solve_row.hpp"
+#include "reports/rows/solve_row.hpp"
 
 #include <functional>
 #include <optional>
@@ -54,8 +54,8 @@ SolveCost cost_of(const SolveGrid& grid, int threads);
 
 /// Runs the grid in its order. `row` receives each system's row, `steps`, where it is given, each x of it before that;
 /// `before` what comes next, in words. The same rows for every number of threads.
-void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void(const SolveRow&)>& row,
-               const std::function<void(const SolveStepRow&)>& steps = {},
+void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void(const reports::SolveRow&)>& row,
+               const std::function<void(const reports::SolveStepRow&)>& steps = {},
                const std::function<void(const std::string&)>& before = {});
 
 }  // namespace macheps::study

@@ -241,7 +241,8 @@ void run_group(SumBatch& batch, Simd simd, const LaneGroup& group) {
     }
 }
 
-void put_bounds(SumRow& row, const SumBatch& batch, const SumChoice& choice, Round round, const SumSeed& seed) {
+void put_bounds(reports::SumRow& row, const SumBatch& batch, const SumChoice& choice, Round round,
+                const SumSeed& seed) {
     const bool is_nearest = round == Round::nearest_even || round == Round::nearest_away;
     const double off = is_nearest ? 1 : 2;
     if (choice.row->height != nullptr) {
@@ -282,25 +283,25 @@ void put_bounds(SumRow& row, const SumBatch& batch, const SumChoice& choice, Rou
                        (batch.format.unit_roundoff() * seed.magnitudes);
 }
 
-SumRow sum_row(SumBatch& batch, std::size_t at_seed, std::size_t at_method, std::size_t at_round) {
+reports::SumRow sum_row(SumBatch& batch, std::size_t at_seed, std::size_t at_method, std::size_t at_round) {
     const SumChoice& choice = batch.grid.methods[at_method];
     const SumSeed& seed = batch.seeds[at_seed];
     const Round round = batch.grid.rounds[at_round];
     const SumBatch::Result& result = batch.result(at_seed, at_method, at_round);
     const bool is_machine = choice.row->method == SumMethod::machine;
     const Format held = is_machine ? choice.machine->result() : batch.format;
-    SumRow row{.method = choice.name,
-               .format = std::string(format_name(batch.format)),
-               .round = is_machine ? "machine" : std::string(name_of(round)),
-               .data = batch.data.name,
-               .seed = batch.grid.seeds[at_seed],
-               .trials = batch.trials_of(round),
-               .n = batch.n,
-               .value = result.values.front(),
-               .exact = seed.exact,
-               .lambda = batch.grid.lambda,
-               .stagnated_at = result.stagnated_at,
-               .dot = batch.grid.is_dot ? 1 : 0};
+    reports::SumRow row{.method = choice.name,
+                        .format = std::string(format_name(batch.format)),
+                        .round = is_machine ? "machine" : std::string(name_of(round)),
+                        .data = batch.data.name,
+                        .seed = batch.grid.seeds[at_seed],
+                        .trials = batch.trials_of(round),
+                        .n = batch.n,
+                        .value = result.values.front(),
+                        .exact = seed.exact,
+                        .lambda = batch.grid.lambda,
+                        .stagnated_at = result.stagnated_at,
+                        .dot = batch.grid.is_dot ? 1 : 0};
     row.result = fmt::format("{:0{}x}", encode64(held, row.value, Round::nearest_even, Overflow::nonsaturate),
                              (held.container_bits() + 3) / 4);
     if (seed.exact != 0) row.cond = (batch.grid.is_dot ? 2 : 1) * seed.magnitudes / std::fabs(seed.exact);
@@ -330,7 +331,7 @@ SumRow sum_row(SumBatch& batch, std::size_t at_seed, std::size_t at_method, std:
     return row;
 }
 
-void run_batch(ThreadPool& pool, Simd simd, SumBatch& batch, const std::function<void(const SumRow&)>& row) {
+void run_batch(ThreadPool& pool, Simd simd, SumBatch& batch, const std::function<void(const reports::SumRow&)>& row) {
     const SumGrid& grid = batch.grid;
     batch.seeds.resize(grid.seeds.size());
     pool.run(static_cast<std::int64_t>(grid.seeds.size()), [&](std::int64_t i) {
@@ -418,7 +419,7 @@ void require_possible(const SumGrid& grid) {
     }
 }
 
-void run_sums(ThreadPool& pool, Simd simd, const SumGrid& grid, const std::function<void(const SumRow&)>& row,
+void run_sums(ThreadPool& pool, Simd simd, const SumGrid& grid, const std::function<void(const reports::SumRow&)>& row,
               const std::function<void(const std::string&)>& progress) {
     const DefaultFloatModes modes;
     for (const SumData& data : grid.data) {

@@ -5,7 +5,7 @@
 #include "emulation/cpu/simd/simd.hpp"
 #include "experiments/study/sum/data.hpp"
 #include "experiments/study/sum/method.hpp"
-#include "reports/sum_row.hpp"
+#include "reports/rows/sum_row.hpp"
 
 #include <functional>
 #include <vector>
@@ -35,7 +35,7 @@ SumCost cost_of(const SumGrid& grid);
 void require_possible(const SumGrid& grid);
 
 /// Rows in the order data, format, n, seed, method, rounding. They depend neither on `simd` nor on the number of threads.
-void run_sums(ThreadPool& pool, Simd simd, const SumGrid& grid, const std::function<void(const SumRow&)>& row,
+void run_sums(ThreadPool& pool, Simd simd, const SumGrid& grid, const std::function<void(const reports::SumRow&)>& row,
               const std::function<void(const std::string&)>& progress);
 
 }  // namespace macheps::study

@@ -67,7 +67,7 @@ void CastFidelity::add_blocks(const Granularity& granularity, const CastValues& 
     block_flush_ += static_cast<std::uint64_t>(std::count(blocks.begin(), blocks.end(), has_input));
 }
 
-void CastFidelity::fill(SiteRow& row, const CastKind& kind) const {
+void CastFidelity::fill(reports::SiteRow& row, const CastKind& kind) const {
     row.subnormal_inexact = figures_.subnormal_inexact;
     row.overflow_rounded = figures_.overflow_rounded;
     if (kind.granularity->is_scaled()) row.block_flush = block_flush_;

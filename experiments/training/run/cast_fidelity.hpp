@@ -4,7 +4,7 @@
 #pragma once
 #include "emulation/cpu/ops/fidelity.hpp"
 #include "experiments/training/model/rounder.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/event.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -35,7 +35,7 @@ class CastFidelity {
     void add_identity(float amax);
 
     /// Fills in the columns that these figures are for; `row` has amax and amin_nz.
-    void fill(SiteRow& row, const CastKind& kind) const;
+    void fill(reports::SiteRow& row, const CastKind& kind) const;
 
   private:
     void add_blocks(const Granularity& granularity, const CastValues& values);

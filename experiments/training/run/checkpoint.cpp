@@ -49,13 +49,13 @@ std::string to_bytes(const Checkpoint& c) {
     writer.metadata(version_key, std::to_string(format_version));
     writer.metadata("created_by", fmt::format("macheps {} ({})", version(), git_revision()));
     writer.metadata("run", c.run);
-    writer.metadata("recipe", to_hex(c.recipe));
+    writer.metadata("recipe", reports::to_hex(c.recipe));
     add(writer, "optimizer", c.optimizer);
     add(writer, "loss_scaler", c.loss_scaler);
     add(writer, "seconds", std::vector{c.seconds});
     add(writer, "step", std::vector{c.step});
     std::vector<std::uint64_t> files;
-    for (const csv::FileMark& mark : c.files) files.insert(files.end(), {mark.bytes, mark.checksum});
+    for (const reports::csv::FileMark& mark : c.files) files.insert(files.end(), {mark.bytes, mark.checksum});
     add(writer, "files", files);
     for (const Checkpoint::State& tensor : c.state) {
         writer.borrow(tensor.name, files::Dtype::f32, tensor.shape, std::as_bytes(std::span(tensor.values)));
@@ -70,7 +70,7 @@ std::string to_bytes(const Checkpoint& c) {
         bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
     });
     bytes.resize(bytes.size() - checksum_bytes);
-    const std::uint64_t value = checksum_of(bytes);
+    const std::uint64_t value = reports::checksum_of(bytes);
     bytes.append(reinterpret_cast<const char*>(&value), checksum_bytes);
     return bytes;
 }
@@ -80,7 +80,8 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& where) {
     const std::string_view before = bytes.substr(0, bytes.size() - checksum_bytes);
     std::uint64_t recorded = 0;
     std::memcpy(&recorded, bytes.data() + before.size(), checksum_bytes);
-    if (recorded != checksum_of(before)) throw damaged(where, "this checkpoint is damaged: its checksum is wrong");
+    if (recorded != reports::checksum_of(before))
+        throw damaged(where, "this checkpoint is damaged: its checksum is wrong");
 
     const auto file = files::Safetensors::parse(std::as_bytes(std::span(bytes)), where);
     const std::int64_t version = parse_version(file.metadata_at(version_key));
@@ -148,7 +149,7 @@ void CheckpointFolder::write(const fs::path& path, const Checkpoint& checkpoint)
                      .fix = "check the permissions and the free space",
                      .exit = Exit::cannot_write});
     }
-    for (const std::string_view name : row_files) csv::sync_file(directory_ / name);
+    for (const std::string_view name : row_files) reports::csv::sync_file(directory_ / name);
     publish(path, to_bytes(checkpoint));
     good_.erase(std::remove(good_.begin(), good_.end(), path), good_.end());
     good_.push_back(path);

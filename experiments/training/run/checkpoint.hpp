@@ -7,8 +7,8 @@
 // so far stand in steps.csv.
 #pragma once
 #include "core/tensor.hpp"
-#include "reports/csv.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
 
 #include <array>
 #include <cstdint>
@@ -22,7 +22,7 @@
 namespace macheps::training {
 
 /// The files whose ends a checkpoint marks.
-inline constexpr auto row_files = files_of(std::type_identity<GrowingRows>{});
+inline constexpr auto row_files = files_of(std::type_identity<reports::GrowingRows>{});
 
 struct Checkpoint {
     /// A tensor of the state; its bits are kept, those of a NaN too.
@@ -37,7 +37,7 @@ struct Checkpoint {
     std::int64_t step = 0;     ///< steps done: the next one's index
     double seconds = 0;        ///< spent in them
     std::vector<double> optimizer, loss_scaler;
-    std::array<csv::FileMark, row_files.size()> files;  ///< as they were
+    std::array<reports::csv::FileMark, row_files.size()> files;  ///< as they were
     std::vector<State> state;
 };
 

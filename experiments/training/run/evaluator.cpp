@@ -25,7 +25,7 @@ Evaluator::Evaluator(Backend& backend, const RunSetup& setup, std::int64_t batch
     }
 }
 
-EvalRow Evaluator::evaluate(std::int64_t step, Step& trained) {
+reports::EvalRow Evaluator::evaluate(std::int64_t step, Step& trained) {
     Transformer& model = trained.model();
     for (std::size_t i = 0; i < model.parameters().size(); ++i) {
         backend_.copy(trained.optimizer().best_value(i), fp32_model_.parameters()[i]->value);
@@ -34,13 +34,13 @@ EvalRow Evaluator::evaluate(std::int64_t step, Step& trained) {
     model.rounder().observe(nullptr);
     const double loss = mean_loss(model, step), loss_fp32 = mean_loss(fp32_model_, step);
     model.rounder().observe(told);
-    EvalRow row{.run = setup_.name(),
-                .policy = setup_.policy.name,
-                .seed = setup_.seed,
-                .step = step,
-                .eval_loss = loss,
-                .eval_loss_fp32 = loss_fp32,
-                .perplexity = math::exp(loss)};
+    reports::EvalRow row{.run = setup_.name(),
+                         .policy = setup_.policy.name,
+                         .seed = setup_.seed,
+                         .step = step,
+                         .eval_loss = loss,
+                         .eval_loss_fp32 = loss_fp32,
+                         .perplexity = math::exp(loss)};
     if (!std::isnan(entropy_floor_)) row.entropy_floor = entropy_floor_;
     return row;
 }

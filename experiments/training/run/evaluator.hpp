@@ -15,7 +15,7 @@ class Evaluator {
 
     /// Means over the batches, before step `step` of the run that `trained` is in. No cast of an evaluation is counted or
     /// outlives it, and its random words are its own, so that no bit of training depends on it.
-    EvalRow evaluate(std::int64_t step, Step& trained);
+    reports::EvalRow evaluate(std::int64_t step, Step& trained);
 
     /// The model that evaluates in fp32, for others between two evaluations: each makes its weights anew.
     Transformer& fp32_model() { return fp32_model_; }

@@ -12,7 +12,7 @@
 #include "experiments/training/run/inputs_file.hpp"
 #include "experiments/training/run/run_directory.hpp"
 #include "experiments/training/run/side_by_side.hpp"
-#include "reports/run_log.hpp"
+#include "reports/logs/run_log.hpp"
 
 #include <fmt/format.h>
 
@@ -68,8 +68,9 @@ double least_memory(const Experiment& experiment) {
     const TrainOptions& o = experiment.options;
     const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);  // a gradient of each
     const bool compares_gradients =
-        o.probe_every > 0 && std::any_of(experiment.policies.begin(), experiment.policies.end(),
-                                         [](const policy::Policy& policy) { return policy.name != baseline_policy; });
+        o.probe_every > 0 &&
+        std::any_of(experiment.policies.begin(), experiment.policies.end(),
+                    [](const policy::Policy& policy) { return policy.name != reports::baseline_policy; });
     return least_memory(experiment.model, o.batch / o.ranks, moments(o.optimizer), compares_gradients) +
            kept * static_cast<double>(parameter_count(experiment.model));
 }

@@ -6,8 +6,8 @@
 #include "core/version.hpp"
 #include "experiments/training/run/manifest.hpp"
 #include "experiments/training/run/trainable.hpp"
-#include "reports/manifest_text.hpp"
-#include "reports/run_log.hpp"
+#include "reports/logs/manifest_text.hpp"
+#include "reports/logs/run_log.hpp"
 
 #include <fmt/format.h>
 
@@ -23,13 +23,13 @@ namespace {
 const std::filesystem::path& made_directory(const Experiment& experiment, const std::string& manifest) {
     if (experiment.resume) return experiment.directory;
     if (!experiment.repeats.empty()) {
-        check_same_recipe(experiment.repeats, read_manifest_text(experiment.repeats), manifest);
+        check_same_recipe(experiment.repeats, reports::read_manifest_text(experiment.repeats), manifest);
     }
     check_directory(experiment);
     check_complete(experiment, manifest);
-    if (manifest.size() > most_manifest_bytes) {
+    if (manifest.size() > reports::most_manifest_bytes) {
         throw Error({.what = fmt::format("the manifest would have {} bytes, more than the {} that are read again",
-                                         manifest.size(), most_manifest_bytes),
+                                         manifest.size(), reports::most_manifest_bytes),
                      .where = experiment.directory.string(),
                      .fix = "share the policies among several directories, or take fewer `layers`",
                      .exit = Exit::usage});
@@ -55,7 +55,7 @@ ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inp
         publish(path, manifest);
         return {};
     }
-    check_same_recipe(path, read_manifest_text(path), manifest);
+    check_same_recipe(path, reports::read_manifest_text(path), manifest);
     std::vector<std::string> names;
     for (const PlannedRun& run : plan) names.push_back(run.name);
     const auto check = [&](std::size_t run, const Checkpoint& checkpoint) {
@@ -68,9 +68,10 @@ ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inp
                              });
 }
 
-std::vector<StepRow> rows_of(const std::vector<StepRow>& rows, const std::string& run) {
-    std::vector<StepRow> out;
-    std::copy_if(rows.begin(), rows.end(), std::back_inserter(out), [&](const StepRow& row) { return row.run == run; });
+std::vector<reports::StepRow> rows_of(const std::vector<reports::StepRow>& rows, const std::string& run) {
+    std::vector<reports::StepRow> out;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(out),
+                 [&](const reports::StepRow& row) { return row.run == run; });
     return out;
 }
 
@@ -84,7 +85,7 @@ SharedInputs::SharedInputs(const Experiment& experiment) {
         check_trainable(policies.back());
         check_batches(policies.back(), experiment.model, options_under(policy.training, experiment.options));
     }
-    fp32 = resolve(policy::load_policy(baseline_policy), sites);
+    fp32 = resolve(policy::load_policy(reports::baseline_policy), sites);
     for (const policy::ResolvedPolicy& policy : policies) {
         if (policy.training.stress == fp32_of(policy).training.stress) continue;
         stressed_fp32.push_back(fp32);
@@ -108,7 +109,7 @@ std::vector<PlannedRun> plan_runs(const Experiment& experiment) {
         const std::size_t first = plan.size();
         for (std::size_t i = 0; i < experiment.policies.size(); ++i) {
             const std::string& policy = experiment.policies[i].name;
-            plan.push_back({run_name(policy, seed), i, seed, policy == baseline_policy});
+            plan.push_back({run_name(policy, seed), i, seed, policy == reports::baseline_policy});
         }
         std::stable_partition(plan.begin() + static_cast<std::ptrdiff_t>(first), plan.end(),
                               [](const PlannedRun& run) { return run.is_baseline; });
@@ -124,13 +125,13 @@ RunDirectory::RunDirectory(const Experiment& experiment, const SharedInputs& inp
       checkpoints_(experiment.directory),
       point_(begin_or_go_on(experiment, inputs, plan, manifest_, checkpoints_, note)),
       files_(experiment.directory) {
-    if (experiment.hash_sites) hashes_.emplace(experiment.directory / HashRow::file);
+    if (experiment.hash_sites) hashes_.emplace(experiment.directory / reports::HashRow::file);
     if (point_.completed == plan.size()) checkpoints_.clear();
 }
 
 std::vector<double> RunDirectory::losses(const std::string& run) const {
     std::vector<double> losses;
-    for (const StepRow& row : rows_of(point_.steps, run)) losses.push_back(row.loss);
+    for (const reports::StepRow& row : rows_of(point_.steps, run)) losses.push_back(row.loss);
     return losses;
 }
 

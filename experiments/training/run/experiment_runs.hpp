@@ -81,7 +81,7 @@ class RunDirectory {
     CheckpointFolder checkpoints_;
     ResumePoint point_;
     RunFiles files_;
-    std::optional<CsvWriter<HashRow>> hashes_;
+    std::optional<reports::CsvWriter<reports::HashRow>> hashes_;
 };
 
 /// What run_one() works with, and whom it tells.

@@ -6,11 +6,11 @@
 #include "core/json.hpp"
 #include "core/version.hpp"
 #include "experiments/files/file_bytes.hpp"
-#include "reports/checksum.hpp"
-#include "reports/csv.hpp"
-#include "reports/event.hpp"
-#include "reports/manifest_text.hpp"
-#include "reports/run_log.hpp"
+#include "reports/logs/manifest_text.hpp"
+#include "reports/logs/run_log.hpp"
+#include "reports/rows/checksum.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
 
 #include <fmt/format.h>
 
@@ -166,7 +166,7 @@ Json machines_json(const std::vector<policy::ResolvedPolicy>& resolved) {
 /// the recipe: it follows from it.
 Json differences_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
     const auto baseline = std::find_if(resolved.begin(), resolved.end(), [](const policy::ResolvedPolicy& policy) {
-        return policy.name == baseline_policy;
+        return policy.name == reports::baseline_policy;
     });
     Json json = Json::object();
     if (baseline == resolved.end()) return json;
@@ -221,10 +221,10 @@ Json as_utf8(const std::vector<std::string>& words) {
 Json file_json(const fs::path& file) {
     Json json{{"file", file.string()}};
     if (file.empty()) return json;
-    const csv::FileMark mark = mark_of(files::FileBytes(file));
+    const reports::csv::FileMark mark = mark_of(files::FileBytes(file));
     json["found_at"] = fs::absolute(file).lexically_normal().string();
     json["bytes"] = mark.bytes;
-    json["xxh64"] = to_hex(mark.checksum);
+    json["xxh64"] = reports::to_hex(mark.checksum);
     return json;
 }
 
@@ -279,8 +279,8 @@ Experiment experiment_of(const Json& json) {
 
 }  // namespace
 
-csv::FileMark mark_of(const files::FileBytes& file) {
-    Checksum sum;
+reports::csv::FileMark mark_of(const files::FileBytes& file) {
+    reports::Checksum sum;
     std::vector<std::byte> block(std::min<std::size_t>(file.size(), 1 << 16));
     for (std::size_t at = 0; at < file.size(); at += block.size()) {
         const std::span<std::byte> part(block.data(), std::min(block.size(), file.size() - at));
@@ -308,7 +308,7 @@ std::string manifest_text(const Experiment& experiment, const std::vector<policy
     Json data{{"what", description}, {"format", to_string(experiment.data_format)}};
     data.update(file_json(experiment.data_file));
     if (!experiment.held_out_file.empty()) data["held_out"] = file_json(experiment.held_out_file);
-    Json manifest{{"schema", schema_version},
+    Json manifest{{"schema", reports::schema_version},
                   {"command", as_utf8(experiment.command)},
                   {"created_by", std::string("macheps ") + version()},
                   {"git", git_revision()},
@@ -334,19 +334,19 @@ std::string manifest_text(const Experiment& experiment, const std::vector<policy
 
 std::string recipe_text(const std::string& text) { return recipe_of(Json::parse(text)).dump(); }
 
-std::uint64_t recipe_checksum(const std::string& text) { return checksum_of(recipe_text(text)); }
+std::uint64_t recipe_checksum(const std::string& text) { return reports::checksum_of(recipe_text(text)); }
 
 Manifest read_manifest(const fs::path& path) {
-    Manifest manifest{.text = read_manifest_text(path), .experiment = {}, .created_by = {}};
+    Manifest manifest{.text = reports::read_manifest_text(path), .experiment = {}, .created_by = {}};
     const Json json = Json::parse_or_null(manifest.text);
     if (!json.is_object()) throw bad_manifest(path, "not a JSON object");
     const Json* schema = json.find("schema");
     if (schema == nullptr || !schema->is_number_integer()) throw bad_manifest(path, "it names no schema");
-    if (schema->get<double>() > schema_version) {
-        throw Error(
-            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<double>(), schema_version),
-             .where = path.string(),
-             .fix = "use a newer macheps"});
+    if (schema->get<double>() > reports::schema_version) {
+        throw Error({.what = fmt::format("schema {} is newer than this program's {}", schema->get<double>(),
+                                         reports::schema_version),
+                     .where = path.string(),
+                     .fix = "use a newer macheps"});
     }
     try {
         manifest.experiment = experiment_of(json);

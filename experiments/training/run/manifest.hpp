@@ -3,7 +3,7 @@
 #pragma once
 #include "experiments/files/file_bytes.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,7 @@ std::string recipe_text(const std::string& text);
 std::uint64_t recipe_checksum(const std::string& text);
 
 /// Length and checksum of the file's bytes.
-csv::FileMark mark_of(const files::FileBytes& file);
+reports::csv::FileMark mark_of(const files::FileBytes& file);
 
 struct Manifest {
     std::string text;

@@ -6,8 +6,8 @@
 #include "experiments/training/run/experiment_runs.hpp"
 #include "experiments/training/run/gradient_shadow.hpp"
 #include "experiments/training/run/step.hpp"
-#include "reports/csv.hpp"
-#include "reports/run_log.hpp"
+#include "reports/logs/run_log.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -27,13 +27,13 @@ namespace {
 template <class Row>
 std::int64_t bytes_of(const std::vector<Row>& rows) {
     std::string text;
-    for (const Row& row : rows) csv::append_line(text, row);
+    for (const Row& row : rows) reports::csv::append_line(text, row);
     return static_cast<std::int64_t>(text.size());
 }
 
 /// Of one row of steps.csv, about: that of a step just run, with the numbers that a late step of a run would have.
 std::int64_t step_row_bytes(const Step& step, const StepResult& last, const RunSetup& setup) {
-    StepRow row = step.row(last, last.loss);
+    reports::StepRow row = step.row(last, last.loss);
     row.step = setup.options.steps;
     row.tokens = setup.tokens(setup.options.steps);
     row.gap = row.grad_norm;  // the baseline's loss, and so the gap, are not known here
@@ -114,7 +114,7 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
     if (samples > 0) {
         // Sampled steps of all but the baseline make the gradients of fp32 too.
         std::optional<GradientShadow> shadow;
-        if (policy.name != baseline_policy) {
+        if (policy.name != reports::baseline_policy) {
             shadow.emplace(backend, setup, evaluator.fp32_model(), step);
             step.attach(*shadow);
         }

@@ -86,9 +86,9 @@ void Probe::read_values(Entry& entry, const Cast& cast, const Decoding& decoding
                                     .contraction = decoding.contraction});
 }
 
-std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
-                                      std::int64_t step) const {
-    std::vector<SiteRow> rows;
+std::vector<reports::SiteRow> Probe::site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
+                                               std::int64_t step) const {
+    std::vector<reports::SiteRow> rows;
     for (const Entry& entry : entries_) {
         const Tally& t = entry.tally;
         const ErrorSums& s = entry.sums;
@@ -111,7 +111,7 @@ std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string&
                         .inf_in = t.inf_in,
                         .amax = t.amax,
                         .amin_nz = t.amin_nz});
-        SiteRow& row = rows.back();
+        reports::SiteRow& row = rows.back();
         row.scale_age = entry.scale_age, row.scale_frozen_steps = entry.scale_frozen_steps;
         if (!entry.scales.empty()) row.scale_exp_hist = entry.scales.text();
         if (entry.has_values) entry.fidelity.fill(row, entry.kind);
@@ -126,22 +126,22 @@ std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string&
     return rows;
 }
 
-std::vector<ExponentRow> Probe::exponent_rows(const std::string& run, std::int64_t step) const {
-    std::vector<ExponentRow> rows;
+std::vector<reports::ExponentRow> Probe::exponent_rows(const std::string& run, std::int64_t step) const {
+    std::vector<reports::ExponentRow> rows;
     if (!histograms_) return rows;
     for (const Entry& entry : entries_) {
-        const auto add = [&](ExponentBin bin, std::uint64_t count) {
+        const auto add = [&](reports::ExponentBin bin, std::uint64_t count) {
             if (count == 0) return;
-            ExponentRow& row = rows.emplace_back(ExponentRow{
+            reports::ExponentRow& row = rows.emplace_back(reports::ExponentRow{
                 .run = run, .step = step, .site = entry.site, .exponent = bin, .count = count, .kind = bin.kind});
-            if (bin.kind == ExponentBin::Kind::number) row.floor_log2 = bin.exponent;
+            if (bin.kind == reports::ExponentBin::Kind::number) row.floor_log2 = bin.exponent;
         };
-        add({.kind = ExponentBin::Kind::zero}, entry.histogram.zeros);
+        add({.kind = reports::ExponentBin::Kind::zero}, entry.histogram.zeros);
         for (std::size_t i = 0; i < entry.histogram.bins.size(); ++i) {
             add({.exponent = ExponentHistogram::lowest + static_cast<int>(i)}, entry.histogram.bins[i]);
         }
-        add({.kind = ExponentBin::Kind::inf}, entry.histogram.infinities);
-        add({.kind = ExponentBin::Kind::nan}, entry.histogram.nans);
+        add({.kind = reports::ExponentBin::Kind::inf}, entry.histogram.infinities);
+        add({.kind = reports::ExponentBin::Kind::nan}, entry.histogram.nans);
     }
     return rows;
 }

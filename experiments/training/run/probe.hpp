@@ -4,7 +4,7 @@
 #include "experiments/training/model/rounder.hpp"
 #include "experiments/training/run/cast_fidelity.hpp"
 #include "experiments/training/run/scale_exponents.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/event.hpp"
 
 #include <map>
 #include <optional>
@@ -29,9 +29,9 @@ class Probe final : public Observer {
     const std::string& overflow_site() const { return overflow_site_; }
 
     /// Rows of a sampled step, in the order of first execution. `site` is the slot's full name.
-    std::vector<SiteRow> site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
-                                   std::int64_t step) const;
-    std::vector<ExponentRow> exponent_rows(const std::string& run, std::int64_t step) const;
+    std::vector<reports::SiteRow> site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
+                                            std::int64_t step) const;
+    std::vector<reports::ExponentRow> exponent_rows(const std::string& run, std::int64_t step) const;
 
   private:
     struct Entry {

@@ -23,29 +23,29 @@ namespace fs = std::filesystem;
 /// Files of a run beside its rows, first the one without which nothing is resumed, last the drafts of earlier versions.
 constexpr std::string_view other_files[] = {"manifest.json",     "summary.csv",     "report.html",
                                             "manifest.json.new", "summary.csv.new", "report.html.new"};
-constexpr auto all_row_files = files_of(std::type_identity<TrainingRows>{});
+constexpr auto all_row_files = files_of(std::type_identity<reports::TrainingRows>{});
 
 /// Rows of runs.csv; none where the file is missing or its header was not finished.
-std::vector<RunRow> completed_runs(const fs::path& directory) {
-    const fs::path path = directory / RunRow::file;
-    if (!fs::exists(path) || csv::whole_rows(csv::read_text(path)) == 0) return {};
-    return CsvReader<RunRow>(path).rows();
+std::vector<reports::RunRow> completed_runs(const fs::path& directory) {
+    const fs::path path = directory / reports::RunRow::file;
+    if (!fs::exists(path) || reports::csv::whole_rows(reports::csv::read_text(path)) == 0) return {};
+    return reports::CsvReader<reports::RunRow>(path).rows();
 }
 
 /// Bytes of the header and of the rows of `runs` at the head of a file whose first column is the run.
 std::uint64_t bytes_of_runs(const fs::path& path, std::span<const std::string> runs) {
     if (!fs::exists(path)) return 0;
-    const std::string text = csv::read_text(path);
-    std::string_view rest = std::string_view(text).substr(0, csv::whole_rows(text));
+    const std::string text = reports::csv::read_text(path);
+    std::string_view rest = std::string_view(text).substr(0, reports::csv::whole_rows(text));
     const auto skip_line = [&] { rest.remove_prefix(std::min(rest.size(), rest.find('\n') + 1)); };
     skip_line();
     for (const std::string& run : runs) {
         std::string cell;
-        csv::append_cell(cell, std::string_view(run));
+        reports::csv::append_cell(cell, std::string_view(run));
         cell += ',';
         while (rest.starts_with(cell)) skip_line();
     }
-    return csv::whole_rows(text) - rest.size();
+    return reports::csv::whole_rows(text) - rest.size();
 }
 
 Error torn(const fs::path& path, std::string what) {
@@ -58,15 +58,15 @@ Error torn(const fs::path& path, std::string what) {
 
 Checkpoint read_good(const fs::path& path, const std::string& run, const std::function<void(const Checkpoint&)>& check,
                      std::uint64_t recipe, const fs::path& directory) {
-    Checkpoint checkpoint = parse_checkpoint(csv::read_text(path), path.string());
+    Checkpoint checkpoint = parse_checkpoint(reports::csv::read_text(path), path.string());
     const auto refuse = [&](std::string what) { throw Error({.what = std::move(what), .where = path.string()}); };
     if (checkpoint.run != run) refuse(fmt::format("this is a checkpoint of run {}", checkpoint.run));
     if (checkpoint.recipe != recipe) refuse("this checkpoint belongs to another manifest");
     check(checkpoint);
     for (std::size_t i = 0; i < row_files.size(); ++i) {
-        const csv::FileMark& mark = checkpoint.files[i];
+        const reports::csv::FileMark& mark = checkpoint.files[i];
         const fs::path rows = directory / row_files[i];
-        if (!fs::exists(rows) || !(csv::mark_of(rows, mark.bytes) == mark)) {
+        if (!fs::exists(rows) || !(reports::csv::mark_of(rows, mark.bytes) == mark)) {
             refuse(
                 fmt::format("{} no longer has the rows that stood there when this checkpoint was made", row_files[i]));
         }
@@ -132,13 +132,14 @@ ResumePoint find_resume_point(const fs::path& directory, std::span<const std::st
                               std::uint64_t recipe, CheckpointFolder& checkpoints,
                               const std::function<void(const std::string&)>& note) {
     ResumePoint point;
-    const std::vector<RunRow> completed = completed_runs(directory);
+    const std::vector<reports::RunRow> completed = completed_runs(directory);
     point.completed = completed.size();
     for (std::size_t i = 0; i < completed.size(); ++i) {
         if (i >= plan.size() || completed[i].run != plan[i]) {
-            throw torn(directory / RunRow::file, fmt::format("run {} is not the one that comes at its place in the "
-                                                             "manifest",
-                                                             completed[i].run));
+            throw torn(directory / reports::RunRow::file,
+                       fmt::format("run {} is not the one that comes at its place in the "
+                                   "manifest",
+                                   completed[i].run));
         }
     }
 
@@ -156,15 +157,15 @@ ResumePoint find_resume_point(const fs::path& directory, std::span<const std::st
     }
     for (std::size_t i = 0; i < row_files.size(); ++i) {
         const fs::path path = directory / row_files[i];
-        csv::cut_back(path, point.checkpoint ? point.checkpoint->files[i].bytes
-                                             : bytes_of_runs(path, plan.first(point.completed)));
+        reports::csv::cut_back(path, point.checkpoint ? point.checkpoint->files[i].bytes
+                                                      : bytes_of_runs(path, plan.first(point.completed)));
     }
 
-    const fs::path steps = directory / StepRow::file;
-    if (fs::exists(steps) && fs::file_size(steps) > 0) point.steps = CsvReader<StepRow>(steps).rows();
-    for (const RunRow& run : completed) {
+    const fs::path steps = directory / reports::StepRow::file;
+    if (fs::exists(steps) && fs::file_size(steps) > 0) point.steps = reports::CsvReader<reports::StepRow>(steps).rows();
+    for (const reports::RunRow& run : completed) {
         const auto rows = std::count_if(point.steps.begin(), point.steps.end(),
-                                        [&](const StepRow& row) { return row.run == run.run; });
+                                        [&](const reports::StepRow& row) { return row.run == run.run; });
         if (rows != run.steps) {
             throw torn(steps, fmt::format("it has {} rows of run {}, which took {} steps", rows, run.run, run.steps));
         }

@@ -4,7 +4,7 @@
 #include "core/descriptor.hpp"
 #include "experiments/training/run/checkpoint.hpp"
 #include "experiments/training/run/options.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/event.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ void clear_run(const std::filesystem::path& directory);
 struct ResumePoint {
     std::size_t completed = 0;             ///< runs that are over
     std::optional<Checkpoint> checkpoint;  ///< of the next one; empty: it begins anew
-    std::vector<StepRow> steps;            ///< the rows of steps.csv that stay
+    std::vector<reports::StepRow> steps;   ///< the rows of steps.csv that stay
 };
 
 /// Finds the newest good checkpoint, and cuts the files of rows back to where it was made, or to the beginning of the

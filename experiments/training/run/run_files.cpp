@@ -8,11 +8,11 @@ void RunFiles::flush() {
     runs_.flush();
 }
 
-std::array<csv::FileMark, row_files.size()> RunFiles::marks() const {
+std::array<reports::csv::FileMark, row_files.size()> RunFiles::marks() const {
     return std::apply([](const auto&... writer) { return std::array{writer.mark()...}; }, growing_.each);
 }
 
-void RunFiles::end_run(const RunRow& row) {
+void RunFiles::end_run(const reports::RunRow& row) {
     growing_.for_each([](auto& writer) { writer.sync(); });
     runs_.append(row);
     runs_.sync();

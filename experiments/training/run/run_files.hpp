@@ -2,8 +2,8 @@
 // RunFiles: the files of rows of a run directory, open for appending.
 #pragma once
 #include "experiments/training/run/checkpoint.hpp"
-#include "reports/csv.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
 
 #include <array>
 #include <filesystem>
@@ -23,26 +23,27 @@ struct RowWriters<std::tuple<Row...>> {
         std::apply([&](auto&... writer) { (call(writer), ...); }, each);
     }
 
-    std::tuple<CsvWriter<Row>...> each;
+    std::tuple<reports::CsvWriter<Row>...> each;
 };
 
 class RunFiles {
   public:
-    explicit RunFiles(const std::filesystem::path& directory) : runs_(directory / RunRow::file), growing_(directory) {}
+    explicit RunFiles(const std::filesystem::path& directory)
+        : runs_(directory / reports::RunRow::file), growing_(directory) {}
 
     template <class Row>
     void append(const Row& row) {
-        std::get<CsvWriter<Row>>(growing_.each).append(row);
+        std::get<reports::CsvWriter<Row>>(growing_.each).append(row);
     }
     void flush();
     /// Lengths of the `row_files`, once they are flushed.
-    std::array<csv::FileMark, row_files.size()> marks() const;
+    std::array<reports::csv::FileMark, row_files.size()> marks() const;
     /// The row of a run that is over, after the rows of its steps: it says that all the others are there.
-    void end_run(const RunRow& row);
+    void end_run(const reports::RunRow& row);
 
   private:
-    CsvWriter<RunRow> runs_;
-    RowWriters<GrowingRows> growing_;
+    reports::CsvWriter<reports::RunRow> runs_;
+    RowWriters<reports::GrowingRows> growing_;
 };
 
 }  // namespace macheps::training

@@ -21,7 +21,7 @@ void RunRows::flush() {
     if (RunFiles* files = files_.load()) files->flush();
 }
 
-void RunRows::end_run(const RunRow& row) {
+void RunRows::end_run(const reports::RunRow& row) {
     const std::lock_guard lock(mutex_);
     if (RunFiles* files = files_.load()) {
         files->end_run(row);

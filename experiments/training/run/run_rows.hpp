@@ -3,7 +3,7 @@
 // beside an earlier one keeps its rows in memory until that one is over.
 #pragma once
 #include "experiments/training/run/run_files.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/event.hpp"
 
 #include <array>
 #include <atomic>
@@ -38,9 +38,9 @@ class RunRows {
     }
     void flush();
     /// Lengths of the files once they are flushed. Only of open rows.
-    std::array<csv::FileMark, row_files.size()> marks() const { return files_.load()->marks(); }
+    std::array<reports::csv::FileMark, row_files.size()> marks() const { return files_.load()->marks(); }
     /// The run's last row.
-    void end_run(const RunRow& row);
+    void end_run(const reports::RunRow& row);
 
     /// Nobody will open these rows: whoever writes them may end.
     void abandon() { abandoned_ = true; }
@@ -56,8 +56,8 @@ class RunRows {
 
     std::mutex mutex_;
     std::atomic<RunFiles*> files_{nullptr};
-    Lists<GrowingRows>::type held_;
-    std::optional<RunRow> end_;
+    Lists<reports::GrowingRows>::type held_;
+    std::optional<reports::RunRow> end_;
     std::atomic<bool> abandoned_{false};
 };
 

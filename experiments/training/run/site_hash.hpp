@@ -4,8 +4,8 @@
 #pragma once
 #include "experiments/training/run/optimizer.hpp"
 #include "experiments/training/run/step_watcher.hpp"
-#include "reports/csv.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
 
 #include <string>
 
@@ -14,7 +14,7 @@ namespace macheps::training {
 class SiteHasher final : public StepWatcher {
   public:
     /// Rows go to `rows`, which outlives this. What it is told of is passed on to `next`, which may be null.
-    SiteHasher(Backend& backend, std::string run, CsvWriter<HashRow>& rows, Observer* next)
+    SiteHasher(Backend& backend, std::string run, reports::CsvWriter<reports::HashRow>& rows, Observer* next)
         : StepWatcher(next), backend_(backend), run_(std::move(run)), rows_(rows) {}
 
     void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch&) override {
@@ -33,7 +33,7 @@ class SiteHasher final : public StepWatcher {
 
     Backend& backend_;
     std::string run_;
-    CsvWriter<HashRow>& rows_;
+    reports::CsvWriter<reports::HashRow>& rows_;
     std::int64_t step_ = 0, micro_batch_ = 0;
 };
 

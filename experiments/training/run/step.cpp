@@ -118,7 +118,7 @@ StepResult Step::run(std::int64_t step, Sampling sampling) {
     return result;
 }
 
-StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss) const {
+reports::StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss) const {
     const UpdateStats& u = result.outcome.updates;
     const auto share = [](std::uint64_t part, std::uint64_t all) {
         return all > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(all)) : std::nullopt;

@@ -7,7 +7,7 @@
 #include "experiments/training/run/probe.hpp"
 #include "experiments/training/run/ranks.hpp"
 #include "experiments/training/run/step_watcher.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/event.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -75,7 +75,7 @@ class Step {
     StepResult run(std::int64_t step) { return run(step, sampling_of(setup_.options, step)); }
 
     /// The row of the step that was run last. `baseline_loss` is the loss of the fp32 run at this step.
-    StepRow row(const StepResult& result, std::optional<double> baseline_loss) const;
+    reports::StepRow row(const StepResult& result, std::optional<double> baseline_loss) const;
     /// Of the step that was run last.
     const Probe& probe() const { return probe_; }
 

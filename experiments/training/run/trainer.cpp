@@ -72,7 +72,7 @@ class Trainer {
     void evaluate(std::int64_t step) { rows_.append(evaluator_.evaluate(step, step_)); }
 
     /// Where the files of rows end; nothing while rows are held. Rows of earlier steps are flushed.
-    using Ends = std::optional<std::array<csv::FileMark, row_files.size()>>;
+    using Ends = std::optional<std::array<reports::csv::FileMark, row_files.size()>>;
     Ends ends() const { return rows_.is_open() ? Ends(rows_.marks()) : std::nullopt; }
 
     RunResult stopped() {
@@ -99,7 +99,7 @@ class Trainer {
     }
 
     void resume(const Checkpoint& checkpoint) {
-        for (const StepRow& row : request_.steps_done) count(row.loss, row.skipped);
+        for (const reports::StepRow& row : request_.steps_done) count(row.loss, row.skipped);
         seconds_ = checkpoint.seconds;
         step_.load(checkpoint);
     }
@@ -178,7 +178,7 @@ class Trainer {
 
     /// `shadow`: of a sampled step, or null.
     void write_rows(const StepResult& result, const GradientShadow* shadow) {
-        StepRow step = step_.row(result, baseline_loss(result));
+        reports::StepRow step = step_.row(result, baseline_loss(result));
         if (shadow != nullptr && !shadow->divergence().farthest.empty()) {
             const SiteDivergence& sites = shadow->divergence();
             step.first_diverging_site = sites.first, step.farthest_site = sites.farthest;
@@ -191,9 +191,10 @@ class Trainer {
         rows_.append(step);
         if (request_.hashes != nullptr) request_.hashes->flush();
         const std::string& policy = setup_.policy.name;
-        for (const SiteRow& row : step_.probe().site_rows(setup_.name(), policy, setup_.seed, result.step))
+        for (const reports::SiteRow& row : step_.probe().site_rows(setup_.name(), policy, setup_.seed, result.step))
             rows_.append(row);
-        for (const ExponentRow& row : step_.probe().exponent_rows(setup_.name(), result.step)) rows_.append(row);
+        for (const reports::ExponentRow& row : step_.probe().exponent_rows(setup_.name(), result.step))
+            rows_.append(row);
         rows_.flush();
     }
 
@@ -204,19 +205,19 @@ class Trainer {
         return (*request_.baseline)[step];
     }
 
-    RunRow run_row() const {
+    reports::RunRow run_row() const {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
         const std::int64_t tokens = setup_.tokens(steps);
         const policy::SiteList sites = model_sites(setup_.model);
         const MemoryEstimate bytes = estimate_memory(sites, setup_.policy, setup_.rank_batch(),
                                                      moments(options_.optimizer), options_.recompute);
-        RunRow row{.run = setup_.name(),
-                   .policy = setup_.policy.name,
-                   .seed = setup_.seed,
-                   .status = result_.status,
-                   .steps = steps,
-                   .tokens = tokens,
-                   .skipped_steps = skipped_};
+        reports::RunRow row{.run = setup_.name(),
+                            .policy = setup_.policy.name,
+                            .seed = setup_.seed,
+                            .status = result_.status,
+                            .steps = steps,
+                            .tokens = tokens,
+                            .skipped_steps = skipped_};
         if (steps > 0) row.final_loss = result_.losses.back();
         row.best_loss = best_loss_;
         row.diverged_step = diverged_step_;

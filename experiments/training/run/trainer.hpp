@@ -4,8 +4,8 @@
 #include "experiments/training/run/dump.hpp"
 #include "experiments/training/run/run_rows.hpp"
 #include "experiments/training/run/step.hpp"
-#include "reports/csv.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -21,9 +21,10 @@ struct RunRequest {
     const std::vector<double>* baseline = nullptr;  ///< losses of the fp32 run of this seed, by step
     const std::atomic<bool>* stop = nullptr;       ///< set by Ctrl-C: the run ends after its step
     const Checkpoint* start = nullptr;             ///< go on from here; null: from the beginning
-    std::vector<StepRow> steps_done{};             ///< the rows of the steps before `start`
+    std::vector<reports::StepRow> steps_done{};    ///< the rows of the steps before `start`
     const DumpRequest* dump = nullptr;             ///< a step to write whole; null: none
-    CsvWriter<HashRow>* hashes = nullptr;          ///< gets the bits of every tensor of every step; null: nothing does
+    reports::CsvWriter<reports::HashRow>* hashes =
+        nullptr;                                   ///< gets the bits of every tensor of every step; null: nothing does
     std::int64_t save_every = 0;                   ///< steps between calls of `save`; 0: only when stopped
     std::function<void(Checkpoint)> save{};        ///< gets the state; `recipe` is for the caller to fill in
     std::function<void(std::int64_t step, double loss)> on_step{};

@@ -8,7 +8,7 @@
 #include "experiments/training/sweep/copy.hpp"
 #include "experiments/training/sweep/done.hpp"
 #include "experiments/training/sweep/layout.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ constexpr const char *manifest_file = "manifest.json", *checkpoints_folder = "ch
 /// Whole rows of a file after its header.
 std::int64_t rows_in(const fs::path& path) {
     const std::string text = read_if_there(path).value_or("");
-    const std::string_view whole = std::string_view(text).substr(0, csv::whole_rows(text));
+    const std::string_view whole = std::string_view(text).substr(0, reports::csv::whole_rows(text));
     return std::max<std::int64_t>(0, std::count(whole.begin(), whole.end(), '\n') - 1);
 }
 
@@ -61,8 +61,8 @@ bool copy_attempt(const fs::path& from, const fs::path& to) {
     for (const std::string& name : checkpoints) {
         if (name.starts_with("run-")) copy_onto_disk(from / checkpoints_folder / name, to / checkpoints_folder / name);
     }
-    copy_onto_disk(from / RunRow::file, to / RunRow::file);
-    constexpr auto files = files_of(std::type_identity<GrowingRows>{});
+    copy_onto_disk(from / reports::RunRow::file, to / reports::RunRow::file);
+    constexpr auto files = files_of(std::type_identity<reports::GrowingRows>{});
     for (const std::string_view file : files) copy_onto_disk(from / file, to / file);
     if (is_named(manifest, from / manifest_file) != true) return false;
     publish(to / manifest_file, *text);
@@ -212,7 +212,7 @@ std::optional<int> farthest(const fs::path& out, const std::string& id, const st
 UnitProgress progress_in(const fs::path& folder) {
     std::error_code error;
     if (!fs::exists(folder / manifest_file, error)) return {};
-    UnitProgress progress{.runs = rows_in(folder / RunRow::file)};
+    UnitProgress progress{.runs = rows_in(folder / reports::RunRow::file)};
     for (const std::string& name : names_in(folder / checkpoints_folder))
         progress.step = std::max(progress.step, step_in(name, progress.runs));
     return progress;

@@ -4,8 +4,8 @@
 #include "core/publish.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/plan.hpp"
-#include "reports/checksum.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/checksum.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -46,11 +46,11 @@ std::string cost_task(const Experiment& experiment) {
 
 Costs::Costs(std::filesystem::path folder) : folder_(std::move(folder)) {
     const std::filesystem::path path = folder_ / CostRow::file;
-    if (std::filesystem::exists(path)) rows_ = CsvReader<CostRow>(path).rows();
+    if (std::filesystem::exists(path)) rows_ = reports::CsvReader<CostRow>(path).rows();
 }
 
 const CostRow* Costs::find(const std::string& task, const SweepPolicy& policy) const {
-    const std::string text = to_hex(policy.checksum);
+    const std::string text = reports::to_hex(policy.checksum);
     const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const CostRow& row) {
         return row.task == task && row.policy == policy.name && row.text == text;
     });
@@ -76,7 +76,7 @@ void Costs::measure(const Experiment& experiment, const std::vector<const SweepP
         const double share = std::clamp((after.processor - before.processor) / (after.wall - before.wall), 0.01, 1.0);
         rows_.push_back({.task = task,
                          .policy = rows[i]->name,
-                         .text = to_hex(rows[i]->checksum),
+                         .text = reports::to_hex(rows[i]->checksum),
                          .seconds = plan.seconds * share,
                          .row_bytes = plan.policies.front().row_bytes,
                          .memory_bytes = std::max(plan.least_bytes, plan.peak_bytes)});
@@ -86,8 +86,8 @@ void Costs::measure(const Experiment& experiment, const std::vector<const SweepP
 
 void Costs::keep() const {
     if (!is_new_) return;
-    std::string text = csv::header<CostRow>() + "\n";
-    for (const CostRow& row : rows_) csv::append_line(text, row);
+    std::string text = reports::csv::header<CostRow>() + "\n";
+    for (const CostRow& row : rows_) reports::csv::append_line(text, row);
     publish(folder_ / CostRow::file, text);
 }
 

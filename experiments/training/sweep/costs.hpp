@@ -3,7 +3,7 @@
 // shares the units out as before.
 #pragma once
 #include "experiments/training/sweep/sweep.hpp"
-#include "reports/event.hpp"
+#include "reports/rows/event.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -24,9 +24,10 @@ struct CostRow {
     static constexpr std::string_view file = "costs.csv";
     template <class Use>
     static constexpr auto columns(const Use& use) {
-        return use(column("task", &CostRow::task), column("policy", &CostRow::policy), column("text", &CostRow::text),
-                   column("seconds", &CostRow::seconds), column("row_bytes", &CostRow::row_bytes),
-                   column("memory_bytes", &CostRow::memory_bytes));
+        return use(reports::column("task", &CostRow::task), reports::column("policy", &CostRow::policy),
+                   reports::column("text", &CostRow::text), reports::column("seconds", &CostRow::seconds),
+                   reports::column("row_bytes", &CostRow::row_bytes),
+                   reports::column("memory_bytes", &CostRow::memory_bytes));
     }
 };
 

@@ -7,8 +7,8 @@
 #include "core/read_file.hpp"
 #include "core/version.hpp"
 #include "experiments/training/sweep/layout.hpp"
-#include "reports/checksum.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/checksum.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,10 +53,10 @@ std::vector<std::string_view> cells_of(std::string_view line) {
 Json json_of(const RowsMark& mark) {
     return {{"name", mark.name},
             {"bytes", mark.bytes},
-            {"xxh64", to_hex(mark.checksum)},
+            {"xxh64", reports::to_hex(mark.checksum)},
             {"lines", mark.lines},
-            {"sum", to_hex(mark.sum)},
-            {"weighted", to_hex(mark.weighted)}};
+            {"sum", reports::to_hex(mark.sum)},
+            {"weighted", reports::to_hex(mark.weighted)}};
 }
 
 std::uint64_t from_hex(const Json& json) {
@@ -70,9 +70,9 @@ std::uint64_t from_hex(const Json& json) {
 }  // namespace
 
 RowsMark mark_of_rows(const std::string& name, std::string_view text) {
-    RowsMark mark{.name = name, .bytes = text.size(), .checksum = checksum_of(text)};
+    RowsMark mark{.name = name, .bytes = text.size(), .checksum = reports::checksum_of(text)};
     for_each_line(text, [&mark](std::string_view line) {
-        const std::uint64_t one = checksum_of(line);
+        const std::uint64_t one = reports::checksum_of(line);
         mark.sum += one;
         mark.weighted += one * ++mark.lines;
     });
@@ -112,20 +112,21 @@ Done make_done(const fs::path& folder, const std::string& id, int attempt) {
               .created_by = "macheps " + version(),
               .git = git_revision(),
               .attempt = attempt,
-              .schema = schema_version,
+              .schema = reports::schema_version,
               .files = {}};
-    Checksum same;
-    constexpr auto files = files_of(std::type_identity<TrainingRows>{});
+    reports::Checksum same;
+    constexpr auto files = files_of(std::type_identity<reports::TrainingRows>{});
     for (const std::string_view file : files) {
         const fs::path path = folder / file;
         const std::optional<std::string> text = read_if_there(path);
         if (!text) continue;
         done.files.push_back(mark_of_rows(std::string(file), *text));
         same.update(file);
-        same.update(file == RunRow::file ? without_times(*text) : *text);
+        same.update(file == reports::RunRow::file ? without_times(*text) : *text);
     }
     done.same_rows = same.value();
-    for (const RunRow& run : CsvReader<RunRow>(folder / RunRow::file).rows()) done.seconds += run.seconds;
+    for (const reports::RunRow& run : reports::CsvReader<reports::RunRow>(folder / reports::RunRow::file).rows())
+        done.seconds += run.seconds;
     // Whoever removes the folder begins with the manifest: while it is there, no file was missing for that reason.
     check_has_end(folder / "manifest.json");
     return done;
@@ -164,9 +165,11 @@ Done read_done(const fs::path& folder) {
 void write_done(const Done& done, const fs::path& folder) {
     Json files = Json::array();
     for (const RowsMark& mark : done.files) files.push_back(json_of(mark));
-    const Json json{{"unit", done.id},         {"host", done.host},           {"attempt", done.attempt},
-                    {"created_by", done.created_by}, {"git", done.git},       {"schema", done.schema},
-                    {"seconds", done.seconds}, {"same_rows", to_hex(done.same_rows)}, {"files", files}};
+    const Json json{{"unit", done.id},         {"host", done.host},
+                    {"attempt", done.attempt}, {"created_by", done.created_by},
+                    {"git", done.git},         {"schema", done.schema},
+                    {"seconds", done.seconds}, {"same_rows", reports::to_hex(done.same_rows)},
+                    {"files", files}};
     publish(folder / done_file, json.dump(1) + '\n');
 }
 

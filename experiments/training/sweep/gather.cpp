@@ -3,10 +3,10 @@
 
 #include "core/float_environment.hpp"
 #include "experiments/training/sweep/layout.hpp"
-#include "reports/manifest_facts.hpp"
-#include "reports/manifest_text.hpp"
-#include "reports/policy_fold.hpp"
-#include "reports/row_parser.hpp"
+#include "reports/findings/policy_fold.hpp"
+#include "reports/logs/manifest_facts.hpp"
+#include "reports/logs/manifest_text.hpp"
+#include "reports/rows/row_parser.hpp"
 
 #include <fmt/format.h>
 
@@ -18,18 +18,20 @@ namespace macheps::training {
 
 namespace {
 
-const std::vector<std::string_view> gathered_files{RunRow::file, StepRow::file, SiteRow::file};
+const std::vector<std::string_view> gathered_files{reports::RunRow::file, reports::StepRow::file,
+                                                   reports::SiteRow::file};
 
 /// Of one setting, policy by policy.
 struct PolicyOfSetting {
-    explicit PolicyOfSetting(const std::string& name, const SummaryOptions& options) : fold(name, options) {}
-    PolicyFold fold;
-    GapCurve curve;
+    explicit PolicyOfSetting(const std::string& name, const reports::SummaryOptions& options) : fold(name, options) {}
+    reports::PolicyFold fold;
+    reports::GapCurve curve;
 };
 
 class Gatherer {
   public:
-    Gatherer(const Sweep& sweep, const std::filesystem::path& out, const SummaryOptions& options, SweepSummary& summary)
+    Gatherer(const Sweep& sweep, const std::filesystem::path& out, const reports::SummaryOptions& options,
+             reports::SweepSummary& summary)
         : sweep_(sweep), out_(out), options_(options), summary_(summary) {}
 
     void add(const CellRowsText& cell) {
@@ -38,14 +40,15 @@ class Gatherer {
         if (cell.runs.empty()) return;
         if (!facts_) {
             const std::string& id = sweep_.units[cell.runs.front().unit].id;
-            facts_ = manifest_facts({.path = {}, .manifest = read_manifest_text(unit_folder(out_, id) / "manifest.json")});
+            facts_ = reports::manifest_facts(
+                {.path = {}, .manifest = reports::read_manifest_text(unit_folder(out_, id) / "manifest.json")});
         }
-        std::optional<RunLog> baseline;
+        std::optional<reports::RunLog> baseline;
         for (const RunRowsText& text : cell.runs) {
-            RunLog run = read(cell, text);
-            const bool is_baseline = run.row.policy == baseline_policy;
+            reports::RunLog run = read(cell, text);
+            const bool is_baseline = run.row.policy == reports::baseline_policy;
             if (is_baseline) baseline = std::move(run);
-            RunLog& here = is_baseline ? *baseline : run;
+            reports::RunLog& here = is_baseline ? *baseline : run;
             PolicyOfSetting& policy = policies_.try_emplace(text.policy, here.row.policy, options_).first->second;
             if (std::find(order_.begin(), order_.end(), text.policy) == order_.end()) order_.push_back(text.policy);
             policy.fold.add(here, baseline ? &*baseline : nullptr, *facts_);
@@ -58,7 +61,8 @@ class Gatherer {
         if (!policies_.empty()) ++summary_.settings;
         for (const std::size_t policy : order_) {
             PolicyOfSetting& one = policies_.at(policy);
-            SweepRow row{.values = {}, .setting = summary_.settings - 1, .policy = one.fold.summary(), .curve = one.curve};
+            reports::SweepRow row{
+                .values = {}, .setting = summary_.settings - 1, .policy = one.fold.summary(), .curve = one.curve};
             for (const auto& [name, value] : sweep_.settings[*setting_].axes) row.values.push_back(value);
             summary_.rows.push_back(std::move(row));
         }
@@ -68,18 +72,19 @@ class Gatherer {
     }
 
   private:
-    RunLog read(const CellRowsText& cell, const RunRowsText& text) const {
-        RunLog run;
+    reports::RunLog read(const CellRowsText& cell, const RunRowsText& text) const {
+        reports::RunLog run;
         const std::filesystem::path folder = unit_folder(out_, sweep_.units[text.unit].id);
-        RowParser<RunRow>(cell.headers[0], folder / RunRow::file).parse(text.rows[0], [&](RunRow row) { run.row = std::move(row); });
-        RowParser<StepRow>(cell.headers[1], folder / StepRow::file).parse(text.rows[1], [&](StepRow row) {
-            run.steps.push_back(std::move(row));
-        });
+        reports::RowParser<reports::RunRow>(cell.headers[0], folder / reports::RunRow::file)
+            .parse(text.rows[0], [&](reports::RunRow row) { run.row = std::move(row); });
+        reports::RowParser<reports::StepRow>(cell.headers[1], folder / reports::StepRow::file)
+            .parse(text.rows[1], [&](reports::StepRow row) { run.steps.push_back(std::move(row)); });
         if (!cell.headers[2].empty()) {
-            std::vector<SiteRow> sites;
-            RowParser<SiteRow>(cell.headers[2], folder / SiteRow::file, summary_site_columns)
-                .parse(text.rows[2], [&](SiteRow row) { sites.push_back(std::move(row)); });
-            run.site_figures = site_figures(sites);
+            std::vector<reports::SiteRow> sites;
+            reports::RowParser<reports::SiteRow>(cell.headers[2], folder / reports::SiteRow::file,
+                                                 reports::summary_site_columns)
+                .parse(text.rows[2], [&](reports::SiteRow row) { sites.push_back(std::move(row)); });
+            run.site_figures = reports::site_figures(sites);
         }
         run.policy = run.row.policy;
         return run;
@@ -87,20 +92,24 @@ class Gatherer {
 
     const Sweep& sweep_;
     const std::filesystem::path& out_;
-    const SummaryOptions& options_;
-    SweepSummary& summary_;
+    const reports::SummaryOptions& options_;
+    reports::SweepSummary& summary_;
     std::optional<std::size_t> setting_;
-    std::optional<ManifestFacts> facts_;
+    std::optional<reports::ManifestFacts> facts_;
     std::map<std::size_t, PolicyOfSetting> policies_;
     std::vector<std::size_t> order_;
 };
 
 }  // namespace
 
-SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
-                          const SummaryOptions& options) {
+reports::SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
+                                   const reports::SummaryOptions& options) {
     const DefaultFloatModes modes;
-    SweepSummary summary{.name = sweep.name, .axes = sweep.axes, .units = units.done().size(), .missing = units.missing().size(), .margin = options.margin};
+    reports::SweepSummary summary{.name = sweep.name,
+                                  .axes = sweep.axes,
+                                  .units = units.done().size(),
+                                  .missing = units.missing().size(),
+                                  .margin = options.margin};
     if (units.done().empty()) {
         throw Error({.what = "no unit of this sweep is finished yet",
                      .where = out.string(),

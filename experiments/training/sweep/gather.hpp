@@ -3,14 +3,14 @@
 // each setting and policy, however many the runs.
 #pragma once
 #include "experiments/training/sweep/unit_rows.hpp"
-#include "reports/sweep_summary.hpp"
+#include "reports/findings/sweep_summary.hpp"
 
 #include <filesystem>
 
 namespace macheps::training {
 
 /// Errors: as FinishedUnits; Exit::bad_input for rows that cannot be read, and where no unit is finished.
-SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
-                          const SummaryOptions& options);
+reports::SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
+                                   const reports::SummaryOptions& options);
 
 }  // namespace macheps::training

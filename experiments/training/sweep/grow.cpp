@@ -3,9 +3,9 @@
 
 #include "core/version.hpp"
 #include "experiments/training/sweep/unit_recipe.hpp"
-#include "reports/checksum.hpp"
-#include "reports/csv.hpp"
-#include "reports/run_log.hpp"
+#include "reports/logs/run_log.hpp"
+#include "reports/rows/checksum.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ void append_option(const PlanFile& plan, const std::string& name, PlanValue valu
     if (name == "data" || name == "val-data") {
         value.text = std::filesystem::absolute(plan.beside(value.text)).lexically_normal().string();
         const auto [known, is_new] = checksums.try_emplace(value.text);
-        if (is_new) known->second = to_hex(csv::mark_of(value.text).checksum);
+        if (is_new) known->second = reports::to_hex(reports::csv::mark_of(value.text).checksum);
         if (!setting.data.empty()) setting.data += ' ';
         setting.data += known->second;
     }
@@ -148,7 +148,8 @@ Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPol
                          const std::vector<std::size_t>& which, const PlanFile& plan, const TaskOf& task_of) {
     try {
         std::vector<std::string> options = setting.options;
-        options.push_back(fmt::format("--policy={}", baseline_policy));  // else all of the demo's would be read
+        options.push_back(
+            fmt::format("--policy={}", reports::baseline_policy));  // else all of the demo's would be read
         Experiment experiment = task_of(options);
         experiment.policies.clear();
         for (const std::size_t i : which) experiment.policies.push_back(policy::parse_policy(policies[i].sources));
@@ -331,7 +332,7 @@ std::vector<SweepPolicy> policies_of(const PlanFile& plan) {
                      .where = plan.where_policies,
                      .fix = "`macheps policy list` names them"});
     }
-    std::vector<SweepPolicy> policies{policy_of(std::string(baseline_policy), folder)};
+    std::vector<SweepPolicy> policies{policy_of(std::string(reports::baseline_policy), folder)};
     for (const std::string& name : names) {
         SweepPolicy policy;
         try {
@@ -353,11 +354,11 @@ std::vector<SweepPolicy> policies_of(const PlanFile& plan) {
 }
 
 std::string plan_checksum(const PlanFile& plan, const std::vector<SweepPolicy>& policies) {
-    Checksum sum;
+    reports::Checksum sum;
     sum.update(plan.text);
-    for (const SweepPolicy& policy : policies) sum.update(to_hex(policy.checksum));
+    for (const SweepPolicy& policy : policies) sum.update(reports::to_hex(policy.checksum));
     for (const SweepSetting& setting : settings_of(plan)) sum.update(setting.data);
-    return to_hex(sum.value());
+    return reports::to_hex(sum.value());
 }
 
 Grown grow(const Sweep& before, const PlanFile& plan, const TaskOf& task_of, Costs& costs,

@@ -5,8 +5,8 @@
 #include "experiments/training/sweep/layout.hpp"
 #include "experiments/training/sweep/site_sums.hpp"
 #include "experiments/training/sweep/status.hpp"
-#include "reports/csv.hpp"
-#include "reports/row_parser.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/row_parser.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,11 +26,11 @@ namespace fs = std::filesystem;
 struct MergedFile {
     std::string_view word, file;
 };
-constexpr MergedFile merged_files[] = {{"runs", RunRow::file},
-                                       {"evals", EvalRow::file},
-                                       {"steps", StepRow::file},
-                                       {"sites", SiteRow::file},
-                                       {"exponents", ExponentRow::file}};
+constexpr MergedFile merged_files[] = {{"runs", reports::RunRow::file},
+                                       {"evals", reports::EvalRow::file},
+                                       {"steps", reports::StepRow::file},
+                                       {"sites", reports::SiteRow::file},
+                                       {"exponents", reports::ExponentRow::file}};
 constexpr std::string_view sums_word = "site-sums";
 
 /// A file in the making, whose first write brings its header.
@@ -70,13 +70,14 @@ class MergedRows {
 /// Cells of a setting's axes, each with a comma in front.
 std::string axes_cells(const SweepSetting& setting) {
     std::string text;
-    for (const auto& [name, value] : setting.axes) text += ',', csv::append_cell(text, std::string_view(value));
+    for (const auto& [name, value] : setting.axes)
+        text += ',', reports::csv::append_cell(text, std::string_view(value));
     return text;
 }
 
 std::string axes_header(const Sweep& sweep) {
     std::string text;
-    for (const std::string& axis : sweep.axes) text += ',', csv::append_cell(text, std::string_view(axis));
+    for (const std::string& axis : sweep.axes) text += ',', reports::csv::append_cell(text, std::string_view(axis));
     return text;
 }
 
@@ -84,15 +85,15 @@ std::string axes_header(const Sweep& sweep) {
 class SumsFile {
   public:
     SumsFile(const Sweep& sweep, const fs::path& path) : sweep_(sweep), file_(path) {
-        text_ = csv::header<SiteSumRow>() + axes_header(sweep) + "\n";
+        text_ = reports::csv::header<SiteSumRow>() + axes_header(sweep) + "\n";
     }
     void add(const CellRowsText& cell, std::size_t file) {
         if (setting_ && *setting_ != cell.cell.setting) end_setting();
         setting_ = cell.cell.setting;
         if (cell.headers[file].empty()) return;
-        RowParser<SiteRow> parser(cell.headers[file], SiteRow::file, needed);
+        reports::RowParser<reports::SiteRow> parser(cell.headers[file], reports::SiteRow::file, needed);
         for (const RunRowsText& run : cell.runs)
-            parser.parse(run.rows[file], [this](const SiteRow& row) { sums_.add(row); });
+            parser.parse(run.rows[file], [this](const reports::SiteRow& row) { sums_.add(row); });
     }
     void finish() {
         if (setting_) end_setting();
@@ -107,7 +108,7 @@ class SumsFile {
     void end_setting() {
         const std::string axes = axes_cells(sweep_.settings[*setting_]);
         for (const SiteSumRow& row : sums_.take()) {
-            csv::append_line(text_, row);
+            reports::csv::append_line(text_, row);
             text_.pop_back();
             text_ += axes + "\n";
         }
@@ -130,20 +131,20 @@ std::string units_text(const Sweep& sweep, const FinishedUnits& units, const fs:
         std::vector<std::string> policies;
         for (const std::size_t policy : unit.policies) policies.push_back(sweep.policies[policy].name);
         text += unit.id + axes_cells(sweep.settings[unit.setting]) + fmt::format(",{},", unit.seed);
-        csv::append_cell(text, std::string_view(fmt::format("{}", fmt::join(policies, " "))));
+        reports::csv::append_cell(text, std::string_view(fmt::format("{}", fmt::join(policies, " "))));
         text += fmt::format(",{},", to_string(status.state));
         const auto found = units.done().find(status.unit);
         if (found == units.done().end()) {
             text += fmt::format("{},", status.attempts);
-            csv::append_cell(text, std::string_view(status.host));
+            reports::csv::append_cell(text, std::string_view(status.host));
             text += ",,\n";
             continue;
         }
         const Done& done = found->second;
         text += fmt::format("{},", done.attempt + 1);
-        csv::append_cell(text, std::string_view(done.host));
+        reports::csv::append_cell(text, std::string_view(done.host));
         text += fmt::format(",{:.3f},", done.seconds);
-        csv::append_cell(text, std::string_view(fmt::format("{} ({})", done.created_by, done.git)));
+        reports::csv::append_cell(text, std::string_view(fmt::format("{} ({})", done.created_by, done.git)));
         text += '\n';
     }
     return text;
@@ -183,8 +184,8 @@ std::vector<fs::path> merge_units(const Sweep& sweep, const FinishedUnits& units
     const bool has_sums = std::find(request.rows.begin(), request.rows.end(), sums_word) != request.rows.end();
     std::size_t sites = files.size();
     if (has_sums) {
-        sites = static_cast<std::size_t>(std::find(files.begin(), files.end(), SiteRow::file) - files.begin());
-        if (sites == files.size()) files.push_back(SiteRow::file);
+        sites = static_cast<std::size_t>(std::find(files.begin(), files.end(), reports::SiteRow::file) - files.begin());
+        if (sites == files.size()) files.push_back(reports::SiteRow::file);
         paths.push_back(request.to / SiteSumRow::file);
         check_is_replaceable(paths.back());
         sums.emplace(sweep, paths.back());

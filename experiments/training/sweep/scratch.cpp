@@ -5,7 +5,7 @@
 #include "core/read_file.hpp"
 #include "experiments/training/sweep/copy.hpp"
 #include "experiments/training/sweep/layout.hpp"
-#include "reports/csv.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto scratch_files = files_of(std::type_identity<TrainingRows>{});
+constexpr auto scratch_files = files_of(std::type_identity<reports::TrainingRows>{});
 
 /// What `from` has behind the bytes of `to`, which is the beginning of it.
 void append_tail(const fs::path& from, const fs::path& to) {
@@ -32,7 +32,7 @@ void append_tail(const fs::path& from, const fs::path& to) {
     const std::uint64_t have = fs::exists(to, error) ? fs::file_size(to, error) : 0;
     const OpenFile source = open_regular_file(from);
     // What another attempt copied in may be longer than what was resumed from it.
-    if (have > source.bytes) csv::cut_back(to, 0);
+    if (have > source.bytes) reports::csv::cut_back(to, 0);
     if (::lseek(source.descriptor.number(), static_cast<off_t>(have > source.bytes ? 0 : have), SEEK_SET) < 0)
         throw_cannot_write(from, errno, "read");
     const Descriptor target(::open(to.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));

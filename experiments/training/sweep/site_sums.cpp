@@ -6,7 +6,7 @@
 
 namespace macheps::training {
 
-void SiteSums::add(const SiteRow& site) {
+void SiteSums::add(const reports::SiteRow& site) {
     const auto is_same = [&](const SiteSumRow& row) {
         return row.site == site.site && row.policy == site.policy && row.format == site.format;
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sites of a sweep in short: what the casts of a policy did at a site, summed over seeds and sampled steps.
 #pragma once
-#include "reports/event.hpp"
+#include "reports/rows/event.hpp"
 
 #include <cstdint>
 #include <string>
@@ -22,20 +22,22 @@ struct SiteSumRow {
     static constexpr std::string_view file = "site-sums.csv";
     template <class Use>
     static constexpr auto columns(const Use& use) {
-        return use(column("policy", &SiteSumRow::policy), column("site", &SiteSumRow::site),
-                   column("format", &SiteSumRow::format), column("samples", &SiteSumRow::samples),
-                   column("count", &SiteSumRow::count), column("zero_in", &SiteSumRow::zero_in),
-                   column("underflow", &SiteSumRow::underflow), column("to_subnormal", &SiteSumRow::to_subnormal),
-                   column("overflow", &SiteSumRow::overflow), column("saturated", &SiteSumRow::saturated),
-                   column("nan_in", &SiteSumRow::nan_in), column("inf_in", &SiteSumRow::inf_in),
-                   column("amax", &SiteSumRow::amax), column("amin_nz", &SiteSumRow::amin_nz));
+        return use(reports::column("policy", &SiteSumRow::policy), reports::column("site", &SiteSumRow::site),
+                   reports::column("format", &SiteSumRow::format), reports::column("samples", &SiteSumRow::samples),
+                   reports::column("count", &SiteSumRow::count), reports::column("zero_in", &SiteSumRow::zero_in),
+                   reports::column("underflow", &SiteSumRow::underflow),
+                   reports::column("to_subnormal", &SiteSumRow::to_subnormal),
+                   reports::column("overflow", &SiteSumRow::overflow),
+                   reports::column("saturated", &SiteSumRow::saturated), reports::column("nan_in", &SiteSumRow::nan_in),
+                   reports::column("inf_in", &SiteSumRow::inf_in), reports::column("amax", &SiteSumRow::amax),
+                   reports::column("amin_nz", &SiteSumRow::amin_nz));
     }
 };
 
 /// Sums of one setting, in the order in which policies and sites came first.
 class SiteSums {
   public:
-    void add(const SiteRow& site);
+    void add(const reports::SiteRow& site);
     /// Hands them over and begins anew.
     std::vector<SiteSumRow> take();
 

@@ -32,7 +32,7 @@ Json json_of(const SweepPolicy& policy) {
     Json sources = Json::array();
     for (const policy::PolicySource& source : policy.sources)
         sources.push_back({{"source", source.name}, {"is_file", source.is_file}, {"toml", source.text}});
-    return {{"name", policy.name}, {"xxh64", to_hex(policy.checksum)}, {"sources", sources}};
+    return {{"name", policy.name}, {"xxh64", reports::to_hex(policy.checksum)}, {"sources", sources}};
 }
 
 Json json_of(const SweepSetting& setting) {

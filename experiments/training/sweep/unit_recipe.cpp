@@ -2,7 +2,7 @@
 #include "experiments/training/sweep/unit_recipe.hpp"
 
 #include "experiments/training/run/manifest.hpp"
-#include "reports/checksum.hpp"
+#include "reports/rows/checksum.hpp"
 
 #include <stdexcept>
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace macheps::training {
 
 std::uint64_t checksum_of_sources(std::span<const policy::PolicySource> sources) {
-    Checksum sum;
+    reports::Checksum sum;
     for (const policy::PolicySource& source : sources) {
         const std::string head = source.name + '\n' + std::to_string(source.text.size()) + '\n';
         sum.update(head);
@@ -32,7 +32,7 @@ policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::
 
 std::string unit_id(const Experiment& experiment) {
     const SharedInputs inputs(experiment);
-    return to_hex(recipe_checksum(manifest_text(experiment, inputs.policies, inputs.data->describe(), "")));
+    return reports::to_hex(recipe_checksum(manifest_text(experiment, inputs.policies, inputs.data->describe(), "")));
 }
 
 UnitIds::UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy>& resolved,
@@ -48,11 +48,11 @@ UnitIds::UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy
 }
 
 std::string UnitIds::of_seed(std::int64_t seed) const {
-    Checksum sum;
+    reports::Checksum sum;
     sum.update(head_);
     sum.update(std::to_string(seed));
     sum.update(tail_);
-    return to_hex(sum.value());
+    return reports::to_hex(sum.value());
 }
 
 }  // namespace macheps::training

@@ -5,9 +5,9 @@
 #include "experiments/training/run/step.hpp"
 #include "experiments/training/sweep/attempt.hpp"
 #include "experiments/training/sweep/layout.hpp"
-#include "reports/checksum.hpp"
-#include "reports/csv.hpp"
-#include "reports/run_log.hpp"
+#include "reports/logs/run_log.hpp"
+#include "reports/rows/checksum.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ class UnitFile {
     /// Empty where the run has no row here.
     std::string_view rows_of(const std::string& run) const {
         std::string cell;
-        csv::append_cell(cell, std::string_view(run));
+        reports::csv::append_cell(cell, std::string_view(run));
         const auto found = runs_.find(cell + ',');
         return found == runs_.end() ? std::string_view{} : found->second;
     }
@@ -85,7 +85,7 @@ void check_mark(const std::string& id, const fs::path& path, const std::string& 
     const auto mark =
         std::find_if(done.files.begin(), done.files.end(), [&](const RowsMark& one) { return one.name == file; });
     if (mark == done.files.end()) throw altered(id, path, "this file was not there when the unit was finished");
-    if (mark->bytes == text.size() && mark->checksum == checksum_of(text)) return;
+    if (mark->bytes == text.size() && mark->checksum == reports::checksum_of(text)) return;
     const std::optional<std::uint64_t> line = changed_line(*mark, mark_of_rows(file, text));
     throw altered(id, path,
                   line ? fmt::format("row {} (line {}) is not what it was when the unit was finished", *line - 1, *line)
@@ -143,13 +143,13 @@ class CellFiles {
 /// fp32 is trained in every unit of a cell: equal rows are a test of the machines on which they were trained.
 void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<std::size_t>& units, CellFiles& files,
                      const std::map<std::size_t, Done>& done, const std::vector<std::string_view>& names) {
-    const std::string run = run_name(std::string(baseline_policy), cell.seed);
+    const std::string run = run_name(std::string(reports::baseline_policy), cell.seed);
     const std::size_t first = *units.begin();
     for (const std::size_t unit : units) {
         for (std::size_t i = 0; i < names.size() && unit != first; ++i) {
             const UnitFile &mine = *files.of(unit)[i], &theirs = *files.of(first)[i];
             const std::string_view a = theirs.rows_of(run), b = mine.rows_of(run);
-            const bool has_times = names[i] == RunRow::file;
+            const bool has_times = names[i] == reports::RunRow::file;
             const bool same = has_times ? without_times(std::string(theirs.header()) + "\n" + std::string(a)) ==
                                               without_times(std::string(mine.header()) + "\n" + std::string(b))
                                         : a == b;
@@ -202,7 +202,7 @@ FinishedUnits::FinishedUnits(const Sweep& sweep, fs::path out)
 void FinishedUnits::take_finished_baselines() {
     for (std::size_t i = 0; i < runs_.size(); ++i) {
         SweepRun& run = runs_[i];
-        if (sweep_.policies[run.policy].name != baseline_policy || done_.contains(run.unit)) continue;
+        if (sweep_.policies[run.policy].name != reports::baseline_policy || done_.contains(run.unit)) continue;
         for (std::size_t k = i + 1; k < runs_.size() && runs_[k].cell == run.cell; ++k) {
             if (!done_.contains(runs_[k].unit)) continue;
             run.unit = runs_[k].unit;
@@ -244,7 +244,7 @@ void FinishedUnits::for_each_cell(const std::vector<std::string_view>& files, Tr
             const std::string name = run_name(sweep_.policies[run.policy].name, sweep_.cells[cell].seed);
             for (std::size_t k = 0; k < files.size(); ++k) {
                 text.rows.push_back(open.of(run.unit)[k]->rows_of(name));
-                if (files[k] != RunRow::file || !text.rows.back().empty()) continue;
+                if (files[k] != reports::RunRow::file || !text.rows.back().empty()) continue;
                 throw Error({.what = fmt::format("unit {} has no row of run {}", sweep_.units[run.unit].id, name),
                              .where = open.path_of(run.unit, files[k]).string(),
                              .fix = "sweep.json or the unit is damaged: plan again into the same folder, or remove the "

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about matrix units on which published sources differ: operands that tell the answers apart, and what each
+// answer means for a field of SumRule. Host only.
+#pragma once
+#include "emulation/evidence/gpu/matrix/forms.hpp"
+
+#include <string>
+#include <vector>
+
+namespace macheps::evidence {
+
+/// Operands that are not listed are +0.
+struct Question {
+    std::string id;    ///< `P2b.158`
+    std::string form;  ///< InstructionForm::name
+    std::string asks;
+    struct Term {
+        int k;
+        std::uint64_t a, b;
+    };
+    std::vector<Term> terms{};
+    std::uint64_t c = 0;
+    struct Answer {
+        std::uint64_t d;
+        std::string means;  ///< `zero_factor_counts = true: ...`
+    };
+    std::vector<Answer> answers{};  ///< what each result means; the model's is among them
+    bool only_recorded = false;     ///< no model claims anything
+
+    std::string name() const { return id + "." + form; }
+};
+
+namespace detail {
+
+inline constexpr const char *mma_bf16 = "mma.m16n8k16.f32.bf16.bf16.f32", *wgmma_bf16 = "wgmma.m64n8k16.f32.bf16.bf16",
+                            *mma_half = "mma.m16n8k16.f16.f16.f16.f16", *wgmma_half = "wgmma.m64n8k16.f16.f16.f16",
+                            *mma_tf32 = "mma.m16n8k8.f32.tf32.tf32.f32", *wgmma_tf32 = "wgmma.m64n8k8.f32.tf32.tf32",
+                            *mma_fp8 = "mma.m16n8k32.f32.e4m3.e4m3.f32", *wgmma_fp8 = "wgmma.m64n8k32.f32.e4m3.e4m3";
+
+/// Small products beside zeros: which exponent a zero has, what survives it.
+inline void ask_of_zero_exponents(std::vector<Question>& all) {
+    for (const char* form : {mma_bf16, wgmma_bf16}) {
+        all.push_back({"P1",
+                       form,
+                       "does a product with a zero factor take part in the largest exponent",
+                       {{0, 0, 0x7f00}, {1, 0x3f80, 0x3080}},
+                       0,
+                       {{0x30800000, "zero_factor_counts = false: it adds nothing"},
+                        {0, "zero_factor_counts = true: a zero operand reads exponent -126"}}});
+        Question sum{"P2a",
+                     form,
+                     "do sixteen products of 2^-152 survive beside a zero addend",
+                     {},
+                     0,
+                     {{2, "zero_factor_counts = false: they do"},
+                      {0, "zero_factor_counts = true: a zero operand reads exponent -126"}}};
+        for (int k = 0; k < 16; ++k) sum.terms.push_back({k, 0x1980, 0x1980});
+        all.push_back(sum);
+        for (int t = 156; t <= 159; ++t) {
+            const auto small = static_cast<std::uint64_t>(0x8000 | (127 - (t - 126)) << 7);
+            all.push_back(
+                {std::string("P2b.") + std::to_string(t),
+                 form,
+                 std::string("is -2^-") + std::to_string(t) + " lost beside 2^-149 and a zero addend",
+                 {{0, 0x3400, 0x0080}, {1, small, 0x0080}},
+                 0,
+                 {{0, t == 159 ? "zero_exponent = -134 or none: the term takes part and one unit is cut"
+                               : std::string("zero_exponent <= -") + std::to_string(t - 26) + ": the term takes part"},
+                  {1, std::string("zero_exponent >= -") + std::to_string(t - 26) + ": the term is lost"}}});
+        }
+        all.push_back({"P6",
+                       form,
+                       "what does a negative sum give that underflows",
+                       {{0, 0x9a00, 0x1980}},
+                       0,
+                       {{0x80000000, "underflow_keeps_sign = true: -0"}, {0, "underflow_keeps_sign = false: +0"}}});
+    }
+}
+
+/// The same of fp16 results, and the exponent of a subnormal addend.
+inline void ask_of_fp16_results(std::vector<Question>& all) {
+    for (int t = 46; t <= 48; ++t) {
+        const std::uint64_t small = std::uint64_t{1} << (48 - t);
+        for (const char* form : {mma_half, wgmma_half}) {
+            all.push_back(
+                {std::string(form == mma_half ? "P3." : "P3w.") + std::to_string(t),
+                 form,
+                 std::string("is 2^-") + std::to_string(t) + " lost beside 2^-25 and a zero addend (a tie of fp16)",
+                 {{0, 0x1000, 0x0400}, {1, small, 0x0001}},
+                 0,
+                 {{1, std::string("zero_exponent <= ") + std::to_string(25 - t) + ": the term breaks the tie"},
+                  {0, std::string("zero_exponent > ") + std::to_string(25 - t) + ": the term is lost"}}});
+        }
+    }
+    for (const char* form : {mma_half, wgmma_half}) {
+        all.push_back({"P4",
+                       form,
+                       "with which exponent does a subnormal fp16 addend count",
+                       {{0, 0x1000, 0x0400}, {1, 0x0010, 0x0008}},
+                       2,
+                       {{2, "normalises_addend = false: -14, the least of fp16"},
+                        {3, "normalises_addend = true: that of its leading bit"}}});
+    }
+}
+
+/// Signs of zero sums.
+inline void ask_of_zero_sums(std::vector<Question>& all) {
+    struct Zeros {
+        const char* form;
+        std::uint64_t minus, one, c;
+        int k;
+    };
+    for (const Zeros& z :
+         {Zeros{mma_bf16, 0x8000, 0x3f80, 0x80000000, 16}, Zeros{mma_half, 0x8000, 0x3c00, 0x8000, 16},
+          Zeros{wgmma_bf16, 0x8000, 0x3f80, 0x80000000, 16}, Zeros{wgmma_half, 0x8000, 0x3c00, 0x8000, 16},
+          Zeros{wgmma_fp8, 0x80, 0x38, 0x80000000, 32}, Zeros{mma_fp8, 0x80, 0x38, 0x80000000, 32}}) {
+        Question zeros{"P5", z.form, "what is the sum of nothing but -0",
+                       {},   z.c,    {{0, "zeros_keep_sign = false: +0"}, {z.c, "zeros_keep_sign = true: -0"}}};
+        for (int k = 0; k < z.k; ++k) zeros.terms.push_back({k, z.minus, z.one});
+        all.push_back(zeros);
+    }
+}
+
+/// What tf32 reads of its container, what an fp8 unit does to an addend.
+inline void ask_of_operands_and_addends(std::vector<Question>& all) {
+    for (const char* form : {mma_tf32, wgmma_tf32}) {
+        all.push_back(
+            {"P7",
+             form,
+             "what is a NaN of tf32 whose payload lies in the 13 bits that are not read",
+             {{0, 0x7f800001, 0x3f800000}},
+             0,
+             {{0x7f800000, "an infinity: the bits are cut first"}, {0x7fffffff, "a NaN: the container is asked"}}});
+    }
+    all.push_back({"P8.bits",
+                   wgmma_fp8,
+                   "is an addend cut to E8M13 when all products are zero",
+                   {},
+                   0x3f8003ff,
+                   {{0x3f800000, "delivery = E8M13: it is"}, {0x3f8003ff, "it passes through"}}});
+    all.push_back({"P8.zero",
+                   wgmma_fp8,
+                   "what does an addend of -0 give when all products are zero",
+                   {},
+                   0x80000000,
+                   {{0, "zeros_keep_sign = false: +0"}, {0x80000000, "zeros_keep_sign = true: -0"}}});
+    all.push_back({"P8.infinity",
+                   wgmma_fp8,
+                   "does an infinite addend stay",
+                   {},
+                   0x7f800000,
+                   {{0x7f800000, "it does"}, {0x7fffffff, "it becomes a NaN"}}});
+}
+
+/// NaN and zero through a negation, the payload of a NaN.
+inline void ask_of_negation_and_payloads(std::vector<Question>& all) {
+    const char* negated = "wgmma.m64n8k16.f32.f16.f16+negated_a";
+    all.push_back({"P9.nan",
+                   negated,
+                   "what is a negated NaN",
+                   {{0, 0x7e00, 0x3c00}},
+                   0,
+                   {{0x7fffffff, "the one NaN"}, {0xffffffff, "the NaN with its sign"}}});
+    all.push_back({"P9.zero",
+                   negated,
+                   "what is a negated zero, with an addend of -0",
+                   {{0, 0, 0x3c00}},
+                   0x80000000,
+                   {{0, "zeros_keep_sign = false: +0"}, {0x80000000, "zeros_keep_sign = true: -0"}}});
+    Question payload{"P10",
+                     "mma.m8n8k4.f64.f64.f64.f64",
+                     "which payload has a NaN of fp64",
+                     {{0, 0x7ff8000000000123, 0x3ff0000000000000}},
+                     0,
+                     {}};
+    payload.only_recorded = true;
+    all.push_back(payload);
+}
+
+}  // namespace detail
+
+inline std::vector<Question> instruction_questions() {
+    std::vector<Question> all;
+    detail::ask_of_zero_exponents(all);
+    detail::ask_of_fp16_results(all);
+    detail::ask_of_zero_sums(all);
+    detail::ask_of_operands_and_addends(all);
+    detail::ask_of_negation_and_payloads(all);
+    return all;
+}
+
+}  // namespace macheps::evidence

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLASLt in a build without CUDA.
+#include "emulation/evidence/library/cublaslt/cublaslt.hpp"
+
+namespace macheps::evidence {
+
+LoadedLibrary load_cublaslt(int) { return {nullptr, "this macheps was built without CUDA"}; }
+
+std::string check_cublaslt_descriptors(const LibraryProblem&) { return load_cublaslt(0).missing; }
+
+}  // namespace macheps::evidence

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What makers of operands need to know of a matrix instruction. Plain data for host and device.
+#pragma once
+#include "core/rng.hpp"
+#include "emulation/machine/step.hpp"
+
+namespace macheps::evidence {
+
+struct OperandShape {
+    int m = 0, n = 0, k = 0;  ///< k: of one instruction
+    int chain = 1;            ///< instructions that run one after the other
+    Format a{}, b{}, c{};     ///< c: of d too
+    int terms = 1;            ///< products that are added in one step
+    int fraction_bits = 0;    ///< bits below the largest exponent that count; without cuts, those of the result
+    int precision = 24;       ///< of the result
+    int zero_exponent = 0;
+    bool pairs_of_four = false;  ///< steps take k mod 4 in {0, 1} and in {2, 3}
+    bool nearest = false;        ///< results are rounded to nearest
+    std::uint32_t id = 0;        ///< tells streams of random bits apart
+
+    MACHEPS_HD constexpr int products() const { return chain * k; }
+};
+
+constexpr OperandShape operand_shape(int m, int n, int k, int chain, const Format& a, const Format& b,
+                                     const SumRule& rule, std::uint32_t id) {
+    const Format result = matrix_unit::delivered_format(rule.delivery);
+    OperandShape shape{.m = m, .n = n, .k = k, .chain = chain, .a = a, .b = b, .c = rule.addend};
+    shape.terms = rule.model == SumModel::fma_chain ? 1 : min_of(rule.terms, k);
+    shape.fraction_bits = rule.fraction_bits != 0 ? rule.fraction_bits : result.precision;
+    shape.precision = result.precision;
+    shape.zero_exponent = rule.zero_exponent;
+    shape.pairs_of_four = rule.model == SumModel::through_fp16;
+    shape.nearest = matrix_unit::rounds_to_nearest(rule.delivery);
+    shape.id = id;
+    return shape;
+}
+
+/// The operand's least and greatest exponents, subnormal ones included: 2^least is the least number above 0.
+MACHEPS_HD constexpr int least_exponent(const Format& f) { return f.emin() - f.fraction_bits(); }
+MACHEPS_HD constexpr int greatest_exponent(const Format& f) {
+    return static_cast<int>(f.max_finite_code() >> f.fraction_bits()) - f.exponent_bias;
+}
+
+/// Draws in sequence from one stream of random bits: (seed, form, tile, part, index).
+class Dice {
+  public:
+    MACHEPS_HD constexpr Dice(std::uint64_t seed, std::uint32_t form, std::uint64_t tile, std::uint32_t part)
+        : seed_(seed), form_(form), tile_(static_cast<std::uint32_t>(tile)), part_(part) {}
+
+    MACHEPS_HD constexpr std::uint32_t bits() {
+        if (at_ % 4 == 0) {
+            block_ = random_block({.seed = seed_, .step = form_, .site = part_},
+                                  static_cast<std::uint64_t>(at_ / 4) << 32 | tile_);
+        }
+        return block_.word[at_++ % 4];
+    }
+    MACHEPS_HD constexpr std::uint64_t bits64() {
+        const std::uint64_t high = bits();
+        return high << 32 | bits();
+    }
+    /// low when high is below it.
+    MACHEPS_HD constexpr int between(int low, int high) {
+        const std::uint64_t random = bits();
+        return high <= low ? low : low + static_cast<int>(random * static_cast<std::uint64_t>(high - low + 1) >> 32);
+    }
+    MACHEPS_HD constexpr bool chance(int percent) { return between(0, 99) < percent; }
+
+  private:
+    std::uint64_t seed_;
+    std::uint32_t form_, tile_, part_;
+    std::uint32_t at_ = 0;
+    PhiloxBlock block_{};
+};
+
+/// Fraction bits of a number.
+enum class Digits : std::uint8_t { any, ones, none, few };
+
+MACHEPS_HD constexpr Digits some_digits(Dice& dice) {
+    constexpr Digits choices[] = {Digits::any, Digits::any, Digits::ones, Digits::none, Digits::few};
+    return choices[dice.between(0, 4)];
+}
+
+/// The code of a number with about that exponent: clamped to what the format has, subnormal below emin. Bits of the
+/// container that the unit does not read (tf32) are random.
+MACHEPS_HD constexpr std::uint64_t make_code(const Format& f, bool negative, int e, Digits digits, Dice& dice) {
+    const int n = f.fraction_bits();
+    const std::uint64_t random = dice.bits64(), all = (std::uint64_t{1} << n) - 1;
+    std::uint64_t fraction = 0;
+    switch (digits) {
+        case Digits::any:
+            fraction = random & all;
+            break;
+        case Digits::ones:
+            fraction = all - random % 3 % (all + 1);
+            break;
+        case Digits::few:
+            fraction = (std::uint64_t{1} << random % static_cast<std::uint64_t>(n + 1) | (random >> 32 & 1)) & all;
+            break;
+        default:
+            break;
+    }
+    e = min_of(max_of(e, least_exponent(f)), greatest_exponent(f));
+    std::uint64_t code = 0;
+    if (e < f.emin()) {
+        code = (all + 1 + fraction) >> (f.emin() - e);
+    } else {
+        code = min_of(static_cast<std::uint64_t>(e + f.exponent_bias) << n | fraction, f.max_finite_code());
+    }
+    code |= negative ? f.sign_bit() : 0;
+    return code << f.padding | (f.padding != 0 ? random >> (64 - f.padding) : 0);
+}
+
+MACHEPS_HD constexpr std::uint64_t random_code(const Format& f, bool finite, Dice& dice) {
+    std::uint64_t code = dice.bits64() >> (64 - f.container_bits());
+    const std::uint64_t magnitude = code >> f.padding & f.magnitude_mask();
+    // The top exponent bit off: any number but those at the very top.
+    if (finite && magnitude > f.max_finite_code()) code ^= std::uint64_t{1} << (f.bits - 2 + f.padding);
+    return code;
+}
+
+/// NaN of several kinds, infinities, zeros of both signs, the least number.
+MACHEPS_HD constexpr std::uint64_t special_code(const Format& f, Dice& dice) {
+    const int kind = dice.between(0, 7);
+    std::uint64_t code = 0;
+    if (!f.has_inf()) {
+        code = kind < 4 ? f.nan_code() : kind < 6 ? f.max_finite_code() : 0;
+    } else {
+        const std::uint64_t inf = f.inf_code(), quiet = std::uint64_t{1} << (f.fraction_bits() - 1);
+        switch (kind) {
+            case 0:
+                code = inf | quiet;
+                break;
+            case 1:
+                code = inf | 1;  // signalling, least payload
+                break;
+            case 2:
+                code = inf | quiet | (dice.bits64() & (quiet - 1));
+                break;
+            case 3:
+                code = dice.bits() & 1;
+                break;
+            case 4:
+                code = f.max_finite_code();
+                break;
+            default:
+                code = inf;
+                break;
+        }
+    }
+    return (code | (dice.chance(50) ? f.sign_bit() : 0)) << f.padding;
+}
+
+MACHEPS_HD constexpr std::uint64_t subnormal_code(const Format& f, bool negative, Dice& dice) {
+    const int e = dice.between(least_exponent(f), f.emin() - 1);
+    return make_code(f, negative, e, Digits::any, dice);
+}
+
+MACHEPS_HD constexpr std::uint64_t negated_code(const Format& f, std::uint64_t code) {
+    return code ^ f.sign_bit() << f.padding;
+}
+
+/// Some units in the last place further from zero (closer, below 0), as far as the number stays finite and keeps its
+/// sign.
+MACHEPS_HD constexpr std::uint64_t nudged_code(const Format& f, std::uint64_t code, int ulps) {
+    const std::uint64_t sign = f.sign_bit() << f.padding, magnitude = (code & ~sign) >> f.padding;
+    const auto moved = static_cast<std::int64_t>(magnitude) + ulps;
+    if (moved < 0 || static_cast<std::uint64_t>(moved) > f.max_finite_code()) return code;
+    const std::uint64_t ignored = code & ((std::uint64_t{1} << f.padding) - 1);
+    return (code & sign) | static_cast<std::uint64_t>(moved) << f.padding | ignored;
+}
+
+}  // namespace macheps::evidence

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all elements of one tile of operands have in common, and the draws that classes of operands share. An expression
+// draws from the dice once at most, or in an order that the language fixes.
+#pragma once
+#include "emulation/evidence/operands/operand_shape.hpp"
+
+namespace macheps::evidence {
+
+/// What all rows and columns know of one product.
+struct ProductPlan {
+    /// common: the sign of the row times that of the column, times `negative`.
+    enum class Sign : std::uint8_t { any, common };
+
+    bool zero = false, zero_in_a = false;
+    bool subnormal_a = false, subnormal_b = false;
+    int a = 0, b = 0;  ///< exponents
+    Digits digits = Digits::any;
+    Sign sign = Sign::any;
+    bool negative = false;
+    int jitter = 0;    ///< exponents of elements of a differ by up to that
+    int mirrors = -1;  ///< the product is the negative of that one
+    int nudge = 0;     ///< ... give or take that many ulps of a
+};
+
+/// What all outputs know of c.
+struct AddendPlan {
+    /// opposite: minus the sum of products.
+    enum class Kind : std::uint8_t { zero, sized, subnormal, random, opposite };
+
+    Kind kind = Kind::zero;
+    int exponent = 0, jitter = 0;
+    Digits digits = Digits::any;
+    bool common_sign = false, negative = false;
+    int nudge = 0;
+};
+
+/// The tile as a whole. Every class reads its leader, its two or three chosen products and its flags in its own way.
+struct TilePlan {
+    OperandShape shape{};
+    std::uint64_t number = 0;  ///< of the tile
+    int leader = 0;            ///< the exponent that others are measured by
+    int kind = 0;              ///< 0..99, or which case of the class this tile is
+    int first = 0, second = 0, third = 0;
+    bool flag = false, few = false;
+    Digits digits = Digits::any;
+    AddendPlan addend{};
+
+    MACHEPS_HD constexpr int least() const { return least_exponent(shape.a) + least_exponent(shape.b); }
+    MACHEPS_HD constexpr int greatest() const { return greatest_exponent(shape.a) + greatest_exponent(shape.b); }
+
+    /// An exponent that leaves products `room` bits downwards, and that fits the result.
+    MACHEPS_HD constexpr int draw_leader(int room, Dice& dice) const {
+        const int low = max_of(least(), shape.c.emin() - shape.c.precision),
+                  high = min_of(greatest(), greatest_exponent(shape.c) - 1);
+        if (low + room > high - 6 && dice.chance(60)) return high - dice.between(0, 2);
+        if (dice.chance(60)) return min_of(max_of(dice.between(-12, 12), min_of(low + room, high)), high);
+        return low + room < high ? dice.between(low + room, high) : dice.between(low, high);
+    }
+
+    /// Splits a product's exponent among a and b, of normal numbers where it can.
+    MACHEPS_HD constexpr void put(ProductPlan& s, int e, Dice& dice) const {
+        const bool normal = dice.chance(75);
+        const Format &a = shape.a, &b = shape.b;
+        e = min_of(max_of(e, least()), greatest());
+        const int low_a = normal ? a.emin() : least_exponent(a), low_b = normal ? b.emin() : least_exponent(b);
+        int low = max_of(low_a, e - greatest_exponent(b)), high = min_of(greatest_exponent(a), e - low_b);
+        if (low > high) {
+            low = max_of(least_exponent(a), e - greatest_exponent(b));
+            high = min_of(greatest_exponent(a), e - least_exponent(b));
+        }
+        s.zero = false;
+        s.a = dice.between(low, high);
+        s.b = e - s.a;
+    }
+
+    MACHEPS_HD constexpr void put_zero(ProductPlan& s, Dice& dice) const {
+        s.zero = true;
+        s.zero_in_a = dice.chance(50);
+        // The partner: anything, or as large as it gets.
+        const bool large = dice.chance(50);
+        s.a = large ? greatest_exponent(shape.a) : dice.between(least_exponent(shape.a), greatest_exponent(shape.a));
+        s.b = large ? greatest_exponent(shape.b) : dice.between(least_exponent(shape.b), greatest_exponent(shape.b));
+        s.jitter = 1;
+    }
+
+    /// A term around the unit of a step whose greatest exponent is t. Bits below the unit are lost.
+    MACHEPS_HD constexpr void put_small(ProductPlan& s, int t, Dice& dice) const {
+        const int f = max_of(shape.fraction_bits, shape.precision);
+        const int e = dice.chance(70) ? t - f + dice.between(-3, 3) : t - dice.between(1, f);
+        // The least product would drown c's last bits.
+        if (dice.chance(20) || (e < least() - 1 && dice.chance(85))) return put_zero(s, dice);
+        put(s, e, dice);
+        s.digits = some_digits(dice);
+    }
+
+    MACHEPS_HD constexpr void small_addend(int t, Dice& dice) {
+        const int f = max_of(shape.fraction_bits, shape.precision);
+        if (dice.chance(40)) return;
+        addend.kind = AddendPlan::Kind::sized;
+        addend.exponent = dice.chance(50) ? t - f + dice.between(-3, 3) : t - dice.between(0, f);
+        addend.jitter = 1;
+        addend.digits = some_digits(dice);
+    }
+
+    MACHEPS_HD constexpr void sized_addend(int exponent, int jitter, Digits of) {
+        addend = {};
+        addend.kind = AddendPlan::Kind::sized;
+        addend.exponent = exponent;
+        addend.jitter = jitter;
+        addend.digits = of;
+    }
+
+    /// Two different products, more often than not of one step.
+    MACHEPS_HD constexpr void choose_two(Dice& dice) {
+        const int all = shape.products();
+        if (shape.pairs_of_four && dice.chance(60)) {
+            const int base = dice.between(0, all / shape.k - 1) * shape.k, half = 2 * dice.between(0, 1);
+            first = base + 4 * dice.between(0, shape.k / 4 - 1) + half;
+            first += dice.between(0, 1);
+            second = base + 4 * dice.between(0, shape.k / 4 - 1) + half;
+            if (second == first) ++second;
+            return;
+        }
+        const int range = dice.chance(60) && shape.terms > 1 ? shape.terms : all;
+        const int start = dice.between(0, all / range - 1) * range;
+        const int i = dice.between(0, range - 1), j = dice.between(0, range - 2);
+        first = start + i;
+        second = start + (j < i ? j : j + 1);
+    }
+};
+
+}  // namespace macheps::evidence

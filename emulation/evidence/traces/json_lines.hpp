@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of JSON Lines, compressed by zstd: a header object that holds a digest of the file, then one object a line.
+// Host only.
+#pragma once
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "core/shown.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace macheps::evidence {
+
+/// Whether this build reads and writes `.zst`.
+bool has_zstd();
+
+/// Returns the value of the header's "digest", computed over the header without this member and all following lines.
+std::string json_lines_digest(const Json& header, std::string_view lines);
+/// Header and lines as one text; adds the digest.
+std::string json_lines_text(Json header, std::string_view lines);
+/// Checks the digest, and returns the header without it. Errors: throws Error that names `where`.
+Json json_lines_header(std::string_view text, const std::string& where);
+
+/// Writes `name.jsonl.zst` (without zstd in this build `name.jsonl`) below `folder`, which is made; returns the path.
+/// Errors: throws Error (cannot_write).
+std::filesystem::path write_json_lines(const std::filesystem::path& folder, const std::string& name,
+                                       const std::string& text);
+/// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) naming the file.
+std::string read_json_lines(const std::filesystem::path& file);
+
+/// One line as an object. Errors: throws Error that names `where`.
+Json parse_json_line(std::string_view line, const std::string& where);
+
+[[noreturn]] void bad_json_lines(std::string what, std::string where);
+
+/// A member of an object; a text in one line of visible characters. Errors: throws Error when there is none, or one of another type.
+template <class T>
+T json_field(const Json& object, const char* key, const std::string& where) {
+    const Json* found = object.find(key);
+    if (found == nullptr) bad_json_lines(fmt::format("no \"{}\"", key), where);
+    try {
+        if constexpr (std::is_same_v<T, std::string>) return printable(found->string());
+        else return found->get<T>();
+    } catch (const JsonError&) {
+        bad_json_lines(fmt::format("\"{}\" is of another kind", key), where);
+    }
+}
+
+}  // namespace macheps::evidence

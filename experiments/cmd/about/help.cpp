@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps help VERB`: what `macheps VERB --help` prints.
+#include "core/nearest_name.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/verb_tree.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::help {
+
+namespace {
+
+constexpr const char* help_text =
+    "Prints what a verb does, its options and examples of it: what --help behind the verb prints.\n\n"
+    "Examples:\n"
+    "  macheps help                     the verbs\n"
+    "  macheps help train\n"
+    "  macheps help policy explain";
+
+/// Errors: throws Error (usage) with the nearest name where the path leads to no verb.
+void require_verb(const std::vector<std::string>& path) {
+    const VerbEntry root = verb_tree(program);
+    const VerbEntry* at = &root;
+    for (const std::string& word : path) {
+        std::vector<std::string> names;
+        const VerbEntry* next = nullptr;
+        for (const VerbEntry& verb : at->verbs) {
+            names.push_back(verb.path.back());
+            if (names.back() == word) next = &verb;
+        }
+        if (next == nullptr) {
+            const std::string near = nearest_name(word, names);
+            throw Error({.what = fmt::format("unknown verb '{}'", word),
+                         .where = fmt::format("{}", fmt::join(at->path, ": ")),
+                         .fix = !near.empty()   ? fmt::format("did you mean '{}'?", near)
+                                : names.empty() ? "it has no verbs of its own"
+                                                : fmt::format("one of {}", fmt::join(names, ", ")),
+                         .exit = Exit::usage});
+        }
+        at = next;
+    }
+}
+
+void describe(Command& verb) {
+    const auto path = std::make_shared<std::vector<std::string>>();
+    verb.option("VERB", *path, "A verb, and a verb of that one; all verbs when left out");
+    verb.runs([path] {
+        require_verb(*path);
+        std::vector<std::string> words{program.name};
+        words.insert(words.end(), path->begin(), path->end());
+        words.emplace_back("--help");
+        const CommandLine printed(program, std::move(words));
+        return Exit::ok;
+    });
+}
+
+}  // namespace
+
+const VerbRow verb{"help", help_text, describe};
+
+}  // namespace macheps::cmd::help

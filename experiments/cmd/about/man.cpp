@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps man`: the manual page, made from the help. The build runs this verb to install what it prints.
+#include "core/version.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/verb_tree.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace macheps::cmd::man {
+
+namespace {
+
+constexpr const char* help =
+    "Prints the manual page, in roff.\n\n"
+    "Examples:\n"
+    "  macheps man | man -l -          read it now\n"
+    "  macheps man > macheps.1         for a folder of manual pages";
+
+/// Text that roff prints as it stands: a hyphen stays the one that can be copied, and no line is a request.
+std::string roff(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if ((c == '.' || c == '\'') && (i == 0 || text[i - 1] == '\n')) out += "\\&";
+        if (c == '\\') {
+            out += "\\e";
+        } else if (c == '-') {
+            out += "\\-";
+        } else {
+            out += c;
+        }
+    }
+    return out;
+}
+
+bool is_example(std::string_view line) { return line.starts_with("  "); }
+
+/// Paragraphs as they are written for --help: lines that begin with two spaces keep their layout.
+std::string roff_paragraphs(std::string_view text) {
+    std::string out = ".PP\n";
+    bool keeps = false;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        if (is_example(line) != keeps && !line.empty()) {
+            out += keeps ? ".fi\n.RE\n.PP\n" : ".RS 2\n.nf\n";
+            keeps = !keeps;
+        }
+        if (line.empty()) {
+            if (!keeps && !text.empty() && !is_example(text)) out += ".PP\n";
+        } else {
+            out += roff(keeps ? line.substr(2) : line) + "\n";
+        }
+    }
+    return out + (keeps ? ".fi\n.RE\n" : "");
+}
+
+std::string synopsis(const VerbEntry& verb) {
+    std::string text = ".B macheps";
+    if (!verb.path.empty()) text += fmt::format(" {}", roff(verb.name()));
+    text += "\n";
+    if (verb.needs_verb) return text + ".I VERB\n.RI [ options ]\n";
+    text += ".RI [ options ]\n";
+    for (const OptionEntry& option : verb.options) {
+        if (!option.is_positional) continue;
+        const std::string name = roff(option.names.front()), dots = option.takes_many ? " ..." : "";
+        text += option.is_required ? ".IR " + name + (dots.empty() ? "\n" : " \" ...\"\n")
+                                   : ".RI [ " + name + " \"" + dots + "]\"\n";
+    }
+    return text;
+}
+
+std::string option_text(const OptionEntry& option) {
+    std::string heading;
+    for (const std::string& name : option.names) {
+        if (!heading.empty()) heading += ", ";
+        heading += (option.is_positional ? "\\fI" : "\\fB") + roff(name) + "\\fR";
+    }
+    if (!option.is_positional && !option.is_flag()) heading += " \\fI" + roff(option.kind) + "\\fR";
+    std::string text = ".TP\n" + heading + "\n" + roff(option.description);
+    bool tells_choices = true;
+    for (const std::string& choice : option.choices)
+        tells_choices &= option.description.find(choice) != std::string::npos;
+    if (!tells_choices) {
+        text += text.back() == '.' ? " One of" : ". One of";
+        for (const std::string& choice : option.choices)
+            text += (&choice == &option.choices[0] ? " " : ", ") + roff(choice);
+    }
+    if (!option.default_text.empty() && option.default_text != "[]")
+        text += fmt::format(" (default {})", roff(option.default_text));
+    return text + "\n";
+}
+
+using Row = std::pair<std::string_view, std::string_view>;
+
+std::string definitions(std::span<const Row> rows) {
+    std::string text;
+    for (const auto& [name, meaning] : rows) text += ".TP\n\\fB" + roff(name) + "\\fR\n" + roff(meaning) + "\n";
+    return text;
+}
+
+constexpr Row exit_codes[] = {{"0", "All is well; for policy diff: the two are the same."},
+                              {"1", "A check failed; for policy diff: the two differ."},
+                              {"2", "The command line is wrong."},
+                              {"3", "An input file is missing or damaged, or a policy is unknown."},
+                              {"4", "There is no such device."},
+                              {"5", "The results could not be written."},
+                              {"75", "Stopped by Ctrl-C or SIGTERM, with everything saved: the work can be resumed."}};
+constexpr Row environment[] = {
+    {"MACHEPS_SIMD", "scalar, avx2 or avx512: the vector instructions to use. The results do not depend on it."},
+    {"MACHEPS_SIMD_EXTENSIONS",
+     "none: AVX-512 is used without AVX512-BF16 and AVX512-FP16, where the CPU has them. The results do not depend on it."},
+    {"NO_COLOR", "Set to anything, no colours are printed. Colours go to terminals only."},
+    {"MACHEPS_BROWSER", "The Chromium or Chrome that report draws pictures with; the first on PATH when unset."}};
+constexpr Row files[] = {
+    {"runs/001, runs/002, ...", "Run directories, where train writes unless told otherwise."},
+    {"manifest.json", "In a run directory: the command, the policies, seeds, versions and device."},
+    {"runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv",
+     "The rows of a run directory: a run, an optimiser step, a held-out evaluation, a site at a sampled "
+     "step, a bin of its exponents."},
+    {"summary.csv, report.html", "What report makes of the rows. The page needs no network."}};
+
+std::string page(const VerbEntry& root) {
+    std::string text = fmt::format(
+        ".\\\" Made by `macheps man`.\n.TH MACHEPS 1 \"\" \"macheps {}\" \"User Commands\"\n"
+        ".SH NAME\nmacheps \\- what does a number become, on this hardware, under this policy?\n.SH SYNOPSIS\n",
+        macheps::version());
+    const auto verbs = all_verbs(root);
+    for (const VerbEntry* verb : verbs) {
+        if (verb->needs_verb) continue;
+        text += synopsis(*verb) + ".br\n";
+    }
+    text +=
+        ".SH DESCRIPTION\n.B macheps\nemulates low\\-precision number formats bit for bit and trains small "
+        "transformers under precision policies, next to an fp32 baseline, to show what rounding does.\n.PP\nStandard "
+        "output is data; progress goes to standard error. With\n.B \\-\\-json\na verb prints one JSON document: "
+        "floating "
+        "numbers in the shortest decimals that read back as the same value, NaN and infinities as strings.\n"
+        ".SH OPTIONS\n";
+    for (const OptionEntry& option : root.options) text += option_text(option);
+    text += ".SH VERBS\n";
+    for (const VerbEntry* verb : verbs) {
+        if (verb->path.empty()) continue;
+        text += ".SS macheps " + roff(verb->name()) + "\n" + roff(verb->summary) + "\n";
+        if (!verb->description.empty()) text += roff_paragraphs(verb->description);
+        for (const OptionEntry& option : verb->options) {
+            // Said once, under OPTIONS.
+            if (option.names.back() != "--help") text += option_text(option);
+        }
+    }
+    text += ".SH EXIT STATUS\n" + definitions(exit_codes) + ".SH ENVIRONMENT\n" + definitions(environment) +
+            ".SH FILES\n" + definitions(files);
+    const std::string& examples = root.description;
+    text += ".SH EXAMPLES\n" + roff_paragraphs(examples.substr(0, examples.find("\n\n")));
+    return text;
+}
+
+void describe(Command& verb) {
+    verb.runs([] {
+        const std::string text = page(verb_tree(program));
+        print_text(text);
+        return Exit::ok;
+    });
+}
+
+}  // namespace
+
+const VerbRow verb{"man", help, describe};
+
+}  // namespace macheps::cmd::man

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps version`: what this build is and which path it takes here.
+#include "core/version.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "reports/rows/event.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace macheps::cmd::version {
+
+using namespace reports;
+
+namespace {
+
+constexpr const char* help =
+    "Prints the version, the source revision, the compiler, and the device that runs here.\n\n"
+    "Examples:\n"
+    "  macheps version\n"
+    "  macheps version --json     {\"version\", \"git\", \"compiler\", \"schema\", \"device\"}";
+
+#ifdef __clang__
+constexpr const char* compiler = "clang " __clang_version__;
+#else
+constexpr const char* compiler = "gcc " __VERSION__;
+#endif
+
+Exit run(bool json) {
+    const std::string device = CpuBackend(0).name();
+    if (json) {
+        print_json({{"version", macheps::version()},
+                    {"git", git_revision()},
+                    {"compiler", compiler},
+                    {"schema", schema_version},
+                    {"device", device}});
+    } else {
+        print("macheps {} ({})\ncompiler  {}\ndevice    {}\n", macheps::version(), git_revision(), compiler, device);
+    }
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto json = std::make_shared<bool>(false);
+    verb.flag("--json", *json, "As one JSON object");
+    verb.runs([json] { return run(*json); });
+}
+
+}  // namespace
+
+const VerbRow verb{"version", help, describe};
+
+}  // namespace macheps::cmd::version

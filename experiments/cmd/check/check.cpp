@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps check`: outputs of a kernel against what its formats, its K and its order of summation allow.
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
+#include "experiments/check/verdicts/baseline.hpp"
+#include "experiments/check/verdicts/run.hpp"
+#include "experiments/cmd/check/inputs.hpp"
+#include "experiments/cmd/check/keys.hpp"
+#include "experiments/cmd/check/reports.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::checks {
+
+using namespace files;
+
+namespace {
+
+constexpr const char* help =
+    "Is a kernel's output as accurate as its formats, its K and its order allow, and would we have noticed?\n\n"
+    "Examples:\n"
+    "  macheps check out.npz --op gemm                               a [m,k], b [k,n], out [m,n] of one file\n"
+    "  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16  codes that the file calls |V2 or <u2\n"
+    "  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16 --machine sm80.mma.bf16\n"
+    "                                                                what these tensor cores may lose, too\n"
+    "  macheps check x.npy y.npy out=y --op softmax                  one array a file; y is the output\n"
+    "  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak\n"
+    "  macheps check out.npz --op gemm --sample 16                   one output of 16 of a large product, and a screen of all\n"
+    "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n"
+    "  macheps check suite.toml --junit junit.xml --sarif check.sarif --baseline check.lock --update-baseline\n"
+    "                                                                all checks of a suite, for CI (docs/check.md)\n\n"
+    "Files: .npz (compressed too), .npy (the array has the file's name), .safetensors, .pt; and bare numbers, declared "
+    "as\n"
+    "a.bin:bf16[192,1000], with /packed or /columns behind the format, @BYTES behind the sizes. Arrays by name: a, b, "
+    "out and\n"
+    "a_scale, b_scale (decode scales: they multiply), bias, c, residual of gemm; x, out, gain, shift of the others, "
+    "whose\n"
+    "rows are the last axis. ROLE=NAME renames. What the file does not say is declared: --a e4m3fn; e2m1fn/packed has\n"
+    "two codes a byte, the lower half first.\n\n"
+    "Verdicts: pass. fail: an output that no legal kernel gives, or errors that are too large together. weak: no test\n"
+    "fails, but a wrong kernel would have passed too (--require says how wrong). refused: a limit of yours that zeros\n"
+    "satisfy. declined: nothing certain can be said, or something is declared that no check judges yet.\n"
+    "Exit codes: 0 pass; 1 fail, weak; 2 usage, refused, declined; 3 an input file. Of a suite the first of 1, 3, 2 "
+    "that\n"
+    "any check has. Where GITHUB_ACTIONS is true, annotations are printed, too, and a table goes to "
+    "GITHUB_STEP_SUMMARY.";
+
+struct Arguments {
+    std::vector<std::string> words;
+    std::string op, bounds, junit, sarif, baseline;
+    SaidKeys declared{check::declare_keys().size()}, options{check::option_keys().size()};
+    bool json = false, github = false, update_baseline = false;
+};
+
+check::Declaration declaration_of(const Arguments& a) {
+    if (a.op.empty()) throw usage_error("the operation is missing", "--op", "nothing is guessed: name it");
+    check::Declaration d{.operation = &check::find_operation(a.op)};
+    for_each_said(check::declare_keys(), a.declared, [&](const check::DeclareKey& key, const std::string& text) {
+        check::declare(d, key, text, option_name(key.name));
+    });
+    return d;
+}
+
+void read_options(const Arguments& a, check::Options& options) {
+    for_each_said(check::option_keys(), a.options, [&](const check::OptionKey& key, const std::string& text) {
+        key.set(options, text, option_name(key.name));
+    });
+}
+
+/// Files, and ROLE=NAME.
+check::Inputs inputs_of(const Arguments& a, const check::Declaration& d) {
+    const std::vector<std::string> roles = check::array_roles(*d.operation);
+    check::Inputs inputs;
+    for (const std::string& word : a.words) {
+        const std::size_t equals = word.find('=');
+        const std::string role = word.substr(0, equals);
+        if (equals != std::string::npos && std::find(roles.begin(), roles.end(), role) != roles.end())
+            inputs.arrays[role] = word.substr(equals + 1);
+        else
+            inputs.files.push_back(word);
+    }
+    if (inputs.files.empty()) throw usage_error("no file", "FILE", "give the arrays of the kernel");
+    return inputs;
+}
+
+bool is_suite(const std::string& word) { return std::filesystem::path(word).extension() == ".toml"; }
+
+/// True in a job of GitHub's, whose log shows annotations.
+bool is_github() {
+    const char* actions = std::getenv("GITHUB_ACTIONS");
+    return actions != nullptr && std::string_view(actions) == "true";
+}
+
+/// Adds the table to the page of the job: other commands of its step may have written there.
+void add_summary(std::span<const check::Checked> checks) {
+    const char* page = std::getenv("GITHUB_STEP_SUMMARY");
+    if (page == nullptr || *page == '\0') return;
+    const std::string before = is_there(page) ? read_file(page) : "";
+    publish(page, before + check_summary(checks));
+}
+
+/// Writes what CI servers read. Annotations go where no JSON goes.
+void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
+    if (!a.junit.empty()) publish(a.junit, check_junit(checks));
+    if (!a.sarif.empty()) publish(a.sarif, json_text(check_sarif(checks)));
+    if (!a.github && !is_github()) return;
+    const std::string lines = check_annotations(checks);
+    a.json ? tell_text(lines) : print_text(lines);
+    add_summary(checks);
+}
+
+/// Writes the baseline, or compares with it: inputs of a suite that it has and the suite has no more fail. Files that are
+/// checked alone may be some of many.
+void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked>& checks) {
+    if (a.baseline.empty()) return;
+    const bool has_baseline = is_there(a.baseline);
+    if (a.update_baseline) {
+        const check::Baseline old = has_baseline ? check::load_baseline(a.baseline) : check::Baseline{};
+        publish(a.baseline, check::baseline_text(checks, old));
+        return;
+    }
+    if (!has_baseline) {
+        write_reports(a, checks);
+        throw Error({.what = "there is no baseline yet", .where = a.baseline, .fix = "--update-baseline writes it"});
+    }
+    std::vector<check::Checked> gone = check::compare(checks, check::load_baseline(a.baseline));
+    if (has_suite) std::move(gone.begin(), gone.end(), std::back_inserter(checks));
+}
+
+std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
+    bool is_declared = a.words.size() != 1 || !a.op.empty();
+    for_each_said(check::declare_keys(), a.declared,
+                  [&](const check::DeclareKey&, const std::string&) { is_declared = true; });
+    if (is_declared) throw usage_error("a suite says itself what its checks are", a.words.front(), "give it alone");
+    if (!a.bounds.empty()) throw usage_error("limits of which input?", "--bounds", "check the input alone");
+    check::Suite suite = check::load_suite(a.words.front());
+    for (check::SuiteCheck& each : suite.checks) {
+        read_options(a, each.options);
+        each.options.holds_limits = false;
+    }
+    return check::run_suite(suite, a.json || !a.baseline.empty(), pool);
+}
+
+/// The verdict, in the form used by a suite, on a feature that no check can judge yet.
+std::vector<check::Checked> declined(const Arguments& a, const check::Declined& error) {
+    std::vector<check::Checked> checks;
+    checks.push_back(check::unjudged({}, a.op, a.words.empty() ? "" : a.words.front(), error));
+    return checks;
+}
+
+std::vector<check::Checked> judge_declared(const Arguments& a, ThreadPool& pool) {
+    const check::Declaration declaration = declaration_of(a);
+    check::Options options;
+    read_options(a, options);
+    options.holds_limits = !a.bounds.empty();
+    const check::Inputs inputs = inputs_of(a, declaration);
+    try {
+        std::vector<check::Checked> checks;
+        checks.push_back(
+            check::check_files(declaration, inputs, options, {.has_digests = a.json || !a.baseline.empty()}, pool));
+        return checks;
+    } catch (const check::Declined&) {
+        throw;
+    } catch (const Error& error) {
+        if (error.exit() == Exit::bad_input || error.exit() == Exit::usage) {
+            const check::Checked one = check::unjudged(declaration, a.op, inputs.files.front(), error);
+            write_reports(a, {&one, 1});
+        }
+        throw;
+    }
+}
+
+std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
+    try {
+        if (check::is_later_operation(a.op)) throw check::Declined(check::no_check_of(a.op), "--op");
+        return judge_declared(a, pool);
+    } catch (const check::Declined& error) {
+        return declined(a, error);
+    }
+}
+
+Exit run(const Arguments& a) {
+    if (a.update_baseline && a.baseline.empty())
+        throw usage_error("which baseline?", "--update-baseline", "name it with --baseline FILE");
+    ThreadPool pool(available_threads());
+    const bool has_suite = std::any_of(a.words.begin(), a.words.end(), is_suite);
+    std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
+    const bool has_limits = checks.front().verdict.limits.size() > 0;
+    if (!a.bounds.empty() && has_limits) {
+        const check::Limits& limits = checks.front().verdict.limits;
+        if (limits.sample)
+            throw usage_error("the limits of some outputs are not those of all", "--bounds",
+                              "leave --sample and --budget out, and rows beyond a group");
+        const std::vector<std::int64_t>& shape = checks.front().out_shape;
+        publish(a.bounds, npz_text({{"exact", shape, limits.exact},
+                                    {"certain", shape, limits.certain},
+                                    {"probable", shape, limits.probable}}));
+    }
+    use_baseline(a, has_suite, checks);
+    if (a.json) {
+        print_json(check::document_json(checks));
+    } else {
+        const std::string text = has_suite ? check_suite_text(checks) : checks.front().text();
+        print_text(text);
+    }
+    write_reports(a, checks);
+    return check::exit_of(checks);
+}
+
+constexpr const VerbRow* below[] = {&make_inputs_verb, &power_verb};
+
+void describe(Command& verb) {
+    if (verb.goes_on_with(below)) return;
+    const auto a = std::make_shared<Arguments>();
+    std::vector<std::string> operations;
+    for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
+    for (const std::string_view later : check::later_operations()) operations.emplace_back(later);
+    verb.option("FILE", a->words, "Files of arrays, and ROLE=NAME; or a suite (.toml)")
+        .required()
+        .takes(value_kind::file);
+    verb.option("--op", a->op, fmt::format("The operation of the kernel. Required without a suite. {} are declined",
+                                             fmt::join(check::later_operations(), ", ")))
+        .one_of(operations);
+    describe_keys(verb, check::declare_keys(), a->declared);
+    describe_keys(verb, check::option_keys(), a->options);
+    verb.option("--bounds", a->bounds,
+                "Write exact, certain and probable of each output here (.npz); nothing when left out")
+        .takes(value_kind::file);
+    verb.flag("--json", a->json, "JSON");
+    verb.option("--junit", a->junit, "Write a test case for each input here (JUnit's XML); nothing when left out")
+        .takes(value_kind::file);
+    verb.option("--sarif", a->sarif, "Write what did not pass here, for code scanning; nothing when left out")
+        .takes(value_kind::file);
+    verb.flag("--github", a->github, "Print annotations of a GitHub workflow, the gravest ten");
+    verb.option(
+            "--baseline", a->baseline,
+            "Compare with what was agreed on (check.lock): larger errors and less power fail; nothing when left out")
+        .takes(value_kind::file);
+    verb.flag("--update-baseline", a->update_baseline, "Write the baseline instead: agree on what is now");
+    verb.runs([a] { return run(*a); });
+}
+
+}  // namespace
+
+const VerbRow verb{"check", help, describe};
+
+}  // namespace macheps::cmd::checks

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/check/reports.hpp"
+
+#include "core/shown.hpp"
+#include "core/version.hpp"
+#include "reports/ci/annotations.hpp"
+#include "reports/ci/junit.hpp"
+#include "reports/ci/sarif.hpp"
+#include "reports/rows/sha256.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace macheps::cmd::checks {
+
+using namespace reports;
+
+using check::Checked;
+using check::Outcome;
+using check::Reason;
+
+namespace {
+
+/// What one input has to say under one code.
+struct Message {
+    std::string code, text;
+    std::string_view level;
+};
+
+std::string_view level_of(Outcome outcome) { return outcome == Outcome::weak ? "warning" : "error"; }
+
+std::string sentence_of(const Checked& one, const Reason& reason) {
+    std::string text = reason.text;
+    if (reason.test == "T3") return text + fmt::format(", {:.4g} of at most {:.4g}", reason.got, reason.bound);
+    if (reason.index >= 0 && one.verdict.limits.columns > 0) {
+        text +=
+            fmt::format(", {}: got {}, exact {}", place_of(one.verdict.limits, reason.index), reason.got, reason.want);
+        if (reason.ratio > 0) text += fmt::format(", off by {:.4g} bounds", reason.ratio);
+    }
+    return text;
+}
+
+/// Reasons of one code are one message; then the notes.
+std::vector<Message> messages_of(const Checked& one) {
+    std::vector<Message> messages;
+    for (const Reason& reason : one.verdict.reasons) {
+        const auto same = std::find_if(messages.begin(), messages.end(),
+                                       [&](const Message& message) { return message.code == reason.code; });
+        if (same == messages.end())
+            messages.push_back({reason.code, sentence_of(one, reason), level_of(one.outcome)});
+        else
+            same->text += "\n" + sentence_of(one, reason);
+    }
+    if (!one.notes.empty()) messages.push_back({check::reason_code::baseline_differs, fmt::format("{}", fmt::join(one.notes, "\n")), "note"});
+    return messages;
+}
+
+std::string title_of(const Checked& one) {
+    return printable(one.input.empty() ? one.name : one.name + "/" + one.input);
+}
+
+/// The first reason in one line, or nothing.
+std::string first_reason(const Checked& one) {
+    if (one.verdict.reasons.empty()) return {};
+    const Reason& reason = one.verdict.reasons.front();
+    return fmt::format("{} {}", reason.code, sentence_of(one, reason));
+}
+
+/// False where no output was compared with a number: its figures would read as those of a perfect kernel.
+bool has_figures(const Checked& one) {
+    const bool was_judged = one.outcome == Outcome::pass || one.outcome == Outcome::fail || one.outcome == Outcome::weak;
+    return was_judged && one.verdict.judgement.outputs > 0;
+}
+
+/// Of one input in a line: its figures, behind the gravest reason where something is wrong.
+std::string line_of(const Checked& one) {
+    if (!has_figures(one)) return first_reason(one);
+    const check::Judgement& j = one.verdict.judgement;
+    const std::string figures = fmt::format("rho {:.3g}, z {:.3g}", j.rho, j.z);
+    if (one.outcome == Outcome::pass || one.verdict.reasons.empty()) return figures;
+    const Reason& reason = one.verdict.reasons.front();
+    if (reason.ratio > 1) return fmt::format("{} by {:.4g} bounds; {}", reason.code, reason.ratio, figures);
+    return fmt::format("{}; {}", reason.code, figures);
+}
+
+/// Names and texts in a cell of a table: nothing of Markdown or HTML is left in them.
+std::string cell(std::string_view text) {
+    std::string out;
+    for (const char c : printable(text)) {
+        if (std::string_view("|`<>&*_[]\\~#!$").find(c) != std::string_view::npos)
+            out += fmt::format("&#{};", static_cast<int>(c));
+        else
+            out += c;
+    }
+    return out;
+}
+
+std::string counts_of(std::span<const Checked> checks) {
+    std::vector<std::string> counts;
+    for (const Outcome outcome :
+         {Outcome::pass, Outcome::fail, Outcome::weak, Outcome::refused, Outcome::declined, Outcome::bad_input}) {
+        const auto count =
+            std::count_if(checks.begin(), checks.end(), [&](const Checked& one) { return one.outcome == outcome; });
+        if (count > 0) counts.push_back(fmt::format("{} {}", count, to_string(outcome)));
+    }
+    return fmt::format("{}", fmt::join(counts, ", "));
+}
+
+}  // namespace
+
+std::string check_suite_text(std::span<const Checked> checks) {
+    std::size_t widest = 0;
+    for (const Checked& one : checks) widest = std::max(widest, title_of(one).size());
+    widest = std::min<std::size_t>(widest, 48);  // a longer name pushes only its own line out
+    std::string text;
+    for (const Checked& one : checks) {
+        text += fmt::format("{:<8}  {:<{}}  {}\n", to_string(one.outcome), title_of(one), widest, line_of(one));
+    }
+    // One input alone says all; of many each says what is wrong with it, and only the first ones.
+    constexpr std::size_t most_told = 20;
+    std::size_t told = 0;
+    for (const Checked& one : checks) {
+        if (one.outcome == Outcome::pass && one.notes.empty()) continue;
+        if (told++ < most_told) text += fmt::format("\n{}\n{}", title_of(one), one.text(checks.size() == 1));
+    }
+    if (told > most_told)
+        text += fmt::format("\nand {} more, whose reasons --json and --junit have\n", told - most_told);
+    return text + fmt::format("\n{}: {}\n", checks.size() == 1 ? "1 input" : fmt::format("{} inputs", checks.size()),
+                              counts_of(checks));
+}
+
+std::string check_junit(std::span<const Checked> checks) {
+    std::vector<JUnitCase> cases;
+    for (const Checked& one : checks) {
+        JUnitCase test{.classname = one.operation, .name = title_of(one)};
+        const bool is_failure =
+            one.outcome == Outcome::fail || (one.outcome == Outcome::weak && !one.options.allow_weak);
+        const bool is_fine = one.outcome == Outcome::pass || (one.outcome == Outcome::weak && !is_failure);
+        if (!is_fine) {
+            test.result = is_failure ? JUnitCase::Result::failure : JUnitCase::Result::error;
+            test.type = one.verdict.reasons.empty() ? "" : one.verdict.reasons.front().code;
+            test.message = first_reason(one);
+            test.text = one.text();
+        }
+        if (has_figures(one)) {
+            test.properties = {{"rho", fmt::format("{}", one.verdict.judgement.rho)},
+                               {"z", fmt::format("{}", one.verdict.judgement.z)},
+                               {"blind", fmt::format("{}", fmt::join(one.blind, ", "))}};
+        }
+        cases.push_back(std::move(test));
+    }
+    return junit_text("macheps check", cases);
+}
+
+Json check_sarif(std::span<const Checked> checks) {
+    std::vector<SarifResult> results;
+    for (const Checked& one : checks) {
+        const std::string declared =
+            one.declaration.operation == nullptr ? one.operation : declared_json(one.declaration).dump();
+        for (const Message& message : messages_of(one)) {
+            SarifResult result{.rule = message.code,
+                               .level = std::string(message.level),
+                               .text = title_of(one) + ": " + message.text,
+                               .file = one.source,
+                               .line = one.line};
+            result.fingerprints["macheps/check"] =
+                sha256_text(one.name + '\0' + message.code + '\0' + std::string(message.level) + '\0' + declared);
+            results.push_back(std::move(result));
+        }
+    }
+    return sarif_document(macheps::version(), results, check::reason_codes());
+}
+
+std::string check_annotations(std::span<const Checked> checks) {
+    std::vector<Annotation> annotations;
+    for (const Checked& one : checks) {
+        // An input has one: ten of them should be ten kernels.
+        const std::vector<Message> messages = messages_of(one);
+        if (messages.empty()) continue;
+        Annotation annotation{.level = std::string(messages.front().level),
+                              .title = messages.front().code,
+                              .text = title_of(one) + ": " + messages.front().text,
+                              .file = one.source,
+                              .line = one.line};
+        for (const Message& more : std::span(messages).subspan(1))
+            annotation.text += fmt::format("\n{}: {}", more.code, more.text);
+        annotations.push_back(std::move(annotation));
+    }
+    std::stable_sort(annotations.begin(), annotations.end(), [](const Annotation& a, const Annotation& b) {
+        const auto grave = [](const Annotation& one) {
+            return one.level == "error" ? 2 : one.level == "warning" ? 1 : 0;
+        };
+        return grave(a) > grave(b);
+    });
+    return annotation_lines(annotations, 10);
+}
+
+std::string check_summary(std::span<const Checked> checks) {
+    std::string text = fmt::format(
+        "### macheps check: {}\n\n| verdict | check | input | rho | z | why |\n"
+        "|---|---|---|--:|--:|---|\n",
+        counts_of(checks));
+    for (const Checked& one : checks) {
+        const check::Judgement& j = one.verdict.judgement;
+        text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", to_string(one.outcome), cell(one.name),
+                            cell(one.input), has_figures(one) ? fmt::format("{:.3g}", j.rho) : "",
+                            has_figures(one) ? fmt::format("{:.3g}", j.z) : "", cell(first_reason(one)));
+    }
+    return text + "\n";
+}
+
+}  // namespace macheps::cmd::checks

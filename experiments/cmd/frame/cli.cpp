@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one file that includes CLI11: it takes seconds to compile.
+#include "experiments/cmd/frame/cli.hpp"
+
+#include "core/nearest_name.hpp"
+#include "core/rounding.hpp"
+#include "experiments/cmd/frame/verb_tree.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace macheps::cmd {
+
+struct Reading {
+    std::vector<std::string> words;  ///< the command line, the program's name first
+    bool describes_all = false;      ///< as its completion and its manual need it
+    const Command* chosen = nullptr;
+    std::unique_ptr<CLI::App> app{};
+    std::unique_ptr<Command> program{};
+
+    void describe(const VerbRow& row) {
+        app = std::make_unique<CLI::App>(row.help, row.name);
+        program.reset(new Command(*app, row, *this, 1));
+    }
+};
+
+namespace {
+
+std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
+
+std::vector<std::string> names_of(std::span<const VerbRow* const> rows) {
+    std::vector<std::string> names;
+    for (const VerbRow* row : rows) names.emplace_back(row->name);
+    return names;
+}
+
+/// Lists the verbs below `app`, whether or not they are described: each by its first line, as the examples below that are
+/// for its own --help.
+class VerbList : public CLI::Formatter {
+  public:
+    VerbList(const CLI::App& app, std::span<const VerbRow* const> rows, bool is_needed)
+        : app_(&app), rows_(rows), is_needed_(is_needed) {}
+
+    std::string make_usage(const CLI::App* app, std::string name) const override {
+        std::string text = CLI::Formatter::make_usage(app, std::move(name));
+        const bool tells_of_verbs = !app->get_subcommands({}).empty();
+        if (app == app_ && is_needed_ && !tells_of_verbs) text.insert(text.size() - 1, " SUBCOMMAND");
+        return text;
+    }
+    std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode) const override {
+        if (app != app_) return {};  // a verb without verbs has this formatter from the one above it
+        std::stringstream out;
+        out << "\nSubcommands:\n";
+        for (const VerbRow* row : rows_)
+            CLI::detail::format_help(out, row->name, std::string(first_line(row->help)), column_width_);
+        return out.str();
+    }
+
+  private:
+    const CLI::App* app_;
+    std::span<const VerbRow* const> rows_;
+    bool is_needed_;
+};
+
+/// What was wrong with the words that `app` was to read. `path` leads to it from the program: `policy`, `explain`.
+Error usage_error(const CLI::App& app, std::span<const std::string> path, std::vector<std::string> verbs,
+                  const CLI::ParseError& error) {
+    const std::string called = fmt::format("macheps{}{}", path.empty() ? "" : " ", fmt::join(path, " "));
+    const auto failure = [&](std::string what, std::string fix) {
+        return Error({.what = std::move(what),
+                      .where = fmt::format("{}", fmt::join(path, ": ")),
+                      .fix = std::move(fix),
+                      .exit = Exit::usage});
+    };
+    const auto suggestion = [&](const std::string& word, const std::vector<std::string>& names) {
+        const std::string near = nearest_name(word, names);
+        return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
+               fmt::format("{} --help lists them", called);
+    };
+    const std::vector<std::string> remaining = app.remaining();
+    if (!remaining.empty()) {
+        const std::string& word = remaining.front();
+        if (word.starts_with("-") && word.size() > 1) {
+            std::vector<std::string> names;
+            for (const CLI::Option* option : app.get_options()) {
+                for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+            }
+            const std::string name = word.substr(0, word.find('='));
+            return failure(fmt::format("unknown option '{}'", name), suggestion(name, names));
+        }
+        if (!verbs.empty()) return failure(fmt::format("unknown verb '{}'", word), suggestion(word, verbs));
+        return failure(fmt::format("one argument too many: '{}'", word),
+                       fmt::format("{} --help shows the arguments", called));
+    }
+    std::string what = error.what();
+    if (what == "A subcommand is required") {
+        what = fmt::format("a subcommand is required: one of {}", fmt::join(verbs, ", "));
+    }
+    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
+    return failure(what, fmt::format("{} --help says how", called));
+}
+
+/// Turns `text` into plain decimal digits. CLI11 would take the low bits of a number that is too long.
+/// Errors: throws Error (usage) unless it is a whole number within the limits.
+void read_integer(const std::string& option, std::string& text, const Limits& limits) {
+    const bool is_negative = text.starts_with('-');
+    std::string_view digits = std::string_view(text).substr(is_negative || text.starts_with('+') ? 1 : 0);
+    const bool is_hexadecimal = digits.starts_with("0x") || digits.starts_with("0X");
+    if (is_hexadecimal) digits.remove_prefix(2);
+    std::uint64_t magnitude = 0;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, is_hexadecimal ? 16 : 10);
+    const bool is_number = error != std::errc::invalid_argument && end == digits.data() + digits.size();
+    const bool fits = is_number && error == std::errc{} &&
+                      (is_negative ? magnitude <= std::uint64_t{1} << 63 : magnitude <= std::uint64_t{INT64_MAX});
+    const auto value = static_cast<std::int64_t>(is_negative ? std::uint64_t{0} - magnitude : magnitude);
+    if (!fits || value < limits.least || value > limits.greatest) {
+        throw Error({.what = fmt::format("'{}' is {}", text, is_number ? "out of range" : "no whole number"),
+                     .where = option,
+                     .fix = fmt::format("give {} to {}", limits.least, limits.greatest),
+                     .exit = Exit::usage});
+    }
+    text = std::to_string(value);
+}
+
+/// Appends the number, or the numbers of the range, that `word` is.
+void append_range(const std::string& option, std::string word, const Limits& limits, std::vector<std::int64_t>& list) {
+    constexpr std::int64_t most = 100000;
+    const auto number = [&](std::string text) {
+        read_integer(option, text, limits);
+        return std::stoll(text);
+    };
+    const std::size_t dash = word.find('-', 1);
+    if (dash == std::string::npos) {
+        list.push_back(number(std::move(word)));
+        return;
+    }
+    const std::int64_t first = number(word.substr(0, dash)), last = number(word.substr(dash + 1));
+    if (last < first || last - first >= most) {
+        throw Error({.what = fmt::format("'{}' is no range", word),
+                     .where = option,
+                     .fix = last < first ? fmt::format("the first number is the lesser: {}-{}", last, first)
+                                         : fmt::format("a range has at most {} numbers", most),
+                     .exit = Exit::usage});
+    }
+    for (std::int64_t each = first; each <= last; ++each) list.push_back(each);
+}
+
+/// Reads a value of the option as a whole number: each, or the one of this index where they are of different kinds.
+void limit(CLI::Option& option, const Limits& limits, int index = -1) {
+    const std::string name = option.get_name();
+    const auto read = [name, limits](std::string& text) { return read_integer(name, text, limits), std::string(); };
+    option.transform(CLI::Validator(read, "", "").application_index(index));
+}
+
+// --- the parser as plain data
+
+/// `{a,b,c}` in a type name such as `TEXT:{a,b,c}`, as CLI::IsMember and our own type names write it.
+std::vector<std::string> choices_in(const std::string& type) {
+    const std::size_t open = type.find('{'), close = type.find('}', open);
+    if (open == std::string::npos || close == std::string::npos) return {};
+    std::vector<std::string> choices(1);
+    for (std::size_t i = open + 1; i < close; ++i) {
+        if (type[i] == ',') {
+            choices.emplace_back();
+        } else {
+            choices.back() += type[i];
+        }
+    }
+    return choices;
+}
+
+OptionEntry option_entry(const CLI::Option& option) {
+    OptionEntry entry;
+    for (const std::string& name : option.get_snames()) entry.names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames()) entry.names.push_back("--" + name);
+    entry.is_positional = entry.names.empty();
+    if (entry.is_positional) entry.names.push_back(option.get_name(true));
+    const bool is_flag = !entry.is_positional && option.get_items_expected_max() == 0;
+    const std::string type = option.get_type_name();
+    if (!is_flag) {
+        entry.kind = type.substr(0, type.find(':'));
+        if (entry.kind.empty() || entry.kind.front() == '{') entry.kind = "TEXT";
+        entry.choices = choices_in(type);
+    }
+    entry.description = option.get_description();
+    entry.default_text = is_flag ? "" : option.get_default_str();
+    entry.is_required = option.get_required();
+    entry.takes_many = entry.is_positional && option.get_items_expected_max() > 1;
+    entry.has_list = option.get_delimiter() != '\0';
+    return entry;
+}
+
+VerbEntry verb_entry(const CLI::App& app, std::vector<std::string> path) {
+    VerbEntry entry{.path = std::move(path), .summary = {}, .description = {}, .options = {}, .verbs = {}};
+    entry.needs_verb = app.get_require_subcommand_min() > 0;
+    const std::string text = app.get_description();
+    entry.summary = first_line(text);
+    entry.description = text.substr(std::min(text.find_first_not_of('\n', entry.summary.size()), text.size()));
+    for (const CLI::Option* option : app.get_options()) entry.options.push_back(option_entry(*option));
+    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+        std::vector<std::string> below = entry.path;
+        below.push_back(verb->get_name());
+        entry.verbs.push_back(verb_entry(*verb, std::move(below)));
+    }
+    return entry;
+}
+
+}  // namespace
+
+VerbEntry verb_tree(const VerbRow& program) {
+    Reading reading{.words = {}, .describes_all = true};
+    reading.describe(program);
+    return verb_entry(*reading.app, {});
+}
+
+// --- Option
+
+Option Option::takes(const char* kind) {
+    option_->type_name(kind);
+    return *this;
+}
+
+Option Option::one_of(std::vector<std::string> words) {
+    option_->check(CLI::IsMember(std::move(words)));
+    return *this;
+}
+
+Option Option::range(double least, double greatest) {
+    option_->check(CLI::Range(least, greatest).description(""));
+    return *this;
+}
+
+Option Option::list() {
+    option_->delimiter(',')->allow_extra_args(false);
+    return *this;
+}
+
+Option Option::repeats() {
+    option_->allow_extra_args(false);
+    return *this;
+}
+
+Option Option::required() {
+    option_->required();
+    return *this;
+}
+
+Option Option::shows_default() {
+    option_->capture_default_str();
+    return *this;
+}
+
+Option Option::default_text(std::string text) {
+    option_->default_str(std::move(text));
+    return *this;
+}
+
+Option Option::needs(Option other) {
+    option_->needs(other.option_);
+    return *this;
+}
+
+Option Option::excludes(Option other) {
+    option_->excludes(other.option_);
+    return *this;
+}
+
+// --- Command
+
+Command::Command(CLI::App& app, const VerbRow& row, Reading& reading, std::size_t next_word)
+    : app_(&app), reading_(&reading), next_word_(next_word) {
+    row.describe(*this);
+}
+
+Command::~Command() = default;
+
+template <class Value>
+Option Command::option(std::string names, Value& value, std::string help) {
+    return Option(*app_->add_option(std::move(names), value, std::move(help)));
+}
+
+template <class Value>
+Option Command::integer(std::string names, Value& value, Limits limits, std::string help) {
+    CLI::Option& option = *app_->add_option(std::move(names), value, std::move(help));
+    limit(option, limits);
+    return Option(option);
+}
+
+/// A list also takes ranges: 0-4 is 0,1,2,3,4.
+template <>
+Option Command::integer(std::string names, std::vector<std::int64_t>& value, Limits limits, std::string help) {
+    using Words = std::vector<std::string>;
+    const auto name = std::make_shared<std::string>();
+    CLI::Option& option = *app_->add_option_function<Words>(
+        std::move(names),
+        [&value, limits, name](const Words& words) {
+            value.clear();
+            for (const std::string& word : words) append_range(*name, word, limits, value);
+        },
+        std::move(help));
+    *name = option.get_name();
+    option.type_name("INT");
+    return Option(option);
+}
+
+/// CLI11 has no optional pairs.
+template <>
+Option Command::integer(std::string names, std::optional<std::pair<std::int64_t, std::string>>& value, Limits limits,
+                        std::string help) {
+    using Pair = std::pair<std::int64_t, std::string>;
+    CLI::Option& option = *app_->add_option_function<Pair>(
+        std::move(names), [&value](const Pair& given) { value = given; }, std::move(help));
+    limit(option, limits, 0);
+    return Option(option);
+}
+
+Option Command::flag(std::string names, bool& value, std::string help) {
+    return Option(*app_->add_flag(std::move(names), value, std::move(help)));
+}
+
+void Command::version_flag(std::string text) { app_->set_version_flag("--version", std::move(text)); }
+
+void Command::describe_verb(const VerbRow& row, std::size_t next_word) {
+    CLI::App* app = app_->add_subcommand(row.name, row.help);
+    described_.emplace_back(new Command(*app, row, *reading_, next_word));
+}
+
+void Command::verbs(std::span<const VerbRow* const> rows) {
+    rows_ = rows;
+    app_->require_subcommand(1);
+    app_->formatter(std::make_shared<VerbList>(*app_, rows, true));
+    if (reading_->describes_all) {
+        for (const VerbRow* row : rows) describe_verb(*row, next_word_);
+        return;
+    }
+    // The parser takes the first word that is a verb's name, whatever stands before it, and no second one.
+    for (std::size_t i = next_word_; i < reading_->words.size(); ++i) {
+        const auto named =
+            std::find_if(rows.begin(), rows.end(), [&](const VerbRow* row) { return reading_->words[i] == row->name; });
+        if (named != rows.end()) return describe_verb(**named, i + 1);
+    }
+}
+
+bool Command::goes_on_with(std::span<const VerbRow* const> rows) {
+    app_->formatter(std::make_shared<VerbList>(*app_, rows, false));
+    if (reading_->describes_all) {
+        for (const VerbRow* row : rows) describe_verb(*row, next_word_);
+        return false;
+    }
+    for (const VerbRow* row : rows) {
+        if (next_word_ >= reading_->words.size() || reading_->words[next_word_] != row->name) continue;
+        rows_ = rows;
+        app_->require_subcommand(1);
+        describe_verb(*row, next_word_ + 1);
+        return true;
+    }
+    return false;
+}
+
+void Command::runs(std::function<Exit()> action) {
+    action_ = std::move(action);
+    app_->callback([this] { reading_->chosen = this; });
+}
+
+void Command::allow_rest() { app_->allow_extras(); }
+
+std::vector<std::string> Command::rest() const { return app_->remaining(); }
+
+std::vector<std::string> Command::given() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app_->get_options()) {
+        if (option->count() > 0) names.push_back(option->get_name());
+    }
+    return names;
+}
+
+bool Command::has_option(const std::string& name) const { return app_->get_option_no_throw(name) != nullptr; }
+
+const std::vector<std::string>& Command::command_line() const { return reading_->words; }
+
+// --- CommandLine
+
+CommandLine::CommandLine(const VerbRow& program, std::vector<std::string> words)
+    : reading_(new Reading{.words = std::move(words)}) {
+    reading_->describe(program);
+    CLI::App& app = *reading_->app;
+    try {
+        // CLI11 takes the words last first.
+        app.parse(std::vector<std::string>(reading_->words.rbegin(), reading_->words.rend() - 1));
+    } catch (const CLI::Success& success) {  // --help, --version
+        app.exit(success);
+        reading_->chosen = nullptr;
+    } catch (const CLI::ParseError& error) {
+        const Command* innermost = reading_->program.get();
+        std::vector<std::string> path;
+        while (!innermost->app_->get_subcommands().empty()) {
+            innermost = innermost->described_.front().get();
+            path.push_back(innermost->app_->get_name());
+        }
+        throw usage_error(*innermost->app_, path, names_of(innermost->rows_), error);
+    }
+}
+
+CommandLine::~CommandLine() = default;
+
+const Command* CommandLine::verb() const { return reading_->chosen; }
+
+Exit CommandLine::run() const { return reading_->chosen->action_(); }
+
+// --- what options are read into
+
+template Option Command::option(std::string, double&, std::string);
+template Option Command::option(std::string, std::string&, std::string);
+template Option Command::option(std::string, std::filesystem::path&, std::string);
+template Option Command::option(std::string, std::optional<double>&, std::string);
+template Option Command::option(std::string, std::vector<std::string>&, std::string);
+template Option Command::option(std::string, std::vector<std::filesystem::path>&, std::string);
+template Option Command::integer(std::string, int&, Limits, std::string);
+template Option Command::integer(std::string, std::int64_t&, Limits, std::string);
+template Option Command::integer(std::string, std::uint32_t&, Limits, std::string);
+template Option Command::integer(std::string, std::uint64_t&, Limits, std::string);
+template Option Command::integer(std::string, std::optional<std::int64_t>&, Limits, std::string);
+
+}  // namespace macheps::cmd

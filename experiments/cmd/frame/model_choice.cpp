@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/frame/model_choice.hpp"
+
+#include "core/field_error.hpp"
+#include "core/memory_limit.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::cmd {
+
+using namespace training;
+
+void ModelChoice::add_options(Command& verb) {
+    verb.option("--model", kind, "The kind of model").takes("KIND:{gpt2,llama}").shows_default();
+    verb.option("--size", size, "Its size").takes("SIZE:{tiny,small,base}").shows_default();
+    verb.integer("--layers", layers, {1, most_size}, "Blocks; by --size when left out");
+    verb.flag("--untied", untied, "For a model whose lm_head has weights of its own; a llama's always has");
+}
+
+ModelConfig ModelChoice::config() const {
+    ModelConfig model = named_size(size, parse_model_kind(kind)).model;
+    model.layers = layers.value_or(model.layers);
+    if (untied) model.tied = false;
+    validate(model);
+    // A table of so many rows, measured; it takes no options of the machine.
+    constexpr double bytes_a_layer = 150e3;
+    if (const MemoryLimit limit = memory_limit();
+        static_cast<double>(model.layers) * bytes_a_layer > static_cast<double>(limit.bytes)) {
+        throw FieldError("layers",
+                         fmt::format("the table of {} layers takes more memory than {}", model.layers, limit.whose),
+                         "give fewer: all but the first and the last are alike");
+    }
+    return model;
+}
+
+std::string ModelChoice::describe() const {
+    const ModelConfig model = config();
+    return fmt::format("{} {}: {} block{} of width {}", kind, size, model.layers, model.layers == 1 ? "" : "s",
+                       model.width);
+}
+
+}  // namespace macheps::cmd

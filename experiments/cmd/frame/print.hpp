@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes to stdout. Nothing else does, except --help. Texts contain names from inputs, so only visible characters are
+// written (core/shown.hpp).
+#pragma once
+#include "core/shown.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace macheps::cmd {
+
+/// Writes complete lines. The caller makes each name in them one line, with shown() or printable().
+void print_text(std::string_view text);
+/// Does the same and flushes. Throws Error (cannot_write).
+void print_now(std::string_view text);
+/// Does the same, and keeps colours of a terminal (`\x1b[32m`).
+void print_coloured(std::string_view text);
+/// Writes binary results.
+void print_bytes(const void* bytes, std::size_t count);
+
+/// Formats and writes. Each text among the values becomes one line of visible characters.
+template <class... Values>
+void print(ShownFormat<Values...> format, const Values&... values) {
+    print_text(format_shown(format, values...));
+}
+
+}  // namespace macheps::cmd

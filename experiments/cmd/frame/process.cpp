@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/frame/process.hpp"
+
+#include "core/error.hpp"
+#include "core/float_environment.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <string_view>
+#include <system_error>
+
+namespace macheps::cmd {
+
+namespace {
+
+/// In one line of visible characters, whatever the text names. A text that has only such characters takes no memory.
+void tell_line(std::string_view text) noexcept {
+    try {
+        if (is_printable_lines(text) && text.find('\n') == text.npos && text.size() <= longest_error) return tell_text(text);
+        tell_text(shown(text, longest_error));
+    } catch (...) {  // no memory to escape it
+    }
+}
+
+/// In pieces: where memory is short, putting a line together would fail again.
+void say(std::string_view what, std::string_view fix = {}) noexcept {
+    tell_text("macheps: ");
+    tell_line(what);
+    tell_text(fix);
+    tell_text("\n");
+}
+
+/// What the system says when something could not be written, as opposed to found or read.
+bool is_about_writing(const std::error_code& code) {
+    for (const int error : {ENOSPC, EDQUOT, EFBIG, EROFS}) {
+        if (code == std::error_code(error, std::generic_category())) return true;
+    }
+    return false;
+}
+
+/// For what no handler of main can catch: a failure before main, or in the handlers themselves.
+[[noreturn]] void end_program() noexcept {
+    if (std::current_exception() != nullptr) _exit(explain_current_exception());
+    say("ended where an exception could not be handled", " (this is a defect: please report it)");
+    _exit(defect_exit);
+}
+
+/// Before every other object of the program is made: an allocation that fails there ends with a sentence, and what is
+/// computed there is computed as everything else.
+[[gnu::constructor(101)]] void begin_program() {
+    std::set_terminate(end_program);
+    set_default_float_modes();
+}
+
+}  // namespace
+
+int explain_current_exception() noexcept {
+    try {
+        throw;
+    } catch (const Error& error) {
+        say(error.what());
+        return static_cast<int>(error.exit());
+    } catch (const std::bad_alloc&) {
+        say("out of memory", " (choose a smaller model or batch, or raise the process's limit: ulimit -v)");
+        return static_cast<int>(Exit::bad_input);
+    } catch (const std::filesystem::filesystem_error& error) {
+        tell_text("macheps: ");
+        if (!error.path1().empty()) tell_line(error.path1().native()), tell_text(": ");
+        try {
+            tell_text(error.code().message());
+        } catch (...) {  // no memory for the words
+        }
+        tell_text(" (check the path and the permissions)\n");
+        return static_cast<int>(is_about_writing(error.code()) ? Exit::cannot_write : Exit::bad_input);
+    } catch (const std::system_error& error) {
+        say(error.what(), " (the system refused it: check the limits of this process, such as ulimit -u)");
+        return static_cast<int>(is_about_writing(error.code()) ? Exit::cannot_write : Exit::bad_input);
+    } catch (const std::exception& error) {
+        say(error.what(), " (this is a defect: please report it)");
+        return defect_exit;
+    } catch (...) {
+        say("an exception of no known kind", " (this is a defect: please report it)");
+        return defect_exit;
+    }
+}
+
+void settle_process() {
+    for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+        // The lowest free number is the next one given: those below are open by now. Each is opened the wrong way round,
+        // so that what is printed for a reader fails as it did.
+        (void)!::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+    std::signal(SIGXFSZ, SIG_IGN);
+    set_default_float_modes();
+}
+
+}  // namespace macheps::cmd

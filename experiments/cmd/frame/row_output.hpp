@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the rows of a verb go: onto stdout as they come, into a file when all are there, as JSON, or as a table for people.
+#pragma once
+#include "core/error.hpp"
+#include "core/publish.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "reports/pages/studies/analysis_tables.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/rows_json.hpp"
+
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+namespace macheps::cmd {
+
+/// How rows are shown that go to stdout.
+struct RowForm {
+    bool csv = false, table = false, json = false;
+
+    /// A terminal has people before it.
+    bool is_table() const { return !json && !csv && (table || isatty(STDOUT_FILENO) == 1); }
+};
+
+inline void describe_row_form(Command& verb, RowForm& form) {
+    const Option csv = verb.flag("--csv", form.csv, "Print the rows as CSV on a terminal, too");
+    const Option table = verb.flag("--table", form.table, "Print a table of the rows for people, not only on a terminal").excludes(csv);
+    verb.flag("--json", form.json, "Print what is printed as JSON").excludes(csv).excludes(table);
+}
+
+template <class Row>
+class RowOutput {
+  public:
+    RowOutput(std::string file, const RowForm& form)
+        : file_(std::move(file)),
+          json_(form.json),
+          table_(file_.empty() && form.is_table()),
+          text_(reports::csv::header<Row>() + "\n") {
+        if (is_streamed()) print_now(text_);
+    }
+
+    RowOutput(std::string file, bool json) : RowOutput(std::move(file), RowForm{.csv = !json, .json = json}) {}
+
+    void add(const Row& row) {
+        if (json_ || table_) rows_.push_back(row);
+        std::string line;
+        reports::csv::append_line(line, row);
+        if (is_streamed()) {
+            print_now(line);
+        } else {
+            text_ += line;
+        }
+    }
+    void finish() {
+        if (!file_.empty()) {
+            publish(file_, text_);
+            tell("wrote {}\n", file_);
+        }
+        if (json_) print_now(reports::rows_json(std::span<const Row>(rows_)));
+        if constexpr (requires { table_of(std::span<const Row>(rows_)); }) {
+            if (table_) print_now(table_of(std::span<const Row>(rows_)).text());
+        }
+    }
+
+  private:
+    bool is_streamed() const { return file_.empty() && !json_ && !table_; }
+
+    std::string file_;
+    bool json_, table_;
+    std::string text_;
+    std::vector<Row> rows_{};
+};
+
+}  // namespace macheps::cmd

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes errors, notes and progress to stderr. If stderr cannot be written, the text is lost and the program continues;
+// fmt::print would throw. Texts contain names from inputs, so only visible characters are written (core/shown.hpp).
+#pragma once
+#include "core/shown.hpp"
+
+#include <string_view>
+
+namespace macheps::cmd {
+
+/// Writes complete lines. If memory for escapes runs out, the text is dropped.
+void tell_text(std::string_view text) noexcept;
+/// Writes bytes unchanged, for redrawing a line of a terminal.
+void tell_raw(std::string_view bytes) noexcept;
+
+/// Formats and writes. Each text among the values becomes one line of visible characters.
+template <class... Values>
+void tell(ShownFormat<Values...> format, const Values&... values) {
+    tell_text(format_shown(format, values...));
+}
+/// Does the same after clearing the current line of the terminal.
+template <class... Values>
+void redraw(ShownFormat<Values...> format, const Values&... values) {
+    tell_raw("\r\x1b[K" + format_shown(format, values...));
+}
+
+}  // namespace macheps::cmd

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs and options of the program as plain data: what shell completion and the man page are made of.
+#pragma once
+#include "experiments/cmd/frame/cli.hpp"
+
+#include <string>
+#include <vector>
+
+namespace macheps::cmd {
+
+struct OptionEntry {
+    std::vector<std::string> names;    ///< `-p`, `--policy`, in this order; a positional's one name, `NAME`
+    std::string kind;                  ///< value_kind, INT, TEXT, ...; empty for a flag
+    std::vector<std::string> choices;  ///< where only these are taken
+    std::string description, default_text;
+    bool is_positional = false, is_required = false;
+    bool takes_many = false;  ///< a positional that may be repeated
+    bool has_list = false;    ///< values joined by commas
+
+    bool is_flag() const { return kind.empty() && !is_positional; }
+};
+
+struct VerbEntry {
+    std::vector<std::string> path;  ///< `policy`, `diff`; empty for the program itself
+    std::string summary;            ///< the first line of the description
+    std::string description;        ///< what follows it
+    std::vector<OptionEntry> options;
+    std::vector<VerbEntry> verbs;
+    bool needs_verb = false;  ///< it does nothing by itself
+
+    std::string name() const;  ///< `policy diff`
+};
+
+/// The whole of `program`, as its parser has it (cli.cpp).
+VerbEntry verb_tree(const VerbRow& program);
+
+/// `root` and every verb below it, each before its own verbs.
+std::vector<const VerbEntry*> all_verbs(const VerbEntry& root);
+
+}  // namespace macheps::cmd

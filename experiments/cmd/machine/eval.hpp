@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps machine eval`: recorded results of matrix units (JSON Lines) against the emulation.
+#pragma once
+#include "core/error.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::machine {
+
+struct EvalOptions {
+    std::string path;                  ///< `-`: stdin
+    std::vector<std::string> engines;  ///< names of instruction_engines; every line runs on each
+    std::size_t shown = 10;            ///< mismatches printed in full
+    bool json = false;
+};
+
+/// The names of instruction_engines().
+std::vector<std::string> instruction_engine_names();
+
+/// Prints mismatches, disputed lines and counts per instruction. Exit::check_failed where a line disagrees.
+/// Errors: throws Error (bad_input) at a line that cannot be read, (usage) for an unknown engine.
+Exit machine_eval(const EvalOptions& options);
+
+}  // namespace macheps::cmd::machine

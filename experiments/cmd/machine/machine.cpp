@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps machine`: the matrix units, what each computes and what stands behind it.
+#include "core/format_table.hpp"
+#include "core/nearest_name.hpp"
+#include "emulation/evidence/cpu/cpu_probe.hpp"
+#include "emulation/evidence/traces/recorded.hpp"
+#include "emulation/machine/table.hpp"
+#include "emulation/machine/words.hpp"
+#include "emulation/matmul/rules.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/machine/eval.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::machine {
+
+namespace {
+
+constexpr const char* help =
+    R"(Matrix units of GPUs and CPUs: which there are, what each computes, and recorded results against them.
+
+Examples:
+  macheps machine list                          the table
+  macheps machine show sm90.wgmma.fp8           the model in words and as a formula, its evidence, its source
+  macheps machine eval vectors.jsonl            recorded results, bit for bit)";
+
+constexpr const char* list_help = R"(Lists the matrix units and orders of summation, one row each.
+
+Examples:
+  macheps machine list
+  macheps machine list --csv > machines.csv     every parameter, for a spreadsheet
+  macheps machine list --json                   every parameter, for a program
+
+k: products per instruction, the smaller shape behind a slash. terms: products per fused step. F: bits kept below the
+largest exponent of a step. Evidence: hardware (published captures of silicon are reproduced), published (a model that
+its authors tested on silicon, or a vendor's text), emulated (an emulator of the architecture is reproduced, no silicon),
+inferred (a sibling's model), definition (IEEE operations).
+
+CSV and JSON: machine, arch, instruction, operands, c, d, k, small_k, terms, fraction_bits, model, delivery,
+zero_exponent, scale, scale_block, nan, evidence, measured, source.)";
+
+constexpr const char* show_help = R"(Prints one matrix unit: parameters, model, evidence, and where sources differ.
+
+Examples:
+  macheps machine show sm90.wgmma.fp8
+  macheps machine show h100                     the matrix units of a GPU, or of an architecture (sm_90, CDNA3)
+  macheps machine show cdna3.mfma.fp8 --json
+
+JSON: what `machine list --json` has, with steps, words, formula, summary, unverified (true: no trace recorded by this
+program covers it), verified: [{"device", "first_date", "last_date", "outputs", "traces": [instructions]}, ...],
+not_refuted: [wrong models that no recorded output refutes] and disputed: [{"field", "question", "taken", "others"},
+...]; of a GPU an array of these.)";
+
+constexpr const char* eval_help = R"(Computes recorded results of matrix units and compares the bits.
+
+Examples:
+  macheps machine eval vectors.jsonl                    such as examples/vectors.jsonl of the source tree
+  macheps machine eval vectors.jsonl --engine scalar --json
+  zstd -dc TRACE.jsonl.zst | macheps machine eval -     a trace of `macheps verify --record`
+
+A line is one output element, d = a b + c over the instruction's k, as a JSON object:
+  {"arch":"sm_90","instr":"wgmma","qual":"m64n8k32.f32.e4m3.e4m3","a":["3c",...],"b":[...],"c":"42c80080","d":"42cc5800"}
+instr: mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma. qual: mma shape.d.a.b.c;
+wgmma and tcgen05 shape.d.a.b; block-scaled forms shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic.
+CPUs (arch x86, arm, power10, riscv): instr is the mnemonic, qual k<products>.d.a.b.c. Their conversions (vcvtneps2bf16,
+vcvtps2ph, bfcvtn: k1.d.a, without b and c) are compared with codec profiles. Integer units have no machine: their lines
+are counted as refused.
+Codes are hexadecimal, right-aligned; tf32 in fp32 words. Block scales are in sa and sb. d may be "nan" (any) or "zero"
+(either sign). alt: {name: bits} of other published behaviours; such a line is disputed, and d or one of these is
+accepted. cls is a label.
+
+Every line runs on every engine of --engine: scalar is the definition, the others are the vector engines, which run it
+alone and in each place of a matrix (not fp64).
+Exit codes: 1, a line disagrees; 3, a line cannot be read.
+
+JSON: {"file", "lines", "wrong", "engines", "instructions": [{"instruction", "machine", "lines", "agree", "alternatives",
+"engines": {name: agreed}}, ...], "disputed": [{"line", "instruction", "class", "took"}, ...], "mismatches": [{"line",
+"instruction", "machine", "class", "engine", "a", "b", "c", ["sa", "sb",] "want", "got"}, ...], "refused": [{"instruction", "reason", "lines"}, ...]}: numbers are {"bits",
+"value"}; a mismatch of a conversion has neither b nor c.)";
+
+std::string operands_text(const Machine& machine) {
+    return is_order_of_summation(machine) ? "any" : operand_names(machine);
+}
+
+bool is_cut(const Machine& machine) { return machine.sum.fraction_bits != 0; }
+
+/// A column's name, in CSV and JSON, and its cell. Empty: a machine has no such thing.
+struct Column {
+    const char* name;
+    std::string (*cell)(const Machine&);
+    bool is_number = false;
+};
+
+const std::array<Column, 19> columns{{
+    {"machine", [](const Machine& m) { return std::string(m.name); }},
+    {"arch", [](const Machine& m) { return std::string(m.arch); }},
+    {"instruction", [](const Machine& m) { return std::string(m.instruction); }},
+    {"operands", operands_text},
+    {"c", [](const Machine& m) { return std::string(format_name(m.addend)); }},
+    {"d", [](const Machine& m) { return std::string(format_name(m.result)); }},
+    {"k", [](const Machine& m) { return is_order_of_summation(m) ? "" : std::to_string(m.k); }, true},
+    {"small_k", [](const Machine& m) { return m.small_k == 0 ? "" : std::to_string(m.small_k); }, true},
+    {"terms", [](const Machine& m) { return is_order_of_summation(m) ? "" : std::to_string(m.sum.terms); }, true},
+    {"fraction_bits", [](const Machine& m) { return is_cut(m) ? std::to_string(m.sum.fraction_bits) : ""; }, true},
+    {"model", [](const Machine& m) { return std::string(to_string(m.sum.model)); }},
+    {"delivery", [](const Machine& m) { return std::string(to_string(m.sum.delivery)); }},
+    {"zero_exponent",
+     [](const Machine& m) { return m.sum.zero_exponent == 0 ? "" : std::to_string(m.sum.zero_exponent); }, true},
+    {"scale",
+     [](const Machine& m) {
+         return !m.has_scales() ? "" : m.scale == e4m3fn ? "ue4m3" : std::string(format_name(m.scale));
+     }},
+    {"scale_block", [](const Machine& m) { return m.has_scales() ? std::to_string(m.scale_block) : ""; }, true},
+    {"nan", nan_text},
+    {"evidence", [](const Machine& m) { return std::string(to_string(m.evidence)); }},
+    {"measured", [](const Machine& m) { return measured_words(m); }},
+    {"source", [](const Machine& m) { return std::string(m.source); }},
+}};
+
+std::string as_csv() {
+    std::string text;
+    for (const Column& column : columns) text += fmt::format("{}{}", text.empty() ? "" : ",", column.name);
+    text += '\n';
+    for (const Machine* machine : all_machines) {
+        std::string line;
+        for (const Column& column : columns) {
+            const std::string cell = column.cell(*machine);
+            line += line.empty() ? "" : ",";
+            line += cell.find(',') == std::string::npos ? cell : '"' + cell + '"';
+        }
+        text += line + '\n';
+    }
+    return text;
+}
+
+Json json_of(const Machine& machine) {
+    Json json;
+    for (const Column& column : columns) {
+        const std::string cell = column.cell(machine);
+        json[column.name] = !column.is_number ? Json(cell) : cell.empty() ? Json() : Json(std::stoi(cell));
+    }
+    std::vector<std::string_view> operands;
+    for (const Format& format : FormatSet::known) {
+        if (machine.operands.contains(format)) operands.push_back(format_name(format));
+    }
+    json["operands"] = operands;
+    return json;
+}
+
+/// The row of `list` for each machine.
+std::string list_text(std::span<const Machine* const> machines) {
+    std::vector<std::array<std::string, 10>> rows{
+        {"machine", "arch", "instruction", "operands", "C", "D", "k", "terms", "F", "evidence"}};
+    for (const Machine* m : machines) {
+        const bool is_order = is_order_of_summation(*m);
+        std::string evidence{to_string(m->evidence)};
+        if (!m->measured.empty()) evidence += fmt::format(": {}", measured_words(*m));
+        rows.push_back({std::string(m->name), std::string(m->arch), std::string(m->instruction), operands_text(*m),
+                        std::string(format_name(m->addend)), std::string(format_name(m->result)),
+                        is_order          ? ""
+                        : m->small_k != 0 ? fmt::format("{}/{}", m->k, m->small_k)
+                                          : std::to_string(m->k),
+                        is_order ? "" : std::to_string(m->sum.terms),
+                        is_cut(*m) ? std::to_string(m->sum.fraction_bits) : "", evidence});
+    }
+    std::array<std::size_t, 10> widths{};
+    for (const auto& row : rows) {
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string text;
+    for (const auto& row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i)
+            line += fmt::format("{:<{}}  ", row[i].empty() ? "-" : row[i], widths[i]);
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+    }
+    return text;
+}
+
+Exit list(bool csv, bool json) {
+    if (json) {
+        Json all = Json::array();
+        for (const Machine* machine : all_machines) all.push_back(json_of(*machine));
+        print_json(all);
+    } else {
+        print_text(csv ? as_csv() : list_text(all_machines));
+    }
+    return Exit::ok;
+}
+
+// --- show
+
+constexpr int indent = 14, line_width = 110;
+
+/// Words, in lines of bounded width, the first behind `name`.
+void append_words(std::string& text, std::string_view name, std::string_view words) {
+    text += fmt::format("{:<{}}", name, indent);
+    int column = indent;
+    bool is_first = true;
+    while (!words.empty()) {
+        const std::size_t end = std::min(words.find(' '), words.size());
+        const std::string_view word = words.substr(0, end);
+        words.remove_prefix(std::min(end + 1, words.size()));
+        if (!is_first && column + 1 + static_cast<int>(word.size()) > line_width) {
+            text += fmt::format("\n{:{}}", "", indent);
+            column = indent;
+            is_first = true;
+        }
+        text += is_first ? "" : " ";
+        text += word;
+        column += static_cast<int>(word.size()) + (is_first ? 0 : 1);
+        is_first = false;
+    }
+    text += '\n';
+}
+
+void append_block(std::string& text, std::string_view name, std::string_view lines) {
+    text += '\n';
+    bool is_first = true;
+    while (!lines.empty()) {
+        const std::size_t end = std::min(lines.find('\n'), lines.size());
+        text += fmt::format("{:<{}}{}\n", is_first ? name : "", indent, lines.substr(0, end));
+        lines.remove_prefix(std::min(end + 1, lines.size()));
+        is_first = false;
+    }
+    text += '\n';
+}
+
+constexpr const char* unverified_text =
+    "by a trace of this program: none was recorded on such a device, so the bits rest on the source alone";
+
+/// `2026-11-26`, or the first date and the last one.
+std::string dates_of(const evidence::DeviceEvidence& device) {
+    return device.first_date == device.last_date ? device.first_date : device.first_date + " to " + device.last_date;
+}
+
+/// `2 traces, 1584 outputs: wgmma.m64n8k16.f32.f16.f16, ...`
+std::string traces_of(const evidence::DeviceEvidence& device) {
+    return fmt::format("{} {}, {} outputs: {}", device.forms.size(), device.forms.size() == 1 ? "trace" : "traces", device.outputs,
+                       fmt::join(device.forms, ", "));
+}
+
+std::string show_text(const Machine& m) {
+    std::string text = fmt::format("{}\n", m.name);
+    if (!m.summary.empty()) append_words(text, "", m.summary);
+    if (!is_order_of_summation(m)) {
+        std::string instruction = fmt::format("{} on {}, k = {}", m.instruction, m.arch, m.k);
+        if (m.small_k != 0) instruction += fmt::format(" (and {})", m.small_k);
+        append_words(text, "instruction", instruction);
+    }
+    append_words(text, "operands", is_order_of_summation(m) ? "every format of up to 32 bits" : operand_names(m));
+    append_words(text, "C, D", fmt::format("{}, {}", format_name(m.addend), format_name(m.result)));
+    if (m.has_scales()) {
+        append_words(
+            text, "scales",
+            fmt::format("{}, one of a and one of b for every {} products",
+                        m.scale == e4m3fn ? "ue4m3 (e4m3fn without its sign)" : format_name(m.scale), m.scale_block));
+    }
+    append_words(text, "steps", step_words(m));
+    if (is_cut(m))
+        append_words(text, "F", fmt::format("{} fraction bits below the largest exponent", m.sum.fraction_bits));
+    if (m.sum.zero_exponent != 0) append_words(text, "e_zero", std::to_string(m.sum.zero_exponent));
+    append_words(text, "rounding", fmt::format("{}{}", to_string(m.sum.delivery),
+                                               m.sum.rounding == Round::to_odd ? ", but to odd" : ""));
+    if (m.sum.order == ProductOrder::odd_first) append_words(text, "order", "of each pair the odd product first");
+    if (const std::string flushed = flush_words(m); !flushed.empty()) append_words(text, "flushed", flushed);
+    append_words(text, "NaN", nan_words(m));
+    const ModelWords model = describe(m.sum.model);
+    append_words(text, "model", fmt::format("{}. {}", to_string(m.sum.model), model.words));
+    append_block(text, "", model.formula);
+    append_words(text, "evidence", fmt::format("{}: {}", to_string(m.evidence), evidence_words(m)));
+    bool is_live = false;
+    for (const evidence::LiveCheck& check : evidence::check_on_this_cpu(m)) {
+        is_live = is_live || check.mismatches == 0;
+        append_words(text, "hardware",
+                     fmt::format("{}: {} results of {} just now, {} of them differ",
+                                 check.mismatches == 0 ? "this CPU" : "NOT this CPU", check.results, check.instruction,
+                                 check.mismatches));
+    }
+    const std::vector<evidence::RecordedTrace> traces = evidence::recorded_traces();
+    const std::vector<evidence::DeviceEvidence> devices = evidence::devices_with_traces(m, traces);
+    for (const evidence::DeviceEvidence& device : devices)
+        append_words(text, "verified", fmt::format("on {}, {}: {}", device.device, dates_of(device), traces_of(device)));
+    if (const std::vector<std::string> missed = evidence::not_refuted(m, traces); !missed.empty())
+        append_words(text, "not refuted", fmt::format("no output in these traces refutes {}", fmt::join(missed, ", ")));
+    if (devices.empty() && !is_live && m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
+    append_words(text, "source", m.source);
+    bool is_first = true;
+    for (const DisputedPoint& point : disputed_points(m)) {
+        append_words(
+            text, is_first ? "disputed" : "",
+            fmt::format("{} ({}): taken {}; elsewhere {}", point.question, point.field, point.taken, point.others));
+        is_first = false;
+    }
+    return text;
+}
+
+bool is_unverified(const Machine& machine) {
+    return machine.evidence != Evidence::definition &&
+           evidence::devices_with_traces(machine, evidence::recorded_traces()).empty();
+}
+
+Json show_json(const Machine& machine) {
+    Json json = json_of(machine);
+    const ModelWords model = describe(machine.sum.model);
+    json["steps"] = step_words(machine);
+    json["words"] = model.words;
+    json["formula"] = model.formula;
+    json["summary"] = machine.summary;
+    json["unverified"] = is_unverified(machine);
+    const std::vector<evidence::RecordedTrace> traces = evidence::recorded_traces();
+    json["verified"] = Json::array();
+    for (const evidence::DeviceEvidence& device : evidence::devices_with_traces(machine, traces)) {
+        json["verified"].push_back({{"device", device.device}, {"first_date", device.first_date}, {"last_date", device.last_date},
+                                    {"outputs", device.outputs}, {"traces", device.forms}});
+    }
+    json["not_refuted"] = evidence::not_refuted(machine, traces);
+    json["disputed"] = Json::array();
+    for (const DisputedPoint& point : disputed_points(machine)) {
+        json["disputed"].push_back(
+            {{"field", point.field}, {"question", point.question}, {"taken", point.taken}, {"others", point.others}});
+    }
+    return json;
+}
+
+/// A GPU by the name that people know, and the architecture of its matrix units.
+struct Gpu {
+    std::string_view name, arch;
+};
+constexpr Gpu gpus[] = {
+    {"v100", "sm_70"},  {"t4", "sm_75"},      {"rtx2080", "sm_75"}, {"a100", "sm_80"},     {"a800", "sm_80"},
+    {"a10", "sm_86"},   {"a40", "sm_86"},     {"rtx3090", "sm_86"}, {"l4", "sm_89"},       {"l40", "sm_89"},
+    {"l40s", "sm_89"},  {"rtx4090", "sm_89"}, {"h100", "sm_90"},    {"h200", "sm_90"},     {"h800", "sm_90"},
+    {"gh200", "sm_90"}, {"b200", "sm_100"},   {"gb200", "sm_100"},  {"rtx5090", "sm_120"}, {"mi100", "CDNA1"},
+    {"mi210", "CDNA2"}, {"mi250x", "CDNA2"},  {"mi300x", "CDNA3"},  {"mi325x", "CDNA3"},
+};
+
+/// The machines of a GPU or an architecture; none where `name` is neither.
+std::vector<const Machine*> machines_of(const std::string& name) {
+    std::string arch = lowered(name);
+    for (const Gpu& gpu : gpus) {
+        if (gpu.name == arch) arch = lowered(gpu.arch);
+    }
+    std::vector<const Machine*> machines;
+    for (const Machine* machine : all_machines) {
+        const std::vector<std::string_view> names = split_names(machine->arch);
+        if (std::any_of(names.begin(), names.end(), [&](std::string_view each) { return lowered(each) == arch; }))
+            machines.push_back(machine);
+    }
+    return machines;
+}
+
+Exit show_gpu(std::span<const Machine* const> machines, bool json) {
+    if (json) {
+        Json all = Json::array();
+        for (const Machine* machine : machines) all.push_back(show_json(*machine));
+        print_json(all);
+        return Exit::ok;
+    }
+    print_text(list_text(machines) +
+          fmt::format("\n`macheps machine show {}` says what one computes, and how that is known.\n",
+                      machines.front()->name));
+    return Exit::ok;
+}
+
+Exit show(const std::string& name, bool json) {
+    const Machine* machine = find_machine(name);
+    if (machine == nullptr) {
+        if (const std::vector<const Machine*> of_gpu = machines_of(name); !of_gpu.empty())
+            return show_gpu(of_gpu, json);
+        std::vector<std::string_view> names;
+        for (const Machine* other : all_machines) names.push_back(other->name);
+        for (const Gpu& gpu : gpus) names.push_back(gpu.name);
+        const std::string near = nearest_name(name, names);
+        throw Error(
+            {.what = fmt::format("unknown machine '{}'", name),
+             .fix = near.empty() ? "`macheps machine list` lists them" : fmt::format("did you mean '{}'?", near),
+             .exit = Exit::usage});
+    }
+    if (json) {
+        print_json(show_json(*machine));
+    } else {
+        print_text(show_text(*machine));
+    }
+    return Exit::ok;
+}
+
+void describe_list(Command& verb) {
+    struct Arguments {
+        bool csv = false, json = false;
+    };
+    const auto a = std::make_shared<Arguments>();
+    const Option csv = verb.flag("--csv", a->csv, "CSV with every parameter");
+    verb.flag("--json", a->json, "JSON with every parameter").excludes(csv);
+    verb.runs([a] { return list(a->csv, a->json); });
+}
+
+void describe_show(Command& verb) {
+    struct Arguments {
+        std::string name;
+        bool json = false;
+    };
+    const auto a = std::make_shared<Arguments>();
+    verb.option("NAME", a->name, "A name of `macheps machine list`, a GPU or an architecture").required();
+    verb.flag("--json", a->json, "JSON");
+    verb.runs([a] { return show(a->name, a->json); });
+}
+
+void describe_eval(Command& verb) {
+    const auto a = std::make_shared<EvalOptions>();
+    verb.option("FILE", a->path, "JSON Lines; - reads stdin").required().takes(value_kind::file);
+    a->engines = instruction_engine_names();
+    verb.option("-e,--engine", a->engines, "Engines that must agree: scalar, avx2, avx512")
+        .list()
+        .default_text("all of this CPU");
+    verb.integer("--limit", a->shown, {}, "Mismatches printed in full; the rest is counted").shows_default();
+    verb.flag("--json", a->json, "JSON");
+    verb.runs([a] { return machine_eval(*a); });
+}
+
+constexpr VerbRow machine_list{"list", list_help, describe_list};
+constexpr VerbRow machine_show{"show", show_help, describe_show};
+constexpr VerbRow machine_eval_row{"eval", eval_help, describe_eval};
+constexpr const VerbRow* machine_verbs[] = {&machine_list, &machine_show, &machine_eval_row};
+
+void describe_machine(Command& verb) { verb.verbs(machine_verbs); }
+
+}  // namespace
+
+const VerbRow verb{"machine", help, describe_machine};
+
+}  // namespace macheps::cmd::machine

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps scale`: what a scale rule makes of a sequence of largest magnitudes.
+#include "core/print.hpp"
+#include "emulation/scaling/history.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/study/scale/scale_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::scale {
+
+using namespace study;
+
+namespace {
+
+constexpr const char* help =
+    "Prints what a scale rule makes of a sequence of largest magnitudes (amaxes), step by step.\n\n"
+    "Examples:\n"
+    "  macheps scale te_delayed --amax 1,2,0,inf,3            the first step casts with 1, and no step sees its own "
+    "amax\n"
+    "  macheps scale te_delayed --amax 1,500,1,1,1 --history 2 --algorithm most_recent --csv\n"
+    "  macheps scale ao_fp8 --amax 448,0,nan --format e5m2    a rule without a memory answers each amax\n"
+    "  macheps scale te_mxfp8 --amax 1.75,1.8 --json          a power of two: 2^(127 - byte)\n"
+    "  macheps scale te_nvfp4 --amax 1,6,0.001 --tensor-amax 6     blocks of one tensor\n\n"
+    "An amax is the largest magnitude of a tensor, a row or a block before its cast. `scale` is what that step's "
+    "tensor "
+    "is\n"
+    "multiplied by, `scale_inv` what its codes are multiplied by (with the tensor's own scale, under NVFP4).\n"
+    "CSV: step (from 1), amax, scale, scale_inv: shortest decimals that read back as the double of that fp32 number.\n"
+    "JSON: [{the same names: numbers, \"inf\", \"nan\"}, ...].";
+
+struct Arguments {
+    ScaleQuestion question;
+    std::vector<std::string> amaxes;
+    std::int64_t history = 0, margin = 0;
+    std::string tensor_amax;
+    bool csv = false, json = false;
+};
+
+float amax_of(const std::string& text, const char* option) {
+    if (const auto value = parse_number(text)) return static_cast<float>(*value);
+    throw Error({.what = fmt::format("'{}' is no number", text),
+                 .where = option,
+                 .fix = "give 0 or more, inf or nan",
+                 .exit = Exit::usage});
+}
+
+/// As the columns hold it: all digits of the fp32 number's double.
+std::string digits(float x) { return decimal(static_cast<double>(x)); }
+
+std::string as_csv(const std::vector<ScaleTraceStep>& steps) {
+    std::string text = "step,amax,scale,scale_inv\n";
+    for (const ScaleTraceStep& s : steps)
+        text += fmt::format("{},{},{},{}\n", s.step, digits(s.amax), digits(s.scale), digits(s.scale_inv));
+    return text;
+}
+
+Json as_json(const std::vector<ScaleTraceStep>& steps) {
+    Json json = Json::array();
+    for (const ScaleTraceStep& s : steps) {
+        json.push_back({{"step", s.step},
+                        {"amax", json_number(static_cast<double>(s.amax))},
+                        {"scale", json_number(static_cast<double>(s.scale))},
+                        {"scale_inv", json_number(static_cast<double>(s.scale_inv))}});
+    }
+    return json;
+}
+
+/// Columns with the shortest decimals that tell fp32 numbers apart.
+std::string as_text(const std::vector<ScaleTraceStep>& steps) {
+    using Line = std::array<std::string, 4>;
+    std::vector<Line> lines{{"step", "amax", "scale", "scale_inv"}};
+    for (const ScaleTraceStep& s : steps)
+        lines.push_back({fmt::to_string(s.step), decimal(s.amax), decimal(s.scale), decimal(s.scale_inv)});
+    std::array<std::size_t, 4> widths{};
+    for (const Line& line : lines) {
+        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+    }
+    std::string text;
+    for (const Line& line : lines)
+        text += fmt::format("{:>{}}  {:>{}}  {:>{}}  {}\n", line[0], widths[0], line[1], widths[1], line[2], widths[2],
+                            line[3]);
+    return text;
+}
+
+Exit run(const Command& verb, const Arguments& a) {
+    ScaleQuestion question = a.question;
+    for (const std::string& text : a.amaxes) question.amax.push_back(amax_of(text, "--amax"));
+    for (const std::string& option : verb.given()) {
+        if (option == "--history") question.history = a.history;
+        if (option == "--margin") question.margin = a.margin;
+        if (option == "--tensor-amax") question.tensor_amax = amax_of(a.tensor_amax, "--tensor-amax");
+    }
+    const std::vector<ScaleTraceStep> steps = scale_trace(question);
+    if (a.json) {
+        print_json(as_json(steps));
+        return Exit::ok;
+    }
+    const std::string text = a.csv ? as_csv(steps) : as_text(steps);
+    print_text(text);
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("RULE", a->question.rule, "A scale rule, as in policies (policy words)").required();
+    verb.option("--amax", a->amaxes, "Largest magnitudes, a step each, joined by commas: numbers, inf, nan")
+        .list()
+        .required()
+        .takes("X,X...");
+    verb.option("--format", a->question.format, "Of the elements; e4m3fn when left out, and e2m1fn for NVFP4")
+        .takes(value_kind::format);
+    verb.integer("--history", a->history, {1, DelayedScaling::longest},
+                 "Of te_delayed: how many amaxes are remembered, from 1; 1024 when left out")
+        .takes("N");
+    verb.integer("--margin", a->margin, {0, DelayedScaling::widest},
+                 "Of te_delayed: the scale is divided by 2^M; 0 when left out")
+        .takes("M");
+    verb.option("--algorithm", a->question.algorithm,
+                "Of te_delayed: max, the largest of the history, or most_recent; max when left out")
+        .takes("ALGORITHM");
+    verb.option("--tensor-amax", a->tensor_amax,
+                "Of NVFP4: the amax of the tensor whose blocks --amax gives; the largest of them when left out")
+        .takes("X");
+    Option csv = verb.flag("--csv", a->csv, "CSV");
+    verb.flag("--json", a->json, "JSON").excludes(csv);
+    verb.runs([a, &verb] { return run(verb, *a); });
+}
+
+}  // namespace
+
+const VerbRow verb{"scale", help, describe};
+
+}  // namespace macheps::cmd::scale

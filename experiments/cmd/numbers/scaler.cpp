@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps scaler`: what a loss scaler does, step by step, where given steps overflow.
+#include "experiments/policy/scaler/scaler.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/policy/scaler/trace.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::scaler {
+
+using namespace policy;
+
+namespace {
+
+constexpr const char* help =
+    "What a framework's loss scaler does, step by step, where given steps overflow.\n\n"
+    "Examples:\n"
+    "  macheps scaler torch --window 3 --overflow-at 3,4,9            torch.amp.GradScaler\n"
+    "  macheps scaler ds-zero --version 0.16.5 --window 3 --overflow-at 3,4,9\n"
+    "                                                                 DeepSpeed with ZeRO, before 0.17.1\n"
+    "  macheps scaler megatron --window 3 --overflow-at 3,4,9 --csv   for a program to compare with\n"
+    "  macheps scaler apex --init 2097152 --window 1 --steps 5        the scale stops at 2^24\n"
+    "  macheps scaler static --set skip=false --overflow-at 2         nobody looks for Inf\n\n"
+    "A kind is what a policy's [loss_scaler] says, and so is --set: `macheps policy words` lists the keys of each. "
+    "Options\n"
+    "that are left out have the framework's defaults. A step with an overflow is one whose gradients hold an Inf or "
+    "NaN.\n\n"
+    "CSV: step (from 1), scale (of this step), overflow, skipped (0 or 1), scale_after, tracker (clean steps since "
+    "the\n"
+    "scale changed; since the last overflow for ds-zero, ds-fused and apex-fp16-utils), hysteresis (left; empty where "
+    "the\n"
+    "kind has none), raised (the framework ends the run here, and this is the last row).\n"
+    "JSON: [{the same names: numbers, and null for no hysteresis}, ...]; an infinite scale is \"inf\".\n"
+    "Exit codes: 1, the framework ended the run; 2, an option that the kind has no key for, or a value that it "
+    "refuses.";
+
+struct Arguments {
+    std::string kind;
+    std::vector<std::string> settings;
+    std::vector<std::int64_t> overflow_at;
+    std::int64_t steps = 16;
+    bool consecutive_hysteresis = false, csv = false, json = false;
+    std::array<std::string, 8> values{};  ///< of key_options
+};
+
+/// An option that stands for a key of some kinds.
+struct KeyOption {
+    const char *name, *key, *value, *help;
+};
+
+constexpr std::array<KeyOption, 8> key_options{{
+    {"--version", "version", "V", "Of the framework, such as 0.16.5; when left out, the newest that is known"},
+    {"--init", "init_scale", "X",
+     "The scale of the first step; when left out, 65536, or 2^32 for megatron and apex-fp16-utils"},
+    {"--growth", "growth_factor", "X", "What the scale is multiplied by when it grows; when left out, 2"},
+    {"--backoff", "backoff_factor", "X", "What the scale is multiplied by after an overflow; when left out, 0.5"},
+    {"--window", "growth_interval", "N", "Clean steps after which the scale grows; when left out, 1000 or 2000"},
+    {"--hysteresis", "hysteresis", "N", "Overflows until the scale backs off; when left out, 2"},
+    {"--min-scale", "min_scale", "X", "The floor of the scale; when left out, 1, or none for apex"},
+    {"--max-scale", "max_scale", "X", "The cap of the scale; when left out, 2^24"},
+}};
+constexpr KeyOption consecutive_option{"--consecutive-hysteresis", "consecutive_hysteresis", "",
+                                       "Every clean step refills the hysteresis"};
+
+const ScalerKey* find_key(const ScalerKind& kind, std::string_view name) {
+    const auto key = std::find_if(kind.keys.begin(), kind.keys.end(), [&](const auto& k) { return k.name == name; });
+    return key == kind.keys.end() ? nullptr : &*key;
+}
+
+/// `option` is what errors name. Refuses a key that the kind lacks, with the kinds that have it.
+void set(LossScalerConfig& config, std::string_view name, std::string_view value, const std::string& option) {
+    if (const ScalerKey* key = find_key(*config.kind, name)) {
+        try {
+            config.set(name, parse_setting(*key, value));
+        } catch (const Error& error) {
+            throw usage_error(error.parts().what, option, error.parts().fix);
+        }
+        return;
+    }
+    std::vector<std::string_view> kinds;
+    for (const ScalerKind* kind : scaler_kinds()) {
+        if (find_key(*kind, name) != nullptr) kinds.push_back(kind->name);
+    }
+    throw usage_error(fmt::format("the loss scaler '{}' has no '{}'", config.kind->name, name), option,
+                      kinds.empty() ? "`macheps policy words` lists the keys of each kind"
+                                    : fmt::format("it is a key of {}", fmt::join(kinds, ", ")));
+}
+
+LossScalerConfig config_of(const Arguments& a) {
+    LossScalerConfig config(*find_scaler(a.kind));
+    for (std::size_t i = 0; i < key_options.size(); ++i) {
+        if (!a.values[i].empty()) set(config, key_options[i].key, a.values[i], key_options[i].name);
+    }
+    if (a.consecutive_hysteresis) set(config, consecutive_option.key, "true", consecutive_option.name);
+    for (const std::string& setting : a.settings) {
+        const std::size_t equals = setting.find('=');
+        if (equals == std::string::npos)
+            throw usage_error(fmt::format("'{}' has no =", setting), "--set", "give KEY=VALUE");
+        set(config, setting.substr(0, equals), setting.substr(equals + 1), "--set");
+    }
+    const std::string conflict = config.kind->conflict == nullptr ? "" : config.kind->conflict(config);
+    if (!conflict.empty()) throw usage_error(conflict, std::string(config.kind->name));
+    for (const std::int64_t step : a.overflow_at) {
+        if (step >= 1 && step <= a.steps) continue;
+        throw usage_error(fmt::format("there is no step {}", step), "--overflow-at",
+                          fmt::format("steps go from 1 to {}: see --steps", a.steps));
+    }
+    return config;
+}
+
+std::string as_csv(const std::vector<ScalerStep>& rows) {
+    std::string text = "step,scale,overflow,skipped,scale_after,tracker,hysteresis,raised\n";
+    for (const ScalerStep& row : rows) {
+        text += fmt::format("{},{},{:d},{:d},{},{},{},{:d}\n", row.step, row.scale, row.overflow, row.skipped,
+                            row.scale_after, row.tracker, row.hysteresis ? fmt::to_string(*row.hysteresis) : "",
+                            row.raised);
+    }
+    return text;
+}
+
+Json as_json(const std::vector<ScalerStep>& rows) {
+    Json json = Json::array();
+    for (const ScalerStep& row : rows) {
+        json.push_back({{"step", row.step},
+                        {"scale", json_number(row.scale)},
+                        {"overflow", int{row.overflow}},
+                        {"skipped", int{row.skipped}},
+                        {"scale_after", json_number(row.scale_after)},
+                        {"tracker", row.tracker},
+                        {"hysteresis", row.hysteresis ? Json(*row.hysteresis) : Json()},
+                        {"raised", int{row.raised}}});
+    }
+    return json;
+}
+
+/// What a step did, in words.
+std::string words_for(const ScalerStep& row) {
+    std::string text;
+    const auto say = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
+    if (row.raised) return "overflow: the run ends";
+    if (row.overflow) say(row.skipped ? "overflow: skipped" : "overflow: taken");
+    if (row.scale_after > row.scale) say("grows");
+    if (row.scale_after < row.scale) say("backs off");
+    const auto factor = static_cast<float>(row.unscaling.divides ? 1 / row.unscaling.factor : row.unscaling.factor);
+    if (!row.overflow && row.scale_after > row.scale && factor < static_cast<float>(1 / row.scale))
+        say("gradients halved");
+    return text.empty() ? "-" : text;
+}
+
+std::string as_text(const LossScalerConfig& config, const std::vector<ScalerStep>& rows) {
+    std::vector<std::array<std::string, 6>> cells{{"step", "scale", "what", "scale after", "tracker", "hysteresis"}};
+    for (const ScalerStep& row : rows) {
+        cells.push_back({fmt::to_string(row.step), fmt::to_string(row.scale), words_for(row),
+                         fmt::to_string(row.scale_after), fmt::to_string(row.tracker),
+                         row.hysteresis ? fmt::to_string(*row.hysteresis) : "-"});
+    }
+    std::array<std::size_t, 6> widths{};
+    for (const auto& line : cells) {
+        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+    }
+    std::string text = to_string(config) + "\n\n";
+    for (const auto& line : cells) {
+        std::string padded;
+        for (std::size_t i = 0; i < line.size(); ++i) padded += fmt::format("{:<{}}  ", line[i], widths[i]);
+        text += padded.substr(0, padded.find_last_not_of(' ') + 1) + '\n';
+    }
+    return text;
+}
+
+Exit run(const Arguments& a) {
+    const LossScalerConfig config = config_of(a);
+    const auto scaler = make_loss_scaler(config);
+    const std::vector<ScalerStep> rows = trace(*scaler, a.overflow_at, a.steps);
+    if (a.json) {
+        print_json(as_json(rows));
+    } else {
+        const std::string text = a.csv ? as_csv(rows) : as_text(config, rows);
+        print_text(text);
+    }
+    if (!rows.back().raised) return Exit::ok;
+    throw Error(
+        {.what = rows.back().error, .where = fmt::format("step {}", rows.back().step), .exit = Exit::check_failed});
+}
+
+std::vector<std::string> kind_names() {
+    std::vector<std::string> names;
+    for (const ScalerKind* kind : scaler_kinds()) {
+        names.emplace_back(kind->name);
+        names.insert(names.end(), kind->aliases.begin(), kind->aliases.end());
+    }
+    return names;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("KIND", a->kind, "Whose scaler").required().one_of(kind_names());
+    for (std::size_t i = 0; i < key_options.size(); ++i) {
+        const KeyOption& option = key_options[i];
+        verb.option(option.name, a->values[i], option.help).takes(option.value);
+    }
+    verb.flag(consecutive_option.name, a->consecutive_hysteresis, consecutive_option.help);
+    verb.option("--set", a->settings, "Repeat for several: any key of the kind, as in a policy")
+        .repeats()
+        .takes("KEY=VALUE");
+    verb.integer("--overflow-at", a->overflow_at, {1, 1000000},
+                 "Steps that overflow, from 1, joined by commas; none when left out")
+        .list()
+        .takes("N,N...");
+    verb.integer("--steps", a->steps, {1, 1000000}, "How many steps").shows_default();
+    Option csv = verb.flag("--csv", a->csv, "CSV");
+    verb.flag("--json", a->json, "JSON").excludes(csv);
+    verb.runs([a] { return run(*a); });
+}
+
+}  // namespace
+
+const VerbRow verb{"scaler", help, describe};
+
+}  // namespace macheps::cmd::scaler

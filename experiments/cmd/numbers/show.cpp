@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps show`: one number in every format.
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
+#include "core/nearest_name.hpp"
+#include "core/print.hpp"
+#include "core/property.hpp"
+#include "core/rounding_names.hpp"
+#include "core/ulp.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/rounding_option.hpp"
+#include "experiments/study/eval/exact_number.hpp"
+#include "reports/rows/csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::show {
+
+using namespace study;
+
+namespace {
+
+constexpr const char* help =
+    R"(Shows one number in every format: value, code, error, and the values beside it.
+
+Examples:
+  macheps show 0.1                                       every format, rounded to nearest even
+  macheps show 1/3 --format fp16,bf16,e5m6               a fraction; a format may also be given by its widths
+  macheps show 1000 --format e4m3fn,e5m2                 overflow: NaN here, a finite number there
+  macheps show 1000 --format e4m3fn --saturate           overflow held at the largest finite value
+  macheps show 0x1.8p-9 --round toward_zero              a hexadecimal float, another rounding mode
+  macheps show 0x3dcd --bits bf16                        a code of bf16, and its value everywhere else
+  macheps show 0.1 1/3 --csv > numbers.csv               a row for each number and format
+  macheps show -0 nan -inf --json                        several numbers, for a program to read
+
+A decimal or a fraction of whole numbers is taken exactly, and every format rounds it once: fp64's own error is shown, too.
+Errors are against the number as it was typed; an ulp is Goldberg's, taken there. `below` and `above` are the values beside
+the format's own. The second table has the format's value as a fraction and as a hexadecimal float, both exact, and the
+code's fields: sign|exponent|fraction. With --bits, the row of that format shows the code as it was typed: a NaN with its
+payload, -0, a code that conversions never give.
+
+A note under the tables names each format that cannot hold what the number has: a sign, zero, -0, an infinity, NaN.
+docs/conversions.md says what becomes of them.
+
+CSV: input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields, unheld.
+JSON: [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code", "fraction", "fields",
+"error", "relative_error", "ulp_error", "below": {"value", "code"}, "above", "unheld": ["nan", "inf", "sign", "zero",
+"negative_zero"]}, ...], "random"}, ...].)";
+
+struct Arguments {
+    std::vector<std::string> values, formats;
+    std::string bits, round = "nearest_even";
+    std::uint32_t random = 0;
+    bool saturate = false, csv = false, json = false;
+};
+
+std::string option_suggestion(const std::string& option) {
+    const std::vector<std::string> names{"--format",   "--bits", "--round", "--random",
+                                         "--saturate", "--csv",  "--json",  "--help"};
+    const std::string near = nearest_name(option.substr(0, option.find('=')), names);
+    return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "macheps show --help lists them";
+}
+
+/// A number as typed; with --bits also the code, because a number cannot keep its NaN payload and unused bits.
+struct Typed {
+    ExactNumber number;
+    std::optional<std::uint64_t> code{};
+};
+
+Typed read_value(const std::string& text, const std::optional<Format>& bits) {
+    if (bits) {
+        if (const auto code = parse_code(*bits, text)) return {ExactNumber::of(decode64(*bits, *code)), *code};
+        throw Error({.what = fmt::format("'{}' is no code of {}", text, format_name(*bits)),
+                     .where = "--bits",
+                     .fix = fmt::format("write 0x and at most {} hexadecimal digits: {} bits",
+                                        (bits->container_bits() + 3) / 4, bits->container_bits()),
+                     .exit = Exit::usage});
+    }
+    if (auto value = ExactNumber::read(text)) return {*std::move(value)};
+    throw Error({.what = text.starts_with("--") ? fmt::format("unknown option '{}'", text)
+                                                : fmt::format("'{}' is no number", text),
+                 .where = "show",
+                 .fix = text.starts_with("--")
+                            ? option_suggestion(text)
+                            : "write a decimal (0.1, -1e-3), a fraction (1/3), a hexadecimal float (0x1.8p-3), inf or "
+                              "nan; for a bit pattern add --bits FORMAT",
+                 .exit = Exit::usage});
+}
+
+/// One number in one format.
+struct Shown {
+    std::string_view format;
+    Format f;
+    std::uint64_t code;
+    double value, error, relative_error, ulps;
+    std::optional<std::uint64_t> below, above;  ///< none at the ends, and beside a NaN
+    PropertySet lost;                           ///< properties of the number that the format cannot hold
+};
+
+/// `code`: the code of `f` that was typed, if one was.
+Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::optional<std::uint64_t>& code, Round mode,
+              Overflow overflow, RandomBits random) {
+    Shown s{.format = name,
+            .f = f,
+            .code = code ? *code : x.encode(f, mode, overflow, random),
+            .value = 0,
+            .error = 0,
+            .relative_error = 0,
+            .ulps = 0,
+            .below = {},
+            .above = {},
+            .lost = unheld(f, x.parts())};  // fp64 may make it an infinity or a zero
+    s.value = decode64(f, s.code);
+    const ExactNumber::Distance distance = x.distance_of(f, s.value);
+    s.error = distance.error, s.relative_error = distance.relative, s.ulps = distance.ulps;
+    if (!is_nan(f, s.code)) {
+        const std::int64_t here = ordinal(f, s.code);
+        if (here > least_ordinal(f)) s.below = from_ordinal(f, here - 1);
+        if (here < greatest_ordinal(f)) s.above = from_ordinal(f, here + 1);
+    }
+    return s;
+}
+
+/// Nine digits tell the values of every format but fp64 apart.
+std::string neighbour(const Shown& s, const std::optional<std::uint64_t>& code) {
+    if (!code) return "-";
+    const double value = decode64(s.f, *code);
+    return s.f == fp64 ? decimal(value) : fmt::format("{:.9g}", value);
+}
+
+std::string error_text(double error) {
+    return error == 0 ? "0" : std::isnan(error) ? "nan" : fmt::format("{:.2e}", error);
+}
+
+std::string ulp_text(double ulps) {
+    if (ulps == 0) return "0";
+    return std::isnan(ulps) ? "nan" : ulps < 1000 ? fmt::format("{:.3g}", ulps) : fmt::format("{:.1e}", ulps);
+}
+
+/// The exact value as a fraction, 819/2^13; a whole number as it is.
+std::string fraction_text(double value) {
+    if (!std::isfinite(value) || value == 0) return decimal(value);
+    if (value == std::trunc(value) && std::fabs(value) <= 0x1p53) return fmt::format("{:.0f}", value);
+    int exponent = 0;
+    double digits = std::frexp(value, &exponent) * 0x1p53;  // a whole number
+    for (exponent -= 53; std::fmod(digits, 2) == 0; ++exponent) digits /= 2;
+    if (exponent > 0) return fmt::format("{:.0f}*2^{}", digits, exponent);
+    return fmt::format("{:.0f}/2^{}", digits, -exponent);
+}
+
+/// The code's digits: sign|exponent|fraction, where the format has them.
+std::string fields_text(Format f, std::uint64_t container) {
+    const std::uint64_t code = container >> f.padding;
+    const auto digits = [code](int from, int count) {
+        std::string text;
+        for (int i = from + count - 1; i >= from; --i) text += (code >> i & 1) != 0 ? '1' : '0';
+        return text;
+    };
+    switch (f.encoding) {
+        case Encoding::power_of_two:
+            return fmt::format("|{}|", digits(0, f.bits));
+        case Encoding::fixed_point:
+            return fmt::format("{}||{}", digits(f.bits - 1, 1), digits(0, f.bits - 1));
+        default:
+            return fmt::format("{}|{}|{}", digits(f.bits - 1, 1), digits(f.fraction_bits(), f.exponent_bits()),
+                               digits(0, f.fraction_bits()));
+    }
+}
+
+std::string aligned(const std::vector<std::vector<std::string>>& cells) {
+    std::vector<std::size_t> widths(cells.front().size());
+    for (const auto& row : cells) {
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string text;
+    for (const auto& row : cells) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return text;
+}
+
+std::vector<std::string_view> names_of(PropertySet properties) {
+    std::vector<std::string_view> names;
+    for (const PropertyName& row : property_names) {
+        if (properties.contains(row.value)) names.push_back(row.name);
+    }
+    return names;
+}
+
+/// Prints a line for each property that some formats cannot hold, with the results of their conversions.
+std::string notes(const std::vector<Shown>& rows) {
+    std::string text;
+    for (const PropertyName& property : property_names) {
+        std::vector<std::string> formats;
+        for (const Shown& s : rows) {
+            if (s.lost.contains(property.value)) {
+                formats.push_back(fmt::format("{} ({})", s.format, decimal(s.value)));
+            }
+        }
+        if (!formats.empty()) text += fmt::format("no {}: {}\n", property.noun, fmt::join(formats, ", "));
+    }
+    return text.empty() ? text : "\n" + text;
+}
+
+std::string table(const std::vector<Shown>& rows) {
+    std::vector<std::vector<std::string>> cells{
+        {"format", "value", "code", "error", "relative", "ulps", "below", "above"}};
+    std::vector<std::vector<std::string>> exact{{"format", "fraction", "hex", "sign|exponent|fraction"}};
+    for (const auto& s : rows) {
+        cells.push_back({std::string(s.format), decimal(s.value), hex_code(s.f, s.code), error_text(s.error),
+                         error_text(s.relative_error), ulp_text(s.ulps), neighbour(s, s.below), neighbour(s, s.above)});
+        exact.push_back({std::string(s.format), fraction_text(s.value), hex_float(s.value), fields_text(s.f, s.code)});
+    }
+    return aligned(cells) + "\n" + aligned(exact) + notes(rows);
+}
+
+constexpr const char* csv_header =
+    "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields,unheld\n";
+
+std::string csv_line(const std::string& input, const Shown& s) {
+    const auto beside = [&s](const std::optional<std::uint64_t>& code) {
+        return code ? decimal(decode64(s.f, *code)) : std::string();
+    };
+    std::string cell;
+    reports::csv::append_cell(cell, input);
+    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell, s.format, decimal(s.value),
+                       hex_code(s.f, s.code), decimal(s.error), decimal(s.relative_error), decimal(s.ulps),
+                       beside(s.below), beside(s.above), fraction_text(s.value), hex_float(s.value),
+                       fields_text(s.f, s.code), fmt::join(names_of(s.lost), " "));
+}
+
+Json json_of(const Shown& s) {
+    const auto beside = [&s](const std::optional<std::uint64_t>& code) -> Json {
+        if (!code) return nullptr;
+        return {{"value", json_number(decode64(s.f, *code))}, {"code", hex_code(s.f, *code)}};
+    };
+    return {{"format", s.format},
+            {"value", json_number(s.value)},
+            {"hex", hex_float(s.value)},
+            {"code", hex_code(s.f, s.code)},
+            {"fraction", fraction_text(s.value)},
+            {"fields", fields_text(s.f, s.code)},
+            {"error", json_number(s.error)},
+            {"relative_error", json_number(s.relative_error)},
+            {"ulp_error", json_number(s.ulps)},
+            {"below", beside(s.below)},
+            {"above", beside(s.above)},
+            {"unheld", names_of(s.lost)}};
+}
+
+/// The rounding mode as named by the user. A stochastic mode includes its random bits, which the result depends on.
+std::string mode_text(const Arguments& a, Round mode) {
+    return mode == Round::stochastic ? fmt::format("{} with the random bits {:#010x}", a.round, a.random) : a.round;
+}
+
+Exit run(const Arguments& a) {
+    if (a.values.empty()) {
+        throw Error({.what = "no number given", .where = "show", .fix = "macheps show 0.1", .exit = Exit::usage});
+    }
+    const Round mode = round_named(a.round);
+    const Overflow overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate;
+    std::optional<Format> bits;
+    if (!a.bits.empty()) bits = format_named(a.bits, "--bits", Exit::usage);
+    std::vector<std::pair<std::string_view, Format>> formats;
+    for (const auto& name : a.formats) {
+        const Format wanted = format_named(name, "--format", Exit::usage);
+        formats.emplace_back(format_name(wanted), wanted);
+    }
+    if (formats.empty()) {
+        for (const NamedFormat& row : all_formats) formats.emplace_back(row.name, row.format);
+    }
+
+    std::string text;
+    Json json = Json::array();
+    for (const auto& value : a.values) {
+        const Typed typed = read_value(value, bits);
+        const ExactNumber& exact = typed.number;
+        const double x = exact.near();
+        std::vector<Shown> rows;
+        for (const auto& [name, format] : formats) {
+            const bool is_typed = bits && *bits == format;
+            rows.push_back(show_in(name, format, exact, is_typed ? typed.code : std::nullopt, mode, overflow,
+                                   {a.random, 32}));
+        }
+        if (a.csv) {
+            if (text.empty()) text = csv_header;
+            for (const auto& row : rows) text += csv_line(value, row);
+        } else if (a.json) {
+            Json shown = Json::array();
+            for (const auto& row : rows) shown.push_back(json_of(row));
+            json.push_back({{"input", value},
+                            {"value", json_number(x)},
+                            {"hex", hex_float(x)},
+                            {"round", name_of(mode)},
+                            {"overflow", name_of(overflow)},
+                            {"formats", shown},
+                            {"random", mode == Round::stochastic ? Json(a.random) : Json()}});
+        } else {
+            const std::string origin =
+                bits ? fmt::format("{} in {} = {}", value, format_name(*bits), decimal(x)) : value;
+            text += fmt::format("{}{} {} {}, {}{}\n\n{}", text.empty() ? "" : "\n", origin, exact.is_near() ? "=" : "~",
+                                hex_float(x), mode_text(a, mode), a.saturate ? ", saturating" : "", table(rows));
+        }
+    }
+    if (a.json) {
+        print_json(json);
+        return Exit::ok;
+    }
+    print_text(text);
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("VALUE", a->values,
+                "Numbers: decimals, fractions, hexadecimal floats, inf, nan; with --bits, bit patterns");
+    verb.option("-f,--format", a->formats, "Formats to show (macheps formats); all when left out")
+        .takes(value_kind::format)
+        .list();
+    verb.option("-b,--bits", a->bits, "Read VALUE as a code of this format; as a number when left out")
+        .takes(value_kind::format);
+    verb.option("-r,--round", a->round,
+                "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
+                "sr")
+        .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
+        .shows_default();
+    verb.integer("--random", a->random, {0, UINT32_MAX}, "The 32 random bits that stochastic rounding adds")
+        .shows_default();
+    verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
+    const Option csv = verb.flag("--csv", a->csv, "CSV on stdout: a row for each VALUE and format");
+    verb.flag("--json", a->json, "JSON on stdout: an array with one object per VALUE").excludes(csv);
+    verb.allow_rest();  // -inf and -nan look like options; whatever is no number is refused in run()
+    verb.runs([a, &verb] {
+        for (const std::string& word : verb.rest()) {
+            if (word != "--") a->values.push_back(word);
+        }
+        return run(*a);
+    });
+}
+
+}  // namespace
+
+const VerbRow verb{"show", help, describe};
+
+}  // namespace macheps::cmd::show

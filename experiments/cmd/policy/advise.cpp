@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/policy/advise.hpp"
+#include "core/error.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/policy/import.hpp"
+#include "experiments/cmd/policy/import_output.hpp"
+#include "experiments/cmd/policy/memory.hpp"
+#include "experiments/configs/memory/advise.hpp"
+#include "experiments/configs/memory/memory_recipe.hpp"
+#include "experiments/training/model/config.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::policies {
+
+using namespace training;
+
+using namespace configs;
+
+using namespace policy;
+
+namespace {
+
+constexpr const char* advise_help =
+    "Advises a policy for a device and a goal, with reasons and what to watch.\n\n"
+    "Examples:\n"
+    "  macheps policy advise --device-profile h100 --goal pretrain --params 7e9\n"
+    "  macheps policy advise --device-profile t4 --goal lora\n"
+    "  macheps policy advise --device-profile h100 --sides 4096,11008,50257   which of them fp8 and 16 bits can take\n"
+    "  macheps policy advise --device-profile a100 --have hf_args.yaml        what in a config disagrees\n"
+    "  macheps policy advise --device-profile a100 --toml > mine.toml         the policy alone, for train --policy\n\n"
+    "The first advice is the best; the others may be tried. In brackets: who says so (docs/systems.md quotes them).\n"
+    "Exit codes: 0; 1, what --have names disagrees with the first advice, or its framework refuses it.\n\n"
+    "JSON: {\"device\", \"goal\", \"params\", \"advice\": [{\"name\", \"policy\", \"when\", \"reasons\": [{\"text\", "
+    "\"source\"}],\n"
+    "\"watch\": [...], \"bytes_per_parameter\"}], \"dimensions\": [{\"formats\", \"multiple_of\", \"text\", "
+    "\"source\", \"unfit\"}], \"have\": "
+    "null or "
+    "{\"name\",\n"
+    "\"disagreements\": [{\"what\", \"have\", \"advised\", \"why\", \"source\"}], \"findings\"}}.";
+
+struct AdviseArguments {
+    std::string device = ImportOptions{}.device, goal = "pretrain", have;
+    std::string params;
+    std::vector<std::int64_t> sides;
+    bool json = false, toml = false;
+};
+
+/// What --have names, beside the first advice.
+struct Had {
+    std::vector<Disagreement> disagreements;
+    std::vector<Finding> findings;  ///< errors, warnings and contradictions of a config
+    bool is_refused = false;
+
+    bool disagrees() const { return is_refused || !disagreements.empty(); }
+};
+
+Had compare(const AdviseArguments& a, const std::string& advised) {
+    Had had;
+    Policy policy;
+    ImportResult result;
+    if (is_config_name(a.have)) {
+        ImportOptions options;
+        options.device = a.device;
+        options.device_is_default = false;
+        result = import_config({&a.have, 1}, options);
+        had.is_refused = result.refused();
+        for (const Finding& one : result.findings) {
+            if (severity(one) != FindingSeverity::note || one.code == FindingCode::contradiction)
+                had.findings.push_back(one);
+        }
+        policy = parse_policy(result.policy, a.have);
+    } else {
+        policy = load_policy(a.have);
+    }
+    const SiteList sites = model_sites(named_size("tiny").model);
+    had.disagreements = disagreements(resolve(policy, sites), resolve(load_policy(advised), sites),
+                                      result.framework == nullptr ? nullptr : &result.resolved);
+    return had;
+}
+
+AdviceAsked asked_of(const AdviseArguments& a) {
+    AdviceAsked asked{.device = find_device_profile(a.device), .sides = a.sides};
+    if (!a.params.empty()) asked.params = parameters_of(a.params);
+    const auto goal =
+        std::find_if(goals().begin(), goals().end(), [&](const GoalRow& row) { return row.name == a.goal; });
+    asked.goal = goal->goal;
+    return asked;
+}
+
+/// What the model takes under an advice, from step to step, in bytes a parameter. Nothing for adapters, whose number is not known.
+std::optional<ParameterBytes> bytes_of(const Advice& advice, Goal goal) {
+    if (goal == Goal::lora) return {};
+    const SiteList sites = model_sites(named_size("base").model);
+    ParameterBytes each = memory_recipe_of(sites, resolve(load_policy(advice.policy), sites)).trained;
+    if (goal == Goal::inference) each = {.value = each.value};
+    return each;
+}
+
+/// `16.0 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8; activations come to it`.
+std::string bytes_text(const ParameterBytes& each, double params) {
+    std::string text = fmt::format("{:g} bytes a parameter, {:.3g} GB in all", each.total(), each.total() * params / 1e9);
+    if (each.gradients() > 0)
+        text += fmt::format(": weights {:g}, gradients {:g}, optimizer {:g}", each.value, each.gradients(), each.optimizer());
+    return text + "; activations come to it";
+}
+
+Json statements_json(const std::vector<Statement>& all) {
+    Json list = Json::array();
+    for (const Statement& each : all) list.push_back({{"text", each.text}, {"source", each.source}});
+    return list;
+}
+
+Json had_json(const std::string& name, const Had& had) {
+    Json list = Json::array(), findings = list;
+    for (const Disagreement& each : had.disagreements) {
+        list.push_back({{"what", each.what},
+                        {"have", each.have},
+                        {"advised", each.advised},
+                        {"why", each.why},
+                        {"source", each.source}});
+    }
+    for (const Finding& one : had.findings) findings.push_back(finding_json(one));
+    return {{"name", name}, {"disagreements", list}, {"findings", findings}};
+}
+
+Json advice_json(const AdviseArguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
+                 const std::optional<Had>& had) {
+    Json advice = Json::array(), dimensions = advice;
+    for (const Advice& each : all) {
+        const std::optional<ParameterBytes> bytes = bytes_of(each, asked.goal);
+        advice.push_back({{"name", each.row->name},
+                          {"bytes_per_parameter", bytes ? Json(bytes->total()) : Json(nullptr)},
+                          {"policy", each.policy},
+                          {"when", each.row->when},
+                          {"reasons", statements_json(each.reasons)},
+                          {"watch", statements_json(each.watch)}});
+    }
+    for (const DimensionRule& rule : dimension_rules()) {
+        if (!rule.is_native(*asked.device)) continue;
+        dimensions.push_back({{"formats", rule.formats},
+                              {"multiple_of", rule.multiple_of},
+                              {"text", rule.text},
+                              {"source", rule.source},
+                              {"unfit", unfit_sides(rule, asked.sides)}});
+    }
+    return {{"device", a.device}, {"goal", a.goal},           {"params", asked.params ? Json(*asked.params) : Json(nullptr)},
+            {"advice", advice},   {"dimensions", dimensions}, {"have", had ? had_json(a.have, *had) : Json(nullptr)}};
+}
+
+std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
+                        const std::optional<Had>& had) {
+    std::string text = fmt::format("{} on {}{}\n", a.goal, a.device,
+                                   asked.params ? fmt::format(", {:g} parameters", *asked.params) : std::string{});
+    for (const Advice& each : all) {
+        text += fmt::format("\n{} {}   ({})\n", &each == all.data() ? "take" : "or try", each.policy, each.row->when);
+        const std::optional<ParameterBytes> bytes = asked.params ? bytes_of(each, asked.goal) : std::nullopt;
+        if (bytes) text += fmt::format("  memory   {}\n", bytes_text(*bytes, *asked.params));
+        for (const Statement& one : each.reasons) text += fmt::format("  because  {} [{}]\n", one.text, one.source);
+        for (const Statement& one : each.watch) text += fmt::format("  watch    {} [{}]\n", one.text, one.source);
+    }
+    std::string rules;
+    for (const DimensionRule& rule : dimension_rules()) {
+        if (!rule.is_native(*asked.device)) continue;
+        rules += fmt::format("  {:<10}  multiples of {:<2}  {} [{}]\n", rule.formats, rule.multiple_of, rule.text,
+                             rule.source);
+        const std::vector<std::int64_t> unfit = unfit_sides(rule, asked.sides);
+        for (const std::int64_t side : unfit) {
+            const std::int64_t next = (side / rule.multiple_of + 1) * rule.multiple_of;
+            rules += fmt::format("              {} is none; the next is {}\n", side, next);
+        }
+        if (unfit.empty() && !asked.sides.empty()) rules += "              every side given is one\n";
+    }
+    if (!rules.empty()) text += "\nsides of linears\n" + rules;
+    if (!had) return text;
+    text += fmt::format("\n{} against {}\n", a.have, all.front().policy);
+    for (const Disagreement& each : had->disagreements) {
+        text +=
+            fmt::format("  {}: {}, advised {}: {} [{}]\n", each.what, each.have, each.advised, each.why, each.source);
+    }
+    if (had->disagreements.empty()) text += "  agrees in every format that was asked about\n";
+    return text + finding_lines(had->findings);
+}
+
+Exit run_advise(const AdviseArguments& a) {
+    const AdviceAsked asked = asked_of(a);
+    const std::vector<Advice> all = advise(asked);
+    const std::optional<Had> had = a.have.empty() ? std::nullopt : std::optional<Had>(compare(a, all.front().policy));
+    if (a.toml) {
+        print_text(advice_toml(asked, all.front()));
+    } else if (a.json) {
+        print_json(advice_json(a, asked, all, had));
+    } else {
+        print_text(advice_text(a, asked, all, had));
+    }
+    return had && had->disagrees() ? Exit::check_failed : Exit::ok;
+}
+
+void describe_advise(Command& verb) {
+    const auto a = std::make_shared<AdviseArguments>();
+    std::vector<std::string> devices, goal_names;
+    for (const DeviceProfile& each : device_profiles()) devices.emplace_back(each.name);
+    for (const GoalRow& each : goals()) goal_names.emplace_back(each.name);
+    verb.option("--device-profile", a->device, "What it runs on").one_of(devices).shows_default();
+    verb.option("--goal", a->goal, "What it is for").one_of(goal_names).shows_default();
+    verb.option("--params", a->params, "Parameters of the model (7e9, 7B), for the bytes of each advice; advice for any size when left out");
+    verb.integer("--sides", a->sides, {1, most_size},
+                 "Sides of the weights of its linears: are they fit for tensor cores? Not asked when left out")
+        .list();
+    verb.option(
+            "--have", a->have,
+            "A preset, a .toml file or a config (.json, .yaml, .yml, .args): what in it disagrees; none when left out")
+        .takes(value_kind::policy);
+    const Option json = verb.flag("--json", a->json, "As JSON");
+    verb.flag("--toml", a->toml, "The advised policy as TOML").excludes(json);
+    verb.runs([a] { return run_advise(*a); });
+}
+
+}  // namespace
+
+const VerbRow advise_verb{"advise", advise_help, describe_advise};
+
+}  // namespace macheps::cmd::policies

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/policy/import.hpp"
+#include "core/field_error.hpp"
+#include "core/read_file.hpp"
+#include "core/shown.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/policy/import_output.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/files/config/environment.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace macheps::cmd::policies {
+
+using namespace configs;
+
+using namespace policy;
+
+using namespace files;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* import_help =
+    "Says what a training framework's config really computes, and what its owner should know.\n\n"
+    "Examples:\n"
+    "  macheps policy import ds.json                          every format, where it comes from, and the traps\n"
+    "  macheps policy import hf_args.yaml learning_rate=1e-4  files of one framework and key=value are one config, "
+    "later ones win\n"
+    "  macheps policy import ds.json --toml > mine.toml       the policy alone, for train --policy\n"
+    "  macheps policy import args.yaml --framework-version transformers=4.41,deepspeed=0.16.5\n"
+    "  macheps policy import ds.json --diff-version 0.16.5:0.19.6  what an upgrade changes in the numbers\n"
+    "  macheps policy import --each configs/                  a line for each file, for pre-commit\n"
+    "  macheps policy import ds.json --sarif > findings.sarif for code scanning; --github for a workflow\n\n"
+    "Reads JSON, YAML and argument files. Each file is recognised by its own keys. A file that another one names is "
+    "read as "
+    "that\n"
+    "file; files of two frameworks of which neither names the other are refused, and the error says how to join them.\n"
+    "Findings: E the framework refuses it, U a key that it does not know, W a "
+    "trap,\n"
+    "C a contradiction that it decides, D a default that decided, I keys that decide no format, rounding or scale, N a "
+    "note.\n"
+    "`# macheps: ignore RULE` in a file silences a rule.\n"
+    "Exit codes: 0; 1, a finding is an error; 3, a file is no config.\n\n"
+    "JSON: {\"framework\", \"version\", \"resolved\": {FIELD: {\"value\", \"from\"}}, \"policy\", \"findings\": "
+    "[{\"code\",\n"
+    "\"severity\", \"file\", \"line\", \"column\", \"key\", \"keys\", \"rule\", \"message\", \"instead\"}, ...]}; "
+    "formats are F fp32,\n"
+    "T tf32, H fp16, B bf16. With --each, an array of {\"file\", \"code\", \"framework\", \"error\", \"findings\"}.";
+
+/// Of files that are taken for configs by their names.
+const std::set<std::string> config_endings{".json", ".yaml", ".yml", ".args"};
+
+struct ImportArguments {
+    std::vector<std::string> files;
+    ImportChoice choice;
+    std::string diff_version;
+    bool toml = false, json = false, sarif = false, github = false, each = false;
+};
+
+Exit exit_of(const ImportResult& result) { return result.refused() ? Exit::check_failed : Exit::ok; }
+
+/// "0.16.5", or "transformers=4.41,deepspeed=0.16.5"; the version of the config's own framework has the name "".
+void read_versions(const std::string& text, ImportOptions& options) {
+    for (std::size_t start = 0; start <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', start), text.size());
+        const std::string one = text.substr(start, comma - start);
+        const std::size_t equals = one.find('=');
+        const std::string name = equals == std::string::npos ? "" : one.substr(0, equals);
+        options.versions[name] = parse_version(one.substr(equals == std::string::npos ? 0 : equals + 1));
+        start = comma + 1;
+    }
+}
+
+Exit import_one(const ImportArguments& a, const ImportOptions& options) {
+    const ImportResult result = import_config(a.files, options);
+    if (a.toml) {
+        print_text(result.policy);
+        // stdout is the policy's; what stands against it must not go unseen.
+        const auto last = std::find_if(result.findings.begin(), result.findings.end(),
+                                       [](const Finding& one) { return severity(one) != FindingSeverity::error; });
+        tell_text(finding_lines({result.findings.begin(), last}));
+    } else if (a.json) {
+        print_json(import_json(result));
+    } else if (a.sarif) {
+        print_json(import_sarif(result.findings));
+    } else if (a.github) {
+        print_text(import_annotations(result.findings));
+    } else {
+        print_text(import_table(result));
+    }
+    return exit_of(result);
+}
+
+// --- --diff-version
+
+/// What tells a finding of one version from one of another: its place is the same.
+bool has_finding(const ImportResult& result, const Finding& wanted) {
+    return std::any_of(result.findings.begin(), result.findings.end(), [&](const Finding& one) {
+        return one.code == wanted.code && one.rule == wanted.rule && one.key == wanted.key;
+    });
+}
+
+std::vector<Finding> findings_only_in(const ImportResult& here, const ImportResult& there) {
+    std::vector<Finding> only;
+    for (const Finding& one : here.findings) {
+        // Defaults are told by the fields that they decide.
+        if (one.code != FindingCode::defaulted && !has_finding(there, one)) only.push_back(one);
+    }
+    return only;
+}
+
+struct ChangedField {
+    std::string_view name;
+    FieldValue a, b;
+};
+
+std::vector<ChangedField> changed_fields(const ImportResult& a, const ImportResult& b) {
+    std::vector<ChangedField> changed;
+    const FieldValue none{std::string("-"), {}};
+    for (const FieldRow& row : field_rows()) {
+        const ResolvedField *before = a.resolved.find(row.name), *after = b.resolved.find(row.name);
+        const FieldValue &x = before == nullptr ? none : before->value, &y = after == nullptr ? none : after->value;
+        if (!(x == y)) changed.push_back({row.name, x, y});
+    }
+    return changed;
+}
+
+Exit diff_versions(const ImportArguments& a, const ImportOptions& options) {
+    const std::size_t colon = a.diff_version.find(':');
+    if (colon == std::string::npos) {
+        throw FieldError("diff_version", fmt::format("'{}' is no pair of versions", a.diff_version),
+                         "write OLD:NEW, as in 4.41:5");
+    }
+    const auto import_version = [&](std::string_view text) {
+        ImportOptions of_version = options;
+        of_version.versions[""] = parse_version(text);
+        return import_config(a.files, of_version);
+    };
+    const ImportResult before = import_version(std::string_view(a.diff_version).substr(0, colon));
+    const ImportResult after = import_version(std::string_view(a.diff_version).substr(colon + 1));
+    const std::vector<ChangedField> fields = changed_fields(before, after);
+    const std::vector<Finding> gone = findings_only_in(before, after), added = findings_only_in(after, before);
+    if (a.json) {
+        Json rows = Json::array(), old_findings = rows, new_findings = rows;
+        for (const ChangedField& field : fields)
+            rows.push_back({{"field", field.name}, {"a", field_json(field.a)}, {"b", field_json(field.b)}});
+        for (const Finding& one : gone) old_findings.push_back(finding_json(one));
+        for (const Finding& one : added) new_findings.push_back(finding_json(one));
+        print_json({{"framework", after.framework->name},
+                    {"a", to_string(before.version)},
+                    {"b", to_string(after.version)},
+                    {"fields", rows},
+                    {"gone", old_findings},
+                    {"new", new_findings}});
+        return exit_of(after);
+    }
+    print("{} {} -> {}\n", after.framework->title, to_string(before.version), to_string(after.version));
+    for (const ChangedField& field : fields)
+        print("{}: {} -> {}\n", field.name, field_text(field.a), field_text(field.b));
+    if (fields.empty()) print_text("no field changes\n");
+    if (!gone.empty()) print_text("\nno longer found:\n" + finding_lines(gone));
+    if (!added.empty()) print_text("\nnew:\n" + finding_lines(added));
+    return exit_of(after);
+}
+
+// --- --each
+
+/// Returns the paths that are files, and the files with a config's ending below the paths that are folders. Throws Error
+/// (bad input) if a folder cannot be listed or has no such file.
+std::vector<std::string> config_files(const std::vector<std::string>& paths) {
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        if (!is_folder(path)) {
+            files.push_back(path);
+            continue;
+        }
+        const std::size_t before = files.size();
+        for (const fs::path& file : files_below(path)) {
+            if (config_endings.contains(file.extension().string())) files.push_back(file.string());
+        }
+        if (files.size() == before) {
+            throw Error({.what = "no config is in this folder",
+                         .where = path,
+                         .fix = fmt::format("name a folder with files that end in {}", fmt::join(config_endings, ", "))});
+        }
+    }
+    return files;
+}
+
+Exit import_each(const ImportArguments& a, const ImportOptions& options) {
+    Exit worst = Exit::ok;
+    Json rows = Json::array();
+    std::vector<Finding> findings;
+    for (const std::string& file : config_files(a.files)) {
+        Exit code = Exit::ok;
+        std::string line, error, framework;
+        std::vector<Finding> of_file;
+        try {
+            ImportResult result = import_config({&file, 1}, options);
+            code = exit_of(result);
+            framework = result.framework->name;
+            line = format_shown("{}: {} {}, {}\n", file, result.framework->name, to_string(result.version),
+                               finding_counts(result.findings));
+            of_file = std::move(result.findings);
+        } catch (const Error& caught) {
+            if (caught.exit() != Exit::bad_input) throw;
+            code = caught.exit();
+            error = caught.what();
+            line = format_shown("{}: no config: {}\n", file, error);
+        }
+        worst = std::max(worst, code);
+        if (!a.json && !a.sarif && !a.github) print_text(line);
+        if (a.json) {
+            Json list = Json::array();
+            for (const Finding& one : of_file) list.push_back(finding_json(one));
+            rows.push_back({{"file", file},
+                            {"code", static_cast<int>(code)},
+                            {"framework", framework},
+                            {"error", error},
+                            {"findings", list}});
+        }
+        findings.insert(findings.end(), of_file.begin(), of_file.end());
+    }
+    if (a.json) print_json(rows);
+    if (a.sarif) print_json(import_sarif(findings));
+    if (a.github) print_text(import_annotations(findings));
+    return worst;
+}
+
+void describe_import(Command& verb) {
+    const auto a = std::make_shared<ImportArguments>();
+    verb.option("FILE", a->files,
+                "Files of one framework and key=value overrides: one config, later ones win. A file that another one names is "
+                "read as that file")
+        .required()
+        .takes(value_kind::file);
+    a->choice.add_options(verb);
+    const Option toml = verb.flag("--toml", a->toml, "Only the policy, as TOML");
+    const Option json = verb.flag("--json", a->json, "As JSON").excludes(toml);
+    const Option sarif = verb.flag("--sarif", a->sarif, "Findings as SARIF 2.1.0").excludes(toml).excludes(json);
+    const Option github = verb.flag("--github", a->github, "Findings as annotations of a workflow")
+                              .excludes(toml)
+                              .excludes(json)
+                              .excludes(sarif);
+    const Option each =
+        verb.flag("--each", a->each, "FILE are folders and files, each file a config of its own: a line for each")
+            .excludes(toml);
+    verb.option("--diff-version", a->diff_version,
+                "OLD:NEW, two versions of the framework: what changes; none when left out")
+        .excludes(toml)
+        .excludes(sarif)
+        .excludes(github)
+        .excludes(each);
+    verb.runs([a, &verb] {
+        const ImportOptions options = a->choice.options(verb);
+        if (a->each) return import_each(*a, options);
+        return a->diff_version.empty() ? import_one(*a, options) : diff_versions(*a, options);
+    });
+}
+
+}  // namespace
+
+void ImportChoice::add_options(Command& verb) {
+    std::vector<std::string> names, devices;
+    for (const Framework* each : frameworks()) names.emplace_back(each->name);
+    for (const DeviceProfile& each : device_profiles()) devices.emplace_back(each.name);
+    verb.option("--framework", framework, "Whose config it is; told by its keys when left out").one_of(names);
+    verb.option("--framework-version", versions,
+                "V, or NAME=V,NAME=V for frameworks that call each other; the newest known when left out");
+    verb.option("--device-profile", device, "What it runs on").one_of(devices).shows_default();
+    verb.option("--checkpoint-dtype", checkpoint, "What the weights are stored in before training")
+        .one_of({"fp32", "fp16", "bf16"})
+        .shows_default();
+    verb.option("--env", environment, "NAME=VALUE lines: variables that frameworks read; none when left out")
+        .takes(value_kind::file);
+}
+
+ImportOptions ImportChoice::options(const Command& verb) const {
+    ImportOptions options;
+    const std::vector<std::string> given = verb.given();
+    const auto is_given = [&](std::string_view name) {
+        return std::find(given.begin(), given.end(), name) != given.end();
+    };
+    options.framework = framework;
+    options.device = device;
+    options.device_is_default = !is_given("--device-profile");
+    options.checkpoint_dtype = checkpoint;
+    options.checkpoint_is_default = !is_given("--checkpoint-dtype");
+    if (!versions.empty()) read_versions(versions, options);
+    if (!environment.empty()) options.environment = read_environment_file(environment);
+    return options;
+}
+
+bool is_config_name(const std::string& name) { return config_endings.contains(fs::path(name).extension().string()); }
+
+std::optional<ImportResult> load_config(const std::string& name, const ImportOptions& options) {
+    if (!is_config_name(name)) return {};
+    ImportResult result = import_config({&name, 1}, options);
+    if (!result.refused()) return result;
+    const Finding& first = result.findings.front();
+    throw Error({.what = fmt::format("{} refuses this config: {}", result.framework->title, first.message),
+                 .where = to_string(first.place),
+                 .fix = fmt::format("`macheps policy import {}` tells all", name),
+                 .exit = Exit::check_failed});
+}
+
+Policy load_policy_or_config(const std::string& name, const ImportOptions& options) {
+    const std::optional<ImportResult> config = load_config(name, options);
+    return config ? parse_policy(config->policy, name) : load_policy(name);
+}
+
+const VerbRow import_verb{"import", import_help, describe_import};
+
+}  // namespace macheps::cmd::policies

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/policy/memory.hpp"
+#include "core/error.hpp"
+#include "reports/rows/csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace macheps::cmd::policies {
+
+using namespace policy;
+
+namespace {
+
+/// Adapters have about a hundredth of the parameters of what they adapt.
+constexpr double usual_trainable = 0.01;
+
+[[noreturn]] void refuse(const char* option, std::string what, std::string fix) {
+    throw Error({.what = std::move(what), .where = option, .fix = std::move(fix), .exit = Exit::usage});
+}
+
+/// Every table is in one unit, so that its numbers compare.
+struct Unit {
+    std::string_view name;
+    double bytes;
+};
+Unit unit_of(double largest) {
+    static const Unit units[] = {{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}};
+    for (const Unit& unit : units) {
+        // 9999 GB is read sooner than 9.999 TB.
+        if (largest >= (unit.bytes == 1e12 ? 10 : 1) * unit.bytes) return unit;
+    }
+    return {"bytes", 1};
+}
+
+std::string cell(double bytes, const Unit& unit) {
+    if (bytes == 0) return "-";
+    const double value = bytes / unit.bytes;
+    if (unit.bytes == 1) return fmt::format("{:.0f}", value);
+    return value >= 0.05 ? fmt::format("{:.1f}", value) : fmt::format("{:.2g}", value);
+}
+
+}  // namespace
+
+double parameters_of(const std::string& text) {
+    static constexpr std::pair<char, double> multiples[] = {{'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
+    double value = 0, unit = 1;
+    const char* const end = text.data() + text.size();
+    const auto [rest, problem] = std::from_chars(text.data(), end, value);
+    if (problem == std::errc() && rest + 1 == end) {
+        for (const auto& [letter, multiple] : multiples) {
+            if (std::toupper(static_cast<unsigned char>(*rest)) == letter) unit = multiple;
+        }
+    }
+    const bool is_read = problem == std::errc() && (rest == end || unit > 1);
+    const double count = value * unit;
+    if (!is_read) refuse("--params", fmt::format("'{}' is no number of parameters", text), "give one such as 7.5e9, 7.5B or 350M");
+    if (!(count >= 1) || !std::isfinite(count))
+        refuse("--params", fmt::format("{} parameters", text), "give at least 1, such as 7.5e9 or 7.5B");
+    return count;
+}
+
+struct MemoryChoice::Row {
+    std::string name;
+    std::string_view summary;
+    ParameterBytes each;  ///< for one parameter
+    double params = 0, shards = 1;
+    std::optional<double> activations;
+
+    double bytes(double each_takes) const { return params * each_takes; }
+    double bytes(const Sharding& sharding) const { return params * sharding.bytes(each, shards); }
+};
+
+void MemoryChoice::add_options(Command& verb) {
+    const Option params = verb.option("--params", params_,
+                                      "Bytes of a model of so many parameters (7.5e9, 7.5B), beside the recipes of training "
+                                      "systems; rows of sites when left out");
+    verb.integer("--shards", shards_, {1, most_size}, "Ranks that share what is sharded; 1 when left out")
+        .needs(params);
+    verb.option("--trainable", trainable_, "Parameters of adapters, as a part of --params; 0.01 when left out")
+        .needs(params);
+    verb.integer("--width", width_, {1, most_size},
+                 "With --layers, --heads and --context: activations of this model too; none when left out")
+        .needs(params);
+    verb.integer("--heads", heads_, {1, most_size}, "Heads of its attention; no activations when left out")
+        .needs(params);
+    verb.integer("--context", context_, {1, most_size}, "Tokens of a sample; no activations when left out")
+        .needs(params);
+    verb.integer("--galore-rank", galore_rank_, {1, most_size},
+                 "GaLore of this rank, on matrices of --width by --width; no such rows when left out")
+        .needs(params);
+    verb.integer("--vocabulary", vocabulary_, {1, most_size}, "Tokens there are; no logits when left out")
+        .needs(params);
+    verb.integer("--batch", batch_, {1, most_size},
+                 "Samples of a micro-batch; by --size, or 1 with --params, when left out");
+    verb.flag("--ckpt", has_checkpoints_, "Activations are computed again in backward").needs(params);
+    verb.flag("--flash", has_flash_, "Attention stores no scores").needs(params);
+}
+
+std::optional<ActivationShape> MemoryChoice::shape(const ModelChoice& model) const {
+    struct Size {
+        const char* option;
+        std::optional<std::int64_t> value;
+        bool is_needed;
+    };
+    const Size sizes[] = {{"--layers", model.layers, true},
+                          {"--width", width_, true},
+                          {"--heads", heads_, true},
+                          {"--context", context_, true},
+                          {"--vocabulary", vocabulary_, false},
+                          {"--batch", batch_, false}};
+    bool is_asked = has_checkpoints_ || has_flash_;
+    std::vector<std::string_view> missing;
+    for (const Size& size : sizes) {
+        if (size.value && *size.value < 1)
+            refuse(size.option, fmt::format("{} is {}", size.option, *size.value), "give at least 1");
+        is_asked = is_asked || size.value.has_value();
+        if (size.is_needed && !size.value) missing.push_back(size.option);
+    }
+    if (!is_asked) return {};
+    if (!missing.empty())
+        refuse("activations", fmt::format("{} missing", fmt::join(missing, ", ")),
+               "give --layers, --width, --heads and --context together");
+    if (*width_ % *heads_ != 0)
+        refuse("--heads", fmt::format("{} heads do not divide a width of {}", *heads_, *width_), "give a divisor");
+    return ActivationShape{.layers = static_cast<double>(*model.layers),
+                           .width = static_cast<double>(*width_),
+                           .heads = static_cast<double>(*heads_),
+                           .context = static_cast<double>(*context_),
+                           .batch = static_cast<double>(batch_.value_or(1)),
+                           .vocabulary = static_cast<double>(vocabulary_.value_or(0))};
+}
+
+std::vector<MemoryChoice::Row> MemoryChoice::rows(const std::string& name, const MemoryRecipe& own,
+                                                  const ModelChoice& model) const {
+    const double params = parameters_of(params_), trainable = trainable_.value_or(usual_trainable);
+    if (shards_ && *shards_ < 1) refuse("--shards", fmt::format("{} ranks", *shards_), "give at least 1");
+    if (!(trainable > 0 && trainable <= 1))
+        refuse("--trainable", fmt::format("{} of the parameters", trainable), "give a part of 1, such as 0.01");
+    const std::optional<ActivationShape> sizes = shape(model);
+    const auto row = [&](const std::string& title, const MemoryRecipe& recipe) {
+        Row made{.name = title,
+                 .summary = recipe.summary,
+                 .each = recipe.per_parameter(trainable),
+                 .params = params,
+                 .shards = static_cast<double>(shards_.value_or(1)),
+                 .activations = {}};
+        if (sizes)
+            made.activations = activation_bytes(
+                *recipe.activations, *sizes, {.has_checkpoints = has_checkpoints_, .has_flash_attention = has_flash_});
+        return made;
+    };
+    std::vector<Row> all{row(name, own)};
+    all.front().summary = "what was asked for";
+    for (const MemoryRecipe& recipe : memory_recipes()) all.push_back(row(std::string(recipe.name), recipe));
+    if (galore_rank_) {
+        if (!sizes || *galore_rank_ < 1 || *galore_rank_ > *width_)
+            refuse("--galore-rank", fmt::format("a rank of {}", *galore_rank_), "give 1 to --width, and --width");
+        const double width = sizes->width, rank = static_cast<double>(*galore_rank_);
+        all.push_back(row("galore", {.summary = "GaLore under autocast",
+                                     .trained = galore_bytes(4, width, width, rank),
+                                     .activations = &autocast_activations}));
+        all.push_back(row("galore-pure-bf16", {.summary = "GaLore with weights, gradients and moments in bf16",
+                                               .trained = galore_bytes(2, width, width, rank),
+                                               .activations = &low_activations}));
+    }
+    return all;
+}
+
+std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const {
+    const std::vector<Row> all = rows(name, own, model);
+    double largest = 0;
+    std::size_t widest = 6;
+    for (const Row& row : all) {
+        largest = std::max({largest, row.bytes(row.each.total()), row.activations.value_or(0)});
+        widest = std::max(widest, row.name.size());
+    }
+    const Unit unit = unit_of(largest);
+    const bool has_activations = all.front().activations.has_value();
+    const std::int64_t shards = shards_.value_or(1);
+    std::string text = fmt::format("memory       {} for {:g} parameters and Adam{}\n\n", unit.name, parameters_of(params_),
+                                   shards == 1 ? "" : fmt::format("; zero1 to zero3: of each of {} ranks", shards));
+    const auto line = [&](const std::string& title, const std::vector<std::string>& cells, std::string_view summary) {
+        text += fmt::format("{:<{}}", title, widest);
+        for (const std::string& each : cells) text += fmt::format("  {:>10}", each);
+        text += fmt::format("  {}\n", summary);
+    };
+    std::vector<std::string> titles{"PARAMS", "GRADS", "MASTER", "OPTIMISER"};
+    for (const Sharding& sharding : shardings()) {
+        std::string title(sharding.name);
+        std::transform(title.begin(), title.end(), title.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+        if (shards > 1 || sharding.name == shardings().front().name) titles.push_back(title);
+    }
+    titles.insert(titles.end(), {"EACH", "CASTS"});
+    if (has_activations) titles.push_back("ACTIVATIONS");
+    line("RECIPE", titles, "WHAT");
+    for (const Row& row : all) {
+        std::vector<std::string> cells{
+            cell(row.bytes(row.each.value), unit), cell(row.bytes(row.each.gradients()), unit),
+            cell(row.bytes(row.each.master), unit), cell(row.bytes(row.each.master_grad + row.each.moments), unit)};
+        for (const Sharding& sharding : shardings()) {
+            if (shards > 1 || sharding.name == shardings().front().name)
+                cells.push_back(cell(row.bytes(sharding), unit));
+        }
+        cells.push_back(fmt::format("{:.6g}", row.each.total()));
+        cells.push_back(cell(row.bytes(row.each.cast), unit));
+        if (has_activations) cells.push_back(cell(*row.activations, unit));
+        line(row.name, cells, row.summary);
+    }
+    text +=
+        "\nEACH: bytes for one parameter. CASTS: low copies of weights, alive from forward to backward, in no sum.\n";
+    if (!has_activations) text += "Activations: give --layers, --width, --heads and --context.\n";
+    return text;
+}
+
+std::string MemoryChoice::csv(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const {
+    std::string text = "recipe,parameters,gradients,master,optimizer,casts";
+    for (const Sharding& sharding : shardings()) text += fmt::format(",{}", sharding.name);
+    text += ",activations\n";
+    for (const Row& row : rows(name, own, model)) {
+        reports::csv::append_cell(text, row.name);
+        text += fmt::format(",{},{},{},{},{}", row.bytes(row.each.value), row.bytes(row.each.gradients()),
+                            row.bytes(row.each.master), row.bytes(row.each.master_grad + row.each.moments),
+                            row.bytes(row.each.cast));
+        for (const Sharding& sharding : shardings()) text += fmt::format(",{}", row.bytes(sharding));
+        text += row.activations ? fmt::format(",{}\n", *row.activations) : ",\n";
+    }
+    return text;
+}
+
+Json MemoryChoice::json(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const {
+    Json list = Json::array();
+    for (const Row& row : rows(name, own, model)) {
+        Json one{{"recipe", row.name},
+                 {"summary", row.summary},
+                 {"bytes_per_parameter", row.each.total()},
+                 {"parameters", row.bytes(row.each.value)},
+                 {"gradients", row.bytes(row.each.gradients())},
+                 {"master", row.bytes(row.each.master)},
+                 {"optimizer", row.bytes(row.each.master_grad + row.each.moments)},
+                 {"casts", row.bytes(row.each.cast)}};
+        for (const Sharding& sharding : shardings()) one[std::string(sharding.name)] = row.bytes(sharding);
+        one["activations"] = row.activations ? Json(*row.activations) : Json(nullptr);
+        list.push_back(std::move(one));
+    }
+    return {{"params", parameters_of(params_)}, {"shards", shards_.value_or(1)}, {"recipes", std::move(list)}};
+}
+
+}  // namespace macheps::cmd::policies

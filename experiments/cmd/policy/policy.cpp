@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps policy list|show|explain|diff|import|advise|words`: which policies there are, their text, what each rounds where, what two
+// do differently, and what a policy may say.
+#include "experiments/policy/policy.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/model_choice.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/policy/advise.hpp"
+#include "experiments/cmd/policy/import.hpp"
+#include "experiments/cmd/policy/memory.hpp"
+#include "experiments/cmd/policy/tables.hpp"
+#include "experiments/configs/memory/memory_recipe.hpp"
+#include "experiments/policy/diff.hpp"
+#include "experiments/policy/words.hpp"
+#include "reports/rows/csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::policies {
+
+using namespace training;
+
+using namespace configs;
+
+using namespace policy;
+
+namespace {
+
+constexpr const char* help =
+    "Precision policies: which there are, their text, and what each rounds where.\n\n"
+    "Examples:\n"
+    "  macheps policy list                                  the presets, one line each\n"
+    "  macheps policy show amp-bf16 > mine.toml             a preset's TOML, to copy and edit\n"
+    "  macheps policy explain fp8-tensorwise                every site: format, scaling, machine, and the rule that "
+    "says so\n"
+    "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
+    "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently\n"
+    "  macheps policy import ds.json                        what a framework's config really computes\n"
+    "  macheps policy advise --device-profile h100          which policy to take, why, and what to watch\n"
+    "  macheps policy words                                 every word that a policy may hold";
+
+constexpr const char* list_help =
+    "Lists the presets.\n\n"
+    "Examples:\n"
+    "  macheps policy list\n"
+    "  macheps policy list --json     [{\"name\", \"description\", \"extends\", \"loss_scaler\", \"machines\"}, "
+    "...]\n\n"
+    "In brackets: the matrix units that its matmuls run on, where they are not fp32.chain.";
+constexpr const char* show_help =
+    "Prints a policy's TOML.\n\n"
+    "Examples:\n"
+    "  macheps policy show amp-fp16\n"
+    "  macheps policy show pure-bf16 > mine.toml\n"
+    "  macheps policy show amp-fp16 --json     {\"name\", \"description\", \"extends\", \"loss_scaler\", \"toml\"}";
+constexpr const char* explain_help =
+    "Prints a policy as the model sees it: one row per slot of every site and parameter; then every tensor that is "
+    "kept, "
+    "and each matmul.\n\n"
+    "Examples:\n"
+    "  macheps policy explain amp-bf16\n"
+    "  macheps policy explain fp8-tensorwise --size small --fold      equal blocks as one\n"
+    "  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites\n"
+    "  macheps policy explain tf32 --csv > tf32.csv\n"
+    "  macheps policy explain ds.json                                 a framework's config, as policy import reads "
+    "it\n"
+    "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of such a model, beside other recipes\n\n"
+    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"reduce\", \"optimizer\", "
+    "\"training\", \"machines\",\n"
+    "\"unverified\", \"linears\": {\"low\", \"asked\"}, \"left_out\", \"left_out_why\", \"rows\": [{\"site\", "
+    "\"slot\", \"cast\", \"machine\", \"rule\"}, ...], "
+    "\"tensors\": "
+    "[{\"kind\", \"site\",\n"
+    "\"format\", \"elements\", \"rule\"}, ...], \"memory\"}; with --params also \"memory_of_params\".";
+constexpr const char* diff_help =
+    "Prints what two policies do differently to one model.\n\n"
+    "Examples:\n"
+    "  macheps policy diff tf32 amp-bf16\n"
+    "  macheps policy diff amp-bf16 ./mine.toml --sites '*mlp*'    some sites\n"
+    "  macheps policy diff amp-fp16 fp16-noscale --json\n"
+    "  macheps policy diff amp-bf16 hf_args.yaml                   a framework's config, as policy import reads it\n\n"
+    "What counts is what the rules resolve to: each slot's cast, each matmul's machine, master copies, loss scaler,\n"
+    "optimiser. Equal blocks stand as block.*, slots that change alike share a line.\n"
+    "Exit codes: 0, the two are the same; 1, they differ.\n\n"
+    "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\", "
+    "\"b\"}, ...]};\n"
+    "`what` is cast, machine, loss_scaler, reduce, optimizer, clip, accumulation or left_out, and `-` stands for none.";
+constexpr const char* words_help =
+    "Prints the policy language: every key, slot, format and name that a policy may hold, with a sentence for each.\n\n"
+    "Examples:\n"
+    "  macheps policy words\n"
+    "  macheps policy words | grep rope     the slots of rotary positions\n"
+    "  macheps policy words --json          [{\"group\", \"title\", \"words\": [{\"of\", \"name\", \"initial\", "
+    "\"source\", \"summary\"}, ...]}, ...]\n\n"
+    "Groups are places of a file. `of` is what a word belongs to: the kind of site of a slot, the loss scaler of a "
+    "key.\n"
+    "In brackets: where a word comes from.";
+
+struct Arguments {
+    std::string name, other, sites;
+    ModelChoice model;
+    ImportChoice import;
+    ImportOptions import_options{};
+    MemoryChoice memory;
+    bool json = false, csv = false, fold = false;
+};
+
+Json setting_json(const ScalerKey& key, std::optional<double> value) {
+    if (!value) return nullptr;
+    switch (key.type) {
+        case ScalerValue::fp32:
+            return json_number(static_cast<float>(*value));
+        case ScalerValue::count:
+            return static_cast<std::int64_t>(*value);
+        case ScalerValue::flag:
+            return *value != 0;
+        case ScalerValue::version:
+            return to_string(key, value);
+        case ScalerValue::number:
+            break;
+    }
+    return json_number(*value);
+}
+
+Json scaler_json(const LossScalerConfig& config) {
+    Json json{{"kind", config.kind->name}};
+    for (const ScalerKey& key : config.kind->keys)
+        json[std::string(key.name)] = setting_json(key, config.find(key.name));
+    return json;
+}
+
+Json reduce_json(const ReduceConfig& config) {
+    Json json = Json::object();
+    for (const auto& [key, text] : settings_of(config)) json[key] = text;
+    return json;
+}
+
+Json training_json(const TrainingRecipe& recipe) {
+    Json json = Json::object();
+    for (const auto& [key, value] : settings_of(recipe)) json[key] = value;
+    return json;
+}
+
+/// What the matmuls run on, and how many.
+Json machines_json(const ResolvedPolicy& policy) {
+    Json json = Json::object();
+    for (const auto& [machine, count] : policy.machines()) json[machine] = count;
+    return json;
+}
+
+/// The machines of a policy, each once: those of the tiny gpt2, which has every kind of matmul.
+std::vector<std::string_view> machine_names(const Policy& policy) {
+    const ResolvedPolicy resolved = resolve(policy, model_sites(named_size("tiny").model));
+    std::vector<std::string_view> names;
+    for (const auto& [matmul, choice] : resolved.matmuls) {
+        const std::string_view name = choice.rule.machine->name;
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+Exit list(const Arguments& a) {
+    std::vector<Policy> policies;
+    std::size_t width = 0;
+    for (const std::string_view name : preset_names()) {
+        policies.push_back(load_policy(name));
+        width = std::max(width, name.size());
+    }
+    if (a.json) {
+        Json json = Json::array();
+        for (const Policy& p : policies) {
+            json.push_back({{"name", p.name},
+                            {"description", p.description},
+                            {"extends", p.chain},
+                            {"loss_scaler", scaler_json(p.loss_scaler)},
+                            {"machines", machine_names(p)}});
+        }
+        print_json(json);
+        return Exit::ok;
+    }
+    for (const Policy& p : policies) {
+        const std::string machines = fmt::format("{}", fmt::join(machine_names(p), ", "));
+        print("{:<{}}  {}{}\n", p.name, width, p.description,
+                          machines == fp32_chain.name ? "" : fmt::format(" [{}]", machines));
+    }
+    return Exit::ok;
+}
+
+using Row = ResolvedPolicy::Row;
+
+Exit show(const Arguments& a) {
+    const Policy policy = load_policy(a.name);
+    if (a.json) {
+        print_json({{"name", policy.name},
+                    {"description", policy.description},
+                    {"extends", policy.chain},
+                    {"loss_scaler", scaler_json(policy.loss_scaler)},
+                    {"toml", policy.text}});
+    } else {
+        print_text(policy.text);
+    }
+    return Exit::ok;
+}
+
+std::string csv_line(std::initializer_list<const std::string*> cells) {
+    std::string text;
+    for (const std::string* cell : cells) {
+        if (!text.empty()) text += ',';
+        reports::csv::append_cell(text, *cell);
+    }
+    return text + '\n';
+}
+
+[[noreturn]] void no_such_site(const std::string& pattern) {
+    throw Error({.what = fmt::format("'{}' matches no site, parameter or slot", pattern),
+                 .where = "--sites",
+                 .fix = "names look like block.0.mlp.up:forward.a and block.0.mlp.up.weight:value",
+                 .exit = Exit::usage});
+}
+
+/// The policy itself where no pattern was given.
+ResolvedPolicy only_sites(const ResolvedPolicy& policy, const std::string& pattern) {
+    if (pattern.empty()) return policy;
+    if (const std::string problem = problem_of_pattern(pattern); !problem.empty()) {
+        throw Error({.what = problem, .where = "--sites", .fix = "give a shorter one", .exit = Exit::usage});
+    }
+    ResolvedPolicy some = policy.restricted_to(pattern);
+    if (some.order.empty()) no_such_site(pattern);
+    return some;
+}
+
+Exit diff(const Arguments& a) {
+    const SiteList sites = model_sites(a.model.config());
+    const ResolvedPolicy first = only_sites(resolve(load_policy_or_config(a.name, a.import_options), sites), a.sites);
+    const ResolvedPolicy second = only_sites(resolve(load_policy_or_config(a.other, a.import_options), sites), a.sites);
+    const std::vector<Difference> list = differences(first, second);
+    // Two files may give themselves the same name.
+    const bool same_names = first.name == second.name;
+    const std::string &name_a = same_names ? a.name : first.name, &name_b = same_names ? a.other : second.name;
+    if (a.json) {
+        Json rows = Json::array();
+        for (const Difference& d : list)
+            rows.push_back({{"what", d.what}, {"site", d.site}, {"slot", d.slot}, {"a", d.a}, {"b", d.b}});
+        print_json({{"a", name_a},
+                    {"b", name_b},
+                    {"model", a.model.kind},
+                    {"size", a.model.size},
+                    {"same", list.empty()},
+                    {"differences", rows}});
+    } else if (a.csv) {
+        print_text("what,site,slot,a,b\n");
+        for (const Difference& d : list) print_text(csv_line({&d.what, &d.site, &d.slot, &d.a, &d.b}));
+    } else if (list.empty()) {
+        print("{} and {} do the same to {}\n", name_a, name_b, a.model.describe());
+    } else {
+        print_text(difference_table(list, name_a, name_b));
+    }
+    return list.empty() ? Exit::ok : Exit::check_failed;
+}
+
+Exit explain(const Arguments& a) {
+    const ModelConfig model = a.model.config();
+    const SiteList sites = model_sites(model);
+    const std::optional<ImportResult> config = load_config(a.name, a.import_options);
+    const Policy policy = config ? parse_policy(config->policy, a.name) : load_policy(a.name);
+    const ResolvedPolicy resolved = resolve(policy, sites);
+    MemoryRecipe recipe;
+    if (a.memory.is_asked()) recipe = config ? memory_recipe_of(*config) : memory_recipe_of(sites, resolved);
+    const ResolvedPolicy some = only_sites(resolved, a.sites);
+    std::vector<Row> rows = some.table();
+    std::vector<TensorRow> tensors = tensor_rows(sites, some, config ? &config->resolved : nullptr);
+    if (a.fold) {
+        rows = fold_blocks(std::move(rows), model.layers);
+        tensors = fold_blocks(std::move(tensors), model.layers);
+    }
+    const std::int64_t batch = a.memory.batch().value_or(named_size(a.model.size).batch);
+    const MemoryEstimate memory = estimate_memory(sites, resolved, batch, 2);
+
+    if (a.json) {
+        Json json{{"policy", resolved.name},
+                  {"description", resolved.description},
+                  {"extends", policy.chain},
+                  {"model", a.model.kind},
+                  {"size", a.model.size},
+                  {"loss_scaler", scaler_json(resolved.loss_scaler)},
+                  {"reduce", reduce_json(resolved.reduce)},
+                  {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
+                  {"training", training_json(resolved.training)},
+                  {"machines", machines_json(resolved)},
+                  {"unverified", resolved.unverified()},
+                  {"linears", linears_json(resolved)},
+                  {"left_out", resolved.left_out_sites()},
+                  {"left_out_why", left_out_why_json(resolved)},
+                  {"rows", Json::array()}};
+        for (const Row& row : rows) {
+            json["rows"].push_back({{"site", row.site},
+                                    {"slot", row.slot},
+                                    {"cast", row.cast},
+                                    {"machine", row.machine},
+                                    {"rule", row.rule}});
+        }
+        json["tensors"] = tensors_json(tensors);
+        json["memory"] = memory_json(memory, batch);
+        if (a.memory.is_asked()) json["memory_of_params"] = a.memory.json(resolved.name, recipe, a.model);
+        print_json(json);
+        return Exit::ok;
+    }
+    if (a.csv && a.memory.is_asked()) {
+        print_text(a.memory.csv(resolved.name, recipe, a.model));
+        return Exit::ok;
+    }
+    if (a.csv) {
+        print_text("site,slot,cast,machine,rule\n");
+        for (const Row& row : rows) print_text(csv_line({&row.site, &row.slot, &row.cast, &row.machine, &row.rule}));
+        for (const auto& one : resolved.left_out) tell("left out: {}: {}\n", one.site, one.why);
+        return Exit::ok;
+    }
+    const std::string body =
+        a.memory.is_asked() ? a.memory.text(resolved.name, recipe, a.model)
+                            : memory_line(memory, batch) + "\n" + row_table(rows) + "\n" + tensor_table(tensors);
+    print("{}: {}\n", resolved.name, resolved.description);
+    if (!policy.chain.empty()) print("extends      {}\n", fmt::join(policy.chain, ", "));
+    print("model        {}\n", a.model.describe());
+    print("loss scaler  {}\n", to_string(resolved.loss_scaler));
+    print("ranks        {}\n", to_string(resolved.reduce));
+    print("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic}));
+    for (const auto& [key, value] : settings_of(resolved.training)) print("{:<24} {}\n", key, value);
+    for (const auto& [machine, count] : resolved.machines()) {
+        print("matmuls      {:>4} on {}\n", count, machine);
+    }
+    for (const std::string& reason : resolved.unverified()) print("unverified   {}\n", reason);
+    print_text(linears_text(resolved));
+    print_text(body);
+    return Exit::ok;
+}
+
+Exit words(const Arguments& a) {
+    const std::vector<PolicyWordGroup> groups = policy_words();
+    if (!a.json) {
+        print_text(policy_words_text(groups));
+        return Exit::ok;
+    }
+    Json json = Json::array();
+    for (const PolicyWordGroup& group : groups) {
+        Json list = Json::array();
+        for (const PolicyWord& word : group.words) {
+            list.push_back({{"of", word.of},
+                            {"name", word.name},
+                            {"initial", word.initial},
+                            {"source", word.source},
+                            {"summary", word.summary}});
+        }
+        json.push_back({{"group", group.name}, {"title", group.title}, {"words", list}});
+    }
+    print_json(json);
+    return Exit::ok;
+}
+
+constexpr const char* name_help = "A preset's name, or the path of a .toml file";
+constexpr const char* any_help =
+    "A preset's name, the path of a .toml file, or of a config (.json, .yaml, .yml, .args)";
+
+void describe_list(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.flag("--json", a->json, "As JSON");
+    verb.runs([a] { return list(*a); });
+}
+
+void describe_show(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("NAME", a->name, name_help).required().takes(value_kind::policy);
+    verb.flag("--json", a->json, "As JSON, with what was read from it");
+    verb.runs([a] { return show(*a); });
+}
+
+/// What `explain` and `diff` share.
+void describe_rows(Command& verb, Arguments& a) {
+    a.model.add_options(verb);
+    verb.option("--sites", a.sites, "Only rows whose site, or site:slot, matches this pattern; all when left out");
+    const Option json = verb.flag("--json", a.json, "As JSON");
+    verb.flag("--csv", a.csv, "As CSV").excludes(json);
+    a.import.add_options(verb);
+}
+
+void describe_explain(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("NAME", a->name, any_help).required().takes(value_kind::policy);
+    verb.flag("--fold", a->fold, "One `block.*` for all blocks, where they agree");
+    describe_rows(verb, *a);
+    a->memory.add_options(verb);
+    verb.runs([a, &verb] {
+        a->import_options = a->import.options(verb);
+        return explain(*a);
+    });
+}
+
+void describe_diff(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("A", a->name, any_help).required().takes(value_kind::policy);
+    verb.option("B", a->other, "The other one").required().takes(value_kind::policy);
+    describe_rows(verb, *a);
+    verb.runs([a, &verb] {
+        a->import_options = a->import.options(verb);
+        return diff(*a);
+    });
+}
+
+void describe_words(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.flag("--json", a->json, "As JSON");
+    verb.runs([a] { return words(*a); });
+}
+
+constexpr VerbRow policy_list{"list", list_help, describe_list};
+constexpr VerbRow policy_show{"show", show_help, describe_show};
+constexpr VerbRow policy_explain{"explain", explain_help, describe_explain};
+constexpr VerbRow policy_diff{"diff", diff_help, describe_diff};
+constexpr VerbRow policy_words_row{"words", words_help, describe_words};
+constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show, &policy_explain,  &policy_diff,
+                                           &import_verb, &advise_verb, &policy_words_row};
+
+void describe(Command& verb) { verb.verbs(policy_verbs); }
+
+}  // namespace
+
+const VerbRow verb{"policy", help, describe};
+
+}  // namespace macheps::cmd::policies

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// macheps merge: the rows of a sweep's units as one set of files.
+#include "experiments/training/sweep/merge.hpp"
+#include "core/quote.hpp"
+#include "core/shown.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/training/sweep/shard.hpp"
+#include "experiments/training/sweep/status.hpp"
+#include "reports/findings/summary_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+namespace macheps::cmd::merge {
+
+using namespace training;
+
+namespace {
+
+constexpr const char* help =
+    "Joins the rows of a sweep's units: the same bytes whatever the shards were.\n\n"
+    "Examples:\n"
+    "  macheps merge formats                       into formats/merged: runs.csv, evals.csv, steps.csv, site-sums.csv\n"
+    "  macheps merge formats --rows runs,sites     the last rows of runs, and every row of every site\n"
+    "  macheps merge formats --allow-missing       what there is, while some units are missing\n\n"
+    "Rows stand in the order of the plan, each with its unit's name behind it; units.csv says who trained what. Each unit is\n"
+    "first compared with the mark that it was finished with, and the fp32 rows of units of one setting and seed with each "
+    "other.\nJSON: {\"out\", \"units\", \"merged\", \"missing\": [{\"unit\", \"shard\", \"state\", \"what\"}], "
+    "\"not_of_this_plan\", \"programs\",\n\"files\"}.\n"
+    "Exit codes: 1, units are missing, were altered, disagree, or came of two versions of macheps; nothing is written then.";
+
+struct MergeArguments {
+    std::filesystem::path out, to;
+    std::vector<std::string> rows;
+    bool allow_missing = false, allow_mixed = false, trust = false, json = false;
+};
+
+/// Where each missing unit belongs, and what is known of it.
+struct MissingUnit {
+    std::string id, shard, what;
+    UnitState state = UnitState::missing;
+};
+
+std::vector<MissingUnit> missing_units(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
+                                       int count) {
+    std::vector<std::string> shard_of(sweep.units.size());
+    const std::vector<std::vector<std::size_t>> shards = units_of_shards(sweep, count);
+    for (int i = 0; i < count; ++i) {
+        for (const std::size_t unit : shards[static_cast<std::size_t>(i)]) shard_of[unit] = to_string(Shard{i, count});
+    }
+    std::vector<MissingUnit> missing;
+    for (const UnitStatus& status : status_of(sweep, out)) {
+        if (!std::binary_search(units.missing().begin(), units.missing().end(), status.unit)) continue;
+        missing.push_back({sweep.units[status.unit].id, shard_of[status.unit],
+                           status.what.substr(0, status.what.find('\n')), status.state});
+    }
+    return missing;
+}
+
+void tell_missing(const std::vector<MissingUnit>& missing, const std::filesystem::path& out) {
+    constexpr std::size_t most_lines = 40;
+    for (std::size_t i = 0; i < std::min(missing.size(), most_lines); ++i) {
+        tell("shard {:<9} {} {}{}\n", missing[i].shard, missing[i].id, to_string(missing[i].state),
+             missing[i].what.empty() ? "" : ": " + printable(missing[i].what));
+    }
+    if (missing.size() > most_lines) tell("and {} more units\n", missing.size() - most_lines);
+    std::vector<std::string> shards;
+    std::set<std::string> known;
+    for (const MissingUnit& unit : missing) {
+        if (known.insert(unit.shard).second) shards.push_back(unit.shard);
+    }
+    const bool has_failed = std::any_of(missing.begin(), missing.end(),
+                                        [](const MissingUnit& unit) { return unit.state == UnitState::failed; });
+    tell("To do the rest:\n");
+    for (std::size_t i = 0; i < std::min(shards.size(), most_lines); ++i) {
+        tell("  macheps sweep run {}{} --shard {}\n", shell_word(out.string()), has_failed ? " --retry-failed" : "",
+             shards[i]);
+    }
+}
+
+void check_agreement(const FinishedUnits& units, const MergeArguments& a) {
+    for (const Failure& conflict : units.conflicts()) {
+        throw Error({.what = conflict.what,
+                     .where = (a.out / "failed" / (conflict.id + ".json")).string(),
+                     .fix = "find the machine that computes wrongly, and remove the folder that it wrote",
+                     .exit = Exit::check_failed});
+    }
+    if (units.programs().size() < 2 || a.allow_mixed) return;
+    throw Error({.what = fmt::format("the units came of {} versions of the program: {}", units.programs().size(),
+                                     fmt::join(units.programs(), ", ")),
+                 .where = a.out.string(),
+                 .fix = "train all by one of them, or give --allow-mixed: units.csv then names each unit's",
+                 .exit = Exit::check_failed});
+}
+
+Exit merge(const MergeArguments& a) {
+    const Sweep sweep = read_sweep(a.out);
+    const FinishedUnits units(sweep, a.out);
+    check_agreement(units, a);
+    const std::vector<MissingUnit> missing = missing_units(sweep, units, a.out, shard_count(a.out));
+    const bool is_merged = missing.empty() || (a.allow_missing && !units.done().empty());
+    std::vector<std::string> files;
+    if (is_merged) {
+        MergeRequest request{.out = a.out, .to = a.to.empty() ? a.out / "merged" : a.to, .rows = a.rows};
+        if (request.rows.empty())
+            request.rows.assign(std::begin(usual_merge_words), std::end(usual_merge_words));
+        if (a.trust) request.trust = FinishedUnits::Trust::is_trusted;
+        for (const auto& file : merge_units(sweep, units, request)) files.push_back(file.string());
+    }
+    if (a.json) {
+        Json list = Json::array();
+        for (const MissingUnit& unit : missing) {
+            list.push_back({{"unit", unit.id},
+                            {"shard", unit.shard},
+                            {"state", std::string(to_string(unit.state))},
+                            {"what", unit.what}});
+        }
+        print_json({{"out", a.out.string()},
+                    {"units", units.done().size() + missing.size()},
+                    {"merged", is_merged ? units.done().size() : 0},
+                    {"missing", list},
+                    {"not_of_this_plan", units.not_of_this_plan()},
+                    {"programs", units.programs()},
+                    {"files", files}});
+    }
+    for (const std::string& file : files) tell("wrote {}\n", file);
+    if (units.not_of_this_plan() > 0)
+        tell("note: {} units are not of this plan, but of what it was before: left out\n", units.not_of_this_plan());
+    if (missing.empty()) return Exit::ok;
+    tell("{} of {} units are missing\n", missing.size(), units.done().size() + missing.size());
+    tell_missing(missing, a.out);
+    return is_merged ? Exit::ok : Exit::check_failed;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<MergeArguments>();
+    verb.option("OUT", a->out, "The folder of a sweep").required().takes(value_kind::folder);
+    verb.option("-o,--out", a->to, "Where the files go; OUT/merged when left out").takes(value_kind::folder);
+    verb.option("--rows", a->rows,
+                fmt::format("Which rows, of {}; {} when left out", fmt::join(merge_words(), ", "),
+                            fmt::join(usual_merge_words, ",")))
+        .list();
+    verb.flag("--allow-missing", a->allow_missing, "Merge what there is");
+    verb.flag("--allow-mixed", a->allow_mixed, "Take units of several versions of the program");
+    verb.flag("--trust", a->trust, "Do not compare the files with their marks");
+    verb.flag("--json", a->json, "As JSON");
+    verb.runs([a] { return merge(*a); });
+}
+
+}  // namespace
+
+const VerbRow verb{"merge", help, describe};
+
+}  // namespace macheps::cmd::merge

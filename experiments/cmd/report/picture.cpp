@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/report/picture.hpp"
+
+#include "core/child_process.hpp"
+#include "core/error.hpp"
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+namespace macheps::cmd::report {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* without =
+    "install Chromium or Chrome, or name one in MACHEPS_BROWSER; or press `save as PNG` beside a chart of the page; "
+    "the CSV files are there for plots of your own";
+
+/// A folder of its own for the browser's profile and its pictures, removed at the end.
+class ScratchFolder {
+  public:
+    ScratchFolder() {
+        std::string name = (fs::temp_directory_path() / "macheps-picture-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) {
+            throw Error({.what = "cannot make a folder for the browser",
+                         .where = name,
+                         .fix = "check the free space and TMPDIR",
+                         .exit = Exit::cannot_write});
+        }
+        try {
+            path_ = name;
+        } catch (...) {
+            ::rmdir(name.c_str());  // the destructor of an object that was not made does not run
+            throw;
+        }
+    }
+    ~ScratchFolder() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    const fs::path& path() const { return path_; }
+
+  private:
+    fs::path path_;
+};
+
+bool is_program(const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+}
+
+std::string address_of(const fs::path& page) {
+    std::string text = "file://";
+    for (const char c : fs::absolute(page).string()) {
+        const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                              std::string_view("/-_.~").find(c) != std::string_view::npos;
+        text += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+    return text;
+}
+
+/// What stands between the quotes of `name="..."`, in the page's <html> tag.
+std::string attribute(const std::string& dom, const std::string& name) {
+    const std::size_t at = dom.find(name + "=\"");
+    if (at == std::string::npos) return {};
+    const std::size_t from = at + name.size() + 2;
+    return dom.substr(from, dom.find('"', from) - from);
+}
+
+Error no_picture(const std::string& what, const fs::path& where) {
+    return Error({.what = what, .where = where.string(), .fix = without, .exit = Exit::cannot_write});
+}
+
+}  // namespace
+
+Browser::Browser() {
+    if (const char* named = std::getenv("MACHEPS_BROWSER"); named != nullptr && *named != '\0') {
+        if (!is_program(named)) throw no_picture("MACHEPS_BROWSER names no program", named);
+        program_ = named;
+        return;
+    }
+    const char* path = std::getenv("PATH");
+    std::stringstream folders(path != nullptr ? path : "");
+    std::vector<fs::path> list;
+    for (std::string folder; std::getline(folders, folder, ':');) list.emplace_back(folder.empty() ? "." : folder);
+    for (const char* name : {"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}) {
+        for (const fs::path& folder : list) {
+            if (!is_program(folder / name)) continue;
+            program_ = folder / name;
+            return;
+        }
+    }
+    throw no_picture("no Chromium or Chrome was found on PATH to draw pictures with", "--png");
+}
+
+std::string Browser::run(const std::vector<std::string>& options, bool dark) const {
+    constexpr auto longest = std::chrono::seconds(120);
+    const ScratchFolder profile;
+    std::vector<std::string> words{"--headless",
+                                   "--disable-gpu",
+                                   "--hide-scrollbars",
+                                   "--no-first-run",
+                                   "--disable-background-networking",
+                                   "--disable-extensions",
+                                   "--disable-dev-shm-usage",
+                                   "--virtual-time-budget=5000",
+                                   "--user-data-dir=" + profile.path().string(),
+                                   fmt::format("--blink-settings=preferredColorScheme={}", dark ? 0 : 1)};
+    // Chromium refuses its sandbox to root; the page is our own and asks for nothing.
+    if (geteuid() == 0) words.emplace_back("--no-sandbox");
+    words.insert(words.end(), options.begin(), options.end());
+    try {
+        ProgramEnd end =
+            run_program({.program = program_, .arguments = std::move(words), .discards_errors = true}, longest);
+        if (end.has_succeeded()) return std::move(end.output);
+    } catch (const std::system_error&) {
+        throw no_picture("cannot start the browser", program_);
+    }
+    throw no_picture("the browser failed", program_);
+}
+
+std::string Browser::dom(const std::string& address, bool dark) const {
+    return run({"--window-size=1280,900", "--dump-dom", address}, dark);
+}
+
+void Browser::screenshot(const std::string& address, Extent extent, const fs::path& png, bool dark) const {
+    const ScratchFolder folder;
+    const fs::path shot = folder.path() / "picture.png";
+    run({fmt::format("--window-size={},{}", extent.width, extent.height), "--force-device-scale-factor=2",
+         "--screenshot=" + shot.string(), address},
+        dark);
+    std::error_code error;
+    if (!fs::exists(shot, error) || fs::file_size(shot, error) == 0) throw no_picture("the browser drew nothing", png);
+    publish(png, read_file(shot));
+}
+
+void Browser::picture_of_page(const fs::path& page, const fs::path& png, PageExtent extent, bool dark) const {
+    const std::string address = address_of(page) + (extent == PageExtent::top ? "#picture=top" : "#picture"),
+                      text = dom(address, dark);
+    const int height = std::atoi(attribute(text, "data-height").c_str());
+    if (height <= 0) throw no_picture("the browser could not show the page", page);
+    screenshot(address, {1280, std::min(height, 16000)}, png, dark);
+}
+
+std::vector<fs::path> Browser::pictures_of_charts(const fs::path& page, const fs::path& folder, bool dark) const {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) {
+        throw Error({.what = fmt::format("cannot make the folder: {}", error.message()),
+                     .where = folder.string(),
+                     .fix = "name another one",
+                     .exit = Exit::cannot_write});
+    }
+    std::stringstream charts(attribute(dom(address_of(page) + "#picture", dark), "data-charts"));
+    std::vector<fs::path> files;
+    for (std::string chart; charts >> chart;) {
+        const std::size_t colon = chart.find(':');
+        const std::string name = chart.substr(0, colon);
+        files.push_back(folder / (name + ".png"));
+        screenshot(address_of(page) + "#chart=" + name, {1000, std::atoi(chart.c_str() + colon + 1)}, files.back(),
+                   dark);
+    }
+    if (files.empty()) throw no_picture("the browser found no chart on the page", page);
+    return files;
+}
+
+}  // namespace macheps::cmd::report

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// macheps report: run directories to a table on stdout, summary.csv and one self-contained HTML page.
+#include "core/publish.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/report/picture.hpp"
+#include "experiments/cmd/report/sweep.hpp"
+#include "reports/findings/diagnosis.hpp"
+#include "reports/findings/many_folders.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/pages/drawn.hpp"
+#include "reports/pages/html.hpp"
+#include "reports/pages/studies/analysis_tables.hpp"
+#include "reports/pages/studies/gemm_table.hpp"
+#include "reports/rows/columns.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/rows_json.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace macheps::cmd::report {
+
+using namespace reports;
+
+namespace {
+
+constexpr const char* help =
+    "Tables, summary.csv and one self-contained HTML page from run directories.\n\n"
+    "Examples:\n"
+    "  macheps report runs/001                         table on stdout; summary.csv and report.html into runs/001\n"
+    "  macheps report runs/001 runs/002 -o both.html   several directories, joined\n"
+    "  macheps report runs/001 --margin 0.1            a narrower margin of equivalence, in percent\n"
+    "  macheps report runs/001 --gpu b200              the peak of the policies' formats on another GPU\n"
+    "  macheps report runs/001 --json                  the summary as JSON\n"
+    "  macheps report runs/001 --diagnose              what went wrong: where, how much, and what to change\n"
+    "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
+    "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
+    "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n"
+    "  macheps report solve.csv steps.csv              linear systems: verdicts over the condition, errors over steps\n"
+    "  macheps report sum.csv eval.csv points.csv      sums and formulas: errors over terms, bits of error over x\n"
+    "  macheps report formats                          the folder of a sweep: settings x policies, best learning rates\n"
+    "  macheps report runs/* -o study.html             more than 200 directories: the same, and what differs is an axis\n"
+    "  macheps report --columns                        what every column of every CSV file holds\n\n"
+    "Compares every policy with the fp32 run of its seed. The page needs no network. Policies of one name whose "
+    "losses\n"
+    "differ between directories stand as policy@directory.\n"
+    "Without a browser on PATH (or in MACHEPS_BROWSER), each chart of the page has a button that saves it as PNG.\n"
+    "--diagnose names what the rows show (overflow cascade, lost updates, ...), and what they could not show; the page\n"
+    "says the same. Whatever it finds, the exit code is 0.\n"
+    "CSV files of gemm, sum, solve, eval, solve --steps and eval --points-out, which their first columns tell, or a folder's\n"
+    "files of those names, add a section each: error growth with both bounds, the map of verdicts, bits against x.\n"
+    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv, and \"sentence\"], \"notes\": [...], "
+    "\"warnings\": [...]};\n"
+    "null: not measured. With such files: \"gemm\", \"sum\", \"solve\", \"solve_steps\", \"eval\", \"eval_points\": [one object\n"
+    "per row]. With --diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", \"seeds\", \"of_seeds\", "
+    "\"step\", \"site\", \"figures\", \"sentence\",\n\"remedy\"}], \"not_looked_for\": [{\"id\", \"policy\", \"why\"}]}.\n"
+    "JSON of a sweep, or of more than 200 directories: {\"sweep\", \"units\", \"missing\", or \"directories\"; \"settings\",\n"
+    "\"runs\", \"rows\": [objects as those of policies, with \"axes\"], \"notes\"}.\n"
+    "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
+
+struct ReportOptions {
+    std::vector<std::filesystem::path> folders;
+    std::filesystem::path out, png, charts;
+    bool json = false, csv = false, dark = false, diagnose = false, columns = false, small = false, top = false;
+    double margin = 100 * DivergenceRules::equivalence_margin;  ///< in percent
+    std::string gpu{usual_gpu};
+};
+
+/// report.html in the first folder, or beside the first file, under its name.
+std::filesystem::path page_of(const ReportOptions& options) {
+    if (!options.out.empty()) return options.out;
+    const std::filesystem::path& first = options.folders.front();
+    const std::filesystem::path page = std::filesystem::is_directory(first)
+                                           ? first / "report.html"
+                                           : std::filesystem::path(first).replace_extension(".html");
+    check_is_replaceable(page);
+    return page;
+}
+
+/// A list for each kind of rows, under the name of its file.
+void put_measured_rows(Json& all, const Log& log) {
+    const auto put = [&]<class Row>(const Log::Kind<Row>& kind) {
+        const std::vector<Row>& rows = log.*kind.rows;
+        const std::string_view file = Row::file;
+        if (!rows.empty()) all[std::string(file.substr(0, file.find('.')))] = rows_of_json(std::span<const Row>(rows));
+    };
+    std::apply([&](const auto&... kind) { (put(kind), ...); }, Log::kinds);
+}
+
+/// What goes to stdout: of the runs, of the matrix products, or of measurements.
+std::string text_of(const Log& log, const Summary& summary, const ReportOptions& options) {
+    const bool has_runs = !log.folders.empty();
+    if (options.json) {
+        if (log.row_files.empty() && !options.diagnose) return summary_json(summary);
+        Json all = Json::parse(summary_json(summary));
+        put_measured_rows(all, log);
+        if (options.diagnose) all["diagnosis"] = diagnosis_json(diagnose(log));
+        return json_text(all);
+    }
+    if (options.csv) return summary_csv(summary);
+    std::string text = has_runs ? summary_table(summary, colour_for(STDOUT_FILENO)) : "";
+    if (has_runs && options.diagnose) text += "\n" + diagnosis_text(diagnose(log));
+    const std::string tables[] = {gemm_table(log.gemm),
+                                  table_of(std::span<const SumRow>(log.sums)).text(),
+                                  table_of(std::span<const SolveRow>(log.systems)).text(),
+                                  table_of(std::span<const SolveStepRow>(log.system_steps)).text(),
+                                  table_of(std::span<const FormulaRow>(log.formulas)).text(),
+                                  table_of(std::span<const FormulaPointRow>(log.formula_points)).text()};
+    for (const std::string& table : tables) text += (text.empty() || table.empty() ? "" : "\n") + table;
+    return text;
+}
+
+/// The page of a study has no scripts, no heat maps and no runs, so that there is nothing to draw or to diagnose.
+void check_fits_a_study(const ReportOptions& options) {
+    const std::pair<bool, const char*> others[] = {{!options.png.empty(), "--png"},
+                                                   {!options.charts.empty(), "--charts"},
+                                                   {options.small, "--small"},
+                                                   {options.diagnose, "--diagnose"}};
+    for (const auto& [is_given, name] : others) {
+        if (!is_given) continue;
+        throw Error({.what = "a report of a sweep, or of so many directories, has tables and bands alone",
+                     .where = name,
+                     .fix = fmt::format("leave it out, or name run directories, {} at most: a finished unit is one",
+                                        most_joined_folders),
+                     .exit = Exit::usage});
+    }
+}
+
+Exit report(const ReportOptions& options) {
+    if (options.columns) {
+        print_now(columns_markdown());
+        return Exit::ok;
+    }
+    if (options.folders.empty()) {
+        throw Error({.what = "DIR is required",
+                     .where = "macheps report",
+                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`, sum, solve or eval",
+                     .exit = Exit::usage});
+    }
+    if (!(options.margin > 0) || options.margin > 100) {
+        throw Error({.what = fmt::format("a margin of {} % is none", options.margin),
+                     .where = "--margin",
+                     .fix = "give a percentage of the fp32 loss above 0, such as 0.25",
+                     .exit = Exit::usage});
+    }
+    if (is_study(options.folders)) {
+        check_fits_a_study(options);
+        return report_study({.folders = options.folders,
+                             .page = page_of(options),
+                             .options = {.margin = options.margin / 100, .gpu = options.gpu},
+                             .json = options.json,
+                             .csv = options.csv});
+    }
+    Log log = read_runs(options.folders, Keep::summary);
+    Summary summary = summarise(log, {.margin = options.margin / 100, .gpu = options.gpu});
+    std::vector<std::string> drawn;
+    for (const PolicySummary& policy : drawn_of(summary).policies) drawn.push_back(policy.row.policy);
+    for (std::string& note : read_samples(log, drawn)) summary.notes.push_back(std::move(note));
+    const std::filesystem::path page = page_of(options);
+    const std::filesystem::path rows = page.parent_path() / SummaryRow::file;
+    // Nothing stands beside a device or a pipe.
+    const bool has_rows = !log.folders.empty() && !is_written_in_place(page);
+    if (has_rows) write_summary(summary, rows);
+    write_page(log, summary, page, options.small ? PageSize::small : PageSize::full);
+    print_coloured(text_of(log, summary, options));
+    for (const std::string& note : summary.notes) tell("note: {}\n", note);
+    tell("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
+    if (options.png.empty() && options.charts.empty()) return Exit::ok;
+    const Browser browser;
+    if (!options.png.empty()) {
+        browser.picture_of_page(page, options.png, options.top ? PageExtent::top : PageExtent::whole, options.dark);
+        tell("wrote {}\n", options.png.string());
+    }
+    if (!options.charts.empty()) {
+        for (const auto& file : browser.pictures_of_charts(page, options.charts, options.dark))
+            tell("wrote {}\n", file.string());
+    }
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<ReportOptions>();
+    verb.option("DIR", a->folders, "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`, sum, solve and eval")
+        .takes(value_kind::folder);
+    verb.option(
+            "-o,--out", a->out,
+            "The page; summary.csv goes beside it (not beside a device or a pipe); report.html in the first DIR, or "
+            "beside the first file under its name, when left out")
+        .takes(value_kind::file);
+    const Option png = verb.option("--png", a->png, "Draw the page into this PNG file too; no picture when left out")
+                           .takes(value_kind::file);
+    verb.flag("--top", a->top, "Draw no more of the page than its conclusion").needs(png);
+    verb.flag("--small", a->small, "A page of a few hundred kB: fewer points, and sites and exponents of one seed");
+    verb.option("--charts", a->charts, "Draw each chart into a PNG file in this folder; none when left out")
+        .takes(value_kind::folder);
+    verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
+    const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
+    const Option csv = verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json);
+    verb.option("--margin", a->margin, "Percent of the fp32 loss within which a gap is no difference").shows_default();
+    std::vector<std::string> gpus;
+    for (const VendorGpu& gpu : vendor_gpus()) gpus.emplace_back(gpu.name);
+    verb.option("--gpu", a->gpu, "Whose peaks the column `peak` is made of").one_of(gpus).shows_default();
+    verb.flag("--diagnose", a->diagnose, "Name what the runs show: where, the figures, and what to change")
+        .excludes(csv);
+    verb.flag("--columns", a->columns, "Print what every column of every CSV file holds, in Markdown; reads nothing");
+    verb.runs([a] { return report(*a); });
+}
+
+}  // namespace
+
+const VerbRow verb{"report", help, describe};
+
+}  // namespace macheps::cmd::report

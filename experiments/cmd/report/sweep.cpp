@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/report/sweep.hpp"
+
+#include "core/publish.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/training/sweep/gather.hpp"
+#include "experiments/training/sweep/layout.hpp"
+#include "reports/findings/many_folders.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/pages/sweep_page.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::cmd::report {
+
+using namespace reports;
+
+using namespace training;
+
+namespace {
+
+bool is_sweep(const std::vector<std::filesystem::path>& folders) {
+    std::error_code error;
+    return folders.size() == 1 && std::filesystem::exists(folders.front() / sweep_file, error);
+}
+
+/// What both kinds of study have in common.
+void append_study_json(Json& json, const SweepSummary& summary) {
+    Json list = Json::array();
+    for (const SweepRow& row : summary.rows) {
+        Summary one;
+        one.policies = {row.policy};
+        Json object = Json::parse(summary_json(one)).at("policies").front();
+        Json axes = Json::object();
+        for (std::size_t i = 0; i < row.values.size(); ++i) axes[summary.axes[i]] = row.values[i];
+        object["axes"] = std::move(axes);
+        list.push_back(std::move(object));
+    }
+    json["settings"] = summary.settings;
+    json["runs"] = summary.runs;
+    json["rows"] = std::move(list);
+    json["notes"] = summary.notes;
+}
+
+SweepSummary study_of(const StudyReport& report, Json& json) {
+    if (!is_sweep(report.folders)) {
+        SweepSummary summary = gather_folders(report.folders, report.options);
+        json["directories"] = summary.units;
+        return summary;
+    }
+    const std::filesystem::path& folder = report.folders.front();
+    const Sweep sweep = read_sweep(folder);
+    const FinishedUnits units(sweep, folder);
+    SweepSummary summary = gather_sweep(sweep, units, folder, report.options);
+    json["sweep"] = summary.name;
+    json["units"] = summary.units;
+    json["missing"] = summary.missing;
+    return summary;
+}
+
+}  // namespace
+
+bool is_study(const std::vector<std::filesystem::path>& folders) {
+    return folders.size() > most_joined_folders || is_sweep(folders);
+}
+
+Exit report_study(const StudyReport& report) {
+    Json json = Json::object();
+    const SweepSummary summary = study_of(report, json);
+    const std::string csv = sweep_summary_csv(summary);
+    const std::filesystem::path rows = report.page.parent_path() / SummaryRow::file;
+    const bool has_rows = !is_written_in_place(report.page);
+    if (has_rows) check_is_replaceable(rows), publish(rows, csv);
+    publish(report.page, sweep_page_html(summary));
+    if (report.json) {
+        append_study_json(json, summary);
+        print_json(json);
+    } else {
+        print_text(report.csv ? csv : sweep_summary_text(summary));
+    }
+    for (const std::string& note : summary.notes) tell("note: {}\n", note);
+    tell("wrote {}{}\n", has_rows ? rows.string() + " and " : "", report.page.string());
+    return Exit::ok;
+}
+
+}  // namespace macheps::cmd::report

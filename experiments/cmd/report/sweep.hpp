@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps report` of the folder of a sweep, or of more run directories than are joined in memory.
+#pragma once
+#include "core/error.hpp"
+#include "reports/findings/divergence.hpp"
+
+#include <filesystem>
+#include <vector>
+
+namespace macheps::cmd::report {
+
+/// Whether these are reported as settings x policies: the folder of a sweep, or very many run directories.
+bool is_study(const std::vector<std::filesystem::path>& folders);
+
+struct StudyReport {
+    std::vector<std::filesystem::path> folders{};
+    std::filesystem::path page{};  ///< summary.csv stands beside it
+    reports::SummaryOptions options{};
+    bool json = false, csv = false;
+};
+
+/// Writes summary.csv and the page, and prints the table.
+Exit report_study(const StudyReport& report);
+
+}  // namespace macheps::cmd::report

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps gemm`: the error of matrix products on machines, as CSV rows.
+#include "experiments/study/product/gemm.hpp"
+#include "core/field_error.hpp"
+#include "core/format_table.hpp"
+#include "core/memory_limit.hpp"
+#include "core/publish.hpp"
+#include "emulation/machine/table.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/studies/gemm_via.hpp"
+#include "experiments/study/sweep_axis.hpp"
+#include "reports/pages/studies/gemm_table.hpp"
+#include "reports/rows/csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::gemm {
+
+using namespace reports;
+
+using namespace study;
+
+namespace {
+
+constexpr const char* help =
+    "The error of a matrix product on a machine, against exact sums, as CSV.\n\n"
+    "Examples:\n"
+    "  macheps gemm                                         fp8 on Hopper, Ada, Blackwell and in fp32, k = 4096\n"
+    "  macheps gemm --sweep k=16..65536 > gemm.csv          error growth; `macheps report gemm.csv` draws it\n"
+    "  macheps gemm -d equal --scale 0.0625 --sweep k=32..65536 -m 1 -n 1\n"
+    "                                                       an accumulator that stops at 64, and its remedies\n"
+    "  macheps gemm --machine all --format fp16             every machine that takes fp16, on the same data\n"
+    "  macheps gemm --format e4m3fn:e5m2 --scaling tensor --distribution lognormal\n"
+    "  macheps gemm --machine sm100.tcgen05.nvfp4 --scaling nvfp4\n"
+    "  macheps gemm -M chain:bf16,chain:bf16:stochastic,kahan:bf16,pairwise:fp16 --sweep k=16..4096\n"
+    "                                                       orders of summation, each in a format of its own\n"
+    "  macheps gemm --via ozaki1:6 -M sm90.wgmma.fp16 -k 256 --combine exact\n"
+    "                                                       fp64 products made of 21 fp16 ones, and what they cost\n"
+    "  macheps gemm --sweep scale=2^-20..2^4 --dry-run      what would be run\n\n"
+    "A machine is a name of `macheps machine list`, followed at will by +promoteN (every N terms the partial sum joins "
+    "an\n"
+    "fp32 accumulator) and +slicesN (N slices of k, added in order in fp32), or a library's rule, such as "
+    "cutlass.fp8.default\n"
+    "or sm80.mma.fp16+cutlass2.splitk.serial+slices4. ORDER:FORMAT[:ROUND] is an order of summation (chain, pairwise,\n"
+    "kahan, exact) in any format, such as fp16, e5m6 or e3m4: each operation is rounded to it, to nearest even when ROUND\n"
+    "is left out. Operands are drawn, rounded to --format, and\n"
+    "the same for every machine; the exact product is that of the rounded operands. A machine that is named must take "
+    "them;\n`all` is every machine that does, and stderr says how many are left out.\n"
+    "CSV: machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite, "
+    "max_rel,\n"
+    "mean_rel, rms_rel (of |error| / |exact|), max_ulp, mean_ulp (units in the last place of the output), sqnr_db,\n"
+    "max_error, rms_error (of |error| / sum of |a||b|), bias, drift (mean error over the same sum, signed, and signed "
+    "as\n"
+    "the exact value), unit, bound, probable_bound (a priori on max_error, from the machine's own roundings: the "
+    "first\n"
+    "certain, k unit and what underflows; the second the mean of what is cut off and lambda times the deviation of all "
+    "that\n"
+    "is rounded), lambda, first, first_exact (out[0,0]), operand_sqnr_db (what rounding the operands cost), evidence,\n"
+    "beyond_bound, beyond_probable (outputs whose error exceeds their own bound); saturated, the last but three (outputs that\n"
+    "overflowed but are finite). Errors are those of the outputs that are finite and did not overflow. With --via\n"
+    "also via, digit_bits, slices, products, inexact_products, combine, fp64_error, and plain_error, plain_max_ulp,\n"
+    "plain_mean_ulp: the errors of one fma per term in the output's format. No bound is known then, and its cells are empty.\n"
+    "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "
+    "\"bytes\"}.\n"
+    "Exit codes: 1, with --via ozaki1, a digit product that was not exact; 2, an unknown name, or a machine that takes none\n"
+    "of the operands; 5, the rows could not be written.";
+
+constexpr std::int64_t most_gemm_size = std::int64_t{1} << 28;
+
+struct Arguments {
+    std::vector<std::string> machines{"sm90.wgmma.fp8", "sm90.wgmma.fp8+promote128", "sm89.mma.fp8",
+                                      "sm100.tcgen05.fp8", "fp32.chain"};
+    std::vector<std::string> formats, distributions{"normal"}, scalings{"none"}, sweeps;
+    std::vector<std::int64_t> seeds{0};
+    std::int64_t m = 16, n = 16, k = 4096;
+    double scale = 1, lambda = 4;
+    std::string output, out;
+    DeviceChoice device;
+    ViaArguments via;
+    bool dry_run = false, json = false, quiet = false;
+};
+
+FormatPair format_pair(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    const Format a = format_named(text.substr(0, colon), "--format", Exit::usage);
+    const Format b = colon == std::string::npos ? a : format_named(text.substr(colon + 1), "--format", Exit::usage);
+    return {a, b};
+}
+
+/// The first format that the machine lists; of an order its own.
+FormatPair natural_formats(const SpelledRule& spelled) {
+    if (spelled.order) return {spelled.order->format, spelled.order->format};
+    const Machine& machine = *spelled.rule.machine;
+    for (const NamedFormat& row : all_formats) {
+        if (row.format != fp64 && takes(machine, {row.format, row.format})) return {row.format, row.format};
+    }
+    throw usage_error(machine.addend != machine.result ? "cannot take in its own sums: C and D differ"
+                                                       : "takes fp64 operands, and tensors here hold fp32",
+                      std::string(machine.name), "name another machine");
+}
+
+/// Combinations of the grid's formats and scalings of which `spelled` takes the operands.
+std::size_t combinations_taken(const GemmGrid& grid, const SpelledRule& spelled) {
+    std::size_t taken = 0;
+    for (const FormatPair& pair : grid.formats) {
+        for (const OperandScaling scaling : grid.scalings) taken += takes(spelled, pair, scaling) ? 1 : 0;
+    }
+    return taken;
+}
+
+/// A machine was named and takes none of the grid's operands.
+Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
+    const Machine& machine = *spelled.rule.machine;
+    const bool has_format = std::any_of(grid.formats.begin(), grid.formats.end(), [&](const FormatPair& pair) {
+        return takes(spelled, pair, OperandScaling::none) || (!spelled.order && takes(machine, pair));
+    });
+    std::vector<std::string_view> taken;
+    if (!has_format) {
+        for (const Format& format : FormatSet::known) {
+            if (machine.operands.contains(format)) taken.push_back(format_name(format));
+        }
+        return usage_error("takes no operands of the given formats", spelled.name,
+                           fmt::format("it takes {}: see --format", fmt::join(taken, ", ")));
+    }
+    for (std::size_t i = 0; i < std::size(scaling_names); ++i) {
+        for (const FormatPair& pair : grid.formats) {
+            if (!takes(spelled, pair, static_cast<OperandScaling>(i))) continue;
+            taken.push_back(scaling_names[i]);
+            break;
+        }
+    }
+    return usage_error("nothing in it takes the given scales in", spelled.name,
+                       fmt::format("it takes operands with the scaling {}: see --scaling", fmt::join(taken, ", ")));
+}
+
+/// The machines that were named, then those that `all` adds. Named ones must fit; what is left out is told on stderr.
+void add_machines(GemmGrid& grid, const Arguments& a) {
+    const bool has_all = std::find(a.machines.begin(), a.machines.end(), "all") != a.machines.end();
+    for (const std::string& name : a.machines) {
+        if (name != "all") grid.machines.push_back(parse_machine(name));
+    }
+    for (const std::string& name : a.formats) grid.formats.push_back(format_pair(name));
+    if (grid.formats.empty()) {
+        if (grid.machines.empty())
+            throw usage_error("`--machine all` needs formats", "--format", "such as --format fp16");
+        grid.formats.push_back(natural_formats(grid.machines.front()));
+    }
+    const std::size_t combinations = grid.formats.size() * grid.scalings.size();
+    for (const SpelledRule& spelled : grid.machines) {
+        const std::size_t taken = combinations_taken(grid, spelled);
+        if (taken == 0) throw does_not_fit(grid, spelled);
+        if (taken == combinations) continue;
+        tell("{}: takes {} of the {} combinations of formats and scalings; the others are left out\n",
+                   spelled.name, taken, combinations);
+    }
+    if (!has_all) return;
+    std::size_t left_out = 0;
+    for (const Machine* machine : all_machines) {
+        const SpelledRule spelled{std::string(machine->name), {.machine = machine}};
+        if (combinations_taken(grid, spelled) > 0) {
+            grid.machines.push_back(spelled);
+        } else {
+            ++left_out;
+        }
+    }
+    if (grid.machines.empty()) {
+        throw FieldError("formats, scalings", "no machine takes operands of these formats and scales", "");
+    }
+    if (left_out == 0) return;
+    tell("all: {} of {} machines take none of these operands and are left out\n", left_out,
+               all_machines.size());
+}
+
+GemmGrid grid_of(const Arguments& a) {
+    GemmGrid grid;
+    grid.distributions.clear();
+    for (const std::string& name : a.distributions) grid.distributions.push_back(*find_distribution(name));
+    grid.scalings.clear();
+    for (const std::string& name : a.scalings) grid.scalings.push_back(*find_scaling(name));
+    if (a.via.via.empty()) {
+        add_machines(grid, a);
+    } else {
+        grid.machines = via_machines(a.machines);
+    }
+    grid.seeds = a.seeds;
+    grid.m = {a.m}, grid.n = {a.n}, grid.k = {a.k};
+    grid.scales = {a.scale};
+    grid.lambda = a.lambda;
+    if (!a.output.empty()) {
+        grid.output = format_named(a.output, "--output", Exit::usage);
+        if (!grid.output->has_sign())
+            throw usage_error(a.output + " has no sign", "--output", "use a format with a sign, such as bf16");
+    }
+    for (const std::string& text : a.sweeps) {
+        const SweepAxis axis = parse_sweep(text);
+        if (axis.name == "scale") {
+            grid.scales = axis.values;
+        } else {
+            (axis.name == "m" ? grid.m : axis.name == "n" ? grid.n : grid.k) = axis.integers();
+        }
+    }
+    for (const auto* sizes : {&grid.m, &grid.n, &grid.k}) {
+        for (const std::int64_t size : *sizes) {
+            if (size < 1 || size > most_gemm_size) throw usage_error("sizes go from 1 to 2^28", "-m, -n, -k");
+        }
+    }
+    for (const double scale : grid.scales) {
+        if (!std::isfinite(scale)) throw usage_error("not a finite factor", "--scale");
+    }
+    if (!(a.lambda > 0)) throw usage_error("must be above 0", "--lambda");
+    return grid;
+}
+
+/// Refuses rules that mean nothing, before anything is run.
+void require_possible(const GemmGrid& grid) {
+    for (const GemmData& data : all_data(grid)) {
+        for (const SpelledRule& spelled : grid.machines) {
+            if (spelled.order || !takes(spelled, data.formats, data.scaling)) continue;
+            const Format output = grid.output.value_or(spelled.rule.machine->result);
+            try {
+                require_possible(spelled.rule, use_of(data.formats, data.scaling, output), spelled.name);
+            } catch (const Error& error) {
+                Error::Parts parts = error.parts();
+                parts.exit = Exit::usage;
+                throw Error(std::move(parts));
+            }
+        }
+    }
+}
+
+/// What a grid costs before it is run.
+struct GridCost {
+    std::size_t rows = 0, products = 0;
+    double multiply_adds = 0;  ///< on machines; the exact sums come on top, once for each product's operands
+    double bytes = 0;          ///< at the largest shape
+};
+
+GridCost cost_of(const GemmGrid& grid) {
+    GridCost cost;
+    for (const GemmData& data : all_data(grid)) {
+        std::size_t machines = 0;
+        for (const SpelledRule& spelled : grid.machines) machines += takes(spelled, data.formats, data.scaling) ? 1 : 0;
+        const double a = double(data.m) * double(data.k), b = double(data.k) * double(data.n),
+                     out = double(data.m) * double(data.n);
+        cost.rows += machines;
+        cost.products += machines > 0 ? 1 : 0;
+        cost.multiply_adds += double(machines) * out * double(data.k);
+        // Drawn, rounded, split for the exact sums; outputs and their exact values.
+        cost.bytes = std::max(cost.bytes, (a + b) * (4 + 4 + 4 + 8) + out * (4 + 4 + 48));
+    }
+    return cost;
+}
+
+Exit print_cost(const GridCost& cost, bool json) {
+    if (json) {
+        print_json({{"rows", cost.rows},
+                    {"products", cost.products},
+                    {"multiply_adds", cost.multiply_adds},
+                    {"bytes", cost.bytes}});
+    } else {
+        print("{} rows from {} sets of operands, {:.3g} multiply-adds on machines, {:.1f} MiB\n", cost.rows,
+                   cost.products, cost.multiply_adds, cost.bytes / (1 << 20));
+    }
+    return cost.rows > 0 ? Exit::ok : Exit::usage;
+}
+
+/// One line on stderr: redrawn on a terminal, elsewhere one for each set of operands.
+class ProgressLine {
+  public:
+    explicit ProgressLine(bool is_quiet) : quiet_(is_quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+    ~ProgressLine() {
+        if (drawn_) redraw("");
+    }
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+
+    void show(const GemmProgress& p) {
+        if (quiet_) return;
+        const std::string where =
+            fmt::format("{} {} seed {}, {} x {} x {}", format_name(p.data.formats.a), to_string(p.data.distribution),
+                        p.data.seed, p.data.m, p.data.n, p.data.k);
+        if (!terminal_) {
+            if (where != last_) tell("[{}/{}] {}\n", p.done + 1, p.rows, where);
+            last_ = where;
+            return;
+        }
+        const auto now = std::chrono::steady_clock::now();
+        if (drawn_ && now - at_ < std::chrono::milliseconds(100)) return;
+        at_ = now;
+        redraw("[{}/{}] {}: {}", p.done + 1, p.rows, where, p.machine);
+        drawn_ = true;
+    }
+
+  private:
+    bool quiet_, terminal_, drawn_ = false;
+    std::string last_;
+    std::chrono::steady_clock::time_point at_{};
+};
+
+Exit gemm(const Arguments& a) {
+    const GemmGrid grid = grid_of(a);
+    if (!a.via.via.empty()) {
+        return run_gemm_via(a.via, grid, a.formats, a.device,
+                            {.out = a.out, .json = a.json, .quiet = a.quiet, .dry_run = a.dry_run});
+    }
+    require_possible(grid);
+    const GridCost cost = cost_of(grid);
+    if (a.dry_run) return print_cost(cost, a.json);
+    const std::optional<std::int64_t> memory = a.device.memory_bytes();
+    if (a.device.device == "cpu") require_memory(cost.bytes, memory, "the largest of these products");
+    const std::unique_ptr<Backend> backend = make_backend(a.device);
+    ThreadPool pool(a.device.threads == 0 ? available_threads() : a.device.threads);
+    const bool is_streamed = a.out.empty() && !a.json;
+    std::string rows = reports::csv::header<GemmRow>() + "\n";
+    std::vector<GemmRow> list;
+    if (is_streamed) print_now(rows);
+    {
+        ProgressLine line(a.quiet);
+        run_gemm(
+            *backend, pool, grid,
+            [&](const GemmRow& row) {
+                if (a.json) list.push_back(row);
+                std::string text;
+                reports::csv::append_line(text, row);
+                if (is_streamed) print_now(text);
+                rows += text;
+            },
+            [&line](const GemmProgress& progress) { line.show(progress); });
+    }
+    if (!a.out.empty()) {
+        publish(a.out, rows);
+        tell("wrote {}\n", a.out);
+    }
+    if (a.json) print_now(gemm_json(list));
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("-M,--machine", a->machines, "Machines, or all that take the formats")
+        .list()
+        .takes("NAMES")
+        .default_text(fmt::format("{}", fmt::join(a->machines, ", ")));
+    verb.option("-f,--format", a->formats,
+                "Formats of the operands, A:B where a and b differ; the widest of the first machine when left out")
+        .list()
+        .takes(value_kind::format);
+    std::vector<std::string> names;
+    for (const NamedDistribution& row : all_distributions) names.emplace_back(row.name);
+    verb.option("-d,--distribution", a->distributions,
+                "normal; uniform in [-1,1); positive in [0,1); lognormal, of either sign; equal, all 1; outliers, "
+                "normal with one in 128 times 64")
+        .list()
+        .one_of(names)
+        .default_text("normal");
+    verb.option("--scaling", a->scalings,
+                "none; tensor and row: times largest finite / amax; deepgemm: blocks of 128; mx32 and nvfp4: for "
+                "machines with block scales. Undone in the sum")
+        .list()
+        .one_of({std::begin(scaling_names), std::end(scaling_names)})
+        .default_text("none");
+    verb.option("--scale", a->scale, "Factor on what is drawn").shows_default();
+    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, joined by commas").list().default_text("0");
+    verb.integer("-m,--rows", a->m, {1, most_gemm_size}, "Rows of a").shows_default();
+    verb.integer("-n,--columns", a->n, {1, most_gemm_size}, "Columns of b").shows_default();
+    verb.integer("-k,--terms", a->k, {1, most_gemm_size}, "Terms per output").shows_default();
+    verb.option("--sweep", a->sweeps,
+                "k=16..65536 doubles from the first to the last; k=100,1000 is a list; of m, n, k or scale. Repeat "
+                "for a grid; none when left out")
+        .repeats()
+        .takes("AXIS=VALUES");
+    verb.option("--output", a->output, "Round outputs to this format; the machine's result when left out")
+        .takes(value_kind::format);
+    verb.option("--lambda", a->lambda,
+                "Of the probable bound, which an output exceeds with probability below 2 exp(-lambda^2/2)")
+        .shows_default();
+    describe_via(verb, a->via);
+    verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
+    add_device_options(verb, a->device);
+    verb.flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
+    verb.flag("--json", a->json, "Print the rows, or the plan, as JSON");
+    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.runs([a] { return gemm(*a); });
+}
+
+}  // namespace
+
+const VerbRow verb{"gemm", help, describe};
+
+}  // namespace macheps::cmd::gemm

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/studies/gemm_via.hpp"
+
+#include "core/format_table.hpp"
+#include "core/memory_limit.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/row_output.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/study/product/via.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::cmd::gemm {
+
+using namespace reports;
+
+using namespace study;
+
+namespace {
+
+study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats) {
+    study::ViaGrid via{.via = study::parse_via(a.via),
+                       .machines = grid.machines,
+                       .distributions = grid.distributions,
+                       .scales = grid.scales,
+                       .seeds = grid.seeds,
+                       .m = grid.m,
+                       .n = grid.n,
+                       .k = grid.k,
+                       .digit_bits = static_cast<int>(a.digit_bits),
+                       .full = a.full,
+                       .combines_exactly = a.combine == "exact"};
+    if (via.via.has_residues && (a.digit_bits > 0 || a.full)) {
+        throw usage_error("residues have no digits", a.via, "leave out --digit-bits and --full, or take ozaki1");
+    }
+    for (const SpelledRule& machine : via.machines) {
+        if (machine.order)
+            throw usage_error("an order of summation cannot replace a machine here", "--machine " + machine.name, "name a machine");
+    }
+    for (const std::string& name : formats) {
+        const Format format = format_named(name, "--format", Exit::usage);
+        if (!(format == fp64) && !(format == fp32)) {
+            throw usage_error(fmt::format("{} is not a format of wide products", name), "--format", "fp64 or fp32");
+        }
+        via.formats.push_back(format);
+    }
+    if (via.formats.empty()) via.formats.push_back(via.via.is_ozaki() ? fp64 : fp32);
+    for (const Format& format : via.formats) {
+        if (format == fp64 && !via.via.is_ozaki()) {
+            throw usage_error(fmt::format("{} makes products of fp32 numbers", a.via), "--format", "take fp32");
+        }
+    }
+    return via;
+}
+
+}  // namespace
+
+void describe_via(Command& verb, ViaArguments& a) {
+    verb.option("--via", a.via,
+                "Make products of fp64 or fp32 numbers (--format) from narrow ones on the machine: ozaki1:S (S digits), "
+                "ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out. Digits and residues "
+                "go on exact.int32 too, which multiplies int8 and adds in int32")
+        .takes("WAY");
+    verb.integer("--digit-bits", a.digit_bits, {1, 25}, "Of ozaki1: bits of a digit; as many as are exact when left out");
+    verb.flag("--full", a.full, "Of --via: all products of digits, not the larger half");
+    verb.option("--combine", a.combine, "Of ozaki1: fp64, digit products are added with a rounding each; exact, one at the end")
+        .one_of({"fp64", "exact"})
+        .shows_default();
+    verb.option("--require", a.require, "exact: refuse digits and residues beyond the exactness rule (exit 2); a warning when left out")
+        .one_of({"exact"});
+}
+
+std::vector<SpelledRule> via_machines(const std::vector<std::string>& names) {
+    std::vector<SpelledRule> machines;
+    for (const std::string& name : names) machines.push_back(study::parse_via_machine(name));
+    return machines;
+}
+
+Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats,
+                  const DeviceChoice& device, const ViaOutput& output) {
+    const study::ViaGrid via = via_grid(a, grid, formats);
+    const std::string beyond = study::beyond_exactness(via);
+    if (!beyond.empty() && !a.require.empty()) {
+        throw usage_error(beyond.substr(0, beyond.find('\n')), "--require exact",
+                          "take fewer bits, fewer terms, or +promoteN");
+    }
+    if (!beyond.empty()) tell_text("warning: " + beyond);
+    double bytes = 0;
+    std::size_t rows_count = 0;
+    for (const std::int64_t m : grid.m) {
+        for (const std::int64_t n : grid.n) {
+            for (const std::int64_t k : grid.k) {
+                rows_count += via.machines.size() * via.formats.size() * grid.distributions.size() * grid.seeds.size() * grid.scales.size();
+                const double ab = (double(m) + double(n)) * double(k), out = double(m) * double(n);
+                const double slices = via.via.slices == 0 ? 24 : via.via.slices;
+                bytes = std::max(bytes, ab * (8 + 4 * slices) + out * 160);
+            }
+        }
+    }
+    if (output.dry_run) {
+        if (output.json) {
+            print_json({{"rows", rows_count}, {"bytes", bytes}});
+        } else {
+            print("{} rows, {:.1f} MiB\n", rows_count, bytes / (1 << 20));
+        }
+        return Exit::ok;
+    }
+    require_memory(bytes, device.memory_bytes(), "the largest of these products");
+    const std::unique_ptr<Backend> backend = make_backend(device);
+    ThreadPool pool(device.threads == 0 ? available_threads() : device.threads);
+    RowOutput<GemmRow> rows(output.out, output.json);
+    std::uint64_t inexact = 0;
+    study::run_via(
+        *backend, pool, via,
+        [&](const GemmRow& row) {
+            inexact += row.inexact_products.value_or(0);
+            rows.add(row);
+        },
+        [&](const std::string& words) {
+            if (!output.quiet) tell("{}\n", words);
+        });
+    rows.finish();
+    if (inexact == 0) return Exit::ok;
+    tell("{} elements of digit products are not the integers they should be\n", inexact);
+    return Exit::check_failed;
+}
+
+}  // namespace macheps::cmd::gemm

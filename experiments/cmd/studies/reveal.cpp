@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps reveal`: the order in which a sum is made, from its results.
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
+#include "core/memory_limit.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
+#include "emulation/matmul/reveal_control.hpp"
+#include "emulation/matmul/rules.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/files/arrays/npy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace macheps::cmd::reveal {
+
+using namespace files;
+
+namespace {
+
+constexpr const char* help =
+    R"(The order in which a matrix product adds its terms, as a tree, from its results alone (FPRev).
+
+Examples:
+  macheps reveal                                       Hopper's fp8 wgmma: 33 numbers meet in one rounding
+  macheps reveal --machine sm90.wgmma.fp8+promote128 -k 512
+  macheps reveal --machine fp32.pairwise -k 16 --tree
+  macheps reveal --machine pairwise:bf16 -k 16 --brackets
+  macheps reveal --machine sm80.mma.fp16 -k 64 --dot | dot -Tsvg > tree.svg
+  macheps reveal -f fp16 -k 64 --emit-operands x.npy   operands for a kernel of yours ...
+  macheps reveal -f fp16 -k 64 --results out.npy       ... and the tree from what it returned
+
+Of k products one is +M, one -M, the others a unit that vanishes beside M. What is left of the units counts the terms
+that joined after the two met; pairs of terms 1, 2, 4, 8 ... apart give the tree (about k log2 k of them), and others
+are asked for where these leave it open. Steps print as s1 = 0-31: terms 0 to 31 and nothing else; s2 = s1 + 32-63:
+those terms and s1, in one rounding. Not seen: roundings, the order within a step, compensation. A sum that is exact where two
+masks meet has no tree.
+
+Operands of a kernel: --emit-operands writes an .npy file of fp32 [2, rows, k], x[0] rows of a and x[1] columns of b,
+numbers of --format. First come 1 + ceil(log2 k) control rows: units alone, at all terms, then at those whose number
+has the binary digit 1, 2, 4, ... From them a kernel that returns zeros, leaves out a term or reads one twice is told
+so. Then come the pairs (i, j), i < j, by i and then by j: --pairs near, those 1, 2, 4, 8 ... apart; all; or first, with
+term 0. near tells the tree of kernels that add neighbours or terms a power of two apart; where that is not enough,
+--results says so, and what it left open; all settles everything, and first is enough for a chain of single terms.
+Let out[r] = the sum of x[0,r] x[1,r] over k by your kernel, in fp32 or as --accumulator says, each at the same element
+of an output: kernels sum edges and tiles in other orders. Where that is no concern all rows go into one product: x[1] is 1
+everywhere for fp32, tf32, bf16 and fp16; elsewhere take the diagonal. --results reads out, [rows] or [rows, rows] (its
+diagonal), from .npy (fp16, fp32, fp64) or from text, with the same -k, --format, --accumulator and --pairs.
+
+JSON: {"source", "format_a", "format_b", "terms", "probes", "depth", "chain", "balanced", "blocks": [terms], "ways":
+{children: sums}, "sums": [[children], ...], "unverified", "open_pairs"}: children below `terms` are terms, terms + i is
+sums[i]; blocks are not empty where the sum is a chain of blocks that are chains.
+Exit codes: 1, the results are those of no tree, or of no sum of all terms; 2, the format's range is too small for so
+many terms, or operands of more than 1 GB without --force; 3, results that cannot be read.)";
+
+struct Arguments {
+    std::string machine = "sm90.wgmma.fp8", format, accumulator = "fp32", operands, results, pairs = "near";
+    int terms = 128;
+    bool tree = false, brackets = false, dot = false, json = false, force = false;
+};
+
+constexpr int most_terms = 1 << 14;
+constexpr double most_bytes = 1e9;  // of a file of operands without --force
+
+std::pair<Format, Format> formats_named(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    const Format a = format_named(text.substr(0, colon), "--format", Exit::usage);
+    return {a, colon == std::string::npos ? a : format_named(text.substr(colon + 1), "--format", Exit::usage)};
+}
+
+/// The widest format that the machine takes.
+Format natural_format(const Machine& machine) {
+    for (const NamedFormat& row : all_formats) {
+        if (row.format != fp64 && machine.operands.contains(row.format)) return row.format;
+    }
+    throw usage_error("takes fp64 operands, and tensors here hold fp32", std::string(machine.name),
+                      "name another machine");
+}
+
+RevealLimits limits_of(const std::string& accumulator) {
+    if (accumulator == "fp16") {
+        return {.precision = 11, .largest_exponent = 15, .least_exponent = -24};
+    }
+    if (accumulator == "bf16") return {.precision = 8};
+    return {};
+}
+
+std::vector<TermPair> pairs_of(const Arguments& a) {
+    if (a.pairs == "near") return near_pairs(a.terms);
+    std::vector<TermPair> pairs;
+    for (int i = 0; i < (a.pairs == "first" ? 1 : a.terms - 1); ++i) {
+        for (int j = i + 1; j < a.terms; ++j) pairs.emplace_back(i, j);
+    }
+    return pairs;
+}
+
+std::string size_text(double bytes) {
+    return bytes < 1e6   ? fmt::format("{:.0f} kB", std::max(bytes / 1e3, 1.0))
+           : bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
+                         : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
+Exit emit(const Arguments& a, const RevealOperands& operands) {
+    const std::int64_t k = a.terms, controls = control_rows(a.terms),
+                       pair_count = a.pairs == "all"     ? k * (k - 1) / 2
+                                    : a.pairs == "first" ? k - 1
+                                                         : static_cast<std::int64_t>(near_pairs(a.terms).size()),
+                       rows = controls + pair_count;
+    const double bytes = 2.0 * 4.0 * static_cast<double>(rows) * static_cast<double>(k);
+    const std::string size = fmt::format("{} rows ({} controls and {} pairs) of {} terms, {}", rows, controls,
+                                         pair_count, k, size_text(bytes));
+    if (bytes > most_bytes && !a.force) {
+        throw usage_error(size, "--emit-operands",
+                          fmt::format("take fewer terms, as order shows in a few hundred{}, or give --force",
+                                      a.pairs == "all" ? ", or --pairs near" : ""));
+    }
+    require_memory(bytes, std::nullopt, "the operands");
+    tell("writing {}: {}\n", a.operands, size);
+    const std::vector<TermPair> pairs = pairs_of(a);
+    const std::size_t half = static_cast<std::size_t>(rows * k);
+    std::vector<float> values(2 * half);
+    for (std::int64_t row = 0; row < rows; ++row) {
+        float *left = &values[static_cast<std::size_t>(row * k)], *right = left + half;
+        if (row < controls) {
+            fill_control(operands, a.terms, static_cast<int>(row), left, right);
+        } else {
+            operands.fill(a.terms, pairs[static_cast<std::size_t>(row - controls)], left, right);
+        }
+    }
+    write_npy(a.operands, values, {2, rows, k});
+    tell("wrote {}: M = {:g}, u = {:g}, b {}\n", a.operands, operands.mask_a * double{operands.mask_b}, operands.unit(),
+         operands.mask_b == 1 && operands.unit_b == 1 ? "is 1 everywhere" : "varies: take the diagonal");
+    return Exit::ok;
+}
+
+/// A kernel's results: of the control rows, then of the pairs.
+struct KernelResults {
+    std::vector<double> controls{};
+    std::vector<TermPair> pairs{};
+    std::vector<int> sizes{};
+};
+
+KernelResults read_results(const Arguments& a, const RevealOperands& operands) {
+    const std::vector<double> results = read_numbers(a.results);
+    const auto controls = static_cast<std::size_t>(control_rows(a.terms));
+    KernelResults read{.pairs = pairs_of(a)};
+    const std::size_t count = controls + read.pairs.size();
+    if (results.size() != count && results.size() != count * count) {
+        throw Error({.what = fmt::format("{} results", results.size()),
+                     .where = a.results,
+                     .fix = fmt::format("{} terms have {} control rows and {} pairs with --pairs {}: give one result "
+                                        "each, or their square (the diagonal is read)",
+                                        a.terms, controls, read.pairs.size(), a.pairs)});
+    }
+    const std::size_t step = results.size() == count ? 1 : count + 1;
+    // Decimals of nine digits stand for the fp32 number nearest to them.
+    const auto result = [&](std::size_t row) { return static_cast<float>(results[row * step]); };
+    for (std::size_t row = 0; row < controls; ++row) read.controls.push_back(result(row));
+    check_controls(operands, a.terms, read.controls);
+    for (std::size_t p = 0; p < read.pairs.size(); ++p)
+        read.sizes.push_back(operands.size_of(a.terms, read.pairs[p], result(controls + p)));
+    return read;
+}
+
+FoundTree tree_of_results(const Arguments& a, const RevealOperands& operands) {
+    const KernelResults read = read_results(a, operands);
+    FoundTree found = tree_of_pairs(a.terms, read.pairs, read.sizes);
+    if (found.gap.empty() && (found.open.empty() || a.pairs == "near")) return found;
+    if (a.pairs == "all") throw no_tree(found.gap);
+    const std::string open = found.gap.empty() ? fmt::format("whether terms {} and {} meet before others does not show",
+                                                             found.open[0].pair.first, found.open[0].pair.second)
+                                               : found.gap;
+    throw Error({.what = fmt::format("the pairs that were measured are not enough: {}", open),
+                 .where = a.results,
+                 .fix = "emit and measure all pairs: --pairs all",
+                 .exit = Exit::check_failed});
+}
+
+struct Revealed {
+    SumTree tree;
+    std::string source, unverified{};
+    Format a, b;
+    std::size_t open = 0;  ///< pairs of sums that meet others in one rounding, and may meet each other before
+};
+
+/// Of an order in a format of its own, its sums: masks and units as for a machine.
+Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
+    const SumOrder& order = *spelled.order;
+    if (order.round != Round::nearest_even && order.round != Round::nearest_away) {
+        throw usage_error("masked units need sums that are rounded to nearest", spelled.name,
+                          "leave out the rounding: it changes no order");
+    }
+    const auto [a, b] =
+        arguments.format.empty() ? std::pair{order.format, order.format} : formats_named(arguments.format);
+    const Format& f = order.format;
+    const RevealLimits limits{.vanishing_bits = f.precision + 1,
+                              .precision = f.precision,
+                              .largest_exponent = std::min(60, std::ilogb(decode(f, f.max_finite_code() << f.padding))),
+                              .least_exponent = std::max(-120, f.emin() - f.fraction_bits())};
+    const RevealOperands operands = reveal_operands(a, b, arguments.terms, limits);
+    const PairSizes sizes = [&](std::span<const TermPair> pairs) {
+        std::vector<int> list;
+        std::vector<float> left(static_cast<std::size_t>(arguments.terms)), right(left.size());
+        std::vector<double> products(left.size());
+        for (const TermPair& pair : pairs) {
+            operands.fill(arguments.terms, pair, left.data(), right.data());
+            for (std::size_t i = 0; i < left.size(); ++i) products[i] = double{left[i]} * double{right[i]};
+            list.push_back(operands.size_of(arguments.terms, pair, order.sum(products, {}, 0)));
+        }
+        return list;
+    };
+    Revealed out{.tree = reveal_tree(arguments.terms, sizes), .source = spelled.name, .a = a, .b = b};
+    verify_tree(out.tree, sizes, 4096);
+    return out;
+}
+
+Revealed of_machine(const Arguments& arguments) {
+    const SpelledRule spelled = parse_machine(arguments.machine);
+    if (spelled.order) return of_order(arguments, spelled);
+    const Format natural = natural_format(*spelled.rule.machine);
+    const auto [a, b] = arguments.format.empty() ? std::pair{natural, natural} : formats_named(arguments.format);
+    Revealed out{.tree = {}, .source = spelled.name, .a = a, .b = b};
+    try {
+        out.unverified = check_matmul_rule(spelled.rule, {.a = a, .b = b}, spelled.name, spelled.named);
+    } catch (const Error& error) {
+        Error::Parts parts = error.parts();
+        parts.exit = Exit::usage;
+        throw Error(std::move(parts));
+    }
+    CpuBackend backend(1);
+    const PairSizes sizes = matmul_pair_sizes(backend, spelled.rule, a, b, arguments.terms);
+    out.tree = reveal_tree(arguments.terms, sizes);
+    verify_tree(out.tree, sizes, 4096);
+    return out;
+}
+
+void print_tree(const Arguments& a, const Revealed& r) {
+    const std::string formats =
+        r.a == r.b ? std::string(format_name(r.a)) : fmt::format("{} times {}", format_name(r.a), format_name(r.b));
+    if (a.json) {
+        Json ways = Json::object();
+        for (const auto& [way, count] : r.tree.ways()) ways[std::to_string(way)] = count;
+        print_json({{"source", r.source},
+                    {"format_a", format_name(r.a)},
+                    {"format_b", format_name(r.b)},
+                    {"terms", r.tree.terms},
+                    {"probes", r.tree.probes},
+                    {"depth", r.tree.depth()},
+                    {"chain", r.tree.is_chain()},
+                    {"balanced", r.tree.is_balanced()},
+                    {"blocks", r.tree.blocks()},
+                    {"ways", ways},
+                    {"sums", r.tree.sums},
+                    {"unverified", r.unverified},
+                    {"open_pairs", r.open}});
+        return;
+    }
+    const std::string open =
+        r.open == 0 ? ""
+                    : fmt::format(
+                          "as far as near pairs show: {} pair{} in roundings of three and more {} not measured "
+                          "(--pairs all)\n",
+                          r.open, r.open == 1 ? "" : "s", r.open == 1 ? "was" : "were");
+    if (!open.empty() && (a.dot || a.brackets)) tell_text(open);
+    if (a.dot) {
+        print_text(tree_dot(r.tree, fmt::format("{}, {}, k = {}", r.source, formats, r.tree.terms)));
+        return;
+    }
+    if (a.brackets) {
+        print_text(tree_brackets(r.tree));
+        return;
+    }
+    print("{}, {}\n", r.source, formats);
+    print_text(tree_summary(r.tree) + "\n");
+    if (!r.unverified.empty()) print("unverified: {}\n", r.unverified);
+    print_text(open);
+    print_text("\n" + (a.tree ? tree_indented(r.tree) : tree_steps(r.tree)));
+}
+
+Exit reveal(const Arguments& a) {
+    if (a.operands.empty() && a.results.empty()) {
+        print_tree(a, of_machine(a));
+        return Exit::ok;
+    }
+    if (a.format.empty()) throw usage_error("no format", "--format", "name the format of your kernel's operands");
+    const auto [left, right] = formats_named(a.format);
+    const RevealOperands operands = reveal_operands(left, right, a.terms, limits_of(a.accumulator));
+    if (!a.operands.empty()) return emit(a, operands);
+    FoundTree found = tree_of_results(a, operands);
+    print_tree(a,
+               {.tree = std::move(found.tree), .source = a.results, .a = left, .b = right, .open = found.open.size()});
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    const Option machine =
+        verb.option("-M,--machine", a->machine,
+                    "A machine, a rule or ORDER:FORMAT, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
+            .takes("NAME")
+            .shows_default();
+    verb.integer("-k,--terms", a->terms, {1, most_terms}, "Terms of the sum").shows_default();
+    verb.option("-f,--format", a->format,
+                "Format of the operands, A:B where a and b differ; the machine's widest when left out")
+        .takes(value_kind::format);
+    Option emit_operands = verb.option("--emit-operands", a->operands,
+                                       "Write operands for a kernel of yours; a machine runs when left out")
+                               .takes(value_kind::file);
+    Option results = verb.option("--results", a->results, "Read what the kernel returned; a machine runs when left out")
+                         .takes(value_kind::file);
+    verb.option("--accumulator", a->accumulator, "What the kernel sums in, and returns")
+        .one_of({"fp32", "fp16", "bf16"})
+        .shows_default();
+    verb.option("--pairs", a->pairs, "Pairs of the kernel's operands: those 1, 2, 4, 8 ... apart, all, or term 0's")
+        .one_of({"near", "all", "first"})
+        .shows_default();
+    verb.flag("--force", a->force, "Write operands even of more than 1 GB").needs(emit_operands);
+    emit_operands.excludes(results).excludes(machine);
+    results.excludes(machine);
+    Option tree = verb.flag("--tree", a->tree, "Indented, the root first");
+    Option brackets = verb.flag("--brackets", a->brackets, "Nested brackets, on one line");
+    Option dot = verb.flag("--dot", a->dot, "Graphviz");
+    const Option json = verb.flag("--json", a->json, "JSON");
+    tree.excludes(brackets).excludes(dot).excludes(json);
+    brackets.excludes(dot).excludes(json);
+    dot.excludes(json);
+    verb.runs([a] { return reveal(*a); });
+}
+
+}  // namespace
+
+const VerbRow verb{"reveal", help, describe};
+
+}  // namespace macheps::cmd::reveal

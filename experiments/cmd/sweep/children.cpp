@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/sweep/children.hpp"
+
+#include "core/child_process.hpp"
+
+#include <sys/wait.h>
+
+#include <csignal>
+#include <map>
+#include <system_error>
+#include <thread>
+
+namespace macheps::cmd::sweep {
+
+namespace {
+
+/// Returns nothing if the system grants no more processes now, and others of this shard run.
+std::optional<pid_t> start_child(const ChildrenRequest& request, const std::string& value, bool has_others) {
+    // A parent that is killed takes its children along: they stop, resumable, as if they were asked to.
+    ProgramCall call{
+        .program = "/proc/self/exe", .arguments = request.words, .shown_as = "macheps", .ends_with_parent = true};
+    call.arguments.push_back(request.option + "=" + value);
+    try {
+        return start_program(call);
+    } catch (const std::system_error& error) {
+        if (has_others) return std::nullopt;
+        throw Error({.what = error.what(), .where = "--jobs", .fix = "run fewer at a time"});
+    }
+}
+
+/// A child that a signal ended has not done its work: it is as one that failed.
+Exit exit_of(int status) {
+    if (!WIFEXITED(status)) return Exit::check_failed;
+    for (const Exit exit : {Exit::ok, Exit::stopped, Exit::cannot_write}) {
+        if (WEXITSTATUS(status) == static_cast<int>(exit)) return exit;
+    }
+    return Exit::check_failed;
+}
+
+int gravity(Exit exit) {
+    return exit == Exit::cannot_write ? 3 : exit == Exit::stopped ? 2 : exit == Exit::check_failed ? 1 : 0;
+}
+
+}  // namespace
+
+Exit run_each_in_a_child(const ChildrenRequest& request,
+                         const std::optional<std::chrono::steady_clock::time_point>& deadline, std::atomic<bool>& stop,
+                         const std::function<void(const std::string& value, Exit exit)>& ended) {
+    std::map<pid_t, std::string> running;
+    std::size_t next = 0;
+    Exit worst = Exit::ok;
+    bool is_told = false;
+    while (true) {
+        if (deadline && std::chrono::steady_clock::now() >= *deadline) stop = true;
+        const bool may_start = !stop && worst != Exit::cannot_write && next < request.values.size();
+        if (may_start && running.size() < static_cast<std::size_t>(request.at_a_time)) {
+            const std::string& value = request.values[next];
+            if (const auto child = start_child(request, value, !running.empty())) {
+                running.emplace(*child, value);
+                ++next;
+                continue;
+            }
+        }
+        if (running.empty()) break;
+        if (stop && !is_told) {
+            for (const auto& [child, value] : running) ::kill(child, SIGTERM);
+            is_told = true;
+        }
+        int status = 0;
+        const pid_t child = ::waitpid(-1, &status, WNOHANG);
+        const auto found = child > 0 ? running.find(child) : running.end();
+        if (found == running.end()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            continue;
+        }
+        const Exit exit = exit_of(status);
+        if (gravity(exit) > gravity(worst)) worst = exit;
+        ended(found->second, exit);
+        running.erase(found);
+    }
+    if (stop && next < request.values.size() && gravity(worst) < gravity(Exit::stopped)) worst = Exit::stopped;
+    return worst;
+}
+
+}  // namespace macheps::cmd::sweep

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// macheps sweep run: the units of a shard, here.
+#include "experiments/training/sweep/run.hpp"
+#include "core/error.hpp"
+#include "core/memory_limit.hpp"
+#include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/sweep/children.hpp"
+#include "experiments/cmd/sweep/folder.hpp"
+#include "experiments/cmd/sweep/verbs.hpp"
+#include "experiments/cmd/train/progress.hpp"
+#include "experiments/cmd/train/task.hpp"
+#include "experiments/training/sweep/status.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+namespace macheps::cmd::sweep {
+
+using namespace training;
+
+namespace {
+
+constexpr const char* run_help =
+    "Trains the units of one shard that are not finished, in this process.\n\n"
+    "Examples:\n"
+    "  macheps sweep run formats.toml                        all units, into the folder formats\n"
+    "  macheps sweep run formats --shard 3/64                the fourth of 64 shards\n"
+    "  macheps sweep run formats --jobs 4                    four units at a time, in processes of their own\n"
+    "  macheps sweep run formats --retry-failed              what failed, once more\n"
+    "  macheps sweep run formats --max-minutes 55            stops by itself, resumable, before a limit of an hour\n"
+    "  macheps sweep run formats --dry-run                   which units the shard has, and what of them is done\n\n"
+    "Any number of shards run at any time, on any machines that see the folder; two that do the same harm nobody. "
+    "--shard auto\nreads the place from a Slurm array, a Kubernetes indexed job, PBS, SGE, LSF, srun or mpirun. "
+    "SIGTERM, "
+    "SIGINT and SIGUSR1\nend the step in hand and leave a checkpoint; running the shard again goes on there.\n"
+    "JSON: {\"out\", \"shard\", \"units\", \"trained\", \"were_done\", \"failed\": [names], \"stopped\"}; of --dry-run "
+    "{\"out\", \"shard\",\n\"units\", \"seconds\", \"memory_bytes\", \"states\": [{\"unit\", \"state\", "
+    "\"seconds\"}]}.\n"
+    "Exit codes: 0, every unit of the shard is done; 1, some failed and the rest is done; 5, cannot write; 75, "
+    "stopped.";
+
+std::atomic<bool> stop_shard{false}, stop_shard_now{false};
+/// The first one asks for an end after this step, the second one for an end at the next operation; a third one ends the
+/// program as it ends any other.
+extern "C" void request_shard_stop(int number) {
+    if (!stop_shard.exchange(true)) return;
+    stop_shard_now.store(true);
+    std::signal(number, SIG_DFL);
+}
+constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGUSR1};
+
+struct RunArguments {
+    std::filesystem::path path, out, scratch;
+    std::string shard = "0/1", unit;
+    DeviceChoice device{.threads = 1};
+    int jobs = 1;
+    double max_minutes = 0, patience = 60;
+    bool retry_failed = false, dry_run = false, quiet = false, json = false;
+};
+
+Shard shard_of(const RunArguments& a) {
+    if (a.shard != "auto") return parse_shard(a.shard);
+    const FoundShard found = shard_in([](const char* name) { return std::getenv(name); });
+    tell("Shard {} of the {} ({})\n", to_string(found.shard), found.engine, found.seen);
+    return found.shard;
+}
+
+std::vector<std::size_t> units_asked(const RunArguments& a, const Sweep& sweep, Shard shard) {
+    if (a.unit.empty()) return units_of(sweep, shard);
+    const SweepUnit* unit = sweep.find_unit(a.unit);
+    if (unit == nullptr) {
+        throw Error({.what = fmt::format("there is no unit '{}'", a.unit),
+                     .where = "--unit",
+                     .fix = "`macheps sweep plan OUT --csv` names them",
+                     .exit = Exit::usage});
+    }
+    return {static_cast<std::size_t>(unit - sweep.units.data())};
+}
+
+/// What happened to units, counted.
+struct Tallied {
+    std::int64_t trained = 0, were_done = 0;
+    std::vector<std::string> failed;
+
+    void add(const UnitReport& report) {
+        if (report.end == UnitEnd::trained) ++trained;
+        if (report.end == UnitEnd::was_done) ++were_done;
+        if (report.end == UnitEnd::failed || report.end == UnitEnd::had_failed) failed.push_back(report.id);
+    }
+};
+
+void tell_unit(const UnitReport& report, std::size_t number, std::size_t count) {
+    const std::string head = fmt::format("[{}/{}] {}", number, count, report.id);
+    switch (report.end) {
+        case UnitEnd::trained:
+            return tell("{} done in {}\n", head, duration_words(report.seconds));
+        case UnitEnd::was_done:
+            return tell("{} is done already\n", head);
+        case UnitEnd::failed:
+            return tell("{} failed: {}\n", head, report.what);
+        case UnitEnd::had_failed:
+            return tell("{} failed before: {} (--retry-failed tries it again)\n", head, report.what);
+        case UnitEnd::stopped:
+            return tell("{} stopped\n", head);
+    }
+}
+
+/// The units in the order in which they would be trained, where each stands, and what is left to do.
+Exit print_dry_run(const RunArguments& a, const SweepFolder& folder, const ShardRequest& request) {
+    std::map<std::size_t, UnitState> states;
+    for (const UnitStatus& status : status_of(folder.sweep, folder.out)) states[status.unit] = status.state;
+    double seconds = 0;
+    std::int64_t memory = 0;
+    Json rows = Json::array();
+    for (const std::size_t index : request.units) {
+        const SweepUnit& unit = folder.sweep.units[index];
+        const auto found = states.find(index);
+        const UnitState state = found == states.end() ? UnitState::missing : found->second;
+        const bool is_left = state != UnitState::done && (state != UnitState::failed || a.retry_failed);
+        seconds += is_left ? unit.seconds : 0;
+        memory = std::max(memory, unit.memory_bytes);
+        rows.push_back({{"unit", unit.id}, {"state", to_string(state)}, {"seconds", json_number(unit.seconds)}});
+        if (a.json) continue;
+        print("{}  {:>8}  {}\n", unit.id, duration_words(unit.seconds),
+                   state == UnitState::missing ? "to do" : to_string(state));
+    }
+    if (a.json) {
+        print_json({{"out", folder.out.string()},
+                    {"shard", request.shard},
+                    {"units", request.units.size()},
+                    {"seconds", json_number(seconds)},
+                    {"memory_bytes", memory},
+                    {"states", rows}});
+        return Exit::ok;
+    }
+    const std::size_t count = request.units.size();
+    print("{} unit{}, {} to do, {} of memory at most\n", count, count == 1 ? "" : "s", duration_words(seconds),
+               bytes_text(static_cast<double>(memory * a.jobs)));
+    return Exit::ok;
+}
+
+Exit run_here(const RunArguments& a, const SweepFolder& folder, const ShardRequest& request, Tallied& tallied) {
+    const std::unique_ptr<Backend> backend = make_backend(a.device);
+    train::ProgressBar bar;
+    const bool is_terminal = ::isatty(STDERR_FILENO) == 1;  // elsewhere a line for each unit is enough
+    std::size_t number = 0;
+    const ShardWatcher watcher{.unit =
+                                   [&](const UnitReport& report) {
+                                       bar.end();
+                                       tallied.add(report);
+                                       ++number;
+                                       const bool is_news = report.end != UnitEnd::was_done;
+                                       if (!a.quiet && is_news) tell_unit(report, number, request.units.size());
+                                   },
+                               .note =
+                                   [&](const std::string& text) {
+                                       bar.end();
+                                       tell("macheps: {}\n", text);
+                                   },
+                               .progress =
+                                   [&](const Progress& progress) {
+                                       if (!a.quiet && is_terminal) bar.show(progress);
+                                   }};
+    return run_shard(*backend, folder.sweep, request, train::train_task, watcher, stop_shard, stop_shard_now);
+}
+
+/// In processes of their own, each with one unit.
+Exit run_children(const RunArguments& a, const SweepFolder& folder, const ShardRequest& request, Tallied& tallied) {
+    std::vector<std::string> words{"sweep", "run", folder.out.string(), "--threads=" + std::to_string(a.device.threads)};
+    if (a.retry_failed) words.push_back("--retry-failed");
+    if (!a.scratch.empty()) words.push_back("--scratch=" + a.scratch.string());
+    if (!a.device.memory.empty()) words.push_back("--memory=" + a.device.memory);
+    words.push_back(fmt::format("--patience={}", a.patience));
+    words.push_back("--quiet");
+    std::vector<std::string> ids;
+    for (const std::size_t unit : request.units) ids.push_back(folder.sweep.units[unit].id);
+    const ChildrenRequest children{.words = words, .option = "--unit", .values = ids, .at_a_time = a.jobs};
+    std::size_t number = 0;
+    return run_each_in_a_child(children, request.deadline, stop_shard, [&](const std::string& id, Exit exit) {
+        UnitReport report{.id = id, .end = exit == Exit::ok ? UnitEnd::trained : UnitEnd::failed};
+        if (exit == Exit::stopped) report.end = UnitEnd::stopped;
+        if (const auto failure = read_failure(folder.out, id)) report.what = failure->what;
+        tallied.add(report);
+        if (!a.quiet) tell_unit(report, ++number, ids.size());
+    });
+}
+
+/// A word for those who ask what is missing: without it nothing is lost.
+void remember_for_merge(const std::filesystem::path& out, int count) {
+    try {
+        remember_shard_count(out, count);
+    } catch (const Error& error) {
+        tell("macheps: {}\n", error.what());
+    }
+}
+
+Exit run_sweep(const RunArguments& a) {
+    const Shard shard = shard_of(a);
+    const SweepFolder folder =
+        open_sweep(a.path, a.out, shard.count > 1 ? PlanChanges::are_refused : PlanChanges::are_taken,
+                   a.dry_run ? FolderIs::left_alone : FolderIs::written);
+    ShardRequest request{.out = folder.out,
+                         .shard = to_string(shard),
+                         .units = units_asked(a, folder.sweep, shard),
+                         .retry_failed = a.retry_failed,
+                         .scratch = a.scratch,
+                         .patience = a.patience,
+                         .memory = a.device.memory_bytes()};
+    if (a.max_minutes > 0) {
+        request.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                                  std::chrono::duration<double>(60 * a.max_minutes));
+    }
+    if (a.dry_run) return print_dry_run(a, folder, request);
+    if (a.unit.empty()) remember_for_merge(folder.out, shard.count);
+    for (const int number : stop_signals) std::signal(number, request_shard_stop);
+    Tallied tallied;
+    const Exit code = a.jobs > 1 ? run_children(a, folder, request, tallied) : run_here(a, folder, request, tallied);
+    for (const int number : stop_signals) std::signal(number, SIG_DFL);
+    if (a.json) {
+        print_json({{"out", folder.out.string()},
+                    {"shard", to_string(shard)},
+                    {"units", request.units.size()},
+                    {"trained", tallied.trained},
+                    {"were_done", tallied.were_done},
+                    {"failed", tallied.failed},
+                    {"stopped", code == Exit::stopped}});
+    }
+    if (!a.quiet) {
+        tell("Shard {}: {} trained, {} done before, {} failed{}\n", to_string(shard), tallied.trained, tallied.were_done,
+             tallied.failed.size(), code == Exit::stopped ? "; stopped, run it again to go on" : "");
+    }
+    return code;
+}
+
+void describe_run(Command& verb) {
+    const auto a = std::make_shared<RunArguments>();
+    verb.option("OUT", a->path, "The folder of a sweep, or its plan").required().takes(value_kind::file);
+    verb.option("--shard", a->shard, "Which shard: 3/64, or auto, as the engine says").takes("I/N").shows_default();
+    verb.option("--unit", a->unit, "One unit by its name, in place of a shard; all of the shard's when left out");
+    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out").takes(value_kind::folder);
+    add_device_options(verb, a->device);
+    verb.integer("--jobs", a->jobs, {1, most_threads}, "Units trained at a time, in processes of their own")
+        .shows_default();
+    verb.option("--max-minutes", a->max_minutes, "Stop, resumable, after so many minutes; 0: never").shows_default();
+    verb.flag("--retry-failed", a->retry_failed, "Try again what failed");
+    verb.option("--scratch", a->scratch,
+                "Train in this folder on a disk of the machine, and copy back at each checkpoint and at the end; in the "
+                "sweep's folder when left out")
+        .takes(value_kind::folder);
+    verb.option("--patience", a->patience,
+                "Seconds within which a stale file handle or an input/output error is tried again three times")
+        .shows_default();
+    verb.flag("--dry-run", a->dry_run, "Print the shard's units and where each stands; trains and makes nothing");
+    verb.flag("--json", a->json, "Print what was done as JSON");
+    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.runs([a] { return run_sweep(*a); });
+}
+
+}  // namespace
+
+const VerbRow run_verb{"run", run_help, describe_run};
+
+}  // namespace macheps::cmd::sweep

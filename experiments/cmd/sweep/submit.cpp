@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// macheps sweep submit: the shards of a sweep as jobs of the site's own engine.
+#include "core/child_process.hpp"
+#include "core/publish.hpp"
+#include "core/quote.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/sweep/folder.hpp"
+#include "experiments/cmd/sweep/verbs.hpp"
+#include "experiments/training/sweep/engines.hpp"
+#include "experiments/training/sweep/layout.hpp"
+#include "experiments/training/sweep/shard.hpp"
+#include "experiments/training/sweep/status.hpp"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+namespace macheps::cmd::sweep {
+
+using namespace training;
+
+namespace {
+
+constexpr const char* submit_help =
+    "Hands the shards of a sweep to Slurm as an array, or writes a job for Kubernetes.\n\n"
+    "Examples:\n"
+    "  macheps sweep submit formats.toml --engine slurm --print                what would be submitted\n"
+    "  macheps sweep submit formats.toml --engine kubernetes --print > job.yaml\n\n"
+    "Slurm: writes OUT/slurm/array.sh and merge.sh and submits both; the merge begins when every task has ended, and "
+    "says what\n"
+    "is missing. A task that nears its time limit saves and goes back into the queue. Kubernetes: the job's image, and "
+    "a\n"
+    "volume that all pods share as /out, are yours to name. Other engines: docs/sweeps.md.\n"
+    "JSON: {\"out\", \"engine\", \"shards\", \"scripts\": [files], \"jobs\": [ids]}.\n"
+    "Exit codes: 1, the engine refused the job; 2 and 3, the plan cannot be trained as it stands.";
+
+struct SubmitArguments {
+    std::filesystem::path path, out;
+    std::string engine, time, sbatch, image;
+    int shards = 0;
+    bool print_only = false, json = false;
+};
+
+struct EngineRow {
+    const char* name;
+    std::vector<EngineScript> (*scripts)(const SubmitRequest& request);
+    bool submits;  ///< by a program here; else its file is the user's to hand over
+};
+constexpr EngineRow engine_rows[] = {{"slurm", slurm_scripts, true}, {"kubernetes", kubernetes_scripts, false}};
+
+/// Hands a script to sbatch, and returns the number of the job, which `--parsable` makes it print.
+std::string submit_job(std::vector<std::string> options, const std::string& script) {
+    options.insert(options.begin(), "--parsable");
+    options.push_back(script);
+    std::string why = "sbatch says why above";
+    try {
+        const ProgramEnd end = run_program({.program = "sbatch", .arguments = options});
+        const std::string job = end.output.substr(0, end.output.find_first_of(";\n"));
+        if (end.has_succeeded() && !job.empty()) return job;
+    } catch (const std::system_error& error) {
+        why = error.what();
+    }
+    std::string command = "sbatch";
+    for (const std::string& word : options) command += " " + shell_word(word);
+    throw Error({.what = "the job was not taken",
+                 .where = command,
+                 .fix = why + "; --print shows the script, which any sbatch may be given",
+                 .exit = Exit::check_failed});
+}
+
+const EngineRow& engine_of(const SubmitArguments& a) {
+    for (const EngineRow& row : engine_rows) {
+        if (row.name == a.engine) return row;
+    }
+    throw Error({.what = fmt::format("there is no engine '{}'", a.engine),
+                 .where = "--engine",
+                 .fix = "one of slurm, kubernetes; others take shards too: docs/sweeps.md",
+                 .exit = Exit::usage});
+}
+
+/// The file of this program, which the jobs start.
+std::filesystem::path own_program() {
+    std::error_code error;
+    std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+    if (error)
+        throw Error({.what = fmt::format("cannot find the file of this program: {}", error.message()),
+                     .where = "/proc/self/exe",
+                     .fix = "Mount /proc, or write the script yourself (docs/sweeps.md)."});
+    return program;
+}
+
+Exit submit(const SubmitArguments& a) {
+    const EngineRow& engine = engine_of(a);
+    const SweepFolder folder = open_sweep(a.path, a.out, PlanChanges::are_taken,
+                                          a.print_only ? FolderIs::left_alone : FolderIs::written);
+    const SubmitRequest request{.out = std::filesystem::absolute(folder.out).lexically_normal(),
+                                .program = own_program(),
+                                .name = folder.sweep.name,
+                                .shards = a.shards > 0 ? a.shards : usual_shards(folder.sweep),
+                                .memory_bytes = task_memory(folder.sweep),
+                                .time = a.time,
+                                .more = a.sbatch,
+                                .image = a.image};
+    const std::vector<EngineScript> scripts = engine.scripts(request);
+    if (a.print_only) {
+        for (const EngineScript& script : scripts) {
+            if (scripts.size() > 1) print("# --- {}\n", script.file);
+            print_text(script.text);
+        }
+        return Exit::ok;
+    }
+    std::vector<std::string> files, jobs;
+    for (const EngineScript& script : scripts) {
+        const std::filesystem::path file = request.out / script.file;
+        make_folders(file.parent_path());
+        check_is_replaceable(file);
+        publish(file, script.text);
+        files.push_back(file.string());
+    }
+    remember_shard_count(request.out, request.shards);
+    if (engine.submits) {
+        std::vector<std::string> options = words_of(a.sbatch);
+        jobs.push_back(submit_job(options, files[0]));
+        options.push_back("--dependency=afterany:" + jobs[0]);
+        jobs.push_back(submit_job(options, files[1]));
+        tell("Job {}: {} tasks; job {} merges what they leave\n", jobs[0], request.shards, jobs[1]);
+    }
+    for (const std::string& file : files) tell("wrote {}\n", file);
+    if (a.json) {
+        print_json({{"out", request.out.string()},
+                    {"engine", a.engine},
+                    {"shards", request.shards},
+                    {"scripts", files},
+                    {"jobs", jobs}});
+    }
+    return Exit::ok;
+}
+
+void describe_submit(Command& verb) {
+    const auto a = std::make_shared<SubmitArguments>();
+    verb.option("PLAN", a->path, "A plan, or the folder of a sweep").required().takes(value_kind::file);
+    std::vector<std::string> names;
+    for (const EngineRow& row : engine_rows) names.emplace_back(row.name);
+    verb.option("--engine", a->engine, "Who schedules").required().one_of(names);
+    verb.integer("--shards", a->shards, {0, most_shards},
+                 "How many; 0: as many as there are units, 1000 at most, and none shorter than ten minutes")
+        .shows_default();
+    verb.option("--time", a->time, "Limit of a Slurm task, such as 4:00:00; the site's own when left out");
+    verb.option("--sbatch", a->sbatch, "Words for sbatch, such as \"-p cpu -A account\"; none when left out");
+    verb.option("--image", a->image, "Container image of a Kubernetes job; macheps when left out");
+    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out").takes(value_kind::folder);
+    verb.flag("--print", a->print_only, "Print the scripts; writes and submits nothing");
+    verb.flag("--json", a->json, "As JSON");
+    verb.runs([a] { return submit(*a); });
+}
+
+}  // namespace
+
+const VerbRow submit_verb{"submit", submit_help, describe_submit};
+
+}  // namespace macheps::cmd::sweep

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/train/config.hpp"
+
+#include "core/read_file.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/policy/import_output.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/files/config/value.hpp"
+#include "reports/logs/run_log.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+namespace macheps::cmd::train {
+
+using namespace reports;
+
+using namespace training;
+
+using namespace configs;
+
+using namespace policy;
+
+using namespace files;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists(const std::string& name) {
+    std::error_code ignored;
+    return fs::exists(name, ignored);
+}
+
+/// The files and overrides of one config: the parts between `+`, unless a file has that name.
+std::vector<std::string> parts_of(const std::string& config) {
+    if (exists(config)) return {config};
+    std::vector<std::string> parts;
+    for (std::size_t start = 0; start <= config.size();) {
+        const std::size_t plus = std::min(config.find('+', start), config.size());
+        if (plus > start) parts.push_back(config.substr(start, plus - start));
+        start = plus + 1;
+    }
+    return parts;
+}
+
+/// A policy's name after its files', with characters that a policy may have and no other policy's name.
+std::string name_of(const std::vector<std::string>& parts, const std::vector<Policy>& others) {
+    std::string name;
+    for (const std::string& part : parts) {
+        if (!exists(part)) continue;  // an override
+        if (!name.empty()) name += '+';
+        for (const char c : fs::path(part).stem().string()) {
+            const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+            name += is_plain ? c : '-';
+        }
+    }
+    if (name.empty() || name.front() == '-') name.insert(0, "config");
+    const auto is_taken = [&](const std::string& one) {
+        const auto presets = preset_names();
+        return std::find(presets.begin(), presets.end(), one) != presets.end() ||
+               std::any_of(others.begin(), others.end(), [&](const Policy& other) { return other.name == one; });
+    };
+    if (!is_taken(name)) return name;
+    for (int i = 2;; ++i) {
+        if (const std::string next = fmt::format("{}-{}", name, i); !is_taken(next)) return next;
+    }
+}
+
+/// What is said of configs where none is given would be lost.
+void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
+    if (!choice.configs.empty()) return;
+    const std::vector<std::string> given = verb.given();
+    for (const char* option :
+         {"--take", "--framework", "--framework-version", "--device-profile", "--checkpoint-dtype", "--env"}) {
+        if (std::find(given.begin(), given.end(), option) == given.end()) continue;
+        throw Error({.what = fmt::format("{} is about configs, and none is given", option),
+                     .where = option,
+                     .fix = "give one with --config, or leave it out",
+                     .exit = Exit::usage});
+    }
+}
+
+/// Why a config that its framework takes is not trained; nothing where it is.
+std::optional<Error> untrained(const ImportResult& result, const std::string& config) {
+    const ResolvedField* fp8 = result.resolved.find("fp8");
+    if (fp8 == nullptr || result.has_recipe) return {};
+    return Error({.what = fmt::format("the fp8 recipe {} ({}) is the program's own: no config says what it computes",
+                                      field_text(fp8->value), fp8->from),
+                  .where = config,
+                  .fix = "train a policy with what it does: `macheps policy words` lists the recipes",
+                  .exit = Exit::usage});
+}
+
+/// Returns the configs that another of these configs names. Each is part of that config and not a separate policy.
+std::map<std::string, std::string> named_configs(const std::vector<std::string>& configs, const ImportOptions& options) {
+    std::map<std::string, std::string> named_by;
+    if (configs.size() < 2) return named_by;
+    const auto is_file = [](const std::string& config) { return parts_of(config) == std::vector{config}; };
+    for (const std::string& config : configs) {
+        if (named_by.contains(config)) continue;
+        for (const std::string& path : import_config(parts_of(config), options).included) {
+            for (const std::string& other : configs) {
+                std::error_code failed;
+                if (other != config && is_file(other) && fs::equivalent(path, other, failed))
+                    named_by.emplace(other, config);
+            }
+        }
+    }
+    return named_by;
+}
+
+/// What every one of these recipes says of a key; nothing where one of them says otherwise, or nothing.
+std::optional<std::string> common_value(const TrainingKey& key, const std::vector<Policy>& policies) {
+    std::optional<std::string> common;
+    for (const Policy& policy : policies) {
+        std::optional<std::string> own = key.text(policy.training);
+        if (!own || (common && common != own)) return {};
+        common = std::move(own);
+    }
+    return common;
+}
+
+}  // namespace
+
+void ConfigChoice::add_options(Command& verb) {
+    verb.option("--config", configs,
+                "Training frameworks' configs, as `policy import` reads them: each FILE is a policy, unless another FILE names "
+                "it; A+B is one config of two files of a framework, and A+KEY=VALUE changes a key")
+        .takes(value_kind::file);
+    verb.option("--take", take,
+                "What is taken of a config beside its policy: lr, its learning rate; nothing when left out")
+        .one_of({"lr"})
+        .list();
+    import.add_options(verb);
+}
+
+ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
+    refuse_without_config(choice, verb);
+    ImportOptions options = choice.import.options(verb);
+    options.for_training = true;
+    options.takes_rate = std::find(choice.take.begin(), choice.take.end(), "lr") != choice.take.end();
+    ConfigPolicies loaded;
+    std::optional<Error> refused, not_trained;
+    for (const std::string& config : choice.configs) {
+        for (const std::string& part : parts_of(config)) {
+            if (exists(part)) options.given_files.push_back(part);
+        }
+    }
+    const std::map<std::string, std::string> named_by = named_configs(choice.configs, options);
+    for (const std::string& config : choice.configs) {
+        if (const auto named = named_by.find(config); named != named_by.end()) {
+            tell("{} is the file that {} names: it is read as a part of that config, not as another policy\n", config,
+                 named->second);
+            continue;
+        }
+        const std::vector<std::string> parts = parts_of(config);
+        options.policy_name = name_of(parts, loaded.policies);
+        const ImportResult result = import_config(parts, options);
+        tell("{} as {}: {} {}, {}\n", config, options.policy_name, result.framework->title, to_string(result.version),
+             policies::finding_counts(result.findings));
+        tell_text(policies::finding_lines(result.findings));
+        if (result.refused()) {
+            const Finding& first = result.findings.front();
+            if (!refused) {
+                refused = Error({.what = fmt::format("{} refuses this config: {} [{}]", result.framework->title,
+                                                     first.message, first.rule),
+                                 .where = to_string(first.place),
+                                 .fix = first.instead.empty() ? "an error never trains" : first.instead,
+                                 .exit = Exit::check_failed});
+            }
+            continue;
+        }
+        if (!not_trained) not_trained = untrained(result, config);
+        Policy policy = parse_policy(result.policy, config);
+        policy.config = {.framework = std::string(result.framework->name),
+                         .version = to_string(result.version),
+                         .device = options.device,
+                         .files = {}};
+        for (const std::string& part : parts)
+            policy.config.files.emplace_back(part, exists(part) ? read_file(part, config_size_limit) : part);
+        for (const std::string& file : result.included) {
+            if (std::find(parts.begin(), parts.end(), file) == parts.end())
+                policy.config.files.emplace_back(file, read_file(file, config_size_limit));
+        }
+        loaded.policies.push_back(std::move(policy));
+        if (loaded.model.empty()) loaded.model = result.framework->model;
+    }
+    if (refused) throw std::move(*refused);
+    if (not_trained) throw std::move(*not_trained);
+    return loaded;
+}
+
+Policy baseline_of(const std::vector<Policy>& configs) {
+    std::string toml, words;
+    std::string_view table;
+    for (const TrainingKey& key : training_keys()) {
+        if (key.is_of_precision) continue;
+        const std::optional<std::string> value = common_value(key, configs);
+        if (!value) continue;
+        if (key.table != table) toml += fmt::format("\n[{}]\n", key.table);
+        table = key.table;
+        const bool is_name = key.takes == TrainingKey::Takes::name;
+        toml += is_name ? fmt::format("{} = \"{}\"\n", key.name, *value) : fmt::format("{} = {}\n", key.name, *value);
+        words += fmt::format("{}{} {}", words.empty() ? "" : ", ", key.name, *value);
+    }
+    if (toml.empty()) return load_policy(baseline_policy);
+    tell("macheps: {} trains with the configs' {}; name it with --policy to train it with the run's own\n", baseline_policy,
+         words);
+    return parse_policy(fmt::format("name = \"{0}\"\ndescription = \"everything in fp32, with what the configs say of the "
+                                    "optimiser\"\nextends = \"{0}\"\n{1}",
+                                    baseline_policy, toml),
+                        "the baseline of the configs");
+}
+
+void check_names(const std::vector<Policy>& policies) {
+    for (const Policy& policy : policies) {
+        const auto same = [&](const Policy& other) { return other.name == policy.name; };
+        if (std::count_if(policies.begin(), policies.end(), same) == 1) continue;
+        throw Error({.what = fmt::format("two policies are called '{}'", policy.name),
+                     .where = "--policy",
+                     .fix = "name each once, and give your own policies names of their own",
+                     .exit = Exit::usage});
+    }
+}
+
+void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options) {
+    for (const Policy& policy : policies) {
+        if (!(policy.training.stress == Stress{})) continue;
+        const std::int64_t wanted = policy.training.micro_batches.value_or(1);
+        const std::int64_t trained = options_under(policy.training, options).micro_batches;
+        if (wanted <= 1 || wanted == trained) continue;
+        tell("macheps: {} asks for {} micro-batches; a step has {} x {} samples, which are divided into {}\n",
+             policy.name, wanted, options.micro_batches, options.batch, trained);
+    }
+}
+
+void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model) {
+    const SiteList sites = model_sites(model);
+    for (const Policy& policy : policies) {
+        const ResolvedPolicy resolved = resolve(policy, sites);
+        // A stressed policy leaves out the same sites as the policy without the stress.
+        if (resolved.left_out.empty() || !(policy.training.stress == Stress{})) continue;
+        if (const auto [low, asked] = resolved.low_linears(); asked > 0)
+            tell("macheps: {}: {} of {} linears in 8 bits or fewer\n", policy.name, low, asked);
+        else
+            tell("macheps: {}:\n", policy.name);
+        for (const auto& one : resolved.left_out) tell("  left out: {}: {}\n", one.site, one.why);
+    }
+}
+
+}  // namespace macheps::cmd::train

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps train`: policies x seeds on a small transformer, into a run directory with its report.
+#include "core/nearest_name.hpp"
+#include "core/quote.hpp"
+#include "core/thread_pool.hpp"
+#include "core/version.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/option_names.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/train/config.hpp"
+#include "experiments/cmd/train/defaults.hpp"
+#include "experiments/cmd/train/help.hpp"
+#include "experiments/cmd/train/plan.hpp"
+#include "experiments/cmd/train/progress.hpp"
+#include "experiments/cmd/train/stress.hpp"
+#include "experiments/cmd/train/task.hpp"
+#include "experiments/training/run/experiment.hpp"
+#include "experiments/training/run/manifest.hpp"
+#include "reports/findings/divergence.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/logs/run_log.hpp"
+#include "reports/pages/html.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <optional>
+
+namespace macheps::cmd::train {
+
+using namespace reports;
+
+using namespace training;
+
+using namespace policy;
+
+namespace {
+
+std::atomic<bool> stop_after_step{false}, stop_now{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+/// The first one asks for an end after this step, the second one for an end at the next operation; a third one ends the
+/// program as it ends any other.
+extern "C" void request_stop(int) {
+    if (!stop_after_step.exchange(true)) return;
+    stop_now.store(true);
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
+}
+
+struct Arguments {
+    std::vector<std::string> policies;
+    ConfigChoice configs;
+    std::string kind = "gpt2", size = "tiny", gelu = "erf", optimizer = "adamw", data, val_data, data_format = "auto",
+                out, token_weight, stress;
+    std::optional<std::int64_t> layers, width, heads, kv_heads, hidden, context, vocabulary, batch;
+    bool untied = false, tied = false, force = false, quiet = false, no_report = false, dry_run = false, json = false;
+    std::vector<std::int64_t> seeds;
+    TrainOptions train;
+    std::optional<double> min_lr, rope_theta;
+    std::optional<std::pair<std::int64_t, std::string>> dump;
+    DeviceChoice device;
+    int jobs = 0;
+    bool hash_sites = false;
+    std::string inputs_file;
+    std::string resume, from;
+    std::optional<std::int64_t> save_every;
+};
+
+/// Steps between checkpoints: a tiny run is over before, and a large one loses a few minutes.
+constexpr std::int64_t default_save_every = 500;
+
+/// A manifest says what is computed; beside it only what changes no row may be given.
+void refuse_other_options(const Command& verb, const char* with, std::initializer_list<std::string_view> allowed) {
+    for (const std::string& name : verb.given()) {
+        if (name == with || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
+        throw Error({.what = fmt::format("{} cannot be given with {}: the manifest settles it", name, with),
+                     .where = with,
+                     .fix = fmt::format("leave it out; allowed are {}", fmt::join(allowed, ", ")),
+                     .exit = Exit::usage});
+    }
+}
+
+Experiment resumed_experiment(const Arguments& a, const Command& verb) {
+    refuse_other_options(verb, "--resume",
+                         {"--device", "--matrix-units", "--threads", "--jobs", "--memory", "--save-every", "--quiet",
+                          "--no-report", "--json", "--dry-run"});
+    const std::filesystem::path manifest = std::filesystem::path(a.resume) / "manifest.json";
+    if (!std::filesystem::exists(manifest)) {
+        throw Error({.what = "there is nothing to resume: no manifest.json",
+                     .where = a.resume,
+                     .fix = "name a directory of `macheps train`; one that was ended before it began is begun again"});
+    }
+    const Manifest read = read_manifest(manifest);
+    if (read.created_by != fmt::format("macheps {} ({})", macheps::version(), git_revision())) {
+        tell("macheps: begun by {}; the bytes are promised for one version throughout\n", read.created_by);
+    }
+    Experiment experiment = read.experiment;
+    experiment.directory = a.resume;
+    experiment.resume = true;
+    return experiment;
+}
+
+Experiment repeated_experiment(const Arguments& a, const Command& verb) {
+    refuse_other_options(verb, "--from",
+                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--export-inputs", "--threads",
+                          "--jobs", "--memory", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+    Experiment experiment = read_manifest(a.from).experiment;
+    experiment.repeats = a.from;
+    experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
+    experiment.force = a.force;
+    return experiment;
+}
+
+bool is_given(const Command& verb, std::string_view option) {
+    const std::vector<std::string> given = verb.given();
+    return std::find(given.begin(), given.end(), option) != given.end();
+}
+
+Experiment new_experiment(const Arguments& a, const Command& verb) {
+    ConfigPolicies configs = load_configs(a.configs, verb);
+    const bool is_asked = is_given(verb, "--model") || configs.model.empty();
+    const ModelSize size = named_size(a.size, parse_model_kind(is_asked ? a.kind : configs.model));
+    Experiment experiment;
+    experiment.model = size.model;
+    experiment.options = a.train;
+    ModelConfig& model = experiment.model;
+    const DataFiles files{.train = a.data, .held_out = a.val_data, .format = parse_data_format(a.data_format)};
+    if (!a.data.empty() && !a.vocabulary) model.vocabulary = vocabulary_of(files);
+    model.layers = a.layers.value_or(model.layers);
+    model.width = a.width.value_or(model.width);
+    model.heads = a.heads.value_or(model.heads);
+    model.context = a.context.value_or(model.context);
+    model.vocabulary = a.vocabulary.value_or(model.vocabulary);
+    model.kv_heads = a.kv_heads.value_or(model.kv_heads);
+    model.hidden = a.hidden.value_or(model.hidden);
+    model.rope_theta = a.rope_theta.value_or(model.rope_theta);
+    if (a.tied || a.untied) model.tied = a.tied;
+    model.activation = parse_activation(a.gelu);
+    experiment.options.batch = a.batch.value_or(size.batch);
+    experiment.options.optimizer = a.optimizer == "sgd" ? OptimizerKind::sgd : OptimizerKind::adamw;
+    experiment.options.min_lr = a.min_lr.value_or(a.train.lr / 10);
+    const bool is_demo = a.policies.empty() && configs.policies.empty();
+    experiment.seeds = a.seeds;
+    if (a.seeds.empty()) experiment.seeds.assign(std::begin(usual_seeds), std::end(usual_seeds));
+    const bool is_own_task = !configs.policies.empty() || !a.data.empty();
+    experiment.options.token_weight = !a.token_weight.empty() ? parse_weight(a.token_weight)
+                                      : is_own_task           ? plain_token_weight
+                                                              : usual_token_weight;
+
+    std::vector<std::string> names = is_demo ? demo_policies() : a.policies;
+    if (std::find(names.begin(), names.end(), baseline_policy) == names.end()) {
+        names.insert(names.begin(), std::string(baseline_policy));
+    }
+    const bool has_configs_alone = a.policies.empty() && !configs.policies.empty();
+    for (const std::string& name : names)
+        experiment.policies.push_back(has_configs_alone ? baseline_of(configs.policies) : load_policy(name));
+    for (Policy& policy : configs.policies) experiment.policies.push_back(std::move(policy));
+    add_stressed(experiment, a.stress, !configs.policies.empty());
+    check_names(experiment.policies);
+    tell_micro_batches(experiment.policies, experiment.options);
+    auto seeds = experiment.seeds;
+    std::sort(seeds.begin(), seeds.end());
+    if (std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end())
+        throw Error({.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
+    experiment.data_file = files.train;
+    experiment.held_out_file = files.held_out;
+    experiment.data_format = files.format;
+    if (a.dump) {
+        // fp32 may have been added in front as the baseline: the dump is of the first policy that was asked for.
+        const std::size_t added = names.size() == a.policies.size() || is_demo ? 0 : 1;
+        experiment.dump = {.file = a.dump->second,
+                           .step = a.dump->first,
+                           .policy = experiment.policies[added].name,
+                           .seed = experiment.seeds.front()};
+    }
+    experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
+    experiment.force = a.force;
+    experiment.command = verb.command_line();
+    experiment.save_every = a.save_every.value_or(default_save_every);
+    return experiment;
+}
+
+Experiment make_experiment(const Arguments& a, const Command& verb) {
+    Experiment experiment = !a.resume.empty() ? resumed_experiment(a, verb)
+                            : !a.from.empty() ? repeated_experiment(a, verb)
+                                              : new_experiment(a, verb);
+    if (a.save_every) experiment.save_every = *a.save_every;
+    experiment.hash_sites = a.hash_sites;
+    experiment.inputs_file = a.inputs_file;
+    return experiment;
+}
+
+/// Summary on stdout, summary.csv and report.html beside the rows.
+Exit finish(const Experiment& experiment, bool finished, const Arguments& arguments) {
+    const std::filesystem::path& directory = experiment.directory;
+    const std::filesystem::path folders[] = {directory};
+    const Log log = read_runs(folders);
+    const bool reports = !log.runs.empty() && !arguments.no_report;
+    const std::filesystem::path rows = directory / "summary.csv", page = directory / "report.html";
+    Json json{
+        {"finished", finished}, {"directory", directory.string()}, {"files", Json::object()}, {"summary", nullptr}};
+    if (reports) {
+        const Summary summary = summarise(log);
+        write_summary(summary, rows);
+        if (!arguments.json) print_coloured(summary_table(summary, colour_for(STDOUT_FILENO)));
+        write_page(log, summary, page);
+        tell("Rows and page: {}\n", page.string());
+        json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
+        json["summary"] = Json::parse(summary_json(summary));
+    }
+    if (arguments.json) print_json(json);
+    return finished ? Exit::ok : Exit::stopped;
+}
+
+/// How many runs train side by side.
+int jobs(const Arguments& a, const Experiment& experiment) {
+    if (a.jobs > 1 && a.device.device != "cpu") {
+        throw Error({.what = "a GPU trains one run at a time",
+                     .where = "--jobs",
+                     .fix = "leave it out, or give --device cpu",
+                     .exit = Exit::usage});
+    }
+    if (a.device.device != "cpu") return 1;
+    if (a.jobs > 0) return a.jobs;
+    return runs_side_by_side(experiment, a.device.threads > 0 ? a.device.threads : available_threads());
+}
+
+Exit run(const Arguments& arguments, const Command& verb) {
+    Experiment experiment = make_experiment(arguments, verb);
+    experiment.memory = arguments.device.memory_bytes();
+    const std::vector<std::unique_ptr<Backend>> engines = make_backends(arguments.device, jobs(arguments, experiment));
+    std::vector<Backend*> backends;
+    for (const auto& engine : engines) backends.push_back(engine.get());
+    check_memory(*backends.front(), experiment, static_cast<int>(backends.size()));
+    tell_left_out(experiment.policies, experiment.model);
+    if (arguments.dry_run) return print_plan(make_plan(backends, experiment), verb, arguments.json);
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, request_stop);
+    ProgressBar bar;
+    const auto progress = [&](const Progress& p) {
+        if (!p.note.empty()) {
+            bar.end();
+            tell("macheps: {}\n", p.note);
+        } else if (!arguments.quiet) {
+            bar.show(p);
+        }
+    };
+    std::optional<NumberedDirectory> numbered;
+    if (arguments.out.empty() && arguments.resume.empty()) experiment.directory = numbered.emplace().path();
+    bool finished = false;
+    try {
+        finished = run_experiment(backends, experiment, progress, stop_after_step, &stop_now);
+    } catch (...) {
+        bar.end();
+        throw;
+    }
+    bar.end();
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
+    const Exit code = finish(experiment, finished, arguments);
+    if (code == Exit::stopped)
+        tell("Stopped. To go on: macheps train --resume {}\n", shell_word(experiment.directory.string()));
+    return code;
+}
+
+void describe_task(Command& verb, Arguments& a) {
+    verb.option("-p,--policy", a.policies,
+                "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
+        .takes(value_kind::policy)
+        .list();
+    a.configs.add_options(verb);
+    verb.integer("--seeds", a.seeds, seed_limits,
+                 "Seeds; each gives every policy the same weights and batches; 0,1,2 when left out")
+        .list();
+    verb.option("--stress", a.stress, stress_help());
+    const Option data =
+        verb.option("--data", a.data, "A text, read as bytes, or tokens; the synthetic language when left out")
+            .takes(value_kind::file);
+    verb.option("--val-data", a.val_data, "Held-out text or tokens; the last tenth of --data when left out")
+        .takes(value_kind::file)
+        .needs(data);
+    verb.option("--data-format", a.data_format,
+                "auto, text, llmc or nanogpt; auto: llm.c's magic number, else a .bin is nanoGPT's uint16, else text")
+        .one_of({"auto", "text", "llmc", "nanogpt"})
+        .shows_default();
+    verb.option("-o,--out", a.out, "Run directory; runs/001, runs/002, ... when left out").takes(value_kind::folder);
+    verb.flag("--force", a.force, "Replace an existing run directory");
+}
+
+void describe_model(Command& verb, Arguments& a) {
+    verb.option("--model", a.kind,
+                "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary positions)")
+        .takes("KIND:{gpt2,llama}")
+        .shows_default();
+    verb.option("--size", a.size, "tiny, small or base").takes("SIZE:{tiny,small,base}").shows_default();
+    verb.integer("--layers", a.layers, {1, most_size}, "Blocks; by --size");
+    verb.integer("--width", a.width, {1, most_size}, "Channels; by --size");
+    verb.integer("--heads", a.heads, {1, most_size}, "Attention heads; by --size");
+    verb.integer("--kv-heads", a.kv_heads, {0, most_size},
+                 "Heads of keys and values in a llama, a divisor of --heads; --heads when left out");
+    verb.integer("--hidden", a.hidden, {0, most_size},
+                 "Channels inside the feed-forward; when left out 4 width, in a llama 8/3 width rounded up to 32s");
+    verb.option("--rope-theta", a.rope_theta, "Base of a llama's rotary positions; 10000 when left out");
+    verb.integer("--context", a.context, {1, most_size}, "Tokens a sample; by --size");
+    verb.integer("--vocabulary", a.vocabulary, {1, most_size},
+                 "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
+    const Option untied = verb.flag("--untied", a.untied, "Give lm_head weights of its own, as a llama does by itself");
+    verb.flag("--tied", a.tied, "Let lm_head share the token embedding, as a gpt2 does by itself").excludes(untied);
+    std::vector<std::string> gelus;
+    for (const Activation& row : activations) gelus.emplace_back(row.name);
+    verb.option("--gelu", a.gelu, fmt::format("{}", fmt::join(gelus, " or "))).one_of(gelus).shows_default();
+}
+
+void describe_steps(Command& verb, Arguments& a) {
+    verb.integer("--steps", a.train.steps, {1, most_steps}, "Optimiser steps").shows_default();
+    verb.integer("--batch", a.batch, {1, most_size}, "Samples a micro-batch; by --size");
+    verb.integer("--micro-batches", a.train.micro_batches, {1, most_size},
+                 "Micro-batches whose gradients are added before a step")
+        .shows_default();
+    verb.option("--optimizer", a.optimizer, "adamw or sgd").one_of({"adamw", "sgd"}).shows_default();
+    verb.option("--lr", a.train.lr, "Learning rate after warm-up").shows_default();
+    verb.option("--min-lr", a.min_lr, "Learning rate at the end of the cosine; lr / 10 when left out");
+    verb.integer("--warmup", a.train.warmup, {0, most_steps}, "Steps of linear warm-up").shows_default();
+    verb.option("--clip", a.train.clip, "Largest gradient norm; 0: no clipping").shows_default();
+    verb.option("--weight-decay", a.train.weight_decay, "Of matrices only").shows_default();
+    verb.integer("--ranks", a.train.ranks, {1, most_ranks},
+                 "Data parallel ranks, computed one after the other: each takes its share of a micro-batch, and "
+                 "gradients are reduced as [reduce] of the policy says. A divisor of --batch")
+        .shows_default();
+    verb.flag("--recompute", a.train.recompute,
+              "Gradient checkpointing: of each block only the input is kept, and the block is computed again for its "
+              "backward pass. The results do not depend on it; bytes of activations do");
+    verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
+    verb.option("--token-weight", a.token_weight,
+                "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "
+                "batch 1/weight times as large; a power of two; when left out, 2^-12 on the synthetic language and 1 with --data or --config");
+    verb.integer("--eval-every", a.train.eval_every, {0, most_steps},
+                 "Steps between held-out evaluations; 0: only at the end")
+        .shows_default();
+    verb.integer("--eval-batches", a.train.eval_batches, {1, most_size}, "Held-out batches an evaluation")
+        .shows_default();
+    verb.integer("--probe-every", a.train.probe_every, {0, most_steps},
+                 "Steps between samples of every site; 0: count nothing")
+        .shows_default();
+    verb.integer("--histogram-every", a.train.histogram_every, {0, most_steps},
+                 "Of the sampled steps, which keep exponent histograms")
+        .shows_default();
+}
+
+void describe_run(Command& verb, Arguments& a) {
+    verb.integer(
+            "--dump-step", a.dump, {0, most_steps},
+            "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
+            "moments, and the values at every site (of the last micro-batch)")
+        .takes("N FILE");
+    verb.flag("--hash-sites", a.hash_sites,
+              "Write hashes.csv: the bits of every tensor of every step as one number each, so that diff names the "
+              "first operation in which two runs part; slow");
+    verb.option("--export-inputs", a.inputs_file,
+                "Write the first weights and the samples of every step, of all seeds, into FILE.safetensors, so that "
+                "another framework can train the same")
+        .takes(value_kind::file);
+    verb.integer("--save-every", a.save_every, {0, most_steps},
+                 fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
+    verb.option("--resume", a.resume, "Go on with the run directory that a signal, a crash or a kill left")
+        .takes(value_kind::folder);
+    verb.option("--from", a.from, "Repeat the run of a manifest.json to the bit, in a directory of its own")
+        .takes(value_kind::file);
+    verb.flag("--dry-run", a.dry_run,
+              "Print the plan: runs, time (measured by a few steps), memory, disk, problems. Writes nothing");
+    verb.flag("--json", a.json, "Print the summary, or the plan, as JSON");
+    verb.flag("--no-report", a.no_report, "Write rows only");
+    verb.flag("-q,--quiet", a.quiet, "No progress on stderr");
+}
+
+Experiment* asked_task = nullptr;  // of train_task(), while it reads a command line
+void describe_task_asked(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    describe_task(verb, *a);
+    describe_model(verb, *a);
+    describe_steps(verb, *a);
+    describe_run(verb, *a);
+    verb.runs([a, &verb] {
+        validate(*asked_task = new_experiment(*a, verb));
+        return Exit::ok;
+    });
+}
+constexpr VerbRow task_row{"train", train_help, describe_task_asked};
+constexpr const VerbRow* task_rows[] = {&task_row};
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    describe_task(verb, *a);
+    describe_model(verb, *a);
+    describe_steps(verb, *a);
+    add_device_options(verb, a->device);
+    verb.integer("--jobs", a->jobs, {0, most_threads},
+                "Runs trained side by side, which share the threads; 0: as many as there are threads where runs are short, "
+                "else 1. The results do not depend on it; a run that is ahead is begun anew after a stop")
+        .shows_default();
+    describe_run(verb, *a);
+    verb.runs([a, &verb] { return run(*a, verb); });
+}
+
+}  // namespace
+
+const VerbRow verb{"train", train_help, describe};
+
+Experiment train_task(const std::vector<std::string>& options) {
+    std::vector<std::string> words{"macheps", "train"};
+    words.insert(words.end(), options.begin(), options.end());
+    Experiment task;
+    asked_task = &task;
+    const CommandLine line({"macheps", train_help, [](Command& program) { program.verbs(task_rows); }}, words);
+    try {
+        line.run();
+    } catch (const Error& error) {
+        throw Error({.what = in_options(*line.verb(), error), .exit = error.exit()});
+    }
+    return task;
+}
+
+}  // namespace macheps::cmd::train

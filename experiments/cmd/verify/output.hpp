@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `macheps verify` prints and writes: rows of probes as a table, CSV, JUnit and JSON.
+#pragma once
+#include "emulation/evidence/probe.hpp"
+
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::verify {
+
+struct VerifyCounts {
+    std::uint64_t trials = 0, mismatches = 0;
+    std::size_t rows = 0, equal = 0, differ = 0, recorded = 0, declined = 0, absent = 0, failed = 0;
+    bool all_well() const { return differ == 0 && failed == 0; }
+};
+VerifyCounts count_rows(const std::vector<evidence::ProbeResult>& rows);
+
+const char* verdict_name(evidence::Verdict verdict);
+
+/// One line for an instruction whose classes are all equal, else a line for each class; notes of what differs, and of
+/// questions, below their line.
+std::string verify_table(const std::vector<evidence::ProbeResult>& rows);
+inline constexpr const char* verify_csv_header =
+    "kind,instruction,class,model,trials,mismatches,verdict,seconds,note\n";
+/// Lines below that header.
+std::string verify_csv(const std::vector<evidence::ProbeResult>& rows);
+/// One test case for each row: `differs` is a failure, `failed` an error, `declined` a skipped one.
+std::string verify_junit(const std::vector<evidence::ProbeResult>& rows);
+void print_verify_json(const std::vector<evidence::ProbeResult>& rows, const std::string& device,
+                       const std::vector<std::string>& traces);
+
+}  // namespace macheps::cmd::verify

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// VerifyRecorder: the files of `macheps verify --record`.
+#pragma once
+#include "emulation/evidence/probe.hpp"
+#include "emulation/evidence/traces/trace.hpp"
+
+#include <fstream>
+#include <map>
+
+namespace macheps::cmd::verify {
+
+/// Writes each trace and each capture to its own file, and the sums of the hashes of scalar results to one file per kind.
+/// Errors: all throw Error (cannot_write).
+class VerifyRecorder {
+  public:
+    /// `origin` names the device. Traces of a CPU's units are refused if they do not refute every wrong model; traces of a
+    /// GPU are written anyway, because some questions about GPUs are still open.
+    VerifyRecorder(std::filesystem::path folder, evidence::Trace origin, bool on_cpu);
+
+    void trace(const evidence::Candidates& candidates);
+    void capture(const evidence::Capture& capture);
+    /// Appends to `KIND.sums.jsonl`, so that an interrupted run keeps its results.
+    void sums(const std::vector<evidence::ProbeResult>& rows);
+
+    /// Compresses the sums. Returns the paths of all files. Errors: throws Error (check_failed) if the files exceed 20 MB in
+    /// total, which is too much for a repository.
+    std::vector<std::string> finish();
+
+  private:
+    struct Sums {
+        std::ofstream file{};
+        std::string header{}, lines{};
+    };
+
+    std::string header_with_origin(const std::string& header) const;
+    void written(const std::filesystem::path& file);
+
+    std::filesystem::path folder_;
+    evidence::Trace origin_;
+    bool on_cpu_;
+    std::map<std::string, Sums> sums_{};  ///< by kind
+    std::vector<std::string> files_{};
+    std::uintmax_t bytes_ = 0;
+};
+
+}  // namespace macheps::cmd::verify

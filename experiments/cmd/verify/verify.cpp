@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps verify`: the emulators against the GPU or the CPU that is here, or against what one gave elsewhere.
+#include "core/nearest_name.hpp"
+#include "core/publish.hpp"
+#include "emulation/evidence/cpu/cpu_probe.hpp"
+#include "emulation/evidence/gpu/matrix/replay.hpp"
+#include "emulation/evidence/gpu/probes.hpp"
+#include "emulation/evidence/gpu/scalar/replay.hpp"
+#include "emulation/evidence/library/capture.hpp"
+#include "emulation/evidence/traces/json_lines.hpp"
+#include "emulation/evidence/traces/replay.hpp"
+#include "emulation/gpu/gpu.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/verify/library.hpp"
+#include "experiments/cmd/verify/output.hpp"
+#include "experiments/cmd/verify/recorder.hpp"
+#include "experiments/policy/sites.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+
+namespace macheps::cmd::verify {
+
+using namespace policy;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* help =
+    R"(Compares the emulators with the GPU or the CPU here, or with recorded results of one, bit for bit.
+
+Examples:
+  macheps verify                                        everything, in about three minutes
+  macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute
+  macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files
+  macheps verify --device cpu --quick                   the units of this CPU: AVX512-BF16, AVX512-FP16, AMX, conversions
+  macheps verify --library openblas                     in what order a library adds, and whether a rule has its bits
+  macheps verify --library openblas --rule blas.onednn  whether this rule has them: exit code 1 where not
+  macheps verify --replay traces                        recorded results against the emulators; takes no GPU
+  macheps verify --list                                 what would be run; takes no GPU
+
+Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there with
+the definition that the emulators obey. Instructions behind a plus are variants. Questions are operands on which
+published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.
+Sparse instructions (mma.sp, wgmma.sp) are compared with the dense instruction over the chosen products; the note also
+says how many results are those of two dense steps over all products.
+--device cpu asks CPUID and the operating system which units there are; one that is not there is a line `absent`. With
+--quick each unit gives ten million results. --mutant NAME compares with a wrong model instead, to see that
+it is found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown name prints all of them).
+--library loads openblas, onednn, mkl, blis, the C library in a file (a name with a slash) or torch, torch.bf16, torch.fp16
+(PyTorch, in the Python that MACHEPS_PYTHON names), in a process of its own: where its blocks of k end, which rule has its
+order, and in how many of --shapes random shapes on cancelling operands that rule gives every bit. Verdicts: reproduced;
+order only; unknown; nondeterministic; absent, which is no failure without --require. --rule NAME asks about one rule, any
+that `macheps gemm --machine` takes, instead of the one that fits best: it must have every bit, else the exit code is 1.
+torch.cuda.{fp32,tf32,bf16,fp16} and torch.cuda.scaled.{tensor,row}[.fast] are torch.matmul and torch._scaled_mm on a GPU, with the
+kernels that PyTorch chooses: rows as of cuBLASLt for --shapes shapes, at most four, and the order of a sum. --rule NAME replaces
+the rule that is claimed.
+Libraries of GPUs have a row `equal` if they follow the rule that is claimed for the problem, `differs` if they do not,
+whichever other rules agree, and `recorded` if nothing is claimed: the note says which rules agree.
+A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and JSON
+have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.
+Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);
+absent (this CPU has no such unit); failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.
+With --record the sums of the hashes of scalar results are written too, and with --capture raw outputs of cuBLASLt's
+algorithms, which --replay matches with the rules of matmuls. --replay recomputes a few of the sums from the models.
+Another --seed selects other sums, and --full recomputes every sum, which can take hours.
+A trace is one file for an instruction: a header (GPU, driver, toolkit, or CPU, microcode, os, compiler; date, seed, how many rows refute each wrong
+model), then lines that `macheps machine eval` reads (but for sparse instructions): zstd -dc FILE | macheps machine eval -
+
+Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot write.
+
+JSON: {"device", "rows": [{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict", "seconds",
+"note"}, ...], "equal", "differ", "recorded", "declined", "absent", "failed", "trials", "mismatches", "traces": [paths written or read]}.)";
+
+constexpr int most_devices = 1023;
+
+struct Arguments {
+    std::string only = "*", record, replay, csv, junit;
+    bool quick = false, full = false, json = false, list = false, plain = false, capture = false;
+    double seconds = 180;
+    std::string device = "0", mutant;
+    LibraryOptions library;
+    std::uint64_t seed = 1;
+
+    bool on_cpu() const { return device == "cpu"; }
+};
+
+/// The number behind --device.
+int gpu_number(const Arguments& arguments) {
+    int number = -1;
+    const char* const end = arguments.device.data() + arguments.device.size();
+    const auto parsed = std::from_chars(arguments.device.data(), end, number);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || number < 0 || number > most_devices) {
+        throw Error({.what = fmt::format("no device '{}'", arguments.device),
+                     .where = "--device",
+                     .fix = fmt::format("cpu, or the number of a GPU from 0 to {}", most_devices),
+                     .exit = Exit::usage});
+    }
+    return number;
+}
+
+constexpr std::uint64_t quick_results = 10'000'000;  ///< of one unit of a CPU
+
+std::vector<evidence::ProbeGroup> groups_of(const Arguments& arguments) {
+    if (arguments.on_cpu()) return evidence::cpu_probe_groups(arguments.quick ? quick_results : 0, arguments.mutant);
+    if (!arguments.mutant.empty()) {
+        throw Error({.what = "wrong models are planted for the units of a CPU only",
+                     .where = "--mutant",
+                     .fix = "add --device cpu",
+                     .exit = Exit::usage});
+    }
+    return evidence::probe_groups(gpu_number(arguments));
+}
+
+/// Fails before minutes are spent, not after.
+void check_outputs(const Arguments& arguments) {
+    for (const std::string& path : {arguments.csv, arguments.junit}) {
+        if (!path.empty()) publish(path, "");
+    }
+    if (arguments.record.empty()) return;
+    std::error_code error;
+    fs::create_directories(arguments.record, error);
+    const std::string file = (fs::path(arguments.record) / ".macheps-write-test").string();
+    publish(file, "");
+    fs::remove(file, error);
+}
+
+bool selected(const std::string& pattern, const std::string& kind, const std::string& instruction) {
+    return glob_match(pattern, kind + ":" + instruction) || glob_match(pattern, instruction);
+}
+
+[[noreturn]] void nothing_selected(const std::string& pattern, const std::vector<std::string>& names) {
+    const std::string near = nearest_name(pattern, names);
+    throw Error({.what = fmt::format("no instruction matches '{}'", pattern),
+                 .where = "--only",
+                 .fix = near.empty() ? "`macheps verify --list` lists them; quote * and ?"
+                                     : fmt::format("did you mean '{}'?", near),
+                 .exit = Exit::usage});
+}
+
+struct Choice {
+    const evidence::ProbeGroup* group;
+    std::string instruction;
+};
+/// With `plain`, variants of instructions are left out.
+std::vector<Choice> choose(const std::vector<evidence::ProbeGroup>& groups, const std::string& pattern, bool plain) {
+    std::vector<Choice> chosen;
+    std::vector<std::string> names;
+    for (const evidence::ProbeGroup& group : groups) {
+        for (const std::string& instruction : group.instructions) {
+            if (plain && group.is_variant && group.is_variant(instruction)) continue;
+            names.push_back(group.kind + ":" + instruction);
+            if (selected(pattern, group.kind, instruction)) chosen.push_back({&group, instruction});
+        }
+    }
+    if (chosen.empty()) nothing_selected(pattern, names);
+    return chosen;
+}
+
+/// One line per instruction: on a terminal the last one stands, elsewhere all do.
+class ProgressLines {
+  public:
+    explicit ProgressLines(std::size_t count) : count_(count), terminal_(isatty(STDERR_FILENO) == 1) {}
+    ~ProgressLines() {
+        if (terminal_ && at_ > 0) redraw("");
+    }
+    ProgressLines(const ProgressLines&) = delete;
+    ProgressLines& operator=(const ProgressLines&) = delete;
+
+    void done(const std::string& kind, const std::string& instruction, const std::vector<evidence::ProbeResult>& rows) {
+        const VerifyCounts counts = count_rows(rows);
+        const std::string verdict = counts.failed != 0 ? "failed: " + rows.back().note
+                                    : counts.differ != 0
+                                        ? fmt::format("{} of {} classes differ", counts.differ, counts.rows)
+                                    : counts.declined != 0 ? "declined"
+                                    : counts.absent != 0   ? "absent"
+                                    : counts.recorded != 0 ? "recorded"
+                                                           : "equal";
+        const std::string line =
+            fmt::format("[{}/{}] {}:{}: {}, {} trials", ++at_, count_, kind, instruction, verdict, counts.trials);
+        // What differs stays on the screen.
+        if (terminal_) redraw("{}", line);
+        if (terminal_ && !counts.all_well()) tell("\n");
+        if (!terminal_) tell("{}\n", line);
+    }
+
+  private:
+    std::size_t count_, at_ = 0;
+    bool terminal_;
+};
+
+struct Outcome {
+    std::string device;
+    std::vector<evidence::ProbeResult> rows;
+    std::vector<std::string> traces;
+};
+
+/// Where results come from, as the header of a trace says it.
+evidence::Trace origin_of(const Arguments& arguments) {
+    evidence::Trace origin;
+    origin.seed = arguments.seed;
+    if (arguments.on_cpu()) {
+        const evidence::CpuIdentity identity = evidence::cpu_identity();
+        origin.gpu = identity.cpu;
+        origin.driver = identity.os;
+        origin.toolkit = identity.compiler;
+        origin.microcode = identity.microcode;
+        return origin;
+    }
+    const gpu::DeviceInfo info = gpu::device_info(gpu_number(arguments));
+    origin.gpu = info.name;
+    origin.driver = info.driver;
+    origin.toolkit = info.runtime;
+    return origin;
+}
+
+/// Runs the chosen probes.
+void run_probes(const Arguments& arguments, Outcome& outcome) {
+    const std::vector<evidence::ProbeGroup> groups = groups_of(arguments);
+    const std::vector<Choice> chosen = choose(groups, arguments.only, arguments.plain);
+    const evidence::Trace origin = origin_of(arguments);
+    outcome.device = origin.gpu;
+    check_outputs(arguments);
+    std::ofstream csv;
+    if (!arguments.csv.empty()) csv.open(arguments.csv, std::ios::binary | std::ios::trunc);
+    csv << verify_csv_header << std::flush;
+
+    evidence::ProbeOptions options{.device = arguments.on_cpu() ? 0 : gpu_number(arguments), .only = arguments.only};
+    options.seed = arguments.seed;
+    // Of a CPU's units a number of results is asked: the time only ends what a busy machine would never end.
+    options.seconds = arguments.quick ? (arguments.on_cpu() ? 900 : 60) : arguments.seconds;
+    options.only_captures = arguments.capture;
+    std::optional<VerifyRecorder> recorder;
+    if (!arguments.record.empty()) {
+        recorder.emplace(arguments.record, origin, arguments.on_cpu());
+        options.record = [&](const evidence::Candidates& candidates) { recorder->trace(candidates); };
+        options.keep = [&](const evidence::Capture& capture) { recorder->capture(capture); };
+    }
+    const auto start = std::chrono::steady_clock::now();
+    ProgressLines progress(chosen.size());
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+        const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        const double share = std::max(options.seconds - spent, 0.0) / static_cast<double>(chosen.size() - i);
+        const std::vector<evidence::ProbeResult> rows =
+            evidence::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
+        csv << verify_csv(rows) << std::flush;  // what is known outlives what ends the run
+        if (recorder) recorder->sums(rows);
+        progress.done(chosen[i].group->kind, chosen[i].instruction, rows);
+        outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
+    }
+    if (recorder) outcome.traces = recorder->finish();
+}
+
+void run_replay(const Arguments& arguments, Outcome& outcome) {
+    const std::vector<fs::path> files = evidence::trace_files(arguments.replay);
+    if (files.empty()) {
+        throw Error({.what = "no traces",
+                     .where = arguments.replay,
+                     .fix = "`macheps verify --record DIR` makes them where a GPU is"});
+    }
+    std::vector<std::string> names;
+    const evidence::ProbeSink sink = [&](const evidence::ProbeResult& row) { outcome.rows.push_back(row); };
+    const evidence::SumsShare share{.seed = arguments.seed, .all = arguments.full};
+    const auto takes = [&](const fs::path& file, const std::string& instruction, const std::string& gpu) {
+        names.push_back("replay:" + instruction);
+        if (!selected(arguments.only, "replay", instruction)) return false;
+        if (outcome.traces.empty() || outcome.traces.back() != file.string()) outcome.traces.push_back(file.string());
+        if (outcome.device.find(gpu) == std::string::npos) outcome.device += (outcome.device.empty() ? "" : ", ") + gpu;
+        return true;
+    };
+    for (const fs::path& file : files) {
+        const std::string text = evidence::read_json_lines(file);
+        // parse_trace reads a file without a complete first line, and explains how a trace begins.
+        const std::size_t end = text.find('\n');
+        const Json header =
+            end == std::string::npos ? Json() : evidence::parse_json_line(text.substr(0, end), file.string() + ":1");
+        if (evidence::is_library_capture(header)) {
+            const evidence::RecordedLibrary recorded = evidence::parse_library_capture(text, file.string());
+            if (takes(file, recorded.problem.name(), recorded.gpu)) evidence::replay_library(recorded, sink);
+            continue;
+        }
+        if (evidence::is_variant_capture(header)) {
+            if (takes(file, evidence::variant_of(header, file.string() + ":1"), header["gpu"].string()))
+                evidence::replay_variant(text, file.string(), sink);
+            continue;
+        }
+        if (evidence::is_tree_capture(header)) {
+            const evidence::RecordedTree recorded = evidence::parse_tree_capture(text, file.string());
+            if (takes(file, "reveal:" + recorded.problem, recorded.gpu)) evidence::replay_tree(recorded, sink);
+            continue;
+        }
+        if (evidence::is_sums(header)) {
+            evidence::RecordedSums recorded = evidence::parse_sums(text, file.string());
+            std::erase_if(recorded.rows, [&](const auto& row) { return !takes(file, row.instruction, recorded.gpu); });
+            evidence::replay_sums(recorded, share, sink);
+            continue;
+        }
+        const evidence::Trace trace = evidence::parse_trace(text, file.string());
+        if (takes(file, trace.form.instr + "." + trace.form.qual, trace.gpu)) evidence::replay(trace, sink);
+    }
+    if (outcome.rows.empty()) nothing_selected(arguments.only, names);
+    check_outputs(arguments);
+}
+
+Exit list(const Arguments& arguments) {
+    const std::vector<evidence::ProbeGroup> groups = groups_of(arguments);
+    std::string text;
+    Json all = Json::array();
+    for (const Choice& choice : choose(groups, arguments.only, arguments.plain)) {
+        text += fmt::format("{}:{}\n", choice.group->kind, choice.instruction);
+        all.push_back({{"kind", choice.group->kind}, {"instruction", choice.instruction}});
+    }
+    if (arguments.json) {
+        print_json(all);
+    } else {
+        print_text(text);
+    }
+    return Exit::ok;
+}
+
+Exit run(const Arguments& arguments) {
+    if (const std::string problem = problem_of_pattern(arguments.only); !problem.empty()) {
+        throw Error({.what = problem, .where = "--only", .fix = "give a shorter one", .exit = Exit::usage});
+    }
+    if (!arguments.library.library.empty()) {
+        LibraryOptions options = arguments.library;
+        options.seed = arguments.seed;
+        options.json = arguments.json;
+        return verify_library(options);
+    }
+    if (arguments.list) return list(arguments);
+    Outcome outcome;
+    arguments.replay.empty() ? run_probes(arguments, outcome) : run_replay(arguments, outcome);
+    if (!arguments.csv.empty()) publish(arguments.csv, verify_csv_header + verify_csv(outcome.rows));
+    if (!arguments.junit.empty()) publish(arguments.junit, verify_junit(outcome.rows));
+    const VerifyCounts counts = count_rows(outcome.rows);
+    if (arguments.json) {
+        print_verify_json(outcome.rows, outcome.device, outcome.traces);
+    } else {
+        std::string text = verify_table(outcome.rows);
+        text += fmt::format(
+            "\n{}: {} rows: {} equal, {} differ, {} recorded, {} declined{}{}; {} trials, {} "
+            "mismatches\n",
+            outcome.device, counts.rows, counts.equal, counts.differ, counts.recorded, counts.declined,
+            counts.absent == 0 ? "" : fmt::format(", {} absent", counts.absent),
+            counts.failed == 0 ? "" : fmt::format(", {} failed", counts.failed), counts.trials, counts.mismatches);
+        if (!outcome.traces.empty()) {
+            text += fmt::format("{} traces {} {}\n", outcome.traces.size(), arguments.replay.empty() ? "in" : "of",
+                                arguments.replay.empty() ? arguments.record : arguments.replay);
+        }
+        print_text(text);
+    }
+    return counts.all_well() ? Exit::ok : Exit::check_failed;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("--only", a->only, "Glob over kind:instruction, as --list prints them")
+        .takes("PATTERN")
+        .shows_default();
+    const Option quick = verb.flag("--quick", a->quick, "One minute");
+    verb.flag("--full", a->full, "Runs for --seconds seconds, which is the default. With --replay: recomputes every sum of hashes")
+        .excludes(quick);
+    verb.option("--seconds", a->seconds, "For everything together; each class of operands runs at least once")
+        .range(0, 1e6)
+        .shows_default()
+        .excludes(quick);
+    verb.option("--device", a->device, "cpu, or which GPU, counted from 0").takes("DEVICE").shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Of the operands").shows_default();
+    const Option record =
+        verb.option("--record", a->record, "Writes traces of plain forms, captures of libraries, sums of hashes of scalar results")
+            .takes(value_kind::folder);
+    verb.flag("--plain", a->plain, "Leaves out variants of matrix instructions, which have no traces");
+    verb.flag("--capture", a->capture, "With --record: outputs of libraries are written, and compared with no rule").needs(record);
+    const Option library =
+        verb.option("--library", a->library.library, "A library of this computer instead of a device")
+            .takes("NAME")
+            .excludes(record);
+    verb.option("--rule", a->library.rule, "The rule whose bits the library must have").takes("NAME").needs(library);
+    verb.integer("--shapes", a->library.shapes, {1, 10000}, "With --library: random shapes whose bits are compared")
+        .shows_default();
+    verb.flag("--require", a->library.require, "With --library: exit code 4 where it is absent");
+    verb.option("--mutant", a->mutant, "With --device cpu: compares with this wrong model, which must be found")
+        .takes("NAME");
+    const Option replay = verb.option("--replay", a->replay, "Compares recorded traces, below this folder too")
+                              .takes(value_kind::folder)
+                              .excludes(record);
+    verb.option("--csv", a->csv, "Writes every row as CSV").takes(value_kind::file);
+    verb.option("--junit", a->junit, "Writes every row as JUnit's XML").takes(value_kind::file);
+    verb.flag("--json", a->json, "JSON");
+    verb.flag("--list", a->list, "Prints what would be run").excludes(replay);
+    verb.runs([a] { return run(*a); });
+}
+
+}  // namespace
+
+const VerbRow verb{"verify", help, describe};
+
+}  // namespace macheps::cmd::verify

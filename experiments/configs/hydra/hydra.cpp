@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/hydra/hydra.hpp"
+
+#include "core/read_file.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace macheps::configs::hydra {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An entry of the defaults list: `deepspeed@ds_cfg: NAME`.
+struct Default {
+    std::string group, package, name;
+    files::ConfigPlace place;
+};
+
+std::optional<Default> parse_default(const files::ConfigValue& item) {
+    Default found{.group = {}, .package = {}, .name = {}, .place = item.place};
+    if (item.is_text()) {
+        found.name = item.written;
+        return found;
+    }
+    if (!item.is_map() || item.entries.size() != 1) return {};
+    const files::ConfigValue::Entry& entry = item.entries.front();
+    if (entry.value.is_null()) return {};
+    std::string_view key = entry.key;
+    for (const std::string_view prefix : {"override ", "optional "}) {
+        if (key.starts_with(prefix)) key.remove_prefix(prefix.size());
+    }
+    const std::size_t at = key.find('@');
+    found.group = key.substr(0, at);
+    found.package = at == std::string_view::npos ? found.group : std::string(key.substr(at + 1));
+    found.name = entry.value.written;
+    found.place = entry.place;
+    return found;
+}
+
+/// The path by which the file is found: beside the config, or beside one of the two folders above it.
+std::string path_of(const Default& one, const fs::path& config) {
+    const fs::path file = fs::path(one.group) / (one.name + ".yaml");
+    fs::path folder = config.parent_path();
+    for (const char* up : {".", "..", "../.."}) {
+        const fs::path candidate = fs::path(up) / file;
+        if (is_there(folder / candidate)) return candidate.lexically_normal().string();
+    }
+    return file.string();
+}
+
+void place_at(files::ConfigValue& root, const std::string& package, files::ConfigValue tree) {
+    if (package == "_global_" || package.empty()) {
+        files::merge_config(root, tree);
+        return;
+    }
+    if (files::ConfigValue* there = root.find(package); there != nullptr && there->is_map())
+        files::merge_config(*there, tree);
+    else
+        root.set(package, std::move(tree));
+}
+
+class Interpolation {
+  public:
+    explicit Interpolation(const files::ConfigValue& root) : root_(root) {}
+
+    void resolve(files::ConfigValue& value, int depth) {
+        for (files::ConfigValue& item : value.items) resolve(item, depth);
+        for (files::ConfigValue::Entry& entry : value.entries) resolve(entry.value, depth);
+        if (value.is_text()) text(value, depth);
+    }
+
+  private:
+    // References that fan out would take for ever; no config has need of these many.
+    static constexpr int deepest = 16, most_references = 10'000;
+    static constexpr std::size_t longest = 1 << 16;
+
+    /// `${a.b}` alone takes the value over, whatever it is; inside a longer text its characters.
+    void text(files::ConfigValue& value, int depth) {
+        std::string out;
+        std::string_view rest = value.written;
+        for (;;) {
+            const std::size_t open = rest.find("${"), close = rest.find('}', open);
+            if (open == std::string_view::npos || close == std::string_view::npos) break;
+            const files::ConfigValue* target = root_.find(rest.substr(open + 2, close - open - 2));
+            // A resolver (`${now:...}`) or a path that leads nowhere stays as it is written.
+            if (target == nullptr || depth >= deepest || ++references_ > most_references || out.size() > longest)
+                return;
+            files::ConfigValue copy = *target;
+            resolve(copy, depth + 1);
+            if (open == 0 && close + 1 == rest.size() && out.empty()) {
+                copy.place = value.place;
+                value = std::move(copy);
+                return;
+            }
+            out += rest.substr(0, open);
+            out += copy.written;
+            rest.remove_prefix(close + 1);
+        }
+        if (rest.size() == value.written.size()) return;
+        value.written = out + std::string(rest);
+    }
+
+    const files::ConfigValue& root_;
+    int references_ = 0;
+};
+
+/// To OmegaConf `1e8` is a number.
+void read_numbers(files::ConfigValue& value) {
+    for (files::ConfigValue& item : value.items) read_numbers(item);
+    for (files::ConfigValue::Entry& entry : value.entries) read_numbers(entry.value);
+    if (!value.is_text() || value.quoted || value.written.find_first_of("eE") == std::string::npos) return;
+    if (const std::optional<double> number = files::written_number(value)) {
+        value.kind = files::ConfigValue::Kind::number;
+        value.number = *number;
+    }
+}
+
+}  // namespace
+
+bool is_set(const files::ConfigValue& root, std::string_view path) {
+    const files::ConfigValue* value = root.find(path);
+    if (value == nullptr || value->is_null()) return false;
+    if (value->is_map()) return !value->entries.empty();
+    if (value->is_list()) return !value->items.empty();
+    return !value->written.empty();
+}
+
+void compose(ImportContext& context) {
+    files::ConfigValue& root = context.root();
+    if (const files::ConfigValue* list = root.find("defaults"); list != nullptr && list->is_list()) {
+        const files::ConfigValue own = root;
+        const files::ConfigValue defaults = *list;
+        files::ConfigValue composed;
+        composed.kind = files::ConfigValue::Kind::map;
+        composed.place = root.place;
+        bool has_self = false;
+        for (const files::ConfigValue& item : defaults.items) {
+            const std::optional<Default> one = parse_default(item);
+            if (!one) continue;
+            if (one->name == "_self_") {
+                files::merge_config(composed, own);
+                has_self = true;
+                continue;
+            }
+            // Hydra's own settings (logging, folders) compute nothing.
+            if (one->group == "hydra" || one->group.starts_with("hydra/")) continue;
+            std::optional<files::ConfigValue> tree =
+                context.read_file("defaults", one->place, path_of(*one, one->place.file));
+            if (tree && tree->is_map()) place_at(composed, one->package, std::move(*tree));
+        }
+        if (!has_self) files::merge_config(composed, own);
+        context.root() = std::move(composed);
+    }
+    const files::ConfigValue before = context.root();
+    Interpolation(before).resolve(context.root(), 0);
+    read_numbers(context.root());
+}
+
+}  // namespace macheps::configs::hydra

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// Megatron-LM: the arguments of its training scripts. Sources: megatron/training/arguments.py (validate_args), core/optimizer/
+// {grad_scaler,optimizer,optimizer_config}.py, core/transformer/transformer_config.py at d98e8a64.
+#include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::configs::megatron {
+
+namespace {
+
+using enum KeyType;
+
+const KeyRow rows[] = {
+    {.path = "fp16", .type = flag, .defaults = {{"", "false"}}, .sets = "store compute master scaler"},
+    {.path = "bf16", .type = flag, .defaults = {{"", "false"}}, .sets = "store compute master"},
+    {.path = "loss-scale", .type = number, .sets = "scaler", .summary = "a constant scale, also in bf16"},
+    {.path = "initial-loss-scale", .type = number, .defaults = {{"", "4294967296"}}, .sets = "scaler"},
+    {.path = "min-loss-scale", .type = number, .defaults = {{"", "1.0"}}, .sets = "scaler"},
+    {.path = "loss-scale-window", .type = number, .defaults = {{"", "1000"}}, .sets = "scaler"},
+    {.path = "hysteresis", .type = count, .defaults = {{"", "2"}}, .sets = "scaler"},
+    {.path = "grad-reduce-in-bf16", .type = flag, .defaults = {{"", "false"}}, .sets = "accum reduce"},
+    {.path = "accumulate-allreduce-grads-in-fp32", .type = flag, .defaults = {{"", "false"}}, .sets = "accum reduce"},
+    {.path = "clip-grad", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip", .summary = "0 is off"},
+    {.path = "use-precision-aware-optimizer",
+     .type = flag,
+     .defaults = {{"", "false"}},
+     .sets = "master opt_state accum"},
+    {.path = "main-params-dtype", .type = choice, .defaults = {{"", "fp32"}}, .choices = "fp32 fp16", .sets = "master"},
+    {.path = "main-grads-dtype", .type = choice, .defaults = {{"", "fp32"}}, .choices = "fp32 bf16", .sets = "accum"},
+    {.path = "exp-avg-dtype",
+     .type = choice,
+     .defaults = {{"", "fp32"}},
+     .choices = "fp32 fp16 bf16 fp8",
+     .sets = "opt_state"},
+    {.path = "exp-avg-sq-dtype",
+     .type = choice,
+     .defaults = {{"", "fp32"}},
+     .choices = "fp32 fp16 bf16 fp8",
+     .sets = "opt_state"},
+    {.path = "recompute-granularity", .type = choice, .choices = "full selective", .sets = "ckpt"},
+    {.path = "recompute-activations", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
+    {.path = "fp32-residual-connection",
+     .type = flag,
+     .defaults = {{"", "false"}},
+     .summary = "the residual stream is fp32"},
+    {.path = "fp16-lm-cross-entropy", .type = flag, .defaults = {{"", "false"}}},
+    {.path = "output-logit-dtype", .type = choice, .choices = "bf16 fp32"},
+    {.path = "attention-softmax-in-fp32", .type = flag, .defaults = {{"", "false"}}},
+    {.path = "apply-query-key-layer-scaling", .type = flag, .defaults = {{"", "false"}}},
+    {.path = "fp8-format", .type = choice, .choices = "e4m3 hybrid", .sets = "fp8 compute"},
+    {.path = "fp8-recipe",
+     .type = choice,
+     .defaults = {{"", "delayed"}},
+     .choices = "tensorwise delayed mxfp8 blockwise custom",
+     .sets = "fp8"},
+    {.path = "fp8-margin", .type = count, .defaults = {{"", "0"}}, .sets = "fp8"},
+    {.path = "fp8-amax-history-len", .type = count, .defaults = {{"", "1"}}, .sets = "fp8"},
+    {.path = "fp8-amax-compute-algo",
+     .type = choice,
+     .defaults = {{"", "most_recent"}},
+     .choices = "most_recent max",
+     .sets = "fp8"},
+    {.path = "fp8-param-gather", .type = flag, .defaults = {{"", "false"}}, .sets = "store"},
+    {.path = "no-fp8-wgrad", .type = flag, .defaults = {{"", "false"}}, .sets = "fp8"},
+    {.path = "first-last-layers-bf16", .type = flag, .defaults = {{"", "false"}}, .sets = "fp8"},
+    {.path = "num-layers-at-start-in-bf16", .type = count, .defaults = {{"", "1"}}, .sets = "fp8"},
+    {.path = "num-layers-at-end-in-bf16", .type = count, .defaults = {{"", "1"}}, .sets = "fp8"},
+    {.path = "fp4-format", .type = any, .sets = "fp8 compute"},
+    {.path = "fp4-recipe", .type = choice, .defaults = {{"", "nvfp4"}}, .choices = "nvfp4 custom", .sets = "fp8"},
+    {.path = "no-check-for-nan-in-loss-and-grad", .type = flag, .defaults = {{"", "false"}}},
+    {.path = "optimizer", .type = text, .defaults = {{"", "adam"}}, .sets = "opt_kernel"},
+};
+
+/// Transformer Engine's recipes by the words of --fp8-recipe.
+struct Fp8Word {
+    std::string_view megatron, recipe;
+};
+constexpr Fp8Word fp8_words[] = {
+    {"delayed", "te_delayed"}, {"tensorwise", "te_current"}, {"blockwise", "te_block"}, {"mxfp8", "te_mxfp8"}};
+
+struct Facts {
+    char low = 'F';            ///< --fp16: H; --bf16: B; neither: F
+    bool is_both = false;      ///< asserted against
+    bool main_is_fp32 = true;  ///< gradients are added up and reduced in fp32
+    std::string_view fp8;      ///< a recipe's id, of fp4 too; empty without
+};
+
+Facts facts_of(const ImportContext& context) {
+    Facts facts;
+    const bool fp16 = context.flag("fp16"), bf16 = context.flag("bf16");
+    facts.is_both = fp16 && bf16;
+    facts.low = fp16 ? 'H' : bf16 ? 'B' : 'F';
+    if (bf16) {
+        facts.main_is_fp32 = !context.flag("grad-reduce-in-bf16") && context.text("main-grads-dtype") == "fp32";
+    } else if (fp16) {
+        facts.main_is_fp32 = context.flag("accumulate-allreduce-grads-in-fp32");
+    }
+    if (context.has("fp8-format")) {
+        facts.fp8 = "custom";
+        for (const Fp8Word& word : fp8_words) {
+            if (word.megatron == context.text("fp8-recipe")) facts.fp8 = word.recipe;
+        }
+    } else if (context.has("fp4-format")) {
+        facts.fp8 = context.text("fp4-recipe") == "nvfp4" ? "te_nvfp4" : "custom";
+    }
+    return facts;
+}
+
+using Maybe = std::optional<Said>;
+using enum FindingCode;
+
+Maybe both(const ImportContext&, const Facts& facts) {
+    if (!facts.is_both) return {};
+    return Said{"--fp16 and --bf16 exclude each other: an assertion stops the program", "one of them"};
+}
+
+Maybe no_bf16(const ImportContext& context, const Facts& facts) {
+    if (facts.low != 'B' || context.device().bf16) return {};
+    return Said{
+        fmt::format("{} has no bf16 in its matrix units: what runs is emulated, and slow", context.device().name),
+        "--fp16"};
+}
+
+Maybe forced_fp32(const ImportContext& context, const Facts& facts) {
+    if (facts.low != 'B' || !facts.main_is_fp32 || context.has("accumulate-allreduce-grads-in-fp32")) return {};
+    return Said{"bf16 sums and reduces gradients in fp32 unless --grad-reduce-in-bf16 is given", {}};
+}
+
+Maybe reduce_wins(const ImportContext& context, const Facts& facts) {
+    if (facts.low != 'B' || !context.flag("grad-reduce-in-bf16") || !context.flag("accumulate-allreduce-grads-in-fp32"))
+        return {};
+    return Said{"--grad-reduce-in-bf16 switches --accumulate-allreduce-grads-in-fp32 off: gradients are summed in bf16",
+                "one of them"};
+}
+
+Maybe reduce_without_bf16(const ImportContext& context, const Facts& facts) {
+    if (facts.low == 'B' || !context.flag("grad-reduce-in-bf16")) return {};
+    return Said{"--grad-reduce-in-bf16 is read with --bf16 alone: here it changes nothing", "leave it out"};
+}
+
+Maybe narrow_main(const ImportContext& context, const Facts& facts) {
+    if (facts.low != 'B' || !context.flag("accumulate-allreduce-grads-in-fp32") ||
+        context.text("main-grads-dtype") == "fp32")
+        return {};
+    return Said{"--accumulate-allreduce-grads-in-fp32 asks for fp32 main gradients: an assertion stops the program",
+                "--main-grads-dtype fp32"};
+}
+
+Maybe constant_scale(const ImportContext& context, const Facts& facts) {
+    if (!context.has("loss-scale") || context.number("loss-scale").value_or(0) == 0 || facts.low == 'F') return {};
+    return Said{facts.low == 'B'
+                    ? "a given loss scale is used in bf16 too, where nothing needs it"
+                    : "a given loss scale is constant: a step with Inf or NaN is skipped, and the scale stays",
+                "leave --loss-scale out"};
+}
+
+Maybe long_start(const ImportContext& context, const Facts& facts) {
+    if (facts.low != 'H' || context.number("loss-scale").value_or(0) != 0) return {};
+    const double initial = context.number("initial-loss-scale").value_or(0);
+    if (initial < 0x1p24) return {};
+    return Said{fmt::format("the scale begins at {}: about ten steps or more are skipped before fp16 gradients hold it",
+                            initial),
+                "--initial-loss-scale 65536"};
+}
+
+Maybe grows_to_inf(const ImportContext& context, const Facts& facts) {
+    if (facts.low != 'H' || context.number("loss-scale").value_or(0) != 0) return {};
+    return Said{"growth is not checked: a scale that is doubled long enough becomes Inf", {}};
+}
+
+Maybe bad_floor(const ImportContext& context, const Facts& facts) {
+    if (facts.low != 'H' || context.number("loss-scale").value_or(0) != 0) return {};
+    const double floor = context.number("min-loss-scale").value_or(1),
+                 initial = context.number("initial-loss-scale").value_or(1);
+    if (floor > 0 && floor <= initial) return {};
+    return Said{
+        fmt::format("the floor {} must be above 0 and at most the first scale {}: an assertion stops the program",
+                    floor, initial),
+        "--min-loss-scale 1"};
+}
+
+Maybe bad_hysteresis(const ImportContext& context, const Facts& facts) {
+    if (facts.low != 'H' || context.number("hysteresis").value_or(1) > 0) return {};
+    return Said{"--hysteresis must be above 0: an assertion stops the program", "--hysteresis 2"};
+}
+
+Maybe cross_entropy(const ImportContext& context, const Facts& facts) {
+    if (!context.flag("fp16-lm-cross-entropy") || facts.low == 'H') return {};
+    return Said{"--fp16-lm-cross-entropy asks for --fp16: an assertion stops the program", "leave it out"};
+}
+
+Maybe residual(const ImportContext& context, const Facts& facts) {
+    if (!context.flag("fp32-residual-connection") || facts.low != 'F') return {};
+    return Said{"--fp32-residual-connection asks for --fp16 or --bf16: an assertion stops the program", "leave it out"};
+}
+
+Maybe ignored_dtypes(const ImportContext& context, const Facts&) {
+    if (context.flag("use-precision-aware-optimizer")) return {};
+    for (const std::string_view key : {"main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"}) {
+        if (context.has(key) && context.text(key) != "fp32")
+            return Said{fmt::format("--{} is read with --use-precision-aware-optimizer alone", key),
+                        "--use-precision-aware-optimizer"};
+    }
+    return {};
+}
+
+Maybe fp8_device(const ImportContext& context, const Facts& facts) {
+    if (facts.fp8.empty() || context.device().fp8) return {};
+    return Said{fmt::format("{} does not multiply fp8: Transformer Engine asserts compute capability 8.9",
+                            context.device().name),
+                "leave --fp8-format out"};
+}
+
+/// transformer_engine/pytorch/quantization.py: check_mxfp8_support and its neighbours.
+Maybe recipe_device(const ImportContext& context, const Facts& facts) {
+    constexpr struct {
+        std::string_view recipe;
+        int capability;
+        std::string_view title;
+    } needs[] = {{"te_block", 90, "block scaling"}, {"te_mxfp8", 100, "MXFP8"}, {"te_nvfp4", 100, "NVFP4"}};
+    for (const auto& [recipe, capability, title] : needs) {
+        const DeviceProfile& device = context.device();
+        if (facts.fp8 != recipe || !device.fp8 || device.capability() >= capability) continue;
+        return Said{fmt::format("Transformer Engine asserts compute capability {}.0 for {}, and {} has {}.{}",
+                                capability / 10, title, device.name, device.major, device.minor),
+                    "--fp8-recipe delayed"};
+    }
+    return {};
+}
+
+Maybe fp8_and_fp4(const ImportContext& context, const Facts&) {
+    if (!context.has("fp8-format") || !context.has("fp4-format")) return {};
+    return Said{"--fp4-format and --fp8-format exclude each other", "one of them"};
+}
+
+Maybe delayed_ends(const ImportContext& context, const Facts& facts) {
+    if (facts.fp8 != "te_delayed" || !context.flag("first-last-layers-bf16")) return {};
+    return Said{
+        "--first-last-layers-bf16 with delayed scaling: \"Delayed scaling does not support first / last layer in "
+        "BF16.\"",
+        "--fp8-recipe tensorwise"};
+}
+
+Maybe no_history(const ImportContext& context, const Facts& facts) {
+    const double length = context.number("fp8-amax-history-len").value_or(1);
+    if (facts.fp8 != "te_delayed" || (length >= 1 && length <= 65536)) return {};
+    return Said{
+        fmt::format("a history of {} amaxes: Transformer Engine keeps at least one, and macheps at most 65536", length),
+        "--fp8-amax-history-len 1024"};
+}
+
+Maybe short_history(const ImportContext& context, const Facts& facts) {
+    if (facts.fp8 != "te_delayed" || context.has("fp8-amax-history-len")) return {};
+    return Said{
+        "the amax history has length 1 here, where Transformer Engine's own default is 1024: each scale follows the "
+        "step "
+        "before",
+        "--fp8-amax-history-len 1024 --fp8-amax-compute-algo max, for Transformer Engine's defaults"};
+}
+
+const FindingRow<Facts> finding_rows[] = {
+    {"fp16-and-bf16", error, {"bf16", "fp16"}, both},
+    {"narrow-main-gradients", error, {"main-grads-dtype", "accumulate-allreduce-grads-in-fp32", "bf16"}, narrow_main},
+    {"bad-floor", error, {"min-loss-scale", "initial-loss-scale"}, bad_floor},
+    {"bad-hysteresis", error, {"hysteresis"}, bad_hysteresis},
+    {"cross-entropy-without-fp16", error, {"fp16-lm-cross-entropy", "fp16"}, cross_entropy},
+    {"residual-without-low-precision", error, {"fp32-residual-connection", "fp16", "bf16"}, residual},
+    {"fp8-device", error, {"fp8-format"}, fp8_device},
+    {"fp8-recipe-device", error, {"fp8-recipe", "fp4-recipe", "fp8-format"}, recipe_device},
+    {"fp8-and-fp4", error, {"fp4-format", "fp8-format"}, fp8_and_fp4},
+    {"fp8-history", error, {"fp8-amax-history-len"}, no_history},
+    {"first-last-with-delayed", error, {"first-last-layers-bf16", "fp8-recipe"}, delayed_ends},
+    {"emulated-bf16", warning, {"bf16"}, no_bf16},
+    {"long-overflow-cascade", warning, {"initial-loss-scale", "fp16"}, long_start},
+    {"unread-optimizer-dtype",
+     warning,
+     {"use-precision-aware-optimizer", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"},
+     ignored_dtypes},
+    {"short-amax-history", warning, {"fp8-amax-history-len", "fp8-recipe", "fp8-format"}, short_history},
+    {"bf16-reduction-wins", contradiction, {"accumulate-allreduce-grads-in-fp32", "grad-reduce-in-bf16"}, reduce_wins},
+    {"reduction-without-bf16", inert, {"grad-reduce-in-bf16", "bf16"}, reduce_without_bf16},
+    {"forced-fp32-gradients", note, {"bf16", "grad-reduce-in-bf16"}, forced_fp32},
+    {"constant-scale", note, {"loss-scale"}, constant_scale},
+    {"scale-grows-to-infinity", note, {"fp16"}, grows_to_inf},
+};
+
+FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
+    const double constant = context.number("loss-scale").value_or(0);
+    if (facts.low == 'F') return no_scaler_field();
+    if (constant != 0) return static_scaler_field(constant, true);
+    if (facts.low == 'B') return no_scaler_field();
+    return {.value = std::string("megatron"),
+            .parts = {{"init_scale", context.number("initial-loss-scale").value_or(0x1p32)},
+                      {"growth_factor", 2.0},
+                      {"backoff_factor", 0.5},
+                      {"growth_interval", context.number("loss-scale-window").value_or(1000)},
+                      {"hysteresis", context.number("hysteresis").value_or(2)},
+                      {"min_scale", context.number("min-loss-scale").value_or(1)}}};
+}
+
+void set_optimizer(ImportContext& context) {
+    context.infer("opt_kernel", word_field("fused"), "Megatron uses Apex's or Transformer Engine's fused Adam");
+    if (!context.flag("use-precision-aware-optimizer")) return;
+    context.set("master", letter(context.dtype("main-params-dtype")), "main-params-dtype");
+    const char first = context.dtype("exp-avg-dtype");
+    context.set("opt_state", first != 0 ? letter(first) : word_field("fp8"), "exp-avg-dtype");
+}
+
+void set_fp8(ImportContext& context, const Facts& facts) {
+    if (facts.fp8.empty()) {
+        context.infer("fp8", word_field("none"), "--fp8-format is not given");
+        return;
+    }
+    const bool is_fp4 = !context.has("fp8-format");
+    FieldValue recipe{.value = std::string(facts.fp8), .parts = {}};
+    if (!is_fp4) recipe.parts.emplace_back("format", context.text("fp8-format"));
+    if (facts.fp8 == "te_delayed") {
+        recipe.parts.emplace_back("margin", context.number("fp8-margin").value_or(0));
+        recipe.parts.emplace_back("history", context.number("fp8-amax-history-len").value_or(1));
+        recipe.parts.emplace_back("algorithm", context.text("fp8-amax-compute-algo"));
+    }
+    recipe.parts.emplace_back("filter", std::string("megatron"));
+    if (context.flag("first-last-layers-bf16")) {
+        recipe.parts.emplace_back("skip_first_blocks", context.number("num-layers-at-start-in-bf16").value_or(1));
+        recipe.parts.emplace_back("skip_last_blocks", context.number("num-layers-at-end-in-bf16").value_or(1));
+    }
+    // Only delayed scaling has the switch: override_linear_precision of its recipe.
+    if (context.flag("no-fp8-wgrad") && facts.fp8 == "te_delayed")
+        recipe.parts.emplace_back("weight_grad", std::string(format_word(facts.low)));
+    const std::string_view from = is_fp4 ? "fp4-recipe" : "fp8-recipe";
+    context.set("compute", word_field(std::string(facts.fp8)), from);
+    context.set("fp8", std::move(recipe), from);
+}
+
+void resolve(ImportContext& context) {
+    const Facts facts = facts_of(context);
+    report_rows<Facts>(context, facts, finding_rows);
+    const std::string_view from = facts.low == 'H' ? "fp16" : "bf16";
+    set_storage(context, facts.low == 'F' ? storage::fp32 : storage::megatron, facts.low, from);
+    if (facts.low != 'F' && !facts.main_is_fp32) {
+        const std::string_view key = facts.low == 'B' ? "grad-reduce-in-bf16" : "accumulate-allreduce-grads-in-fp32";
+        for (const std::string_view field : {"grad", "accum", "reduce"}) context.set(field, letter(facts.low), key);
+    }
+    context.set("scaler", scaler_of(context, facts), context.has("loss-scale") ? "loss-scale" : "initial-loss-scale");
+    if (facts.low != 'H')
+        context.infer("scaler", scaler_of(context, facts), "from compute: only fp16 is scaled by itself");
+    context.set("clip", clip_field("megatron", context.number("clip-grad").value_or(0)), "clip-grad");
+    set_optimizer(context);
+    set_fp8(context, facts);
+    // VocabParallelCrossEntropy begins with logits.float(), regardless of --output-logit-dtype and --fp16-lm-cross-entropy.
+    context.infer("logits", letter('F'), "vocab_parallel_cross_entropy widens the logits");
+    const bool recomputes = context.has("recompute-granularity") || context.flag("recompute-activations");
+    context.set("ckpt", {.value = recomputes, .parts = {}},
+                context.has("recompute-activations") ? "recompute-activations" : "recompute-granularity");
+    context.infer("adapter", word_field("none"), "Megatron has none");
+}
+
+int recognises(const files::ConfigValue& root) {
+    int score = 0;
+    for (const std::string_view own :
+         {"num-layers", "tensor-model-parallel-size", "micro-batch-size", "use-distributed-optimizer",
+          "initial-loss-scale", "loss-scale-window", "accumulate-allreduce-grads-in-fp32", "grad-reduce-in-bf16",
+          "clip-grad", "hidden-size", "transformer-impl", "train-iters"}) {
+        if (root.entry(own) != nullptr) score += 40;
+    }
+    // A file of bare options such as `--bf16`: no other framework is read from dashes.
+    const bool is_arguments = !root.entries.empty() && root.entries.front().value.place.file == root.place.file &&
+                              root.place.file.ends_with(".args");
+    if (is_arguments && (root.entry("fp16") != nullptr || root.entry("bf16") != nullptr)) score += 45;
+    return std::min(score, 95);
+}
+
+}  // namespace
+
+extern const Framework framework{.name = "megatron",
+                                 .title = "Megatron-LM",
+                                 .newest = "0.15",
+                                 .oldest = "0.15",
+                                 .keys = rows,
+                                 .model_keys = "load",
+                                 .recognises = recognises,
+                                 .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
+                                 .resolve = resolve};
+
+}  // namespace macheps::configs::megatron

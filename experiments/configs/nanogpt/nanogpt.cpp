@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// nanoGPT: the globals of train.py, as overrides (`--dtype=float16`) or as a file of them. Source: karpathy/nanoGPT train.py
+// (dtype, TF32 flags, autocast context, GradScaler, clipping) and configurator.py, at 3adf61e1.
+#include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::configs::nanogpt {
+
+namespace {
+
+using enum KeyType;
+
+constexpr auto unread = KeyEffect::inert;
+
+const KeyRow rows[] = {
+    {.path = "dtype",
+     .type = choice,
+     .choices = "float32 bfloat16 float16",
+     .sets = "compute oplist scaler",
+     .summary = "bfloat16 where torch says yes to it, else float16"},
+    {.path = "device", .type = text, .defaults = {{"", "cuda"}}, .sets = "compute", .summary = "cpu, mps: no autocast"},
+    {.path = "grad_clip", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip", .summary = "0 is off"},
+    {.path = "gradient_accumulation_steps", .type = count, .defaults = {{"", "40"}}},
+    {.path = "compile", .type = flag, .defaults = {{"", "true"}}, .summary = "torch.compile"},
+    {.path = "eval_only", .type = flag, .effect = unread},
+    {.path = "out_dir", .type = text, .effect = unread},
+    {.path = "eval_interval", .type = count, .effect = unread},
+    {.path = "log_interval", .type = count, .effect = unread},
+    {.path = "eval_iters", .type = count, .effect = unread},
+    {.path = "always_save_checkpoint", .type = flag, .effect = unread},
+    {.path = "init_from", .type = text, .effect = unread},
+    {.path = "wandb_log", .type = flag, .effect = unread},
+    {.path = "wandb_project", .type = text, .effect = unread},
+    {.path = "wandb_run_name", .type = text, .effect = unread},
+    {.path = "dataset", .type = text, .effect = unread},
+    {.path = "batch_size", .type = count, .effect = unread},
+    {.path = "block_size", .type = count, .effect = unread},
+    {.path = "n_layer", .type = count, .effect = unread},
+    {.path = "n_head", .type = count, .effect = unread},
+    {.path = "n_embd", .type = count, .effect = unread},
+    {.path = "dropout", .type = number, .effect = unread},
+    {.path = "bias", .type = flag, .effect = unread},
+    {.path = "learning_rate", .type = number, .effect = unread},
+    {.path = "max_iters", .type = count, .effect = unread},
+    {.path = "weight_decay", .type = number, .effect = unread},
+    {.path = "beta1", .type = number, .effect = unread},
+    {.path = "beta2", .type = number, .effect = unread},
+    {.path = "decay_lr", .type = flag, .effect = unread},
+    {.path = "warmup_iters", .type = count, .effect = unread},
+    {.path = "lr_decay_iters", .type = count, .effect = unread},
+    {.path = "min_lr", .type = number, .effect = unread},
+    {.path = "backend", .type = text, .effect = unread},
+};
+
+struct Facts {
+    bool on_gpu = true;  ///< device_type is 'cuda': only then is there an autocast context
+    char format = 'B';   ///< F, H or B: what dtype says, or what train.py takes by itself
+};
+
+Facts facts_of(const ImportContext& context) {
+    Facts facts;
+    facts.on_gpu = context.text("device").find("cuda") != std::string::npos;
+    const char said = context.dtype("dtype");
+    facts.format = said != 0 ? said : context.device().torch_says_gpu_bf16() ? 'B' : 'H';
+    return facts;
+}
+
+using Maybe = std::optional<Said>;
+using enum FindingCode;
+
+Maybe no_gpu(const ImportContext& context, const Facts& facts) {
+    if (!facts.on_gpu || context.device().is_cuda_like()) return {};
+    return Said{fmt::format("train.py asks for `{}`, and a {} has none: torch raises before the first step",
+                            context.text("device"), context.device().name),
+                "device: cpu"};
+}
+
+Maybe no_autocast(const ImportContext& context, const Facts& facts) {
+    if (facts.on_gpu || !context.has("dtype") || facts.format == 'F') return {};
+    return Said{
+        fmt::format("off CUDA the autocast context is empty: `dtype` {} changes nothing, and all is computed in fp32",
+                    context.text("dtype")),
+        "dtype: float32"};
+}
+
+Maybe useless_scaler(const ImportContext&, const Facts& facts) {
+    if (facts.on_gpu || facts.format != 'H') return {};
+    return Said{"GradScaler is made for float16 on any device: off CUDA torch warns and disables it", "dtype: float32"};
+}
+
+Maybe emulated_bf16(const ImportContext& context, const Facts& facts) {
+    if (!facts.on_gpu || facts.format != 'B' || context.device().bf16 || !context.device().is_cuda_like()) return {};
+    return Said{fmt::format("{} has no bf16 in its matrix units; torch says that it is supported because it counts "
+                            "emulation, which is slow",
+                            context.device().name),
+                "dtype: float16"};
+}
+
+Maybe compiled(const ImportContext& context, const Facts&) {
+    if (!context.flag("compile")) return {};
+    return Said{
+        "torch.compile fuses operations: the roundings of eager operations are emulated here, and fused kernels may "
+        "round less often",
+        "compile: false, to compute what is described"};
+}
+
+Maybe tf32(const ImportContext& context, const Facts& facts) {
+    if (!facts.on_gpu || facts.format != 'F' || !context.device().tf32) return {};
+    return Said{"train.py switches TF32 on for matmuls and cuDNN, so that float32 matmuls multiply tf32", {}};
+}
+
+Maybe skipped_steps(const ImportContext&, const Facts& facts) {
+    if (!facts.on_gpu || facts.format != 'H') return {};
+    return Said{"the learning rate is a function of the iteration, so that it advances in steps that the scaler skips",
+                {}};
+}
+
+const FindingRow<Facts> finding_rows[] = {
+    {"no-gpu", error, {"device"}, no_gpu},
+    {"dtype-without-autocast", warning, {"dtype", "device"}, no_autocast},
+    {"scaler-off-cuda", warning, {"dtype", "device"}, useless_scaler},
+    {"emulated-bf16", warning, {"dtype"}, emulated_bf16},
+    {"compiled", warning, {"compile"}, compiled},
+    {"tf32-flags", note, {"dtype"}, tf32},
+    {"rate-advances-in-skips", note, {"dtype"}, skipped_steps},
+};
+
+void resolve(ImportContext& context) {
+    const Facts facts = facts_of(context);
+    report_rows<Facts>(context, facts, finding_rows);
+    const bool has_autocast = facts.on_gpu && facts.format != 'F';
+    set_storage(context, has_autocast ? storage::amp : storage::fp32, facts.format, has_autocast ? "dtype" : "device");
+    if (has_autocast && !context.has("dtype")) context.by_device("compute", letter(facts.format));
+    if (facts.on_gpu && facts.format == 'F') {
+        context.set("compute", letter(context.device().tf32 ? 'T' : 'F'), "dtype");
+    }
+    const double max_norm = context.number("grad_clip").value_or(0);
+    const bool scales = has_autocast && facts.format == 'H';
+    // The fused AdamW divides by the scale itself unless clipping has unscaled the gradients before.
+    context.infer("scaler", scales ? torch_scaler_field({.is_fused = max_norm == 0}) : no_scaler_field(),
+                  "from dtype: GradScaler is enabled for float16 alone");
+    context.set("clip", clip_field("torch", max_norm), "grad_clip");
+    context.infer("opt_kernel", word_field(facts.on_gpu ? "fused" : "single"),
+                  "from device: fused AdamW where it is cuda");
+    context.infer("predivide", word_field("prescale"), "DDP: a gradient is divided as it is copied into its bucket");
+    context.infer("ckpt", {.value = false, .parts = {}}, "nanoGPT has none");
+    context.infer("fp8", word_field("none"), "nanoGPT has none");
+    context.infer("adapter", word_field("none"), "nanoGPT has none");
+}
+
+/// Names that no other framework has at its root.
+int recognises(const files::ConfigValue& root) {
+    int score = 0;
+    for (const std::string_view own :
+         {"grad_clip", "n_embd", "block_size", "lr_decay_iters", "always_save_checkpoint", "eval_iters"}) {
+        if (root.entry(own) != nullptr) score += 45;
+    }
+    for (const files::ConfigValue::Entry& entry : root.entries) {
+        const auto is_it = [&](const KeyRow& row) { return row.path == entry.key; };
+        if (std::none_of(std::begin(rows), std::end(rows), is_it)) score -= 20;
+    }
+    return std::clamp(score, 0, 90);
+}
+
+}  // namespace
+
+extern const Framework framework{.name = "nanogpt",
+                                 .title = "nanoGPT",
+                                 .newest = "1",
+                                 .oldest = "1",
+                                 .keys = rows,
+                                 .model_keys = "init_from",
+                                 .recognises = recognises,
+                                 .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
+                                 .resolve = resolve};
+
+}  // namespace macheps::configs::nanogpt

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/policy_text/step_fields.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace macheps::configs {
+
+namespace {
+
+/// Where a part of the optimiser stands. Of several rows of a part, the last whose key is in the config counts: an engine's own section
+/// goes before the arguments around it.
+struct StepKey {
+    std::string_view framework, part, path;
+    std::optional<double> standard{};  ///< what the framework takes where no key is given; none: the harness's stays
+    int index = -1;                    ///< of a list
+};
+
+// clang-format off
+constexpr StepKey step_keys[] = {
+    {"transformers", "kind", "optim"},
+    {"transformers", "lr", "learning_rate"},
+    {"transformers", "beta1", "adam_beta1", 0.9},
+    {"transformers", "beta2", "adam_beta2", 0.999},
+    {"transformers", "eps", "adam_epsilon", 1e-8},
+    {"transformers", "weight_decay", "weight_decay", 0.0},
+    {"transformers", "micro_batches", "gradient_accumulation_steps"},
+    {"axolotl", "kind", "optimizer"},
+    {"axolotl", "lr", "learning_rate"},
+    {"axolotl", "beta1", "adam_beta1", 0.9},
+    {"axolotl", "beta2", "adam_beta2", 0.999},
+    {"axolotl", "eps", "adam_epsilon", 1e-8},
+    {"axolotl", "weight_decay", "weight_decay", 0.0},
+    {"axolotl", "micro_batches", "gradient_accumulation_steps"},
+    {"nanogpt", "lr", "learning_rate"},
+    {"nanogpt", "beta1", "beta1", 0.9},
+    {"nanogpt", "beta2", "beta2", 0.95},
+    {"nanogpt", "weight_decay", "weight_decay", 0.1},
+    {"nanogpt", "micro_batches", "gradient_accumulation_steps", 40},
+    {"megatron", "kind", "optimizer"},
+    {"megatron", "lr", "lr"},
+    {"megatron", "beta1", "adam-beta1", 0.9},
+    {"megatron", "beta2", "adam-beta2", 0.999},
+    {"megatron", "eps", "adam-eps", 1e-8},
+    {"megatron", "weight_decay", "weight-decay", 0.01},
+    {"longspec", "lr", "learning_rate"},
+    {"longspec", "micro_batches", "gradient_accumulation_steps"},
+    {"deepspeed", "kind", "optimizer.type"},
+    {"deepspeed", "lr", "optimizer.params.lr"},
+    {"deepspeed", "beta1", "optimizer.params.betas", {}, 0},
+    {"deepspeed", "beta2", "optimizer.params.betas", {}, 1},
+    {"deepspeed", "eps", "optimizer.params.eps"},
+    {"deepspeed", "weight_decay", "optimizer.params.weight_decay"},
+    {"deepspeed", "micro_batches", "gradient_accumulation_steps"},
+};
+
+/// Whose keys a framework's config has, and under which part of it DeepSpeed's stand.
+struct Owner {
+    std::string_view framework, keys_of, deepspeed_at;
+    bool rate_waits;  ///< the schedule advances only with the optimiser
+};
+constexpr Owner owners[] = {
+    {"transformers",  "transformers", "deepspeed",        true},
+    {"llamafactory",  "transformers", "deepspeed",        true},
+    {"axolotl",       "axolotl",      "deepspeed",        true},
+    {"accelerate",    "",             "deepspeed_config", true},
+    {"deepspeed",     "",             "",                 true},
+    {"longspec",      "longspec",     "ds_cfg",           true},
+    {"megatron",      "megatron",     "-",                true},
+    {"nanogpt",       "nanogpt",      "-",                false},
+};
+
+/// Keys of the harness's own matters, wherever they stand.
+constexpr std::string_view harness_keys[] = {
+    "learning_rate", "lr", "min_lr", "optimizer.params.lr", "scheduler", "lr_scheduler", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps",
+    "warmup_ratio", "warmup_proportion", "warmup_iters", "lr_decay_iters", "decay_lr", "max_steps", "max_iters", "num_train_epochs", "num_epochs",
+    "per_device_train_batch_size", "train_micro_batch_size_per_gpu", "train_batch_size", "micro_batch_size", "batch_size", "block_size", "sequence_len",
+    "cutoff_len", "n_layer", "n_head", "n_embd", "model_name_or_path", "base_model", "micro-batch-size", "global-batch-size", "num-layers",
+    "hidden-size", "num-attention-heads", "seq-length", "train-iters", "lr-decay-style", "min-lr",
+};
+// clang-format on
+
+const Owner* owner_of(std::string_view framework) {
+    const auto found = std::find_if(std::begin(owners), std::end(owners),
+                                    [&](const Owner& one) { return one.framework == framework; });
+    return found == std::end(owners) ? nullptr : found;
+}
+
+/// The number at a path, or one of its list.
+std::optional<double> number_at(const ImportContext& context, const std::string& path, int index) {
+    const files::ConfigValue* value = context.value(path);
+    if (value == nullptr) return {};
+    if (index >= 0) {
+        if (!value->is_list() || static_cast<std::size_t>(index) >= value->items.size()) return {};
+        value = &value->items[static_cast<std::size_t>(index)];
+    }
+    const std::optional<double> number = files::written_number(*value);
+    return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+/// The harness's word for an optimiser, or the config's own where the harness has none.
+std::string kind_word(std::string written) {
+    std::transform(written.begin(), written.end(), written.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    if (written.starts_with("adamw") || written.starts_with("paged_adamw")) return "adamw";
+    // DeepSpeed's and Megatron's Adam decay weights unless told not to.
+    if (written == "adam" || written == "fusedadam") return "adamw";
+    return written;
+}
+
+class StepFields {
+  public:
+    StepFields(ImportContext& context, const Owner& owner) : context_(context), owner_(owner) {}
+
+    void run() {
+        read("", owner_.keys_of);
+        if (owner_.deepspeed_at != "-") read(owner_.deepspeed_at, "deepspeed");
+        for (const std::string_view own : {"galore", "apollo", "badam"}) {
+            if (context_.flag(fmt::format("use_{}", own))) kind_ = own;
+        }
+        std::vector<std::pair<std::string, FieldScalar>> parts;
+        for (const std::string_view part : {"lr", "beta1", "beta2", "eps", "weight_decay"}) {
+            if (const auto found = numbers_.find(part); found != numbers_.end())
+                parts.emplace_back(part, found->second);
+        }
+        parts.emplace_back("rate_waits", owner_.rate_waits && !hides_skips());
+        context_.infer("optimizer", {.value = kind_.empty() ? "adamw" : kind_, .parts = std::move(parts)},
+                       from_.empty() ? fmt::format("defaults of {}", context_.framework().title) : from_);
+        if (const auto found = numbers_.find("micro_batches"); found != numbers_.end()) {
+            context_.infer(
+                "micro_batches", {.value = std::max(1.0, std::floor(found->second)), .parts = {}},
+                micro_from_.empty() ? fmt::format("default of {}", context_.framework().title) : micro_from_);
+        }
+        tell_inert();
+    }
+
+  private:
+    void read(std::string_view at, std::string_view framework) {
+        const bool has_section = at.empty() || context_.value(at) != nullptr;
+        for (const StepKey& key : step_keys) {
+            if (framework.empty() || key.framework != framework || !has_section) continue;
+            const std::string path = at.empty() ? std::string(key.path) : fmt::format("{}.{}", at, key.path);
+            if (key.part == "kind") {
+                if (!context_.has(path)) continue;
+                kind_ = kind_word(context_.text(path));
+                take(path);
+                continue;
+            }
+            std::optional<double> number = number_at(context_, path, key.index);
+            if (number) take(path);
+            if (number && key.part == "micro_batches") micro_from_ = context_.from(path);
+            if (!number && !numbers_.contains(key.part)) number = key.standard;
+            if (number) numbers_.insert_or_assign(key.part, *number);
+        }
+    }
+
+    void take(const std::string& path) {
+        taken_.push_back(path);
+        if (from_.empty() || path.ends_with(".type")) from_ = context_.from(path);
+    }
+
+    /// A fused optimiser of torch skips inside its kernel, which the wrappers that watch for skips do not see.
+    bool hides_skips() const {
+        return context_.resolved().word("opt_kernel") == "fused" && context_.resolved().word("scaler") == "torch";
+    }
+
+    /// What is taken is inert no longer; what stays the harness's is, whether the framework reads it or not.
+    void tell_inert() {
+        std::vector<Finding>& findings = context_.findings();
+        const auto is_taken = [&](const std::string& key) {
+            const bool stays = is_harness(key) && !(context_.options().takes_rate && is_rate(key));
+            return std::find(taken_.begin(), taken_.end(), key) != taken_.end() && !stays;
+        };
+        std::erase_if(findings, [&](const Finding& one) {
+            return one.code == FindingCode::inert && one.rule.ends_with("/inert-key") && is_taken(one.key);
+        });
+        if (!context_.options().for_training) return;
+        for (const std::string_view key : harness_keys) {
+            for (const std::string& path : {std::string(key), fmt::format("{}.{}", owner_.deepspeed_at, key)}) {
+                if (context_.has(path) && !(context_.options().takes_rate && is_rate(path))) tell(path);
+            }
+        }
+    }
+
+    void tell(const std::string& path) {
+        std::erase_if(context_.findings(), [&](const Finding& one) {
+            return one.code == FindingCode::inert && one.rule.ends_with("/inert-key") && one.key == path;
+        });
+        context_.report(FindingCode::inert, "harness-setting", {path},
+                        is_rate(path) ? "the learning rate is the harness's: --take lr takes this one"
+                                      : "rates, steps, sizes and models are the harness's");
+    }
+
+    static bool is_rate(std::string_view path) {
+        return path == "learning_rate" || path == "lr" || path.ends_with("optimizer.params.lr");
+    }
+
+    static bool is_harness(std::string_view path) {
+        return std::any_of(std::begin(harness_keys), std::end(harness_keys), [&](std::string_view key) {
+            return path == key ||
+                   (path.size() > key.size() && path.ends_with(key) && path[path.size() - key.size() - 1] == '.');
+        });
+    }
+
+    ImportContext& context_;
+    const Owner& owner_;
+    std::map<std::string_view, double> numbers_;
+    std::string kind_, from_, micro_from_;
+    std::vector<std::string> taken_;
+};
+
+}  // namespace
+
+void set_step_fields(ImportContext& context) {
+    if (const Owner* owner = owner_of(context.framework().name)) StepFields(context, *owner).run();
+}
+
+}  // namespace macheps::configs

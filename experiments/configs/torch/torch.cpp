@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain PyTorch, whose precision is arguments in a program: FSDP's policies, autocast, GradScaler and the flags of matmuls, written
+// down as maps of the arguments' names. Sources: torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py,
+// aten/src/ATen/Context.h of 2.7.
+#include "core/nearest_name.hpp"
+#include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::configs::torch {
+
+namespace {
+
+using enum KeyType;
+using Kind = DeviceProfile::Kind;
+
+const KeyRow rows[] = {
+    {.path = "fsdp", .type = map, .summary = "MixedPrecision of FSDP 1, or MixedPrecisionPolicy with version: 2"},
+    {.path = "fsdp.version", .type = number, .defaults = {{"", "1"}}, .sets = "scaler predivide"},
+    {.path = "fsdp.param_dtype", .type = dtype, .sets = "compute"},
+    {.path = "fsdp.reduce_dtype", .type = dtype, .sets = "reduce"},
+    {.path = "fsdp.buffer_dtype", .type = dtype, .sets = "buffers"},
+    {.path = "fsdp.output_dtype", .type = dtype, .sets = "logits"},
+    {.path = "fsdp.keep_low_precision_grads", .type = flag, .defaults = {{"", "false"}}, .sets = "grad"},
+    {.path = "fsdp.cast_forward_inputs", .type = flag},
+    {.path = "fsdp.cast_root_forward_inputs", .type = flag, .defaults = {{"", "true"}}},
+    {.path = "fsdp._module_classes_to_ignore", .type = any},
+    {.path = "autocast", .type = map},
+    {.path = "autocast.enabled", .type = flag, .defaults = {{"", "true"}}, .sets = "oplist"},
+    {.path = "autocast.device_type", .type = text},
+    {.path = "autocast.dtype", .type = dtype, .sets = "compute"},
+    {.path = "autocast.cache_enabled", .type = flag, .defaults = {{"", "true"}}},
+    {.path = "grad_scaler", .type = map},
+    {.path = "grad_scaler.device", .type = text},
+    {.path = "grad_scaler.init_scale", .type = number, .defaults = {{"", "65536.0"}}, .sets = "scaler"},
+    {.path = "grad_scaler.growth_factor", .type = number, .defaults = {{"", "2.0"}}, .sets = "scaler"},
+    {.path = "grad_scaler.backoff_factor", .type = number, .defaults = {{"", "0.5"}}, .sets = "scaler"},
+    {.path = "grad_scaler.growth_interval", .type = number, .defaults = {{"", "2000"}}, .sets = "scaler"},
+    {.path = "grad_scaler.enabled", .type = flag, .defaults = {{"", "true"}}, .sets = "scaler"},
+    {.path = "model_dtype",
+     .type = dtype,
+     .defaults = {{"", "float32"}},
+     .sets = "store",
+     .summary = "model.half(), model.bfloat16()"},
+    {.path = "max_norm", .type = number, .sets = "clip", .summary = "of clip_grad_norm_"},
+    {.path = "allow_tf32",
+     .type = flag,
+     .defaults = {{"", "false"}},
+     .sets = "compute",
+     .summary = "torch.backends.cuda.matmul.allow_tf32"},
+    {.path = "cudnn_allow_tf32",
+     .type = flag,
+     .defaults = {{"", "true"}},
+     .summary = "torch.backends.cudnn.allow_tf32: convolutions"},
+    {.path = "float32_matmul_precision",
+     .type = choice,
+     .defaults = {{"", "highest"}},
+     .choices = "highest high medium",
+     .sets = "compute"},
+    {.path = "comm_hook",
+     .type = choice,
+     .defaults = {{"", "none"}},
+     .choices = "none fp16 bf16",
+     .sets = "reduce",
+     .summary = "DDP's fp16_compress_hook or bf16_compress_hook"},
+    {.path = "fused", .type = flag, .defaults = {{"", "false"}}, .sets = "opt_kernel", .summary = "of torch.optim"},
+    {.path = "foreach",
+     .type = flag,
+     .defaults = {{"", "false"}},
+     .sets = "opt_kernel",
+     .summary = "of torch.optim; what its None means follows the device"},
+    {.path = "gradient_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
+    {.path = "compile", .type = flag, .defaults = {{"", "false"}}},
+    {.path = "apex", .type = any, .summary = "arguments of apex.amp.initialize: another way to train"},
+};
+
+struct Facts {
+    bool fsdp = false, has_autocast = false, has_scaler = false;
+    int version = 1;      ///< of FSDP
+    char param = 0;       ///< its param_dtype, 0 where it is not set
+    char autocast = 'F';  ///< H, B, or F where there is none
+    char model = 'F';     ///< what the model was cast to
+    bool on_cpu = false, tf32 = false;
+};
+
+Facts facts_of(const ImportContext& context) {
+    Facts facts;
+    facts.fsdp = context.has("fsdp");
+    facts.version = context.number("fsdp.version").value_or(1) == 2 ? 2 : 1;
+    facts.param = context.dtype("fsdp.param_dtype");
+    facts.model = context.dtype("model_dtype");
+    if (facts.model == 0) facts.model = 'F';
+    const std::string type = context.text("autocast.device_type");
+    facts.on_cpu = type.empty() ? context.device().kind == Kind::cpu : type == "cpu";
+    if (context.has("autocast") && context.flag("autocast.enabled")) {
+        const char low = context.dtype("autocast.dtype");
+        facts.autocast = low != 0 ? low : facts.on_cpu ? 'B' : 'H';
+        facts.has_autocast = facts.autocast != 'F';
+    }
+    facts.has_scaler = context.has("grad_scaler") && context.flag("grad_scaler.enabled");
+    const bool asks = context.flag("allow_tf32") || context.text("float32_matmul_precision") != "highest";
+    facts.tf32 = asks && context.device().tf32 && !facts.on_cpu;
+    return facts;
+}
+
+using Maybe = std::optional<Said>;
+using Context = ImportContext;
+using enum FindingCode;
+
+/// The formats of gradients that the scaler meets.
+char gradients(const Facts& f) { return f.fsdp ? 'F' : f.model; }
+
+Maybe growth_factor(const Context& c, const Facts& f) {
+    const double factor = c.number("grad_scaler.growth_factor").value_or(2);
+    if (!f.has_scaler || factor > 1) return {};
+    return Said{fmt::format("GradScaler asserts a growth factor above 1, and gets {}", factor), "growth_factor: 2.0"};
+}
+Maybe backoff_factor(const Context& c, const Facts& f) {
+    const double factor = c.number("grad_scaler.backoff_factor").value_or(0.5);
+    if (!f.has_scaler || factor < 1) return {};
+    return Said{fmt::format("GradScaler asserts a backoff factor below 1, and gets {}", factor), "backoff_factor: 0.5"};
+}
+Maybe fp16_gradients(const Context&, const Facts& f) {
+    if (!f.has_scaler || gradients(f) != 'H') return {};
+    return Said{
+        "parameters in fp16 give fp16 gradients, which GradScaler refuses: \"Attempting to unscale FP16 gradients\"",
+        "keep the model in fp32 and use autocast"};
+}
+Maybe bf16_gradients(const Context&, const Facts& f) {
+    if (!f.has_scaler || gradients(f) != 'B' || f.on_cpu) return {};
+    return Said{
+        "parameters in bf16 give bf16 gradients, which GradScaler cannot unscale on CUDA: \"not implemented for "
+        "'BFloat16'\"",
+        "leave grad_scaler out: bf16 needs none"};
+}
+Maybe buffer_of_fsdp2(const Context& c, const Facts& f) {
+    if (!f.fsdp || f.version == 1 ||
+        !(c.has("fsdp.buffer_dtype") || c.has("fsdp.keep_low_precision_grads") ||
+          c.has("fsdp.cast_root_forward_inputs")))
+        return {};
+    return Said{"MixedPrecisionPolicy of FSDP 2 has no such argument: Python raises TypeError",
+                "param_dtype, reduce_dtype, output_dtype and cast_forward_inputs"};
+}
+Maybe output_of_fsdp1(const Context& c, const Facts& f) {
+    if (!f.fsdp || f.version == 2 || !c.has("fsdp.output_dtype")) return {};
+    return Said{"MixedPrecision of FSDP 1 has no output_dtype: Python raises TypeError", "version: 2"};
+}
+Maybe no_scaler(const Context&, const Facts& f) {
+    if (f.has_scaler || (f.autocast != 'H' && f.param != 'H')) return {};
+    return Said{"fp16 without a loss scaler: gradients below 2^-25 become 0, and nothing guards against Inf",
+                f.fsdp && f.version == 1 ? "ShardedGradScaler" : "grad_scaler: {}"};
+}
+Maybe scaler_without_fp16(const Context&, const Facts& f) {
+    if (!f.has_scaler || f.autocast == 'H' || f.param == 'H' || f.model == 'H') return {};
+    return Said{
+        "nothing here computes in fp16; a loss scale of a power of two changes no bit but those of overflows, and "
+        "skips steps",
+        "leave grad_scaler out"};
+}
+Maybe low_model(const Context&, const Facts& f) {
+    if (f.model == 'F' || f.fsdp) return {};
+    return Said{fmt::format("the model is {}: weights, gradients and the optimiser's state, without an fp32 master "
+                            "that keeps small updates",
+                            format_word(f.model)),
+                "model_dtype: float32 with autocast"};
+}
+Maybe two_kernels(const Context& c, const Facts&) {
+    if (!c.flag("fused") || !c.flag("foreach")) return {};
+    return Said{"`fused` and `foreach` cannot be true together", "one of them"};
+}
+Maybe low_reduce(const Context& c, const Facts& f) {
+    if (!f.fsdp || f.param == 0 || f.param == 'F' || c.has("fsdp.reduce_dtype")) return {};
+    return Said{
+        fmt::format("reduce_dtype is not set, so gradients are summed between ranks in {}", format_word(f.param)),
+        "reduce_dtype: float32"};
+}
+Maybe bf16_emulated(const Context& c, const Facts& f) {
+    if ((f.autocast != 'B' && f.param != 'B' && f.model != 'B') || c.device().bf16 || f.on_cpu) return {};
+    return Said{fmt::format("{} has no bf16 units; torch emulates it, slowly", c.device().name),
+                "float16, with grad_scaler"};
+}
+Maybe tf32_absent(const Context& c, const Facts& f) {
+    if (f.tf32 || !(c.flag("allow_tf32") || c.text("float32_matmul_precision") != "highest")) return {};
+    return Said{fmt::format("{} has no tf32: the flag changes nothing there", f.on_cpu ? "a CPU" : c.device().name),
+                {}};
+}
+Maybe two_ways(const Context& c, const Facts& f) {
+    if (!c.has("apex")) return {};
+    return Said{fmt::format("`apex` describes another way to train than {}; it is left aside",
+                            f.fsdp ? "`fsdp`" : "the other keys"),
+                "a file of its own"};
+}
+Maybe compiled(const Context& c, const Facts&) {
+    if (!c.flag("compile")) return {};
+    return Said{
+        "the rounding points of eager execution are told; compiled kernels keep intermediate values in fp32 and may "
+        "round less often",
+        {}};
+}
+
+const FindingRow<Facts> findings[] = {
+    {"growth-factor", error, {"grad_scaler.growth_factor"}, growth_factor},
+    {"backoff-factor", error, {"grad_scaler.backoff_factor"}, backoff_factor},
+    {"fused-and-foreach", error, {"foreach", "fused"}, two_kernels},
+    {"fp16-gradients", error, {"model_dtype", "grad_scaler"}, fp16_gradients},
+    {"bf16-gradients", error, {"grad_scaler", "model_dtype"}, bf16_gradients},
+    {"fsdp2-argument",
+     error,
+     {"fsdp.version", "fsdp.buffer_dtype", "fsdp.keep_low_precision_grads", "fsdp.cast_root_forward_inputs"},
+     buffer_of_fsdp2},
+    {"fsdp1-argument", error, {"fsdp.output_dtype", "fsdp.version"}, output_of_fsdp1},
+    {"fp16-without-scaler", warning, {"grad_scaler", "autocast.dtype", "fsdp.param_dtype"}, no_scaler},
+    {"scaler-without-fp16", warning, {"grad_scaler", "autocast.dtype"}, scaler_without_fp16},
+    {"no-master", warning, {"model_dtype"}, low_model},
+    {"fsdp-low-reduce", warning, {"fsdp.reduce_dtype", "fsdp.param_dtype"}, low_reduce},
+    {"bf16-emulated", warning, {"autocast.dtype", "fsdp.param_dtype", "model_dtype"}, bf16_emulated},
+    {"torch-compile", warning, {"compile"}, compiled},
+    {"two-ways", contradiction, {"apex", "fsdp"}, two_ways},
+    {"tf32-absent", inert, {"allow_tf32", "float32_matmul_precision"}, tf32_absent},
+};
+
+void set_fsdp(ImportContext& context, const Facts& facts) {
+    const char low = facts.param != 0 ? facts.param : 'F';
+    set_storage(context, low == 'F' ? storage::fp32 : storage::fsdp, low, "fsdp.param_dtype");
+    if (facts.has_autocast)
+        context.infer("oplist", word_field(facts.on_cpu ? "torch-cpu" : "torch-cuda"), "from autocast");
+    if (const char wire = context.dtype("fsdp.reduce_dtype"))
+        context.set("reduce", letter(wire), "fsdp.reduce_dtype");
+    else
+        context.infer("reduce", letter(low), "from fsdp.param_dtype: reduce_dtype is not set");
+    if (const char buffer = context.dtype("fsdp.buffer_dtype"))
+        context.set("buffers", letter(buffer), "fsdp.buffer_dtype");
+    else
+        context.infer("buffers", letter('F'), "buffers keep their format where buffer_dtype is not set");
+    if (const char output = context.dtype("fsdp.output_dtype"); output == 'F')
+        context.set("logits", letter('F'), "fsdp.output_dtype");
+    if (context.flag("fsdp.keep_low_precision_grads"))
+        context.set("grad", letter(low), "fsdp.keep_low_precision_grads");
+    const bool averages = facts.version == 2 && context.resolved().word("reduce") != "H";
+    context.infer("predivide", word_field(averages ? "average" : "split"), fmt::format("FSDP {}", facts.version));
+}
+
+void resolve(ImportContext& context) {
+    const Facts found = facts_of(context);
+    report_rows<Facts>(context, found, findings);
+    if (found.fsdp) {
+        set_fsdp(context, found);
+    } else if (found.has_autocast) {
+        set_storage(context, found.model == 'F' ? storage::amp : storage::low_amp, found.autocast, "autocast.dtype");
+        context.infer("oplist", word_field(found.on_cpu ? "torch-cpu" : "torch-cuda"), "from autocast");
+        if (found.model != 'F') {
+            for (std::string_view field :
+                 {"store", "grad", "accum", "reduce", "opt_state", "norm", "embed", "lm_head", "buffers", "eval"})
+                context.set(field, letter(found.model), "model_dtype");
+        }
+    } else {
+        set_storage(context, found.model == 'F' ? storage::fp32 : storage::pure, found.model, "model_dtype");
+    }
+    if (const char wire = dtype_letter(context.text("comm_hook")); wire != 0 && !found.fsdp)
+        context.set("reduce", letter(wire), "comm_hook");
+    if (found.tf32 && context.resolved().word("compute") == "F")
+        context.set("compute", letter('T'), context.flag("allow_tf32") ? "allow_tf32" : "float32_matmul_precision");
+
+    FieldValue scaler = no_scaler_field();
+    if (found.has_scaler) {
+        const auto number = [&](std::string_view key) {
+            return context.number(fmt::format("grad_scaler.{}", key)).value_or(0);
+        };
+        scaler = torch_scaler_field({.init_scale = number("init_scale"),
+                                     .growth_factor = number("growth_factor"),
+                                     .backoff_factor = number("backoff_factor"),
+                                     .growth_interval = number("growth_interval"),
+                                     .sharded = found.fsdp && found.version == 1,
+                                     .is_fused = context.flag("fused")});
+    }
+    context.set("scaler", std::move(scaler), "grad_scaler");
+    context.set(
+        "clip",
+        clip_field(found.fsdp && found.version == 1 ? "fsdp1" : "torch", context.number("max_norm").value_or(0)),
+        "max_norm");
+    if (!context.flag("fused") && context.has("foreach"))
+        context.set("opt_kernel", word_field(context.flag("foreach") ? "foreach" : "single"), "foreach");
+    else
+        context.set("opt_kernel", word_field(context.flag("fused") ? "fused" : "single"), "fused");
+    context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
+    context.infer("fp8", word_field("none"), "no recipe of fp8");
+    if (context.text("autocast.device_type") == "cpu") context.set("device", word_field("cpu"), "autocast.device_type");
+}
+
+int recognises(const files::ConfigValue& root) {
+    int score = 0;
+    for (std::string_view key :
+         {"fsdp.param_dtype", "fsdp.reduce_dtype", "fsdp.buffer_dtype", "fsdp.output_dtype", "autocast.dtype",
+          "autocast.device_type", "grad_scaler.init_scale", "grad_scaler.growth_interval"}) {
+        if (root.find(key)) score += 45;
+    }
+    for (std::string_view key : {"autocast", "grad_scaler", "float32_matmul_precision", "allow_tf32"}) {
+        if (root.entry(key)) score += 40;
+    }
+    return score > 90 ? 90 : score;
+}
+
+/// `fsdp2` is `fsdp` with `version: 2`, and `clip_grad_norm` is `max_norm`.
+void prepare(ImportContext& context) {
+    for (files::ConfigValue::Entry& entry : context.root().entries) {
+        if (entry.key == "clip_grad_norm") entry.key = "max_norm";
+        if (entry.key != "fsdp2" || !entry.value.is_map() || context.value("fsdp")) continue;
+        entry.key = "fsdp";
+        entry.value.set("version", files::yaml_scalar("2", entry.place));
+    }
+}
+
+}  // namespace
+
+extern const Framework framework{
+    .name = "torch",
+    .title = "PyTorch",
+    .newest = "2.9.1",
+    .oldest = "2.0",
+    .keys = rows,
+    .dtype_keys = "model_dtype",
+    .recognises = recognises,
+    // An argument that a call does not have is a TypeError; at the top level nothing is a call.
+    .refuses_unknown = [](const ImportContext&,
+                          std::string_view path) { return path.find('.') != std::string_view::npos; },
+    .prepare = prepare,
+    .resolve = resolve};
+
+}  // namespace macheps::configs::torch

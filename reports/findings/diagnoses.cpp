@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+// The diagnoses: a row each, and the function that looks for it in the rows of one run.
+#include "reports/findings/diagnosis.hpp"
+#include "reports/findings/divergence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace macheps::reports {
+
+namespace {
+
+using Steps = std::vector<StepRow>;
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+/// Steps in a row, from `first` on.
+struct Stretch {
+    std::size_t first = 0, count = 0;
+};
+
+/// The longest stretch of steps of which `holds(row, row before or null)` is true; the first where several are.
+template <class Condition>
+Stretch longest(const Steps& steps, Condition holds) {
+    Stretch best, now;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const StepRow* before = now.count > 0 ? &steps[i - 1] : nullptr;
+        if (holds(steps[i], before)) {
+            if (now.count++ == 0) now.first = i;
+        } else if (now.count > 0 && holds(steps[i], nullptr)) {
+            now = {.first = i, .count = 1};
+        } else {
+            now = {};
+        }
+        if (now.count > best.count) best = now;
+    }
+    return best;
+}
+
+std::optional<Sighting> overflow_cascade(const RunView& view) {
+    const Steps& steps = view.run.steps;
+    const Stretch cascade = longest(steps, [](const StepRow& step, const StepRow*) { return step.skipped; });
+    if (cascade.count < std::size_t(DiagnosisRules::cascade_steps)) return {};
+    const StepRow& first = steps[cascade.first];
+    const std::size_t after = std::min(cascade.first + cascade.count, steps.size() - 1);
+    const double from = first.loss_scale, to = steps[after].loss_scale;
+    if (!(to < from)) return {};
+    return Sighting{
+        .step = first.step,
+        .site = first.overflow_site,
+        .figures = {
+            {"skipped", double(cascade.count)}, {"from", from}, {"to", to}, {"halvings", std::log2(from / to)}}};
+}
+
+/// A floor is known by steps that overflow while the scale stays where it is, or by the error that some frameworks end
+/// the run with; without a floor the scale falls below 1, where it makes gradients smaller than they are.
+std::optional<Sighting> scale_at_floor(const RunView& view) {
+    const Steps& steps = view.run.steps;
+    constexpr std::string_view raised = "scale is at its floor of ";
+    double least = HUGE_VAL;
+    for (const StepRow& step : steps) least = std::min(least, double(step.loss_scale));
+    const auto overflows_there = [&](const StepRow& step, const StepRow*) {
+        return step.skipped && (step.loss_scale < 1 || step.loss_scale == least);
+    };
+    const Stretch stay = longest(steps, overflows_there);
+    const std::string& status = view.run.row.status;
+    if (const std::size_t at = status.find(raised); status.starts_with("failed:") && at != std::string::npos) {
+        std::size_t before = 0;
+        while (before < steps.size() && steps[steps.size() - 1 - before].skipped) ++before;
+        return Sighting{.step = steps.back().step + 1,
+                        .site = steps.back().overflow_site,
+                        .figures = {{"scale", std::strtod(status.c_str() + at + raised.size(), nullptr)},
+                                    {"skipped", double(before + 1)}}};
+    }
+    if (stay.count < std::size_t(DiagnosisRules::floor_steps)) return {};
+    return Sighting{.step = steps[stay.first].step,
+                    .site = steps[stay.first].overflow_site,
+                    .figures = {{"scale", least}, {"skipped", double(stay.count)}}};
+}
+
+std::optional<Sighting> first_steps_skipped(const RunView& view) {
+    const Steps& steps = view.run.steps;
+    if (steps.front().step != 0 || !steps.front().skipped) return {};
+    std::size_t count = 0;
+    while (count < steps.size() && steps[count].skipped) ++count;
+    return Sighting{.step = 0,
+                    .site = steps.front().overflow_site,
+                    .figures = {{"skipped", double(count)},
+                                {"lr", steps[std::min(count, steps.size() - 1)].lr},
+                                {"first_lr", steps.front().lr}}};
+}
+
+std::optional<Sighting> schedule_over_skips(const RunView& view) {
+    const Steps& steps = view.run.steps;
+    double all = 0, skipped = 0;
+    std::int64_t count = 0;
+    const StepRow* first = nullptr;
+    for (const StepRow& step : steps) {
+        all += step.lr;
+        // A schedule that counts the optimiser's steps stands still while steps are skipped.
+        const bool waits = &step != &steps.back() && (&step + 1)->lr == step.lr;
+        if (!step.skipped || waits) continue;
+        skipped += step.lr, ++count;
+        if (first == nullptr) first = &step;
+    }
+    if (first == nullptr || !(skipped > DiagnosisRules::schedule_share * all)) return {};
+    return Sighting{
+        .step = first->step,
+        .figures = {
+            {"skipped", double(count)}, {"steps", double(view.run.steps.size())}, {"percent", 100 * skipped / all}}};
+}
+
+std::optional<Sighting> nan_in_loss(const RunView& view) {
+    const StepRow* first = nullptr;
+    std::int64_t count = 0;
+    double shown = NAN;
+    for (const StepRow& step : view.run.steps) {
+        const bool is_finite = std::isfinite(step.loss) && std::isfinite(step.loss_rounded.value_or(0));
+        if (!is_finite) ++count;
+        if (!is_finite && first == nullptr) first = &step;
+        if (first == nullptr) shown = step.loss;
+    }
+    if (first == nullptr) return {};
+    return Sighting{.step = first->step,
+                    .site = first->overflow_site,
+                    .figures = {{"count", double(count)}, {"steps", double(view.run.steps.size())}, {"shown", shown}}};
+}
+
+std::optional<Sighting> nonfinite_update(const RunView& view) {
+    for (const StepRow& step : view.run.steps) {
+        if (step.skipped || std::isfinite(step.grad_norm)) continue;
+        return Sighting{.step = step.step,
+                        .site = step.overflow_site,
+                        .figures = {{"norm", step.grad_norm}, {"scale", step.loss_scale}}};
+    }
+    return {};
+}
+
+std::optional<Sighting> stagnation(const RunView& view) {
+    double sum = 0, lost = 0;
+    std::size_t count = 0;
+    const StepRow* first = nullptr;
+    for (const StepRow& step : view.run.steps) {
+        if (!step.update_eff || !std::isfinite(*step.update_eff)) continue;
+        sum += *step.update_eff, lost += double(step.lost_updates), ++count;
+        if (first == nullptr && *step.update_eff < DiagnosisRules::stagnant_efficiency) first = &step;
+    }
+    if (first == nullptr || !(sum / double(count) < DiagnosisRules::stagnant_efficiency)) return {};
+    return Sighting{.step = first->step,
+                    .figures = {{"percent", 100 * sum / double(count)}, {"lost", lost / double(count)}}};
+}
+
+/// In a narrow format beta2 v is rounded to v again where beta2 is near 1: v grows and never falls.
+std::optional<Sighting> frozen_moments(const RunView& view) {
+    const Steps& steps = view.run.steps;
+    double sum = 0;
+    std::size_t count = 0;
+    for (std::size_t i = steps.size() / 2; i < steps.size(); ++i) {
+        if (steps[i].moment_stagnation) sum += *steps[i].moment_stagnation, ++count;
+    }
+    if (count == 0 || !(sum / double(count) > DiagnosisRules::frozen_share)) return {};
+    const auto first = std::find_if(steps.begin(), steps.end(), [](const StepRow& step) {
+        return step.moment_stagnation.value_or(0) > DiagnosisRules::frozen_share;
+    });
+    return Sighting{.step = first->step, .figures = {{"percent", 100 * sum / double(count)}}};
+}
+
+std::optional<Sighting> no_master(const RunView& view) {
+    if (view.baseline == nullptr) return {};
+    const RunRow &row = view.run.row, &fp32 = view.baseline->row;
+    if (row.bytes_master != 0 || row.bytes_params <= 0 || row.bytes_params >= fp32.bytes_params) return {};
+    return Sighting{.figures = {{"bytes", 4 * double(row.bytes_params) / double(fp32.bytes_params)}}};
+}
+
+/// The cast of a row of a manifest's resolved policy at the slot `slot`; empty for other rows.
+std::string_view cast_at(const Json& row, std::string_view slot) {
+    if (!row.is_array() || row.size() < 2 || !row[0].is_string() || !row[1].is_string()) return {};
+    return std::string_view(row[0].string()).ends_with(slot) ? std::string_view(row[1].string()) : std::string_view{};
+}
+
+std::optional<Sighting> narrow_accumulation(const RunView& view) {
+    if (view.train == nullptr || view.policy == nullptr) return {};
+    const Json *parts = view.micro_batches != nullptr ? view.micro_batches->find(view.run.row.policy) : nullptr,
+               *resolved = view.policy->find("resolved");
+    if (parts == nullptr) parts = view.train->find("micro_batches");
+    if (parts == nullptr || !parts->is_number_integer() || parts->get<double>() < 2) return {};
+    if (resolved == nullptr || !resolved->is_array()) return {};
+    std::int64_t tensors = 0;
+    std::string site;
+    for (const Json& row : *resolved) {
+        const std::string_view cast = cast_at(row, ":grad");
+        if (cast.empty() || cast == "fp32") continue;
+        if (++tensors == 1) site = row[0].string();
+    }
+    if (tensors == 0) return {};
+    return Sighting{.site = site, .figures = {{"tensors", double(tensors)}, {"parts", parts->get<double>()}}};
+}
+
+std::optional<Sighting> activation_overflow(const RunView& view) {
+    const WorstSite& worst = view.sites.activation_reach;
+    if (!worst.first_step) return {};
+    return Sighting{.step = worst.step,
+                    .site = worst.site,
+                    .figures = {{"percent", 100 * worst.rate}, {"first", double(*worst.first_step)}}};
+}
+
+std::optional<Sighting> gradient_underflow(const RunView& view) {
+    const WorstSite& worst = view.sites.gradient_underflow;
+    if (!worst.first_step) return {};
+    return Sighting{.step = worst.step,
+                    .site = worst.site,
+                    .figures = {{"percent", 100 * worst.rate}, {"first", double(*worst.first_step)}}};
+}
+
+std::optional<Sighting> narrow_wire(const RunView& view) {
+    const WorstSite& wire = view.sites.wire;
+    if (!wire.first_step) return {};
+    return Sighting{.step = wire.step, .site = wire.site, .figures = {{"percent", 100 * wire.rate}}};
+}
+
+/// Calls visit(row, grad_norm over that of fp32, the next row or null) for the steps that were not skipped.
+template <class Visitor>
+void each_norm_ratio(const RunView& view, Visitor visit) {
+    const Steps &steps = view.run.steps, &fp32 = view.baseline->steps;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        while (at < fp32.size() && fp32[at].step < steps[i].step) ++at;
+        if (at == fp32.size()) return;
+        const double ratio = double(steps[i].grad_norm) / double(fp32[at].grad_norm);
+        if (steps[i].skipped || fp32[at].step != steps[i].step || !std::isfinite(ratio) || ratio <= 0) continue;
+        visit(steps[i], ratio, i + 1 < steps.size() ? &steps[i + 1] : nullptr);
+    }
+}
+
+/// Clipped while they were scaled, gradients have a norm that is the scale times too large, where it is taken before
+/// clipping, or too small, where it is taken in the end.
+std::optional<Sighting> clip_before_unscale(const RunView& view) {
+    if (view.baseline == nullptr) return {};
+    std::vector<double> ratios, off;
+    std::int64_t step = 0;
+    double scale = 0;
+    each_norm_ratio(view, [&](const StepRow& row, double ratio, const StepRow*) {
+        if (row.loss_scale < DiagnosisRules::clip_scale) return;
+        if (ratios.empty()) step = row.step;
+        scale = row.loss_scale;
+        ratios.push_back(ratio);
+        off.push_back(std::abs(std::abs(std::log2(ratio)) - std::log2(double(row.loss_scale))));
+    });
+    if (ratios.size() < DiagnosisRules::least_steps || median(off) > DiagnosisRules::clip_tolerance) return {};
+    return Sighting{.step = step, .figures = {{"ratio", median(ratios)}, {"scale", scale}}};
+}
+
+std::optional<Sighting> half_gradient_on_growth(const RunView& view) {
+    if (view.baseline == nullptr) return {};
+    std::vector<double> growths, others;
+    std::int64_t step = 0;
+    each_norm_ratio(view, [&](const StepRow& row, double ratio, const StepRow* next) {
+        const bool grows = next != nullptr && next->loss_scale > row.loss_scale;
+        if (grows && growths.empty()) step = row.step;
+        (grows ? growths : others).push_back(ratio);
+    });
+    if (growths.size() < DiagnosisRules::least_growths || others.size() < DiagnosisRules::least_steps) return {};
+    const double drop = median(growths) / median(others);
+    if (drop < 0.4 || drop > 0.6) return {};
+    return Sighting{.step = step, .figures = {{"growths", double(growths.size())}, {"drop", drop}}};
+}
+
+std::optional<Sighting> layers_left_out(const RunView& view) {
+    if (view.policy == nullptr) return {};
+    const Json* left_out = view.policy->find("left_out");
+    if (left_out == nullptr || !left_out->is_array() || left_out->empty()) return {};
+    const Json& first = left_out->front();
+    return Sighting{.site = first.is_string() ? first.string() : std::string{},
+                    .figures = {{"layers", double(left_out->size())}}};
+}
+
+std::optional<Sighting> divergence_after_spike(const RunView& view) {
+    std::optional<double> ema;
+    double least = HUGE_VAL, least_at_spike = 0, jump = 0;
+    const StepRow* spike = nullptr;
+    for (const StepRow& step : view.run.steps) {
+        if (step.skipped && !std::isfinite(step.loss)) continue;
+        if (spike == nullptr && !std::isfinite(step.loss)) return {};  // nan-in-loss tells of it
+        if (spike == nullptr && ema && step.loss - *ema > DiagnosisRules::notable_spike) {
+            spike = &step, least_at_spike = least, jump = step.loss - *ema;
+        }
+        constexpr double decay = DivergenceRules::ema_decay;
+        ema = ema ? decay * *ema + (1 - decay) * step.loss : step.loss;
+        least = std::min(least, *ema);
+    }
+    // An average that is no number has not come back either.
+    if (spike == nullptr || *ema - least_at_spike <= DiagnosisRules::lasting_rise) return {};
+    return Sighting{.step = spike->step,
+                    .site = spike->overflow_site,
+                    .figures = {{"jump", jump}, {"rise", *ema - least_at_spike}}};
+}
+
+std::optional<Sighting> loss_rounded(const RunView& view) {
+    std::set<double> exact, rounded;
+    double difference = 0;
+    std::size_t count = 0;
+    for (const StepRow& step : view.run.steps) {
+        if (!step.loss_rounded || !std::isfinite(step.loss) || !std::isfinite(*step.loss_rounded)) continue;
+        exact.insert(step.loss), rounded.insert(*step.loss_rounded), ++count;
+        difference = std::max(difference, std::abs(step.loss - double(*step.loss_rounded)));
+    }
+    if (count < DiagnosisRules::least_steps || 2 * rounded.size() > exact.size()) return {};
+    return Sighting{
+        .figures = {{"values", double(rounded.size())}, {"steps", double(count)}, {"difference", difference}}};
+}
+
+constexpr Diagnosis table[] = {
+    {"overflow-cascade", Reads::steps, "4 or more steps in a row were skipped while the loss scale fell",
+     "{skipped} steps in a row were skipped while the loss scale fell from {from} to {to}, {halvings} halvings: "
+     "nothing "
+     "was learnt in them",
+     "begin with the scale at which it ended (init_scale, DeepSpeed's initial_scale_power, Megatron's "
+     "--initial-loss-scale); where it began in the middle of a run, look at the first site that overflowed",
+     overflow_cascade},
+    {"scale-at-floor", Reads::steps,
+     "4 or more steps in a row overflowed at the least loss scale of the run or below 1, or the scaler ended the run "
+     "there",
+     "gradients still overflow at a loss scale of {scale}, after {skipped} overflows in a row: no scale helps",
+     "the trouble is in the forward pass or in the data, not in the scale: mend the first site that overflowed, or "
+     "train in bf16; weights that were trained in bf16 may not fit in fp16",
+     scale_at_floor},
+    {"first-steps-skipped", Reads::steps, "the first step was skipped",
+     "the first {skipped} steps were skipped, and the learning rate went from {first_lr} to {lr} before the "
+     "optimiser's "
+     "first step, which a scheduler in torch warns of",
+     "begin with a smaller loss scale, or step the scheduler only where the optimiser stepped", first_steps_skipped},
+    {"schedule-over-skips", Reads::steps,
+     "skipped steps, after which the schedule went on, had more than 1 % of the sum of all steps' learning rates",
+     "{skipped} of {steps} steps were skipped and took {percent} % of the learning rate schedule with them",
+     "let the schedule count the optimiser's steps and not iterations; a skip inside a fused optimiser is seen by its "
+     "step counter and not by whether it was called",
+     schedule_over_skips},
+    {"nan-in-loss", Reads::steps, "the loss of a step was not finite",
+     "the loss of {count} of {steps} steps is not finite; a log that leaves such steps out "
+     "(logging_nan_inf_filter, on by default) still shows about {shown}",
+     "turn the filter of the log off; look at the first site with a NaN or infinity, and for rows of data in which "
+     "every label is masked",
+     nan_in_loss},
+    {"nonfinite-update", Reads::steps, "a gradient norm was not finite in a step that was not skipped",
+     "a gradient of norm {norm}, at a loss scale of {scale}, went into the weights, for nothing looked at it",
+     "use a scaler that checks for infinities and NaN and skips such steps; where there is none, clip nothing and stop "
+     "on a norm that is not finite",
+     nonfinite_update},
+    {"stagnation", Reads::steps,
+     "the weights moved less than 98 % of what the optimiser asked for (mean of update_eff)",
+     "the weights moved {percent} % of what the optimiser asked for: {lost} updates a step were below half a unit in "
+     "the "
+     "last place of their weights and changed nothing",
+     "keep fp32 master weights, round the weights stochastically, or raise the learning rate", stagnation},
+    {"frozen-moments", Reads::moments,
+     "in the second half of the steps more than a fifth of the second moments stayed as they were (mean of moment_stagnation)",
+     "{percent} % of the second moments stayed as they were in the second half of the steps: their decay is below half a "
+     "unit in their last place, so that the steps of these weights only become smaller",
+     "keep moments in fp32, or take a smaller beta2 (bf16 holds every v at 0.999 and none at 0.996)", frozen_moments},
+    {"no-master", Reads::memory, "weights take fewer bytes than in fp32, and there is no master copy",
+     "weights are stored in {bytes} bytes each and have no wider master copy",
+     "load the model in fp32 under autocast, or use an optimiser with fp32 masters; without either round "
+     "stochastically",
+     no_master},
+    {"narrow-accumulation", Reads::manifest, "there are micro-batches, and gradients are kept narrower than fp32",
+     "the gradients of {parts} micro-batches are added in a narrow format, in {tensors} tensors",
+     "accumulate in fp32 (DeepSpeed: data_types.grad_accum_dtype, whose default depends on the version)",
+     narrow_accumulation},
+    {"activation-overflow", Reads::sites,
+     "a value of the forward pass, cast without a scale, was over half the largest number of its format, or over all "
+     "of "
+     "it",
+     "a value of the forward pass reached {percent} % of the largest finite number of its format; more than half of it "
+     "was reached first at step {first}",
+     "run that site in bf16 or fp32, or lower what feeds it; a loss scale does nothing for the forward pass",
+     activation_overflow},
+    {"clip-before-unscale", Reads::baseline,
+     "at loss scales of 256 or more the gradient norm is off from fp32's by the scale, within a factor of 8 (median)",
+     "the gradient norm is {ratio} times that of fp32, and the loss scale is {scale}: gradients were clipped or "
+     "measured "
+     "while they were scaled",
+     "unscale before clipping (torch: scaler.unscale_(optimizer), then clip_grad_norm_)", clip_before_unscale},
+    {"half-gradient-on-growth", Reads::baseline,
+     "in steps after which the loss scale grows, two or more, the gradient norm is 0.4 to 0.6 of what it is in others "
+     "(medians, both over fp32's)",
+     "in {growths} steps after which the scale grew, gradients were {drop} of what they should have been: they were "
+     "unscaled by the scale of the next step",
+     "this is DeepSpeed's order of update and unscaling; clipping hides it, or take a larger loss_scale_window",
+     half_gradient_on_growth},
+    {"gradient-underflow", Reads::sites, "more than 1 % of a gradient's elements became zero when they were cast",
+     "{percent} % of the elements of a gradient became zero in its cast; the first gradient to lose more than 1 % did "
+     "so "
+     "at step {first}",
+     "scale the loss (fp16), scale the tensor (fp8), or use a format with a wider range (bf16, e5m2)",
+     gradient_underflow},
+    {"narrow-wire", Reads::sites, "ranks sent their gradients in a format narrower than fp32",
+     "ranks sent their gradients in a narrow format: at most {percent} % of the elements became zero, and every order "
+     "of "
+     "addition gives sums of its own",
+     "reduce in fp32 (FSDP: reduce_dtype, DeepSpeed: communication_data_type); order = \"fp64\" of [reduce] shows what "
+     "the rounding of sums costs",
+     narrow_wire},
+    {"layers-left-out", Reads::manifest, "the policy names layers that it leaves as they were",
+     "{layers} layers that the policy is about were left as they were: their sizes are no multiples of what it asks "
+     "for, or a framework's filter keeps them; the manifest has each reason (left_out_why)",
+     "choose sizes that are multiples or another filter, or do not count on the format's speed for those layers", layers_left_out},
+    {"divergence-after-spike", Reads::steps,
+     "the loss jumped more than 0.5 nat above its moving average, which ended more than 0.25 nat above its least "
+     "before",
+     "the loss jumped by {jump} nat, and its moving average ended {rise} nat above the least before the jump",
+     "clip gradients, lower the learning rate or lengthen the warm-up; where fp32 did not jump, look at the site",
+     divergence_after_spike},
+    {"loss-rounded", Reads::loss_rounded,
+     "the policy's own loss has at most half as many distinct values as the loss computed in fp64",
+     "the policy's own loss took {values} values in {steps} steps and is off by up to {difference}",
+     "compute the loss from logits in fp32 (logits.float()); read trends from `loss`, not from `loss_rounded`",
+     loss_rounded},
+};
+
+}  // namespace
+
+std::span<const Diagnosis> diagnoses() { return table; }
+
+}  // namespace macheps::reports

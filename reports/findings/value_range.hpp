@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far the forward values of a policy reached into the range of each format, and what this implies about overflows.
+#pragma once
+#include "reports/logs/format_range.hpp"
+#include "reports/rows/event.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace macheps::reports {
+
+/// The ratio of the largest input of `mlp.down` to its rms, measured in SmolLM2-135M and with random weights. Their quotient is
+/// how much further a pretrained model may reach than the small model that a run initialises.
+inline constexpr double pretrained_peak = 653, random_peak = 8.9;
+
+/// The range line of a verdict, without `range: `: "largest forward value 31 of 65504 (fp16); an overflow would not have been
+/// seen (12 of 300 steps sampled)". Made of the columns `forward_*`, `sampled_steps` and `steps`.
+std::string range_words(const SummaryRow& row);
+
+/// Returns true if the runs cannot rule out an overflow that fp32 would not have: some forward values were cast, without a scale, to a
+/// narrow format.
+bool is_range_open(const SummaryRow& row);
+
+/// The name of a policy whose runs were stressed: "amp-fp16+outliers" for a stress of "outliers=2^11".
+std::string stressed_name(std::string_view policy, std::string_view stress);
+
+}  // namespace macheps::reports

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/findings/verdict.hpp"
+
+#include "reports/findings/value_range.hpp"
+#include "reports/logs/manifest_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace macheps::reports {
+
+namespace {
+
+using Rules = DivergenceRules;
+
+std::string counted(std::int64_t n, std::string_view what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+/// Whether the 95 % interval leaves zero out.
+bool is_resolved(const SummaryRow& row) { return row.gap_ci_low && (*row.gap_ci_low > 0 || *row.gap_ci_high < 0); }
+
+const Forced* forced_of(const SummaryRow& row) {
+    for (const Forced* reason : forced::all) {
+        if (row.forced && *row.forced == reason->word) return reason;
+    }
+    return nullptr;
+}
+
+std::string equivalent_sentence(const PolicySummary& policy) {
+    const SummaryRow& row = policy.row;
+    const std::string seen = row.detectable_gap && *row.detectable_gap > 0
+                                 ? fmt::format("; a gap of {} would have been seen", two_digits(*row.detectable_gap))
+                                 : "";
+    if (!is_resolved(row)) return fmt::format("no difference found ({}{})", what_was_run(policy), seen);
+    return fmt::format("a difference of {}, within the margin of {} ({}{})", gap_words(row),
+                       two_digits(row.margin.value_or(NAN)), what_was_run(policy), seen);
+}
+
+std::string undecided_sentence(const PolicySummary& policy) {
+    const SummaryRow& row = policy.row;
+    const std::string margin = two_digits(row.margin.value_or(NAN));
+    const std::string where = row.gap_ci_high && *row.gap_ci_high < 0
+                                  ? fmt::format("is below zero, and not within ±{}", margin)
+                                  : fmt::format("is neither within ±{} nor above zero", margin);
+    const std::string more =
+        policy.seeds_needed && *policy.seeds_needed > row.seeds
+            ? fmt::format("; {} seeds that scatter alike would show a gap of {}", *policy.seeds_needed, margin)
+            : "";
+    return fmt::format("undecided: {} {} ({}{})", gap_words(row), where, what_was_run(policy), more);
+}
+
+std::string sentence_of(const PolicySummary& policy) {
+    const SummaryRow& row = policy.row;
+    if (row.verdict == "equivalent") return equivalent_sentence(policy);
+    if (row.verdict == "undecided") return undecided_sentence(policy);
+    if (row.verdict == "worse") {
+        const std::string part =
+            policy.relative_gap ? fmt::format("{} % of fp32's loss; ", two_digits(100 * *policy.relative_gap)) : "";
+        return fmt::format("worse by {} ({}{})", gap_words(row).substr(1), part, what_was_run(policy));
+    }
+    if (row.verdict == "one_seed") {
+        return fmt::format(
+            "one seed: a gap of {} cannot be told from chance, nor its sign; only a run that fails would have been "
+            "seen "
+            "({})",
+            gap_words(row), what_was_run(policy));
+    }
+    if (row.verdict == "diverged") {
+        return fmt::format("diverged in {} of {} ({})", row.failed_seeds.value_or(row.seeds),
+                           counted(row.seeds, "seed"), what_was_run(policy));
+    }
+    if (row.verdict == "no_baseline") return "no fp32 run of the same seed to compare with";
+    return row.verdict;
+}
+
+}  // namespace
+
+std::string two_digits(double x) {
+    if (!std::isfinite(x)) return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
+    if (x == 0) return "0";
+    if (std::abs(x) >= 9.95 && std::abs(x) < 1e6) return fmt::format("{:.0f}", x);
+    return fmt::format("{:#.2g}", x);
+}
+
+std::string gap_words(const SummaryRow& row) {
+    if (!row.gap_mean) return "-";
+    if (!std::isfinite(*row.gap_mean)) return "not finite";
+    const std::string gap =
+        fmt::format("{}{}", std::signbit(*row.gap_mean) ? "" : "+", two_digits(*row.gap_mean));
+    return row.gap_ci_high ? fmt::format("{} ± {}", gap, two_digits(*row.gap_ci_high - *row.gap_mean)) : gap;
+}
+
+std::string what_was_run(const PolicySummary& policy) {
+    std::string words = policy.model.empty() ? "" : policy.model + ", ";
+    if (policy.row.steps) words += counted(*policy.row.steps, "step") + ", ";
+    words += counted(policy.row.seeds, "seed");
+    if (policy.token_weight.value_or(1) != 1) words += ", token weight " + power_words(*policy.token_weight);
+    if (policy.row.stress) words += ", stressed with " + *policy.row.stress;
+    return words;
+}
+
+std::string range_line(const PolicySummary& policy) {
+    return policy.row.verdict == "baseline" ? "" : "range: " + range_words(policy.row);
+}
+
+std::string verdict_words(const SummaryRow& row) {
+    if (row.verdict == "equivalent") return is_resolved(row) ? "within the margin" : "no difference found";
+    if (row.verdict == "one_seed") return "one seed";
+    if (row.verdict == "no_baseline") return "no fp32 run";
+    return row.verdict;
+}
+
+std::string verdict_sentence(const PolicySummary& policy) {
+    if (policy.row.verdict == "baseline") return {};
+    std::string sentence = sentence_of(policy);
+    const Forced* reason = forced_of(policy.row);
+    if (reason == nullptr) return sentence;
+    if (reason == &forced::wide_interval)
+        return sentence + "; \"no difference found\" was out of reach: " + std::string(reason->clause);
+    return sentence + "; this could not have come out otherwise: " + std::string(reason->clause);
+}
+
+std::string parts_at_step(const SummaryRow& row) {
+    return row.diverged_step && row.verdict != "equivalent" ? fmt::format("{}", *row.diverged_step) : "";
+}
+
+std::vector<std::string> warnings_of(const Summary& summary) {
+    std::optional<std::int64_t> steps, seeds;
+    for (const PolicySummary& policy : summary.policies) {
+        if (policy.row.verdict == "baseline" || policy.row.verdict == "diverged") continue;
+        const std::int64_t own = policy.row.steps.value_or(Rules::least_steps);
+        steps = std::min(steps.value_or(own), own);
+        seeds = std::min(seeds.value_or(policy.row.seeds), policy.row.seeds);
+    }
+    std::vector<std::string> warnings;
+    if (steps && *steps < Rules::least_steps) {
+        warnings.push_back(fmt::format("{}: under {} a verdict says little of a longer run", counted(*steps, "step"),
+                                       Rules::least_steps));
+    }
+    if (seeds && *seeds < Rules::least_seeds) {
+        warnings.push_back(fmt::format(
+            "{}: with fewer than {} {}", *seeds == 1 ? "one seed" : counted(*seeds, "seed"), Rules::least_seeds,
+            *seeds == 1 ? "a gap has no interval, or a very wide one" : "the interval of a gap is very wide"));
+    }
+    for (const PolicySummary& policy : summary.policies) {
+        if (policy.beside_precision.empty()) continue;
+        warnings.push_back(fmt::format("{} does not differ from fp32 in precision alone, and its gap is that of all: {}",
+                                       policy.row.policy, policy.beside_precision));
+    }
+    return warnings;
+}
+
+}  // namespace macheps::reports

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/logs/manifest_text.hpp"
+
+#include "core/error.hpp"
+#include "core/nesting.hpp"
+#include "core/read_file.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::reports {
+
+std::string read_manifest_text(const std::filesystem::path& path) {
+    std::string text = read_regular_file(path, most_manifest_bytes);
+    if (const auto line = line_nested_too_deep(text)) {
+        throw Error({.what = fmt::format("brackets nest deeper than {} levels", most_levels),
+                     .where = fmt::format("{}:{}", path.string(), *line),
+                     .fix = "no manifest does; restore it, or delete it"});
+    }
+    return text;
+}
+
+}  // namespace macheps::reports

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/logs/run_log.hpp"
+
+#include "core/error.hpp"
+#include "core/float_environment.hpp"
+#include "core/json.hpp"
+#include "core/read_file.hpp"
+#include "reports/logs/manifest_text.hpp"
+#include "reports/rows/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <type_traits>
+
+namespace macheps::reports {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view manifest_name = "manifest.json";
+
+/// Whether a file must be there that every run writes in its first moments.
+enum class Needed : bool { no, yes };
+
+template <class Row>
+std::vector<Row> read_rows(const fs::path& folder, Needed needed, std::vector<std::string>& notes) {
+    const fs::path path = folder / Row::file;
+    if (!fs::exists(path)) {
+        if (needed == Needed::yes) notes.push_back(fmt::format("{}: no {} yet", folder.string(), Row::file));
+        return {};
+    }
+    CsvReader<Row> reader(path);
+    notes.insert(notes.end(), reader.notes().begin(), reader.notes().end());
+    return std::move(reader).rows();
+}
+
+std::string read_manifest(const fs::path& folder, std::vector<std::string>& notes) {
+    const fs::path path = folder / manifest_name;
+    const bool exists = fs::exists(path);
+    const std::string text = exists ? read_manifest_text(path) : std::string{};
+    if (text.empty()) {
+        notes.push_back(fmt::format("{}: {} {}, so the settings are unknown", folder.string(),
+                                    exists ? "an empty" : "no", manifest_name));
+        return {};
+    }
+    const Json manifest = Json::parse_or_null(text);
+    if (!manifest.is_object()) {
+        throw Error({.what = "not a JSON object", .where = path.string(), .fix = "restore it, or delete it"});
+    }
+    const Json* schema = manifest.find("schema");
+    if (schema != nullptr && schema->is_number_integer() && schema->get<double>() > schema_version) {
+        throw Error(
+            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<double>(), schema_version),
+             .where = path.string(),
+             .fix = "use a newer macheps"});
+    }
+    return text;
+}
+
+/// Gives each row to its run in `runs`.
+template <class Row>
+void share_out(std::vector<Row> rows, std::span<RunLog> runs, const std::map<std::string, std::size_t>& index) {
+    constexpr auto list = std::get<std::vector<Row> RunLog::*>(RunLog::lists);
+    for (Row& row : rows) {
+        if (const auto found = index.find(row.run); found != index.end()) {
+            (runs[found->second].*list).push_back(std::move(row));
+        }
+    }
+}
+
+/// Reads what may be absent of a run directory's growing rows: all but the steps.
+template <class... Row>
+void read_optional_rows(const fs::path& path, std::type_identity<std::tuple<StepRow, Row...>>, std::span<RunLog> runs,
+                        const std::map<std::string, std::size_t>& index, std::vector<std::string>& notes) {
+    (share_out(read_rows<Row>(path, Needed::no, notes), runs, index), ...);
+}
+
+/// The same, but of sites the figures alone, and nothing of exponents.
+void read_figures(const fs::path& path, std::span<RunLog> runs, const std::map<std::string, std::size_t>& index,
+                  std::vector<std::string>& notes) {
+    share_out(read_rows<EvalRow>(path, Needed::no, notes), runs, index);
+    share_out(read_rows<SiteRow>(path, Needed::no, notes), runs, index);
+    for (RunLog& run : runs) {
+        run.site_figures = site_figures(run.sites);
+        std::vector<SiteRow>().swap(run.sites);  // frees the memory, which clear() and `= {}` do not
+    }
+}
+
+std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep keep, std::vector<std::string>& notes) {
+    std::vector<RunLog> runs;
+    std::map<std::string, std::size_t> index;
+    for (RunRow& row : read_rows<RunRow>(path, Needed::yes, notes)) {
+        // A run that was resumed may have two rows: the later one counts.
+        const auto [at, is_new] = index.emplace(row.run, runs.size());
+        if (is_new) runs.emplace_back();
+        runs[at->second].row = std::move(row);
+    }
+    std::vector<StepRow> steps = read_rows<StepRow>(path, Needed::yes, notes);
+    bool has_older = false;
+    for (StepRow& step : steps) {
+        if (step.loss_rounded) continue;
+        read_as_schema_1(step);
+        has_older = true;
+    }
+    if (has_older) {
+        notes.push_back(
+            fmt::format("{}: its rows are of schema 1, whose `loss` is the policy's own, rounded as the "
+                        "policy rounds it; since schema 2 `loss` is computed in fp64 from the policy's "
+                        "logits, and the policy's own is `loss_rounded`",
+                        path.string()));
+    }
+    for (const StepRow& step : steps) {
+        const auto [at, is_new] = index.emplace(step.run, runs.size());
+        if (is_new) {
+            runs.push_back(
+                {.row = {.run = step.run, .policy = step.policy, .seed = step.seed, .status = "unfinished"}});
+        }
+        RunRow& row = runs[at->second].row;
+        if (row.status == "unfinished") row.steps = step.step, row.tokens = step.tokens;
+    }
+    share_out(std::move(steps), runs, index);
+    if (keep == Keep::all) {
+        read_optional_rows(path, std::type_identity<GrowingRows>{}, runs, index, notes);
+    } else {
+        read_figures(path, runs, index, notes);
+    }
+    for (RunLog& run : runs) {
+        run.steps.shrink_to_fit();
+        run.folder = folder;
+        run.policy = run.row.policy;
+        if (run.row.status == "unfinished") {
+            notes.push_back(fmt::format("{}: run {} is not finished: {} steps so far", path.string(), run.row.run,
+                                        run.steps.size()));
+        }
+    }
+    return runs;
+}
+
+/// The first columns of a file's header tell the kind of its rows: whatever an older version lacks stands at the end.
+template <class Row>
+std::string first_columns() {
+    constexpr std::size_t most = 4;
+    std::string text;
+    std::size_t count = 0;
+    const auto add = [&](const auto& c) {
+        if (count++ < most) text.append(c.name).append(",");
+    };
+    for_each_column<Row>(add);
+    return text;
+}
+
+/// Whether `file` holds rows of one of Log::kinds; they are in `log` then.
+bool read_measured_rows(const fs::path& file, Log& log) {
+    constexpr std::size_t most_bytes = 64;
+    std::string head;
+    read_blocks(file, most_bytes, [&](std::string_view block) { head += block; });
+    bool is_known = false;
+    const auto try_kind = [&]<class Row>(const Log::Kind<Row>& kind) {
+        if (is_known || !head.starts_with(first_columns<Row>())) return;
+        is_known = true;
+        CsvReader<Row> reader(file);
+        log.notes.insert(log.notes.end(), reader.notes().begin(), reader.notes().end());
+        log.row_files.push_back(file);
+        std::vector<Row>& rows = log.*kind.rows;
+        rows.insert(rows.end(), reader.rows().begin(), reader.rows().end());
+    };
+    std::apply([&](const auto&... kind) { (try_kind(kind), ...); }, Log::kinds);
+    return is_known;
+}
+
+/// The files of a folder that bear the names which verbs give to such rows.
+std::vector<fs::path> measured_files_of(const fs::path& folder) {
+    std::vector<fs::path> files;
+    const auto look = [&]<class Row>(const Log::Kind<Row>&) {
+        if (fs::exists(folder / Row::file)) files.push_back(folder / Row::file);
+    };
+    std::apply([&](const auto&... kind) { (look(kind), ...); }, Log::kinds);
+    return files;
+}
+
+/// `macheps gemm`, `macheps sum`, ...: whose rows a report draws.
+std::string verbs_with_rows() {
+    std::string text;
+    std::apply([&](const auto&... kind) { ((text += fmt::format("{}`{}`", text.empty() ? "" : ", ", kind.verb)), ...); }, Log::kinds);
+    return text;
+}
+
+Error not_a_run(std::string what, const fs::path& where) {
+    return Error({.what = std::move(what),
+                  .where = where.string(),
+                  .fix = fmt::format("name a folder that `macheps train` wrote, or rows of macheps {}", verbs_with_rows())});
+}
+
+/// Same losses, step by step, as bits would have it (a NaN equals a NaN).
+bool same_losses(const RunLog& a, const RunLog& b) {
+    return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                      [](const StepRow& x, const StepRow& y) {
+                          return x.step == y.step && (x.loss == y.loss || (x.loss != x.loss && y.loss != y.loss));
+                      });
+}
+
+}  // namespace
+
+void check_is_run(const fs::path& folder) {
+    if (!fs::exists(folder)) {
+        throw not_a_run("no such folder", folder);
+    }
+    const auto stands_there = [&](std::string_view name) { return fs::exists(folder / name); };
+    constexpr auto files = files_of(std::type_identity<TrainingRows>{});
+    if (stands_there(manifest_name) || std::any_of(files.begin(), files.end(), stands_there)) return;
+    throw not_a_run(fmt::format("no {} in this folder", RunRow::file), folder);
+}
+
+void read_as_schema_1(StepRow& step) {
+    const auto as_fp32 = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+    step.loss = as_fp32(step.loss);
+    if (step.baseline_loss) step.baseline_loss = as_fp32(*step.baseline_loss);
+    if (step.gap) step.gap = as_fp32(*step.gap);
+}
+
+std::vector<std::string> Log::policies() const {
+    std::vector<std::string> names;
+    for (const RunLog& run : runs) {
+        if (std::find(names.begin(), names.end(), run.policy) == names.end()) names.push_back(run.policy);
+    }
+    std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == baseline_policy; });
+    return names;
+}
+
+Log read_runs(std::span<const fs::path> folders, Keep keep) {
+    const DefaultFloatModes modes;
+    Log log;
+    for (const fs::path& path : folders) {
+        if (!fs::exists(path)) throw not_a_run("no such folder", path);
+        if (!fs::is_directory(path)) {
+            if (!read_measured_rows(path, log)) throw not_a_run("not a folder, nor rows that a report draws", path);
+            continue;
+        }
+        const std::vector<fs::path> files = measured_files_of(path);
+        for (const fs::path& file : files) {
+            if (!read_measured_rows(file, log)) throw not_a_run("not the rows of which this file bears the name", file);
+        }
+        if (!files.empty() && !fs::exists(path / RunRow::file)) continue;
+        check_is_run(path);
+        const std::size_t folder = log.folders.size();
+        log.folders.push_back({.path = path, .manifest = read_manifest(path, log.notes)});
+        std::vector<RunLog> runs = read_folder(path, folder, keep, log.notes);
+        std::vector<std::string> renamed;
+        const std::size_t before = log.runs.size();
+        std::size_t repeats = 0;
+        const auto twin = [&](const RunLog& run) -> const RunLog* {
+            for (std::size_t i = 0; i < before; ++i) {
+                const RunLog& other = log.runs[i];
+                if (other.row.policy == run.row.policy && other.row.seed == run.row.seed) return &other;
+            }
+            return nullptr;
+        };
+        for (const RunLog& run : runs) {
+            const RunLog* other = twin(run);
+            if (other && !same_losses(*other, run)) renamed.push_back(run.row.policy);
+        }
+        for (RunLog& run : runs) {
+            const bool is_renamed = std::find(renamed.begin(), renamed.end(), run.row.policy) != renamed.end();
+            if (!is_renamed && twin(run)) {
+                ++repeats;
+                continue;
+            }
+            if (is_renamed) {
+                const fs::path plain = path.filename().empty() ? path.parent_path() : path;
+                run.policy = fmt::format("{}@{}", run.row.policy, plain.filename().string());
+            }
+            log.runs.push_back(std::move(run));
+        }
+        if (repeats) {
+            log.notes.push_back(fmt::format("{}: {} run{} an earlier folder's, loss for loss, and stand{} here once",
+                                            path.string(), repeats, repeats == 1 ? " repeats" : "s repeat",
+                                            repeats == 1 ? "s" : ""));
+        }
+    }
+    for (RunLog& run : log.runs) {
+        for (std::size_t i = 0; i < log.runs.size(); ++i) {
+            const RunLog& other = log.runs[i];
+            if (other.row.policy != baseline_policy || other.row.seed != run.row.seed) continue;
+            if (!run.baseline || (other.folder == run.folder && log.runs[*run.baseline].folder != run.folder)) {
+                run.baseline = i;
+            }
+        }
+    }
+    return log;
+}
+
+std::vector<std::string> read_samples(Log& log, std::span<const std::string> policies) {
+    std::vector<std::string> notes, repeated;
+    for (std::size_t folder = 0; folder < log.folders.size(); ++folder) {
+        std::map<std::string, std::size_t> index;
+        for (std::size_t i = 0; i < log.runs.size(); ++i) {
+            const RunLog& run = log.runs[i];
+            const bool is_wanted = std::find(policies.begin(), policies.end(), run.policy) != policies.end();
+            if (run.folder == folder && is_wanted) index.emplace(run.row.run, i);
+        }
+        if (index.empty()) continue;
+        const fs::path& path = log.folders[folder].path;
+        share_out(read_rows<SiteRow>(path, Needed::no, repeated), log.runs, index);
+        share_out(read_rows<ExponentRow>(path, Needed::no, notes), log.runs, index);
+    }
+    return notes;
+}
+
+}  // namespace macheps::reports

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/pages/html.hpp"
+
+#include "core/publish.hpp"
+#include "reports/findings/conclusion.hpp"
+#include "reports/findings/diagnosis.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/findings/value_range.hpp"
+#include "reports/findings/verdict.hpp"
+#include "reports/pages/drawn.hpp"
+#include "reports/pages/measured_page.hpp"
+#include "reports/pages/page_assets.hpp"
+#include "reports/pages/page_data.hpp"
+#include "reports/pages/studies/gemm_table.hpp"
+#include "reports/rows/html_text.hpp"
+#include "reports/rows/sha256.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace macheps::reports {
+
+namespace {
+
+constexpr std::size_t most_notes = 100, most_names = 4, most_settings_bytes = std::size_t{8} << 20;
+
+/// Replaces each @@name@@ of `text`. What is put in is not searched again.
+std::string filled(std::string_view text, const std::map<std::string_view, std::string_view>& parts) {
+    std::string out;
+    while (true) {
+        const std::size_t open = text.find("@@");
+        out += text.substr(0, open);
+        if (open == std::string_view::npos) return out;
+        const std::size_t close = text.find("@@", open + 2);
+        out += parts.at(text.substr(open + 2, close - open - 2));
+        text.remove_prefix(close + 2);
+    }
+}
+
+/// Each policy's verdict with what it rests on, and what to know before believing it.
+std::string verdicts_html(const Summary& summary) {
+    std::string rows;
+    for (const PolicySummary& policy : summary.policies) {
+        const std::string sentence = verdict_sentence(policy);
+        if (sentence.empty()) continue;
+        rows += fmt::format("<li><b>{}</b>: {}.<br><span class=\"range{}\">{}.</span></li>\n", escape_html(policy.row.policy),
+                            escape_html(sentence), is_range_open(policy.row) ? " open" : "", escape_html(range_line(policy)));
+    }
+    std::string out = rows.empty() ? "" : "<ul class=\"verdicts\">\n" + rows + "</ul>\n";
+    for (const std::string& warning : warnings_of(summary)) {
+        out += fmt::format("<p class=\"note warning\">{}.</p>\n", escape_html(warning));
+    }
+    return out;
+}
+
+/// On a narrow screen a policy is a card: each cell names itself, and the verdict stands beside the name.
+std::string summary_html(const Summary& summary) {
+    constexpr std::string_view figures[] = {"gap to fp32", "loss",         "seeds",       "parts at step", "skipped",
+                                            "underflow",   "lost updates", "bytes/param", "activations",   "peak"};
+    std::string out = "<div class=\"table cards\"><table><thead><tr><th>policy</th><th>verdict</th>";
+    for (const std::string_view figure : figures) out += fmt::format("<th class=\"n\">{}</th>", figure);
+    out += "</tr></thead>\n<tbody>\n";
+    for (std::size_t i = 0; i < summary.policies.size(); ++i) {
+        const PolicySummary& policy = summary.policies[i];
+        const SummaryCells cells = summary_cells(policy);
+        out += fmt::format("<tr data-policy=\"{}\"><th scope=\"row\"><span class=\"swatch\"></span>{}</th>", i,
+                           escape_html(cells.policy));
+        out += fmt::format("<td class=\"verdict {}\">{}</td>", escape_html(policy.row.verdict),
+                           escape_html(cells.verdict));
+        const std::string texts[] = {cells.gap,
+                                     cells.loss,
+                                     cells.seeds,
+                                     parts_at_step(policy.row),
+                                     cells.skipped,
+                                     cells.underflow,
+                                     cells.lost_updates,
+                                     cells.static_bytes,
+                                     cells.activation_bytes,
+                                     cells.peak};
+        static_assert(std::size(texts) == std::size(figures));
+        for (std::size_t k = 0; k < std::size(figures); ++k) {
+            out += fmt::format("<td class=\"n\" data-label=\"{}\">{}</td>", figures[k],
+                               texts[k] == "-" ? "–" : escape_html(texts[k]));
+        }
+        out += "</tr>\n";
+    }
+    return out + "</tbody></table></div>\n" + verdicts_html(summary);
+}
+
+/// Where each policy's trouble may have begun; nothing when no site was notable.
+std::string first_sites_html(const Summary& summary) {
+    std::string rows;
+    for (const PolicySummary& policy : summary.policies) {
+        if (policy.row.first_site.empty()) continue;
+        rows += fmt::format("<tr><th scope=\"row\">{}</th><td><code>{}</code></td><td>{}</td></tr>\n",
+                            escape_html(policy.row.policy), escape_html(policy.row.first_site),
+                            escape_html(policy.first_site_why));
+    }
+    if (rows.empty()) return {};
+    return "<div class=\"table\"><table class=\"narrow\"><thead><tr><th>policy</th><th>first notable "
+           "site</th><th>why</th></tr>"
+           "</thead><tbody>\n" +
+           rows + "</tbody></table></div>\n";
+}
+
+/// The rules behind the table, with the windows that these runs gave.
+std::string reading_html(const Summary& summary) {
+    using Rules = DivergenceRules;
+    std::string of_gradients = gradient_underflow_words(summary);
+    if (!of_gradients.empty()) of_gradients = "; of gradients alone: " + escape_html(of_gradients);
+    return fmt::format(
+        "<details><summary>How the figures are made</summary><dl>"
+        "<dt>loss, gap</dt><dd>Means over the last {}, a quarter of each run and {} at most, in nats per token, "
+        "then over "
+        "seeds. The gap is the difference to the fp32 run of the same seed, which had the same first weights and "
+        "batches; "
+        "± is the 95 % Student t interval over seeds.</dd>"
+        "<dt>verdict</dt><dd><b>no difference found</b> (<code>equivalent</code> in summary.csv): the 90 % interval of the "
+        "gap lies within {:g} % of the fp32 loss (two one-sided tests), which is also called <b>within the margin</b> where "
+        "the 95 % interval leaves zero out; <b>worse</b>: the 95 % interval is above zero; <b>undecided</b>: neither, run "
+        "more seeds; <b>one seed</b>: no interval, and the sign of its gap means nothing; <b>diverged</b>: in some seed the "
+        "loss was not finite in a step that was not skipped, or stayed {:g} nat above its least for {} steps, or ended above "
+        "its beginning. A gap <b>would have been seen</b> where the 95 % interval of as many seeds, scattering as these did, "
+        "would leave zero out in four comparisons of five.</dd>"
+        "<dt>range</dt><dd>The largest forward value of the sampled sites that was cast to a format which ends at a smaller power of two "
+        "than fp32, and the largest number of that format. Small models with random weights have no outliers. In SmolLM2-135M the inputs "
+        "of mlp.down reach {:g} times their rms, with random weights at most {:g} times: a value is called close where {} times as much "
+        "would overflow.</dd>"
+        "<dt>parts at step</dt><dd>The first of {} steps in a row whose smoothed gap (moving average, decay {:g}) exceeds "
+        "{:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not that the run "
+        "failed. Empty where no difference was found.</dd>"
+        "<dt>skipped</dt><dd>Steps dropped by the loss scaler because a gradient was not finite.</dd>"
+        "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps{}.</dd>"
+        "<dt>first notable site</dt><dd>The first sampled site with more than {:g} % underflow, a NaN or infinity, or "
+        "an "
+        "overflow (with a scale: more than {:g} %).</dd>"
+        "<dt>lost updates</dt><dd>Weights whose update was not zero and changed nothing, per step.</dd>"
+        "<dt>bytes/param</dt><dd>Bytes of parameters, gradients, master copies and optimiser state in the formats of the "
+        "policy, for each parameter. <b>activations</b>: those that a micro-batch keeps for the backward pass, over the same "
+        "number; they grow with batch and context.</dd>"
+        "<dt>peak</dt><dd>What the formats of its matmuls could gain on a GPU at most: {}</dd></dl></details>\n",
+        escape_html(window_words(summary)), Rules::longest_window, 100 * summary.margin, Rules::failure_rise,
+        Rules::failure_steps, pretrained_peak, random_peak, two_digits(pretrained_peak / random_peak),
+        Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold,
+        of_gradients, 100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
+}
+
+std::string notes_html(const Summary& summary) {
+    if (summary.notes.empty()) return {};
+    const std::size_t shown = std::min(summary.notes.size(), most_notes);
+    std::string out = "<div class=\"note\"><ul>";
+    for (std::size_t i = 0; i < shown; ++i) out += "<li>" + escape_html(summary.notes[i]) + "</li>";
+    if (shown < summary.notes.size()) out += fmt::format("<li>and {} more notes</li>", summary.notes.size() - shown);
+    return out + "</ul></div>\n";
+}
+
+/// The last parts of the names of all folders and files, for a title.
+std::string names_of_inputs(const Log& log) {
+    std::vector<std::filesystem::path> paths;
+    for (const RunFolder& folder : log.folders) paths.push_back(folder.path);
+    for (const std::filesystem::path& file : log.row_files) {
+        const bool is_of_folder = std::any_of(log.folders.begin(), log.folders.end(), [&file](const RunFolder& folder) {
+            return file == folder.path / file.filename();
+        });
+        if (!is_of_folder) paths.push_back(file);
+    }
+    const std::size_t shown = std::min(paths.size(), most_names);
+    std::string names;
+    for (std::size_t i = 0; i < shown; ++i) {
+        const std::filesystem::path plain = paths[i].filename().empty() ? paths[i].parent_path() : paths[i];
+        names += (i == 0 ? "" : " + ") + plain.filename().string();
+    }
+    return shown < paths.size() ? fmt::format("{} and {} more", names, paths.size() - shown) : names;
+}
+
+/// The settings of every folder that has a run of a policy shown, as far as there is room.
+std::string all_settings_html(const Log& log, const Summary& summary, PageSize size) {
+    std::set<std::string_view> policies;
+    for (const PolicySummary& policy : summary.policies) policies.insert(policy.row.policy);
+    std::vector<bool> is_shown(log.folders.size(), log.runs.empty());
+    for (const RunLog& run : log.runs) {
+        if (policies.contains(run.policy)) is_shown[run.folder] = true;
+    }
+    std::string out;
+    std::size_t left_out = 0;
+    for (std::size_t i = 0; i < log.folders.size(); ++i) {
+        const RunFolder& folder = log.folders[i];
+        const std::string settings = is_shown[i] ? settings_html(folder, size) : std::string{};
+        if (!is_shown[i] || out.size() + settings.size() > most_settings_bytes) {
+            ++left_out;
+            continue;
+        }
+        if (log.folders.size() > 1) out += "<h3>" + escape_html(folder.path.string()) + "</h3>\n";
+        out += settings;
+    }
+    if (left_out == 0) return out;
+    return out + fmt::format("<p>Left out: the settings of {} folder{}, each in its own manifest.json.</p>\n", left_out,
+                             left_out == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string page_html(const Log& log, const Summary& all, PageSize size) {
+    const Summary summary = drawn_of(all);
+    const PageLimits limits = size == PageSize::small ? small_page : PageLimits{};
+    const Verdicts verdicts = diagnose(log);
+    const Conclusion conclusion = conclude(log, all, verdicts);
+    const std::string settings = all_settings_html(log, summary, size);
+    const std::size_t bucket = points_bucket(log, summary, limits);
+    const std::string each =
+        bucket == 1 ? "" : fmt::format("; one point per {} steps, their mean or last value", bucket);
+    const bool is_training = log.row_files.empty() || !log.folders.empty();
+    std::string heading = conclusion.title, lead = conclusion.lead;
+    if (heading.empty()) heading = log.gemm.empty() ? names_of_inputs(log) : gemm_title(log.gemm);
+    if (!summary.setup.empty()) lead += " Settings: " + summary.setup + ".";
+    const std::pair<std::size_t, const char*> counts[] = {
+        {log.gemm.size(), "matrix product{} on emulated machines, each against exact sums"},
+        {log.sums.size(), "sum{}, each against the exact one"},
+        {log.systems.size(), "linear system{}, each against a solution of many digits"},
+        {log.formulas.size(), "formula{} in a format, each against its exact values"}};
+    for (const auto& [count, words] : counts) {
+        if (count == 0) continue;
+        lead += fmt::format("{}{} {}.", lead.empty() ? "" : " ", count, fmt::format(fmt::runtime(words), count == 1 ? "" : "s"));
+    }
+    lead += fmt::format("{}From {}.", lead.empty() ? "" : " ", names_of_inputs(log));
+    const std::string title = escape_html("macheps: " + heading);
+    heading = escape_html(heading), lead = escape_html(lead);
+    const std::string kind = fmt::format("{}{}{}", is_training ? "" : "no-runs", !is_training && log.gemm.empty() ? " " : "",
+                                         log.gemm.empty() ? "no-gemm" : "");
+    const std::string measured = sums_html(log.sums) + systems_html(log.systems, log.system_steps) +
+                                 formulas_html(log.formulas, log.formula_points);
+    const std::string products = gemm_html(log.gemm), answers = conclusion_html(conclusion);
+    const std::string table = summary_html(summary) + first_sites_html(summary);
+    const std::string reading = reading_html(summary), notes = notes_html(summary);
+    std::vector<std::string> shown;
+    for (const PolicySummary& policy : summary.policies) shown.push_back(policy.row.policy);
+    const std::string diagnosis = diagnosis_html(verdicts, shown);
+    const std::string data = page_data(log, summary, limits);
+    const std::string footer =
+        "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
+    const std::string notices = "<details><summary>Third-party notices</summary><pre>" +
+                                escape_html(std::string(page_assets::notices)) + "</pre></details>";
+    // The page runs its own two scripts, in its own style, and nothing that a name or a manifest may have brought along.
+    const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
+                      styles = csp_source(page_assets::css);
+    return filled(page_assets::html, {{"title", title},
+                                      {"heading", heading},
+                                      {"conclusion", answers},
+                                      {"scripts", scripts},
+                                      {"styles", styles},
+                                      {"lead", lead},
+                                      {"css", page_assets::css},
+                                      {"summary", table},
+                                      {"reading", reading},
+                                      {"notes", notes},
+                                      {"diagnosis", diagnosis},
+                                      {"bucket", each},
+                                      {"kind", kind},
+                                      {"products", products},
+                                      {"measured", measured},
+                                      {"settings", settings},
+                                      {"footer", footer},
+                                      {"notices", notices},
+                                      {"chart", page_assets::chart},
+                                      {"data", data},
+                                      {"js", page_assets::js}});
+}
+
+void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page, PageSize size) {
+    publish(page, page_html(log, summary, size));
+}
+
+}  // namespace macheps::reports

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A chart of lines with bands as SVG: no script, so that a page of many stays small.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace macheps::reports {
+
+struct ChartPoint {
+    double x = 0, y = 0, least = 0, greatest = 0;
+};
+struct ChartLine {
+    std::string name{};
+    std::vector<ChartPoint> points{};
+};
+struct LineChart {
+    std::string title{}, x_name{}, y_name{};
+    std::vector<ChartLine> lines{};
+    bool has_log_x = false;
+};
+
+/// Points that are not finite are left out; so are lines without points. A legend stands below.
+std::string chart_svg(const LineChart& chart);
+
+}  // namespace macheps::reports

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/pages/plot.hpp"
+
+#include "reports/rows/html_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+namespace macheps::reports {
+
+namespace {
+
+constexpr double plot_width = 600, plot_height = 380, plot_left = 66, plot_right = 14, plot_top = 12, plot_bottom = 46;
+constexpr std::size_t plot_colours = 8;
+constexpr const char* plot_marks[] = {"M-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0Z",
+                                      "M-3-3H3V3H-3Z",
+                                      "M0-4L4 3H-4Z",
+                                      "M0-4.2L4.2 0L0 4.2L-4.2 0Z",
+                                      "M0 4L4-3H-4Z",
+                                      "M-4-1.2H-1.2V-4H1.2V-1.2H4V1.2H1.2V4H-1.2V1.2H-4Z",
+                                      "M-4-2L0-4L4-2V2L0 4L-4 2Z",
+                                      "M-4 0L0-2.2L4 0L0 2.2Z"};
+
+/// A power of ten as it is written: 10⁻³; small ones as they are.
+std::string power_text(int exponent) {
+    if (exponent >= 0 && exponent <= 3) return fmt::format("{:.0f}", std::pow(10.0, exponent));
+    constexpr const char* raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    std::string out = exponent < 0 ? "10⁻" : "10";
+    for (const char digit : fmt::format("{}", std::abs(exponent))) out += raised[digit - '0'];
+    return out;
+}
+
+/// Round numbers from `least` to `greatest`, some `count` of them.
+std::vector<PlotTick> linear_ticks(double least, double greatest, double count) {
+    const double size = (greatest - least) / count, power = std::pow(10.0, std::floor(std::log10(size)));
+    double step = 10 * power;
+    for (const double factor : {5.0, 2.0, 1.0}) {
+        if (size <= factor * power) step = factor * power;
+    }
+    std::vector<PlotTick> ticks;
+    for (double at = std::ceil(least / step - 1e-9) * step; at <= greatest + 1e-9 * step; at += step) {
+        const double shown = std::abs(at) < step / 2 ? 0 : at;
+        ticks.push_back({shown, fmt::format("{:.4g}", shown)});
+    }
+    return ticks;
+}
+
+/// Powers of ten between two logarithms; where there are fewer than two, round numbers.
+std::vector<PlotTick> log_ticks(double least, double greatest, int count) {
+    const int from = static_cast<int>(std::ceil(least - 1e-9)), to = static_cast<int>(std::floor(greatest + 1e-9));
+    std::vector<PlotTick> ticks;
+    if (to <= from) {
+        for (const PlotTick& tick : linear_ticks(std::pow(10.0, least), std::pow(10.0, greatest), 4)) {
+            if (tick.at > 0) ticks.push_back({std::log10(tick.at), tick.text});
+        }
+        return ticks;
+    }
+    const int step = std::max(1, (to - from + count - 1) / count);
+    for (int e = from; e <= to; e += step) ticks.push_back({static_cast<double>(e), power_text(e)});
+    return ticks;
+}
+
+struct Extent {
+    double least = std::numeric_limits<double>::infinity(), greatest = -std::numeric_limits<double>::infinity();
+    void add(double value) { least = std::min(least, value), greatest = std::max(greatest, value); }
+    bool is_empty() const { return !(least <= greatest); }
+    void widen(double share) {
+        const double room = least == greatest ? 0.5 : share * (greatest - least);
+        least -= room, greatest += room;
+    }
+};
+
+class PlotDrawing {
+  public:
+    explicit PlotDrawing(const Plot& plot) : plot_(plot) {
+        for (const bool are_bounds : {false, true}) {
+            for (const PlotCurve& curve : plot.curves) {
+                if (is_bound(curve) != are_bounds) continue;
+                for (const auto& point : curve.points) {
+                    if (!has_place(point)) continue;
+                    x_.add(place_x(point.first)), y_.add(place_y(point.second));
+                }
+            }
+            // Bounds that say little would press the curves together: they leave the figure.
+            if (are_bounds || y_.is_empty() || !plot.has_log_y) continue;
+            most_y_ = y_.greatest + 3, least_y_ = y_.least - 3;
+        }
+        if (x_.is_empty()) return;
+        for (const PlotTick& tick : plot.x_ticks) x_.add(place_x(tick.at));
+        if (!plot.has_log_y && y_.least > 0) y_.least = 0;
+        x_.widen(0.02), y_.widen(0.04);
+    }
+
+    std::string figure() const {
+        if (x_.is_empty()) return {};
+        std::string svg =
+            fmt::format("<svg id=\"{}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", escape_html(plot_.id),
+                        plot_width, plot_height, escape_html(plot_.title + " " + plot_.caption));
+        svg += axes();
+        std::string key;
+        // What lies beneath first: bounds, then curves.
+        for (const bool are_beneath : {true, false}) {
+            for (const PlotCurve& curve : plot_.curves) {
+                if (is_bound(curve) == are_beneath) svg += curve_svg(curve);
+            }
+        }
+        for (const PlotCurve& curve : plot_.curves) {
+            if (!curve.name.empty() &&
+                std::any_of(curve.points.begin(), curve.points.end(), [&](const auto& p) { return has_place(p); }))
+                key += key_html(curve);
+        }
+        return figure_html(plot_.title, plot_.caption, svg + "</svg>", key);
+    }
+
+  private:
+    double place_x(double x) const { return plot_.has_log_x ? std::log10(x) : x; }
+    double place_y(double y) const { return plot_.has_log_y ? std::log10(y) : y; }
+    bool has_place(const std::pair<double, double>& p) const {
+        const double y = place_y(p.second);
+        return std::isfinite(place_x(p.first)) && std::isfinite(y) && y >= least_y_ && y <= most_y_;
+    }
+    static bool is_bound(const PlotCurve& curve) {
+        return curve.stroke == Stroke::dashed || curve.stroke == Stroke::dotted;
+    }
+    double at_x(double placed) const {
+        return plot_left + (placed - x_.least) / (x_.greatest - x_.least) * (plot_width - plot_left - plot_right);
+    }
+    double at_y(double placed) const {
+        return plot_height - plot_bottom -
+               (placed - y_.least) / (y_.greatest - y_.least) * (plot_height - plot_top - plot_bottom);
+    }
+
+    std::string axes() const {
+        std::string out;
+        for (const PlotTick& tick :
+             plot_.has_log_y ? log_ticks(y_.least, y_.greatest, 9) : linear_ticks(y_.least, y_.greatest, 6)) {
+            out += fmt::format(
+                "<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" "
+                "text-anchor=\"end\">{}</text>",
+                plot_left, at_y(tick.at), plot_width - plot_right, plot_left - 6, at_y(tick.at) + 4, tick.text);
+        }
+        std::vector<PlotTick> ticks =
+            plot_.has_log_x ? log_ticks(x_.least, x_.greatest, 8) : linear_ticks(x_.least, x_.greatest, 7);
+        if (!plot_.x_ticks.empty()) {
+            ticks.clear();
+            for (const PlotTick& tick : plot_.x_ticks) ticks.push_back({place_x(tick.at), tick.text});
+        }
+        double free_from = 0;  // where the label before has ended
+        for (const PlotTick& tick : ticks) {
+            const double half = label_width(tick.text) / 2;
+            const double middle = std::min(at_x(tick.at), plot_width - half);
+            out += fmt::format("<path class=\"grid\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>", at_x(tick.at),
+                               plot_height - plot_bottom, plot_height - plot_bottom + 4);
+            if (middle - half < free_from) continue;
+            free_from = middle + half + 6;
+            out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>", middle,
+                               plot_height - plot_bottom + 17, escape_html(tick.text));
+        }
+        out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
+                           (plot_left + plot_width - plot_right) / 2, plot_height - 7, escape_html(plot_.x_name));
+        return out +
+               fmt::format("<text transform=\"translate(13 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+                           (plot_top + plot_height - plot_bottom) / 2, escape_html(plot_.y_name));
+    }
+
+    static std::string stroke_class(Stroke stroke) {
+        return stroke == Stroke::dashed ? "line dashed" : stroke == Stroke::dotted ? "line dotted" : "line";
+    }
+    static const char* mark_of(const PlotCurve& curve) {
+        if (curve.mark == Mark::bar) return "M-8-1H8V1H-8Z";
+        return plot_marks[(curve.colour + curve.colour / plot_colours) % std::size(plot_marks)];
+    }
+    static std::string colour_class(const PlotCurve& curve) {
+        return curve.colour == plot_grey ? "grey" : fmt::format("c{}", curve.colour % plot_colours);
+    }
+
+    std::string curve_svg(const PlotCurve& curve) const {
+        std::string path, marks;
+        for (const auto& point : curve.points) {
+            if (!has_place(point)) continue;
+            const double x = at_x(place_x(point.first)), y = at_y(place_y(point.second));
+            path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
+            if (curve.mark == Mark::none) continue;
+            marks += fmt::format(
+                "<path transform=\"translate({:.1f} {:.1f})\" d=\"{}\"><title>{}: {:.4g}, {:.4g}</title></path>", x, y,
+                mark_of(curve), escape_html(curve.name), point.first, point.second);
+        }
+        if (path.empty()) return {};
+        std::string out = fmt::format("<g class=\"{}\">", colour_class(curve));
+        if (curve.stroke != Stroke::none)
+            out += fmt::format("<path class=\"{}\" d=\"{}\"/>", stroke_class(curve.stroke), path);
+        return out + marks + "</g>\n";
+    }
+    static std::string key_html(const PlotCurve& curve) {
+        std::string sample;
+        if (curve.stroke != Stroke::none)
+            sample += fmt::format("<path class=\"{}\" d=\"M1 6H27\"/>", stroke_class(curve.stroke));
+        if (curve.mark != Mark::none)
+            sample += fmt::format("<path transform=\"translate(14 6)\" d=\"{}\"/>", mark_of(curve));
+        return fmt::format(
+            "<span><svg width=\"28\" height=\"12\" aria-hidden=\"true\"><g class=\"{}\">{}</g></svg>{}</span>\n",
+            colour_class(curve), sample, escape_html(curve.name));
+    }
+
+    const Plot& plot_;
+    Extent x_, y_;
+    double least_y_ = -std::numeric_limits<double>::infinity(), most_y_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace
+
+double label_width(const std::string& text) {
+    constexpr double of_a_character = 6.4;
+    const auto characters =
+        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+    return of_a_character * static_cast<double>(characters);
+}
+
+std::string figure_html(const std::string& title, const std::string& caption, const std::string& svg,
+                        const std::string& key) {
+    return fmt::format("<figure>\n<figcaption><b>{}</b> {}</figcaption>\n<div class=\"drawn\">{}</div>\n{}</figure>\n",
+                       escape_html(title), escape_html(caption), svg,
+                       key.empty() ? key : "<div class=\"keys\">" + key + "</div>\n");
+}
+
+std::string plot_figure(const Plot& plot) { return PlotDrawing(plot).figure(); }
+
+}  // namespace macheps::reports

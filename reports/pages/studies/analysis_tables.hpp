@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of `macheps sum`, `solve` and `eval` as people read them.
+#pragma once
+#include "reports/pages/folded_table.hpp"
+#include "reports/rows/formula_row.hpp"
+#include "reports/rows/solve_row.hpp"
+#include "reports/rows/sum_row.hpp"
+
+#include <span>
+
+namespace macheps::reports {
+
+FoldedTable table_of(std::span<const SumRow> rows);
+FoldedTable table_of(std::span<const SolveRow> rows);
+/// A line for each refinement: where it began and where it ended.
+FoldedTable table_of(std::span<const SolveStepRow> rows);
+FoldedTable table_of(std::span<const FormulaRow> rows);
+/// A line for each formula and format.
+FoldedTable table_of(std::span<const FormulaPointRow> rows);
+
+}  // namespace macheps::reports

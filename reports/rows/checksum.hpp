@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checksum: XXH64 with seed 0, the one that `xxhsum -H1` prints. Finds damage, not malice.
+// Source: github.com/Cyan4973/xxHash doc/xxhash_spec.md, "XXH64 Algorithm Description".
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace macheps::reports {
+
+/// Of bytes that come in pieces; how they are cut does not matter.
+class Checksum {
+  public:
+    void update(std::string_view bytes);
+    /// Of everything so far; more may follow.
+    std::uint64_t value() const;
+    std::uint64_t bytes() const { return bytes_; }
+
+  private:
+    static constexpr std::size_t stripe = 32;
+    void consume(const char* at);
+
+    std::array<std::uint64_t, 4> lanes_{0x60ea27eeadc0b5d6u, 0xc2b2ae3d27d4eb4fu, 0u, 0x61c8864e7a143579u};
+    std::array<char, stripe> rest_{};  ///< the first bytes_ % stripe of these wait for a whole stripe
+    std::uint64_t bytes_ = 0;
+};
+
+inline std::uint64_t checksum_of(std::string_view bytes) {
+    Checksum sum;
+    sum.update(bytes);
+    return sum.value();
+}
+
+/// Sixteen hexadecimal digits.
+std::string to_hex(std::uint64_t value);
+
+}  // namespace macheps::reports

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows to files and back. A file holds whole rows only, also after a kill or a full disk; RFC 4180 quoting, LF line
+// ends.
+#pragma once
+#include "core/descriptor.hpp"
+#include "reports/rows/checksum.hpp"
+#include "reports/rows/event.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace macheps::reports {
+
+namespace csv {
+
+void append_cell(std::string& line, std::string_view value);
+void append_cell(std::string& line, bool value);
+void append_cell(std::string& line, std::int64_t value);
+void append_cell(std::string& line, std::uint64_t value);
+void append_cell(std::string& line, float value);
+void append_cell(std::string& line, double value);
+void append_cell(std::string& line, ExponentBin value);
+void append_cell(std::string& line, ExponentBin::Kind value);
+template <class Value>
+void append_cell(std::string& line, const std::optional<Value>& value) {
+    if (value) append_cell(line, *value);
+}
+
+/// Each returns false when `text` is no such value.
+[[nodiscard]] bool parse_cell(std::string_view text, std::string& value);
+[[nodiscard]] bool parse_cell(std::string_view text, bool& value);
+[[nodiscard]] bool parse_cell(std::string_view text, std::int64_t& value);
+[[nodiscard]] bool parse_cell(std::string_view text, std::uint64_t& value);
+[[nodiscard]] bool parse_cell(std::string_view text, float& value);
+[[nodiscard]] bool parse_cell(std::string_view text, double& value);
+[[nodiscard]] bool parse_cell(std::string_view text, ExponentBin& value);
+[[nodiscard]] bool parse_cell(std::string_view text, ExponentBin::Kind& value);
+template <class Value>
+[[nodiscard]] bool parse_cell(std::string_view text, std::optional<Value>& value) {
+    if (text.empty()) {
+        value.reset();
+        return true;
+    }
+    return parse_cell(text, value.emplace());
+}
+
+/// The header of `Row` without its line end.
+template <class Row>
+std::string header() {
+    std::string line;
+    for_each_column<Row>([&](const auto& c) { line.append(line.empty() ? "" : ",").append(c.name); });
+    return line;
+}
+
+/// The columns of `Row` whose cells may be empty, and which a file of an older version may therefore lack.
+template <class Row>
+std::vector<std::string_view> optional_columns() {
+    std::vector<std::string_view> names;
+    const auto look = [&](const auto& c) {
+        if (is_optional<std::decay_t<decltype(Row{}.*c.field)>>) names.push_back(c.name);
+    };
+    for_each_column<Row>(look);
+    return names;
+}
+
+/// `row` as one line with its line end; without the cells of the columns for which `lacks` is true, which may be empty.
+template <class Row>
+void append_line(std::string& text, const Row& row, const std::vector<bool>& lacks = {}) {
+    bool first = true;
+    std::size_t index = 0;
+    const auto cell = [&](const auto& c) {
+        if (const std::size_t at = index++; at < lacks.size() && lacks[at]) return;
+        if (!first) text += ',';
+        first = false;
+        append_cell(text, row.*c.field);
+    };
+    for_each_column<Row>(cell);
+    text += '\n';
+}
+
+/// Bytes of `text` up to and with the last line end that closes a row (one inside quotes does not).
+std::size_t whole_rows(std::string_view text);
+
+/// How far a file has come: its length, and the checksum of all of it.
+struct FileMark {
+    std::uint64_t bytes = 0, checksum = 0;
+    bool operator==(const FileMark&) const = default;
+};
+
+/// An append-only file of whole lines.
+class LineFile {
+  public:
+    /// Opens or makes `path`. A file that is there must begin with `header`, and loses an unterminated last row. One that
+    /// an older version began may lack columns of `may_lack`, and goes on without them: a run that is resumed ends with the
+    /// columns with which it began. Any other header is refused with the columns in which it differs: rows of two widths
+    /// in one file could not be read.
+    LineFile(std::filesystem::path path, std::string_view header, std::span<const std::string_view> may_lack = {});
+    ~LineFile();
+    LineFile(LineFile&&) = default;
+    LineFile& operator=(LineFile&&) = delete;
+
+    /// The caller appends whole lines to this and then calls written().
+    std::string& buffer() { return buffer_; }
+    void written() {
+        if (buffer_.size() >= flush_bytes) flush();
+    }
+    void flush();
+    /// flush(), and then onto the disk itself.
+    void sync();
+    /// Of what was flushed.
+    FileMark mark() const { return {sum_.bytes(), sum_.value()}; }
+    const std::filesystem::path& path() const { return path_; }
+    /// True for each column of the header that the file lacks; empty: it has them all.
+    const std::vector<bool>& lacks() const { return lacks_; }
+
+  private:
+    static constexpr std::size_t flush_bytes = 1 << 16;
+    std::filesystem::path path_;
+    std::string buffer_;
+    Checksum sum_;
+    Descriptor file_;
+    std::vector<bool> lacks_;
+};
+
+/// A parsed file: cells, unquoted, and where each row stood.
+struct Cells {
+    std::vector<std::string> header;
+    std::vector<std::vector<std::string>> rows;
+    std::vector<std::size_t> lines;  ///< 1-based first line of each row
+    std::vector<std::string> notes;  ///< in words: an unterminated last row that was left out, no header
+};
+
+/// A file whose header has no line end yet has no header, no rows and a note: its writer was stopped in its first moments.
+/// Errors: a file that cannot be read, text after a closing quote, a row with more or fewer cells than the header.
+Cells read_cells(const std::filesystem::path& path);
+
+/// Index of column `name`, or nullopt when the header has none.
+std::optional<std::size_t> find_column(const Cells& cells, std::string_view name);
+
+/// Throws Error, Exit::bad_input: the header of `path` lacks a column that every version has written.
+[[noreturn]] void throw_no_column(const std::filesystem::path& path, std::string_view name);
+
+[[noreturn]] void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::string_view column,
+                                 const std::string& text);
+
+/// All bytes of a file. Throws Error, Exit::bad_input.
+std::string read_text(const std::filesystem::path& path);
+/// Of the first `most` bytes of a file, or of all. Throws Error, Exit::bad_input.
+FileMark mark_of(const std::filesystem::path& path, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+/// Puts what was written to `path`, by whomever, onto the disk.
+void sync_file(const std::filesystem::path& path);
+/// Shortens `path` to `bytes`, on the disk too; a shorter or missing file stays as it is.
+void cut_back(const std::filesystem::path& path, std::uint64_t bytes);
+
+}  // namespace csv
+
+/// Appends rows to a file; the header comes from Row::columns. Rows wait in memory until flush(), 64 KiB or the end,
+/// and go to the file as whole lines in one write(2), so that a killed process leaves whole rows (a reader leaves out a
+/// last row without its line end). Opening a file that exists continues it.
+/// Errors: throws Error, Exit::cannot_write, when the file cannot be made or written, after cutting it back to whole
+/// rows; Exit::bad_input when the file has another header. The destructor writes what it can and does not throw: end
+/// with flush().
+template <class Row>
+class CsvWriter {
+  public:
+    explicit CsvWriter(std::filesystem::path path)
+        : file_(std::move(path), csv::header<Row>(), csv::optional_columns<Row>()) {}
+
+    void append(const Row& row) {
+        csv::append_line(file_.buffer(), row, file_.lacks());
+        file_.written();
+    }
+    void flush() { file_.flush(); }
+    void sync() { file_.sync(); }
+    csv::FileMark mark() const { return file_.mark(); }
+    const std::filesystem::path& path() const { return file_.path(); }
+
+  private:
+    csv::LineFile file_;
+};
+
+/// Reads a file of rows by header name, of an older version and of a newer one: columns that `Row` does not know are
+/// ignored, and those that the file does not have are as `Column` says.
+/// Errors: throws Error, Exit::bad_input, naming file, line and column.
+template <class Row>
+class CsvReader {
+  public:
+    explicit CsvReader(const std::filesystem::path& path) {
+        csv::Cells cells = csv::read_cells(path);
+        notes_ = std::move(cells.notes);
+        if (cells.header.empty()) return;
+        rows_.resize(cells.rows.size());
+        const auto read_column = [&](const auto& c) {
+            const std::optional<std::size_t> at = csv::find_column(cells, c.name);
+            if (!at && !c.may_be_absent()) csv::throw_no_column(path, c.name);
+            for (std::size_t i = 0; at && i < rows_.size(); ++i) {
+                if (!csv::parse_cell(cells.rows[i][*at], rows_[i].*c.field)) {
+                    csv::throw_bad_cell(path, cells.lines[i], c.name, cells.rows[i][*at]);
+                }
+            }
+        };
+        for_each_column<Row>(read_column);
+    }
+
+    const std::vector<Row>& rows() const& { return rows_; }
+    std::vector<Row> rows() && { return std::move(rows_); }
+    /// What was odd but readable, in words.
+    const std::vector<std::string>& notes() const { return notes_; }
+
+  private:
+    std::vector<Row> rows_;
+    std::vector<std::string> notes_;
+};
+
+}  // namespace macheps::reports

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// FormulaRow: what `macheps eval` measured of one formula in one format, and FormulaPointRow: one input of it. Writer and report share
+// this schema; the words on top of event.hpp about cells hold here too.
+#pragma once
+#include "reports/rows/event.hpp"
+
+namespace macheps::reports {
+
+/// The reference is the formula's exact value, rounded once to the format in the mode of `round` (stochastic: to nearest). Bits of error are log2(1 + d), where d counts the
+/// numbers of the format between result and reference; a NaN beside a number counts as the format's width.
+struct FormulaRow {
+    std::string expression{}, name{}, format{}, round{}, functions{};
+    std::uint64_t inputs = 0;      ///< whose reference is a number
+    std::uint64_t skipped = 0;     ///< whose reference is NaN
+    std::uint64_t unresolved = 0;  ///< whose reference the enclosures do not settle, or where a loop does not end
+    std::optional<double> mean_bits{}, max_bits{};
+    std::string worst_x{};            ///< the first input with max_bits: codes in hex, then values
+    std::optional<double> max_ulp{};  ///< over finite results and references
+    std::uint64_t not_correct = 0, overflow = 0, underflow = 0, nan = 0;
+
+    bool operator==(const FormulaRow&) const = default;
+    static constexpr std::string_view file = "eval.csv";
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("expression", &FormulaRow::expression), column("name", &FormulaRow::name),
+                   column("format", &FormulaRow::format), column("round", &FormulaRow::round),
+                   column("functions", &FormulaRow::functions), column("inputs", &FormulaRow::inputs),
+                   column("skipped", &FormulaRow::skipped), column("unresolved", &FormulaRow::unresolved),
+                   column("mean_bits", &FormulaRow::mean_bits), column("max_bits", &FormulaRow::max_bits),
+                   column("worst_x", &FormulaRow::worst_x), column("max_ulp", &FormulaRow::max_ulp),
+                   column("not_correct", &FormulaRow::not_correct), column("overflow", &FormulaRow::overflow),
+                   column("underflow", &FormulaRow::underflow), column("nan", &FormulaRow::nan));
+    }
+};
+
+struct FormulaPointRow {
+    std::string x{};  ///< values of the inputs, apart by spaces
+    double result = 0, reference = 0;
+    std::optional<double> ulp{};
+    double bits = 0;
+    std::string expression{}, format{};
+
+    bool operator==(const FormulaPointRow&) const = default;
+    static constexpr std::string_view file = "eval_points.csv";
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("x", &FormulaPointRow::x), column("result", &FormulaPointRow::result),
+                   column("reference", &FormulaPointRow::reference), column("ulp", &FormulaPointRow::ulp),
+                   column("bits", &FormulaPointRow::bits), column("expression", &FormulaPointRow::expression),
+                   column("format", &FormulaPointRow::format));
+    }
+};
+
+}  // namespace macheps::reports

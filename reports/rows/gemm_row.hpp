@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// GemmRow: what `macheps gemm` measured of one matrix product on one machine. Writer and report share this schema; the
+// words on top of event.hpp about cells hold here too.
+#pragma once
+#include "reports/rows/event.hpp"
+
+namespace macheps::reports {
+
+/// out = a b, [m,k] times [k,n], against the exact sums of the exact products of the rounded operands. In each column
+/// e = out - exact, |a||b| is the sum of the magnitudes of an output's products, and ulp is that of the format
+/// `output` at the exact value. Outputs that are not finite are counted in `nonfinite`, outputs that overflowed without a sign of
+/// it in `saturated`; no other figure includes them. Relative figures leave out exact zeros.
+struct GemmRow {
+    std::string machine{};  ///< as given: a machine, with `+promote128` and the like, or a named rule
+    std::string format_a{}, format_b{}, output{};
+    std::string distribution{}, scaling{};
+    double scale = 1;  ///< factor on what the distribution draws
+    std::int64_t seed = 0, m = 0, n = 0, k = 0;
+    std::uint64_t outputs = 0;                               ///< finite ones
+    std::uint64_t nonfinite = 0;                             ///< infinities and NaN
+    std::optional<double> max_rel{}, mean_rel{}, rms_rel{};  ///< of |e| / |exact|
+    double max_ulp = 0, mean_ulp = 0;                        ///< of |e| / ulp
+    std::optional<double> sqnr_db{};                         ///< 10 log10(sum exact^2 / sum e^2); inf without error
+    double max_error = 0, rms_error = 0;                     ///< of |e| / |a||b|: what the bounds bound
+    double bias = 0;                                         ///< mean of e / |a||b|
+    double drift = 0;           ///< mean of e sign(exact) / |a||b|: negative where sums come out too small
+    // Empty where no bound is known.
+    std::optional<double> unit{};   ///< the machine's certain bound per product, of |a||b|, where nothing underflows
+    std::optional<double> bound{};  ///< a priori on max_error, certain: k unit, plus the underflow of the operands
+    std::optional<double> probable_bound{};  ///< the mean of what is cut, and lambda times the deviation of all that is rounded
+    std::optional<double> lambda{};  ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
+    double first = 0;                ///< out[0,0]
+    double first_exact = 0;          ///< exact[0,0], rounded once to fp64
+    std::optional<double> operand_sqnr_db{};  ///< the product of the rounded operands against that of the drawn ones
+    std::string evidence{};                   ///< of the machine
+    std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds their own bound
+    // Of products that are made of narrower ones (`--via`); empty without.
+    std::optional<std::string> via{};
+    std::optional<std::int64_t> digit_bits{}, slices{}, products{};
+    std::optional<std::uint64_t> inexact_products{};  ///< elements of digit products that are not the integers they should be
+    std::optional<std::string> combine{};
+    std::optional<double> fp64_error{};  ///< max_error of one fp64 fma per term on the same data
+    std::optional<std::uint64_t> saturated{};  ///< finite outputs on whose way something overflowed
+    // Of `--via`: the same figures of one fma per term in the format `output`, on the same data.
+    std::optional<double> plain_error{}, plain_max_ulp{}, plain_mean_ulp{};
+
+    bool operator==(const GemmRow&) const = default;
+    static constexpr std::string_view file = "gemm.csv";
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("machine", &GemmRow::machine), column("format_a", &GemmRow::format_a),
+                   column("format_b", &GemmRow::format_b), column("output", &GemmRow::output),
+                   column("distribution", &GemmRow::distribution), column("scaling", &GemmRow::scaling),
+                   column("scale", &GemmRow::scale), column("seed", &GemmRow::seed), column("m", &GemmRow::m),
+                   column("n", &GemmRow::n), column("k", &GemmRow::k), column("outputs", &GemmRow::outputs),
+                   column("nonfinite", &GemmRow::nonfinite), column("max_rel", &GemmRow::max_rel),
+                   column("mean_rel", &GemmRow::mean_rel), column("rms_rel", &GemmRow::rms_rel),
+                   column("max_ulp", &GemmRow::max_ulp), column("mean_ulp", &GemmRow::mean_ulp),
+                   column("sqnr_db", &GemmRow::sqnr_db), column("max_error", &GemmRow::max_error),
+                   column("rms_error", &GemmRow::rms_error), column("bias", &GemmRow::bias),
+                   column("drift", &GemmRow::drift), column("unit", &GemmRow::unit), column("bound", &GemmRow::bound),
+                   column("probable_bound", &GemmRow::probable_bound), column("lambda", &GemmRow::lambda),
+                   column("first", &GemmRow::first), column("first_exact", &GemmRow::first_exact),
+                   column("operand_sqnr_db", &GemmRow::operand_sqnr_db), column("evidence", &GemmRow::evidence),
+                   column("beyond_bound", &GemmRow::beyond_bound), column("beyond_probable", &GemmRow::beyond_probable),
+                   column("via", &GemmRow::via), column("digit_bits", &GemmRow::digit_bits),
+                   column("slices", &GemmRow::slices), column("products", &GemmRow::products),
+                   column("inexact_products", &GemmRow::inexact_products), column("combine", &GemmRow::combine),
+                   column("fp64_error", &GemmRow::fp64_error), column("saturated", &GemmRow::saturated),
+                   column("plain_error", &GemmRow::plain_error), column("plain_max_ulp", &GemmRow::plain_max_ulp),
+                   column("plain_mean_ulp", &GemmRow::plain_mean_ulp));
+    }
+};
+
+}  // namespace macheps::reports

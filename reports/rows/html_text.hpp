@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text that stands in an HTML page.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace macheps::reports {
+
+/// `text` in visible characters and line ends (core/shown.hpp), with & < > " ' as character references.
+std::string escape_html(std::string_view text);
+
+}  // namespace macheps::reports

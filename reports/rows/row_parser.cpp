@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/rows/row_parser.hpp"
+
+#include "core/error.hpp"
+
+namespace macheps::reports::csv {
+
+namespace {
+
+/// Cuts a quoted cell off `text`, whose first character is the quote. False where it does not end.
+bool take_quoted(std::string_view& text, std::vector<std::string_view>& cells, std::vector<std::string>& unquoted) {
+    std::string cell;
+    bool is_plain = true;
+    for (std::size_t i = 1; i < text.size(); ++i) {
+        if (text[i] != '"') {
+            cell += text[i];
+        } else if (i + 1 < text.size() && text[i + 1] == '"') {
+            cell += text[i++], is_plain = false;
+        } else {
+            if (is_plain) {
+                cells.push_back(text.substr(1, i - 1));
+            } else {
+                unquoted.push_back(std::move(cell));
+                cells.emplace_back();  // until all cells are known: the list of strings may still move
+            }
+            text.remove_prefix(i + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+bool take_line(std::string_view& text, std::vector<std::string_view>& cells, std::vector<std::string>& unquoted) {
+    cells.clear();
+    unquoted.clear();
+    std::vector<std::size_t> places;  // of the cells that are unquoted copies
+    for (bool is_over = false; !is_over;) {
+        if (!text.empty() && text.front() == '"') {
+            const std::size_t copies = unquoted.size();
+            if (!take_quoted(text, cells, unquoted)) return false;
+            if (unquoted.size() > copies) places.push_back(cells.size() - 1);
+        } else {
+            const std::size_t end = std::min(text.find_first_of(",\n\""), text.size());
+            cells.push_back(text.substr(0, end));
+            text.remove_prefix(end);
+        }
+        if (!text.empty() && text.front() != ',' && text.front() != '\n') return false;
+        is_over = text.empty() || text.front() == '\n';
+        if (!text.empty()) text.remove_prefix(1);
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) cells[places[i]] = unquoted[i];
+    return true;
+}
+
+void throw_bad_row(const std::filesystem::path& path, std::string_view what) {
+    throw Error({.what = std::string(what),
+                 .where = path.string(),
+                 .fix = "the file was damaged or edited; restore it or delete that row"});
+}
+
+}  // namespace macheps::reports::csv

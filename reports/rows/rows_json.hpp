@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of any type as one JSON document: keys as the columns, null where not measured, NaN and infinities as strings.
+#pragma once
+#include "core/json.hpp"
+#include "reports/rows/event.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace macheps::reports {
+
+namespace detail {
+
+template <class Value>
+Json json_cell(const Value& value) {
+    if constexpr (std::is_same_v<Value, float>) {
+        // The shortest decimal of the float, not of the double that it converts to.
+        if (std::isfinite(value)) return std::stod(fmt::format("{}", value));
+    }
+    if constexpr (std::is_floating_point_v<Value>) {
+        if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    }
+    return value;
+}
+template <class Value>
+Json json_cell(const std::optional<Value>& value) {
+    return value ? json_cell(*value) : Json(nullptr);
+}
+
+}  // namespace detail
+
+/// [one object per row].
+template <class Row>
+Json rows_of_json(std::span<const Row> rows) {
+    Json list = Json::array();
+    for (const Row& row : rows) {
+        Json object;
+        const auto put = [&](const auto& c) { object[std::string(c.name)] = detail::json_cell(row.*c.field); };
+        for_each_column<Row>(put);
+        list.push_back(std::move(object));
+    }
+    return list;
+}
+
+/// {"schema", "rows": [one object per row]}, indented, with a line end.
+template <class Row>
+std::string rows_json(std::span<const Row> rows) {
+    const Json all{{"schema", schema_version}, {"rows", rows_of_json(rows)}};
+    return all.dump(2, Json::BadUtf8::is_replaced) + '\n';
+}
+
+}  // namespace macheps::reports

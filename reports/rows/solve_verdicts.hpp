@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verdicts of `macheps solve`: one row for each way in which a solution can end. The solver, the help, docs/columns.md and the
+// page's map read this table.
+#pragma once
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace macheps::reports {
+
+/// The outcome of a solution. The verdict names the first cause: the cast to the factor's format, then the factorisation, then the
+/// refinement. Only `converged` is a success.
+enum class SolveVerdict : std::uint8_t {
+    converged,
+    unrefined,
+    stagnated,
+    no_reference,
+    diverged,
+    nonfinite,
+    indefinite,
+    zero_pivot,
+    singular,
+    factor_overflow,
+    cast_underflow,
+    cast_overflow,
+};
+
+struct SolveVerdictRow {
+    SolveVerdict verdict;
+    std::string_view name;
+    std::string_view letter;  ///< in the page's map; a converged system shows its steps instead
+    std::string_view tone;    ///< the page's colour: good, warn, bad, or plain where no refinement was possible
+    std::string_view words;   ///< the text of the verdict, after `name: `
+};
+
+/// From the best to the worst. The order is that of the enumeration.
+inline constexpr SolveVerdictRow solve_verdicts[] = {
+    {SolveVerdict::converged, "converged", "", "good", "x passes the test of --stop; the only success"},
+    {SolveVerdict::unrefined, "unrefined", "u", "warn", "x does not pass it, and no step of refinement was taken"},
+    {SolveVerdict::stagnated, "stagnated", "s", "warn", "x does not pass it after the last step"},
+    {SolveVerdict::no_reference, "no_reference", "r", "warn",
+     "the test of --stop oracle needs a reference solution, and none was proven for this system"},
+    {SolveVerdict::diverged, "diverged", "d", "bad",
+     "x does not pass it after the last step, and the forward error is 1/2 or more, or the residual has grown since step 0"},
+    {SolveVerdict::nonfinite, "nonfinite", "n", "bad", "x, a residual or a correction is Inf or NaN although the factors are finite"},
+    {SolveVerdict::indefinite, "indefinite", "i", "plain",
+     "Cholesky met a negative pivot, or a zero above a nonzero element: the rounded matrix is not positive definite"},
+    {SolveVerdict::zero_pivot, "zero_pivot", "p", "plain", "LU without pivoting met a zero on the diagonal"},
+    {SolveVerdict::singular, "singular", "z", "plain",
+     "every candidate for a pivot is zero: the matrix is singular in the factor's format"},
+    {SolveVerdict::factor_overflow, "factor_overflow", "f", "plain", "the rounded matrix is finite, and its factors are not"},
+    {SolveVerdict::cast_underflow, "cast_underflow", "v", "plain",
+     "the cast to the factor's format made a whole row or column zero"},
+    {SolveVerdict::cast_overflow, "cast_overflow", "o", "plain",
+     "an element was beyond the factor's format: it became Inf or NaN, or it was clipped and x did not converge"},
+};
+
+constexpr const SolveVerdictRow& row_of(SolveVerdict verdict) { return solve_verdicts[static_cast<std::size_t>(verdict)]; }
+constexpr std::string_view to_string(SolveVerdict verdict) { return row_of(verdict).name; }
+
+static_assert([] {
+    for (std::size_t i = 0; i < std::size(solve_verdicts); ++i) {
+        if (static_cast<std::size_t>(solve_verdicts[i].verdict) != i) return false;
+    }
+    return true;
+}());
+
+namespace detail {
+
+inline constexpr std::size_t verdict_words_size = [] {
+    std::size_t size = 0;
+    for (const SolveVerdictRow& row : solve_verdicts) size += row.name.size() + row.words.size() + 6;
+    return size - 2;
+}();
+
+/// "`name`: words; `name`: words", built while the program is compiled: the tables of columns are constants.
+struct VerdictWords {
+    char text[verdict_words_size] = {};
+    constexpr VerdictWords() {
+        std::size_t at = 0;
+        const auto put = [&](std::string_view part) {
+            for (const char c : part) text[at++] = c;
+        };
+        for (const SolveVerdictRow& row : solve_verdicts) {
+            if (at > 0) put("; ");
+            put("`");
+            put(row.name);
+            put("`: ");
+            put(row.words);
+        }
+    }
+};
+inline constexpr VerdictWords verdict_words{};
+
+}  // namespace detail
+
+/// The text of docs/columns.md for the column `verdict`.
+inline constexpr std::string_view solve_verdict_words{detail::verdict_words.text, detail::verdict_words_size};
+
+}  // namespace macheps::reports
