@@ -85,7 +85,7 @@ nb::object judge(const std::string& operation, const Words& declared, const Word
     run_aside([job](ThreadPool& pool) {
         job->checked = check::check_arrays(job->declaration, job->arrays, job->options, pool);
     });
-    const check::Limits& limits = job->checked.verdict.limits;
+    const check::Limits& limits = *job->checked.verdict.limits;
     return nb::make_tuple(job->checked.json().dump(-1, Json::BadUtf8::is_replaced), job->checked.text(),
                           bytes_of(limits.exact), bytes_of(limits.certain), bytes_of(limits.probable));
 }

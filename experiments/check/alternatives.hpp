@@ -9,12 +9,6 @@
 
 namespace macheps::check {
 
-/// Another declaration under which the same output passes.
-struct Alternative {
-    std::string option;    ///< `--machine fp32.chain`
-    double narrower = 1;   ///< median factor by which its certain bounds are narrower; below 1 if they are wider
-};
-
 /// Returns the first looser or different declaration under which a failing output would pass. The option is empty if there is none.
 Alternative explaining(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
                        const Sampling& sampling, ThreadPool& pool);

@@ -37,9 +37,9 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
     if (!has_tolerance && options.metric_limits.empty()) return;
     const std::string tolerance =
         fmt::format("rtol {:g}, atol {:g}", options.rtol.value_or(0), options.atol.value_or(0));
-    for (const NullOutput& null : null_outputs(problem, verdict.limits, pool)) {
-        const std::vector<double> values = values_of(null, verdict.limits);
-        const double ratio = has_tolerance ? tolerance_ratio(verdict.limits, values, options) : 2;
+    for (const NullOutput& null : null_outputs(problem, *verdict.limits, pool)) {
+        const std::vector<double> values = values_of(null, *verdict.limits);
+        const double ratio = has_tolerance ? tolerance_ratio(*verdict.limits, values, options) : 2;
         if (ratio <= 1) {
             Reason reason{reason_code::wide_limit, "limit",
                           fmt::format("{}: an output that is {} passes; too wide by {:.3g} at the least", tolerance,
@@ -47,7 +47,7 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
             reason.ratio = ratio;
             verdict.reasons.push_back(std::move(reason));
         }
-        for (const Metric& metric : metrics(verdict.limits, values, pool)) {
+        for (const Metric& metric : metrics(*verdict.limits, values, pool)) {
             const auto limit = options.metric_limits.find(metric.name);
             if (limit == options.metric_limits.end() || !is_within(metric, limit->second)) continue;
             Reason reason{reason_code::wide_limit, "limit",
@@ -61,7 +61,7 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
         return;
     }
     if (has_tolerance) {
-        const double ratio = tolerance_ratio(verdict.limits, out, options);
+        const double ratio = tolerance_ratio(*verdict.limits, out, options);
         if (ratio > 1) {
             Reason reason{reason_code::tolerance, "limit", tolerance + ": an error is larger"};
             reason.ratio = ratio;
@@ -167,6 +167,8 @@ std::string_view to_string(Outcome outcome) {
     return names[static_cast<std::size_t>(outcome)];
 }
 
+std::shared_ptr<Limits> no_limits() { return std::make_shared<Limits>(); }
+
 Exit exit_of(Outcome outcome) {
     switch (outcome) {
         case Outcome::pass:
@@ -232,8 +234,8 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
         claimed = machine_outputs(problem, pool);
         claimed->agree(problem.output, out);
     }
-    verdict.limits = limits_of(problem, options.delta, pool);
-    Limits& limits = verdict.limits;
+    *verdict.limits = limits_of(problem, options.delta, pool);
+    Limits& limits = *verdict.limits;
     verdict.metrics = metrics(limits, out, pool);
     if (limits.declined >= 0) {
         verdict.outcome = Outcome::declined;
@@ -330,12 +332,12 @@ double bounds_of_screen(const Screen& screen, const Limits& limits) {
 
 Verdict check(const Problem& problem, NumberView out, const Options& options, ThreadPool& pool) {
     Verdict verdict = judge_posed(problem, out, options, pool);
-    for (Reason& reason : verdict.reasons) reason.index = whole_index(verdict.limits, reason.index);
-    if (verdict.bits) verdict.bits->first = whole_index(verdict.limits, verdict.bits->first);
+    for (Reason& reason : verdict.reasons) reason.index = whole_index(*verdict.limits, reason.index);
+    if (verdict.bits) verdict.bits->first = whole_index(*verdict.limits, verdict.bits->first);
     verdict.screen = problem.screen;
     verdict.unscreened = problem.unscreened;
     if (!verdict.screen || verdict.outcome == Outcome::refused || verdict.outcome == Outcome::declined) return verdict;
-    verdict.screen_bounds = bounds_of_screen(*verdict.screen, verdict.limits);
+    verdict.screen_bounds = bounds_of_screen(*verdict.screen, *verdict.limits);
     std::vector<Reason> seen;
     judge_screen(*verdict.screen, options, seen);
     if (seen.empty()) return verdict;

@@ -112,13 +112,13 @@ Checked check_arrays(const Declaration& declaration, const std::vector<files::St
     if (checked.outcome == Outcome::fail && has_figures)
         checked.explaining = explaining(declaration, arrays, sampling, pool).option;
     if ((checked.outcome == Outcome::pass || checked.outcome == Outcome::weak) && has_figures)
-        checked.tighter = tighter(declaration, checked.verdict.limits, arrays, sampling, pool);
+        checked.tighter = tighter(declaration, *checked.verdict.limits, arrays, sampling, pool);
     for (const Mutant& mutant : checked.verdict.mutants) {
         if (!mutant.caught) checked.blind.push_back(mutant.name);
     }
-    checked.code_distances = distances_of(checked.verdict.limits, posed.out, pool);
-    checked.omega = omega_of(posed.problem, checked.verdict.limits, posed.out);
-    if (checked.verdict.limits.panels) checked.verdict.limits.drop();  // they read the arrays, which may end before the verdict
+    checked.code_distances = distances_of(*checked.verdict.limits, posed.out, pool);
+    checked.omega = omega_of(posed.problem, *checked.verdict.limits, posed.out);
+    if (checked.verdict.limits->panels) checked.verdict.limits->drop();  // they read the arrays, which may end before the verdict
     return checked;
 }
 

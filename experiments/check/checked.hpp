@@ -7,9 +7,9 @@
 //     if (!checked) std::fputs(checked.text().c_str(), stderr);
 #pragma once
 #include "core/json.hpp"
-#include "experiments/check/alternatives.hpp"
-#include "experiments/check/check.hpp"
-#include "experiments/check/verdicts/advice.hpp"
+#include "experiments/check/declare/declare.hpp"
+#include "experiments/check/verdict.hpp"
+#include "experiments/files/arrays/arrays.hpp"
 
 #include <cstdint>
 #include <map>

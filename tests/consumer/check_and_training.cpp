@@ -4,13 +4,15 @@
 
 #include "experiments/check/checked.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/training/run/trainer.hpp"
+#include "experiments/training/run/experiment.hpp"
 
 using namespace macheps::training;
 
 int main() {
     using namespace macheps;
-    CONSUMER_CHECK(check::find_operation("gemm").name == "gemm");
+    check::Declaration declaration{.operation = &check::find_operation("gemm")};
+    check::declare(declaration, "a", "bf16/row");
+    CONSUMER_CHECK(declaration.formats.contains("a"));
     ModelConfig model;
     validate(model);
     CONSUMER_CHECK(!model_sites(model).sites.empty());

@@ -6,6 +6,7 @@
 #pragma once
 #include "experiments/check/truth/numbers.hpp"
 #include "experiments/check/truth/operands.hpp"
+#include "experiments/check/verdict.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -16,17 +17,6 @@ namespace macheps::check {
 
 struct Input;
 
-/// Which outputs of a product are judged.
-struct Sampling {
-    std::int64_t every = 1;           ///< one of so many; 1: all
-    std::optional<double> seconds{};  ///< as many as the exact products of so much time allow
-    double delta = 1e-9;              ///< how often a legal kernel may exceed the screen of all outputs
-    /// Limits of all outputs that take more bytes are computed again when they are read.
-    std::int64_t most_limit_bytes = INT64_MAX;
-    bool reads_in_place = false;  ///< the arrays outlive the problem, so that their numbers need not be copied
-
-    bool is_all() const { return every == 1 && !seconds; }
-};
 inline constexpr std::int64_t most_every = 1024;
 
 class Sample {

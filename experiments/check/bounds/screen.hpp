@@ -6,6 +6,7 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "experiments/check/bounds/products.hpp"
+#include "experiments/check/verdict.hpp"
 
 #include <cstdint>
 #include <span>
@@ -23,25 +24,6 @@ struct ScreenedProduct {
     double alpha = 1, beta = 1;
     Format output = fp32;
     Round rounding = Round::nearest_even;  ///< rounding of the outputs
-};
-
-struct Screen {
-    static constexpr std::int64_t width = 64;  ///< outputs of a sum
-    /// 1 or -1 of a column: the same in every run.
-    static double sign(std::int64_t column);
-
-    /// The sum that is farthest off, in its bounds, and of its outputs the one that is.
-    struct Worst {
-        std::int64_t sums = 0;  ///< that the bound refuses
-        std::int64_t index = -1;
-        double got = 0, want = 0, bound = 0, ratio = 0;
-    };
-
-    std::int64_t sums = 0;     ///< that were looked at
-    std::int64_t outputs = 0;  ///< in them; others may overflow, or are not finite and rightly so
-    Worst special{}, certain{}, probable{};
-    double ratio = 0;         ///< the largest sum's error, in its probable bound
-    double median_limit = 0;  ///< of the probable bounds of the sums
 };
 
 /// `got` are all outputs; `delta` the probability with which any probable bound may be exceeded by a legal kernel. The

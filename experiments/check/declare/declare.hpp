@@ -3,7 +3,7 @@
 #pragma once
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "experiments/check/declare/operations.hpp"
+#include "experiments/check/declare/declaration.hpp"
 
 #include <cstdint>
 #include <string>

@@ -27,11 +27,6 @@ struct MachineOutputs {
 /// machine's rule knows; of rows what fp32_outputs() says.
 MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool);
 
-/// How the codes of outputs compare with the machine's. One NaN is as good as another.
-struct BitsCount {
-    std::int64_t equal = 0, differ = 0;
-    std::int64_t first = -1;  ///< that differs
-};
 BitsCount compare_bits(const Format& format, NumberView got, NumberView want);
 
 /// KC040, where an output has another code than the machine gives.

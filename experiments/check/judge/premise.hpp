@@ -6,6 +6,7 @@
 #pragma once
 #include "experiments/check/judge/grouped_errors.hpp"
 #include "experiments/check/judge/own_kernels.hpp"
+#include "experiments/check/verdict.hpp"
 
 #include <map>
 #include <optional>
@@ -14,13 +15,6 @@
 #include <tuple>
 
 namespace macheps::check {
-
-/// A legal kernel that comes near the limit of a test that assumes independent errors.
-struct Dependence {
-    std::string kernel{}, test{};  ///< the order of summation; T2 or T3
-    std::int64_t index = -1;       ///< the output, or the first output of the block
-    double ratio = 0;              ///< the kernel's error, or its mean square's excess, divided by the limit
-};
 
 /// The answers depend only on the problem, not on the outputs under test, on threads or on time. The work is limited to a fixed
 /// number of terms. A Premise is not thread-safe.

@@ -14,20 +14,6 @@
 
 namespace macheps::check {
 
-/// In rising order of what is asked of a check: it must notice every mutant up to the class that is required.
-enum class Power : std::uint8_t { null, structure, precision, all };
-
-struct Mutant {
-    std::string name;
-    std::string_view kind;  ///< null, structure, scale, operation, precision, range, specials, size
-    Power required_by = Power::structure;
-    bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
-    bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once
-    /// Of a fault that has a size: the least one that would have been noticed, as Sharpness has it.
-    std::optional<double> threshold{};
-    double largest = 0;  ///< its largest change, in bounds: of those outputs that were looked at until it was caught
-};
-
 /// The outputs of kernels that compute nothing: what a user's own limits are tried on, too.
 struct NullOutput {
     std::string name;
@@ -65,15 +51,6 @@ struct Weakness {
 /// A wrong kernel counts as shown if any input shows it. `require` selects the wrong kernels that have to be shown.
 Weakness weakness_of(std::span<const InputPower* const> inputs, Power require);
 
-/// The least defects that would have been noticed in these outputs; infinite where none would.
-struct Sharpness {
-    double scale_of_all = 0, scale_of_row = 0;  ///< relative
-    double scale_of_column = 0, scale_of_tile = 0, scale_of_group = 0;
-    double bias_share = 0;           ///< of a bias, in every column; infinite without one
-    int accumulator_bits = 0;        ///< the widest accumulator that would have been noticed; 0: none, or no product
-    std::int64_t dropped_terms = 0;  ///< of the reduction's end; 0: none that was tried
-    double stale_share = 0;          ///< of single outputs that hold the one before them instead, how many
-};
 /// Gives mutants that have a size their thresholds.
 void set_thresholds(const Sharpness& sharpness, std::vector<Mutant>& mutants);
 Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool,

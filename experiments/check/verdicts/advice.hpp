@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What to do about a weak check: recipes of `check make-inputs` whose inputs show the wrong kernels that it could not catch.
 #pragma once
-#include "experiments/check/declare/operations.hpp"
+#include "experiments/check/declare/declaration.hpp"
+#include "experiments/check/verdict.hpp"
 
 #include <span>
 #include <string>
@@ -12,11 +13,6 @@ class ThreadPool;
 }
 
 namespace macheps::check {
-
-struct Advice {
-    std::string mutant;
-    std::string recipe;  ///< whose inputs show it as well as any, or nearly
-};
 
 /// Small inputs of each recipe are made and tried. `blind`: names of wrong kernels; those that no recipe shows have no advice.
 std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,

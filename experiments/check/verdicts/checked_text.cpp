@@ -31,11 +31,11 @@ std::string sharpness_text(const Sharpness& s) {
     return text + fmt::format(", 1 stale element in {:.3g} % of all places", 100 * s.stale_share);
 }
 
-bool is_sampled(const Verdict& v) { return v.limits.sample && v.limits.sample->every() > 1; }
+bool is_sampled(const Verdict& v) { return v.limits->sample && v.limits->sample->every() > 1; }
 
 /// Which outputs the figures are of, and what is known of the others.
 std::string sample_text(const Verdict& v) {
-    const Sample& sample = *v.limits.sample;
+    const Sample& sample = *v.limits->sample;
     const std::int64_t all = sample.whole_rows() * sample.whole_columns();
     std::string text = fmt::format("  sampled: one output of {} (--sample {}), in each row and column; ", sample.every(),
                                    sample.every());
@@ -87,7 +87,7 @@ void add_figures(const Checked& checked, Json& one) {
     one["ulp_histogram"] = histogram;
     for (const Metric& metric : v.metrics) one[key_of(metric.name)] = json_number(metric.value);
     one["outputs"] = j.outputs;
-    one["sampled"] = is_sampled(v) ? Json(v.limits.sample->every()) : Json(false);
+    one["sampled"] = is_sampled(v) ? Json(v.limits->sample->every()) : Json(false);
     one["screen"] = Json();
     if (v.screen)
         one["screen"] = {{"outputs", v.screen->outputs},
@@ -95,7 +95,7 @@ void add_figures(const Checked& checked, Json& one) {
                          {"ratio", json_number(v.screen->ratio)},
                          {"sees_bounds", json_number(v.screen_bounds)}};
     one["exact_outputs"] = j.exact_outputs;
-    one["escalated"] = v.limits.escalated;
+    one["escalated"] = v.limits->escalated;
     one["sharpness"] = {{"scale_of_all", json_number(v.sharpness.scale_of_all)},
                         {"scale_of_row", json_number(v.sharpness.scale_of_row)},
                         {"scale_of_column", json_number(v.sharpness.scale_of_column)},
@@ -109,7 +109,7 @@ void add_figures(const Checked& checked, Json& one) {
     if (v.dependence)
         one["dependent_errors"] = {{"kernel", v.dependence->kernel},
                                    {"test", v.dependence->test},
-                                   {"index", whole_index(v.limits, v.dependence->index)},
+                                   {"index", whole_index(*v.limits, v.dependence->index)},
                                    {"ratio", json_number(v.dependence->ratio)},
                                    {"dismissed", v.judgement.dismissed}};
     one["guaranteed_bits"] = json_number(v.fitness.bits);
@@ -142,7 +142,7 @@ std::string dependence_text(const Verdict& v) {
     std::string text = fmt::format(
         "  rounding errors are not independent on this data: {}, a legal kernel, reaches {:.2g} of the limit of {} at {};\n"
         "  probable bounds (T2) and mean squares (T3) do not decide there, only certain bounds (T1)",
-        d.kernel, d.ratio, d.test, place_of(v.limits, whole_index(v.limits, d.index)));
+        d.kernel, d.ratio, d.test, place_of(*v.limits, whole_index(*v.limits, d.index)));
     if (!v.judgement.dismissed.empty())
         text += fmt::format("; dismissed: {}", fmt::join(v.judgement.dismissed, ", "));
     return text + '\n';
@@ -163,7 +163,7 @@ std::string figures_text(const Verdict& v) {
 
 std::string Checked::text(bool is_whole) const {
     std::string text = fmt::format("{}  {}\n", to_string(outcome), problem.empty() ? operation : problem);
-    for (const Reason& reason : verdict.reasons) text += reason_text(verdict.limits, reason) + '\n';
+    for (const Reason& reason : verdict.reasons) text += reason_text(*verdict.limits, reason) + '\n';
     for (const Advice& each : advice)
         text += fmt::format("  advice: inputs of the recipe '{}' catch: {} (macheps check make-inputs)\n", each.recipe,
                             each.mutant);

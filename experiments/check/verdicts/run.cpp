@@ -127,7 +127,7 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs,
     checked.input = inputs.files.empty() ? "" : inputs.files.front();
     checked.source = checked.input;
     if (run.has_digests) digest(checked, arrays);
-    if (!run.keeps_limits) checked.verdict.limits.drop();
+    if (!run.keeps_limits) checked.verdict.limits->drop();
     return checked;
 }
 

@@ -200,9 +200,9 @@ Exit run(const Arguments& a) {
     ThreadPool pool(available_threads());
     const bool has_suite = std::any_of(a.words.begin(), a.words.end(), is_suite);
     std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
-    const bool has_limits = checks.front().verdict.limits.size() > 0;
+    const bool has_limits = checks.front().verdict.limits->size() > 0;
     if (!a.bounds.empty() && has_limits) {
-        const check::Limits& limits = checks.front().verdict.limits;
+        const check::Limits& limits = *checks.front().verdict.limits;
         if (limits.sample)
             throw usage_error("the limits of some outputs are not those of all", "--bounds",
                               "leave --sample and --budget out, and rows beyond a group");

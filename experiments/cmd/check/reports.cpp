@@ -37,9 +37,9 @@ std::string_view level_of(Outcome outcome) { return outcome == Outcome::weak ? "
 std::string sentence_of(const Checked& one, const Reason& reason) {
     std::string text = reason.text;
     if (reason.test == "T3") return text + fmt::format(", {:.4g} of at most {:.4g}", reason.got, reason.bound);
-    if (reason.index >= 0 && one.verdict.limits.columns > 0) {
+    if (reason.index >= 0 && one.verdict.limits->columns > 0) {
         text +=
-            fmt::format(", {}: got {}, exact {}", place_of(one.verdict.limits, reason.index), reason.got, reason.want);
+            fmt::format(", {}: got {}, exact {}", place_of(*one.verdict.limits, reason.index), reason.got, reason.want);
         if (reason.ratio > 0) text += fmt::format(", off by {:.4g} bounds", reason.ratio);
     }
     return text;

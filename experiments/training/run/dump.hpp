@@ -19,6 +19,7 @@
 #pragma once
 #include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/training/run/data.hpp"
+#include "experiments/training/run/dump_request.hpp"
 #include "experiments/training/run/optimizer.hpp"
 #include "experiments/training/run/step_watcher.hpp"
 
@@ -28,15 +29,6 @@
 #include <vector>
 
 namespace macheps::training {
-
-/// Which step of which run, and where to.
-struct DumpRequest {
-    std::filesystem::path file{};  ///< empty: none
-    std::int64_t step = 0;         ///< counted from 0, as in steps.csv
-    std::string policy{};
-    std::int64_t seed = 0;
-    std::map<std::string, std::string> metadata{};
-};
 
 /// Collects one step. Everything is kept in memory until write(): some ten times the activations that training keeps.
 class StepDump final : public StepWatcher {

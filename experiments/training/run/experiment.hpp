@@ -4,7 +4,7 @@
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
 #include "experiments/training/run/data.hpp"
-#include "experiments/training/run/dump.hpp"
+#include "experiments/training/run/dump_request.hpp"
 #include "experiments/training/run/options.hpp"
 
 #include <atomic>

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verdict on a kernel's output, and what was asked of the check.
+#pragma once
+#include "core/error.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps::check {
+
+struct Limits;
+/// Returns limits of no outputs.
+std::shared_ptr<Limits> no_limits();
+
+/// Which outputs of a product are judged.
+struct Sampling {
+    std::int64_t every = 1;           ///< one of so many; 1: all
+    std::optional<double> seconds{};  ///< as many as the exact products of so much time allow
+    double delta = 1e-9;              ///< how often a legal kernel may exceed the screen of all outputs
+    /// Limits of all outputs that take more bytes are computed again when they are read.
+    std::int64_t most_limit_bytes = INT64_MAX;
+    bool reads_in_place = false;  ///< the arrays outlive the problem, so that their numbers need not be copied
+
+    bool is_all() const { return every == 1 && !seconds; }
+};
+
+/// Why a check did not pass.
+struct Reason {
+    std::string code, test, text{};
+    std::int64_t index = -1;  ///< the output that is farthest off, or first
+    std::int64_t count = 0;   ///< outputs that the test refuses
+    double got = 0, want = 0, bound = 0, ratio = 0;
+    std::string mutant{};  ///< of a check that is weak: what it could not have caught
+};
+
+struct Judgement {
+    std::vector<Reason> reasons{};
+    double rho = 0;     ///< the largest error, in certain bounds
+    /// Of all outputs: (mean square - 1) / sqrt(8 / n), where above 1 equal outputs count as one.
+    double z = 0;
+    double z_part = 0;  ///< the largest of any row, column, tile or group
+    double z_rows = 0, z_columns = 0, z_tiles = 0,
+           z_groups = 0;  ///< the largest of each kind; 0 where none is positive
+    double bias = 0, bias_limit = 0;
+    double mean_square = 0;  ///< of errors in their deviations
+    std::int64_t outputs = 0, exact_outputs = 0;
+    /// Codes of T2 and T3 that would refuse the outputs but do not decide, because errors are not independent there.
+    std::vector<std::string> dismissed{};
+};
+
+/// A legal kernel that comes near the limit of a test that assumes independent errors.
+struct Dependence {
+    std::string kernel{}, test{};  ///< the order of summation; T2 or T3
+    std::int64_t index = -1;       ///< the output, or the first output of the block
+    double ratio = 0;              ///< the kernel's error, or its mean square's excess, divided by the limit
+};
+
+/// Statistics of the bounds, over outputs that are not zero. An output that may underflow in fp32 or in its format does not count
+/// as lost, because no kernel could give more digits there.
+struct Fitness {
+    double bits = 0;        ///< -log2 of the median of bound / |y|, before the output's rounding
+    double lost_share = 0;  ///< share of the outputs whose bound is larger than the output
+    double counted = 0;     ///< number of outputs that lost_share is a share of
+    double least_bits = 0;  ///< -log2 of the largest bound / sum of |a b| of a product's sums
+    std::int64_t worst = -1;
+};
+
+/// How the codes of outputs compare with the machine's. One NaN is as good as another.
+struct BitsCount {
+    std::int64_t equal = 0, differ = 0;
+    std::int64_t first = -1;  ///< that differs
+};
+struct Screen {
+    static constexpr std::int64_t width = 64;  ///< outputs of a sum
+    /// 1 or -1 of a column: the same in every run.
+    static double sign(std::int64_t column);
+
+    /// The sum that is farthest off, in its bounds, and of its outputs the one that is.
+    struct Worst {
+        std::int64_t sums = 0;  ///< that the bound refuses
+        std::int64_t index = -1;
+        double got = 0, want = 0, bound = 0, ratio = 0;
+    };
+
+    std::int64_t sums = 0;     ///< that were looked at
+    std::int64_t outputs = 0;  ///< in them; others may overflow, or are not finite and rightly so
+    Worst special{}, certain{}, probable{};
+    double ratio = 0;         ///< the largest sum's error, in its probable bound
+    double median_limit = 0;  ///< of the probable bounds of the sums
+};
+
+/// In rising order of what is asked of a check: it must notice every mutant up to the class that is required.
+enum class Power : std::uint8_t { null, structure, precision, all };
+
+struct Mutant {
+    std::string name;
+    std::string_view kind;  ///< null, structure, scale, operation, precision, range, specials, size
+    Power required_by = Power::structure;
+    bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
+    bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once
+    /// Of a fault that has a size: the least one that would have been noticed, as Sharpness has it.
+    std::optional<double> threshold{};
+    double largest = 0;  ///< its largest change, in bounds: of those outputs that were looked at until it was caught
+};
+
+/// The least defects that would have been noticed in these outputs; infinite where none would.
+struct Sharpness {
+    double scale_of_all = 0, scale_of_row = 0;  ///< relative
+    double scale_of_column = 0, scale_of_tile = 0, scale_of_group = 0;
+    double bias_share = 0;           ///< of a bias, in every column; infinite without one
+    int accumulator_bits = 0;        ///< the widest accumulator that would have been noticed; 0: none, or no product
+    std::int64_t dropped_terms = 0;  ///< of the reduction's end; 0: none that was tried
+    double stale_share = 0;          ///< of single outputs that hold the one before them instead, how many
+};
+/// Another declaration under which the same output passes.
+struct Alternative {
+    std::string option;    ///< `--machine fp32.chain`
+    double narrower = 1;   ///< median factor by which its certain bounds are narrower; below 1 if they are wider
+};
+
+struct Advice {
+    std::string mutant;
+    std::string recipe;  ///< whose inputs show it as well as any, or nearly
+};
+
+enum class Outcome : std::uint8_t {
+    pass,
+    fail,
+    weak,       ///< no test fails, and a wrong kernel would have passed too
+    refused,    ///< a user's limit that an output of zeros satisfies
+    declined,   ///< nothing certain can be said about some output
+    bad_input,  ///< a file that cannot be read, or arrays that are not the operation's
+};
+std::string_view to_string(Outcome outcome);
+Exit exit_of(Outcome outcome);
+
+struct Options {
+    Power require = Power::structure;
+    bool certain_only = false;
+    bool allow_weak = false;                                     ///< a weak check is no failure
+    double delta = 1e-9;                                         ///< of all probable bounds of a check together
+    Sampling sampling{};                                         ///< of a product's outputs
+    std::optional<double> rtol{}, atol{};                        ///< |error| <= atol + rtol |exact|, in addition
+    std::map<std::string, double, std::less<>> metric_limits{};  ///< by the names of metrics()
+    /// A file with what another run of the kernel made of the same inputs: the same bits. `*` stands for the name of the
+    /// input, without its folder and ending. Empty: there is none.
+    std::string deterministic_with{};
+    std::optional<std::int64_t> memory{};  ///< bytes that may be planned for; by default what this process may take
+    /// The verdict keeps the limits of all outputs. Without them a large check computes them in panels.
+    bool holds_limits = true;
+};
+
+/// Numbers that people know. They decide nothing unless the user limits them.
+struct Metric {
+    std::string_view name;
+    double value = 0;
+    bool is_least = false;  ///< a limit on it is the least value that passes
+};
+
+struct Verdict {
+    Outcome outcome = Outcome::pass;
+    std::vector<Reason> reasons{};
+    Judgement judgement{};
+    std::vector<Metric> metrics{};
+    std::vector<Mutant> mutants{};
+    Sharpness sharpness{};
+    std::optional<Dependence> dependence{};  ///< set if errors are not independent, so that T2 and T3 do not decide
+    Fitness fitness{};
+    std::optional<BitsCount> bits{};  ///< where they are claimed
+    std::optional<Screen> screen{};   ///< of all outputs, where a sample of them was judged
+    std::string unscreened{};         ///< why there is none of a sample
+    /// What one output of a sum of the screen may be off by unnoticed, in bounds of sampled outputs: the middle.
+    double screen_bounds = 0;
+    std::shared_ptr<Limits> limits = no_limits();  ///< what each output may be; without columns if they were computed in panels
+
+    /// Mutants that went unnoticed; of those that `require` asks for.
+    std::vector<const Mutant*> blind(Power require) const;
+};
+
+}  // namespace macheps::check
