@@ -5,7 +5,7 @@
 #include "bench/native_loops.hpp"
 #include "core/format_table.hpp"
 #include "emulation/cpu/ops/arithmetic.hpp"
-#include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/ops/casts/cast.hpp"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

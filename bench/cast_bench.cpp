@@ -3,7 +3,7 @@
 // written, so GB/s counts 8 bytes per element for casts and memcpy alike. Before a row is timed, its result is compared
 // with the definition; a row that differs is an error, not a time.
 #include "core/format_table.hpp"
-#include "emulation/cpu/ops/codes.hpp"
+#include "emulation/cpu/ops/casts/codes.hpp"
 #include "emulation/cpu/ops/stats.hpp"
 #include "emulation/definitions.hpp"
 

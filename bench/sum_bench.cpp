@@ -2,7 +2,7 @@
 // How fast sums in a format are, sixteen trials or seeds side by side, beside the processor's own fp64 recursive sum of as many
 // terms in the same process. Unit of work: one term of one sum. Before a row is timed, its first sum is compared with plain
 // loops; a row that differs is an error, not a time.
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "experiments/study/sum/kernel.hpp"

@@ -2,9 +2,9 @@
 // Training steps: forward, backward, clip, AdamW. Unit of work: a token. The loss is checked before it is timed.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/configs/import.hpp"
-#include "experiments/policy/recipes.hpp"
-#include "experiments/training/run/data.hpp"
-#include "experiments/training/run/optimizer.hpp"
+#include "experiments/policy/language/recipes.hpp"
+#include "experiments/training/run/data/data.hpp"
+#include "experiments/training/run/optimizer/optimizer.hpp"
 
 #include <benchmark/benchmark.h>
 #include <time.h>

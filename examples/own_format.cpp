@@ -4,7 +4,7 @@
 //
 //     c++ -std=c++20 own_format.cpp $(pkg-config --cflags --libs macheps-core) && ./a.out
 #include "core/codec.hpp"
-#include "core/float_print.hpp"
+#include "core/text/float_print.hpp"
 
 #include <fmt/format.h>
 

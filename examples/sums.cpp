@@ -3,8 +3,8 @@
 // halves, and with Kahan's compensation. Prints each with its error.
 //
 //     c++ -std=c++20 sums.cpp $(pkg-config --cflags --libs macheps-core) && ./a.out
-#include "core/float_print.hpp"
-#include "core/stochastic_float.hpp"
+#include "core/text/float_print.hpp"
+#include "core/types/stochastic_float.hpp"
 
 #include <fmt/format.h>
 

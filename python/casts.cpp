@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounding, encoding, decoding: the outputs are the caller's arrays, which NumPy makes faster than a module does.
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/profile_table.hpp"
 #include "core/rounding_names.hpp"
-#include "emulation/cpu/ops/cast64.hpp"
-#include "emulation/cpu/ops/codes.hpp"
+#include "emulation/cpu/ops/casts/cast64.hpp"
+#include "emulation/cpu/ops/casts/codes.hpp"
 #include "python/engine.hpp"
 #include "python/rooms.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels' outputs judged, and what they may be. Jobs read copies: a check goes on for a while after Ctrl-C.
 #include "core/format_table.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "python/engine.hpp"
 #include "experiments/check/check.hpp"
 #include "experiments/check/checked.hpp"

@@ -2,7 +2,7 @@
 // What stands between the interpreter and the library: threads, signals, and arrays as the module takes them.
 #pragma once
 #include "core/error.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 

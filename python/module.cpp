@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module: functions that fill arrays and give texts. What people call is the package around it.
-#include "core/shown.hpp"
-#include "core/version.hpp"
+#include "core/text/shown.hpp"
+#include "core/host/version.hpp"
 #include "python/engine.hpp"
 #include "python/rooms.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies, and framework configs that become policies, as JSON.
 #include "core/field_error.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/import.hpp"
 #include "experiments/configs/memory/tensors.hpp"

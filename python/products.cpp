@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products as machines sum them, and arrays with scales.
 #include "core/codec.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/matmul/machine_spelling.hpp"

@@ -2,8 +2,8 @@
 // Tables as JSON: formats, machines, the columns of a run's files; and single numbers taken apart.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/json.hpp"
-#include "core/print.hpp"
+#include "core/text/json.hpp"
+#include "core/text/print.hpp"
 #include "core/profile_table.hpp"
 #include "core/property.hpp"
 #include "core/rounding_names.hpp"

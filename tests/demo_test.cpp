@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // README.md says what the demo's rows say. The rows of a whole demo take a minute to make, so that what README.md speaks
 // of is kept in tests/golden/demo; the slow test makes the rows again and wants the same figures.
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/logs/manifest_facts.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensor operations with loops and threads.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 

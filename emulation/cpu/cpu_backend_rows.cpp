@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CpuBackend's operations on rows and columns of a tensor, and on the heads of an attention.
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/cpu/ops/elementwise.hpp"
 #include "emulation/cpu/ops/rotary.hpp"

@@ -3,7 +3,7 @@
 // shapes, the orders of sums and the bits are those of class Backend. Operations are launched on one stream, and those
 // that return a number wait for it.
 #pragma once
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "emulation/gpu/device/device_memory.hpp"
 #include "emulation/gpu/gpu.hpp"
 #include "emulation/gpu/kernels/rows.hpp"

@@ -2,7 +2,7 @@
 #include "emulation/machine/instruction.hpp"
 
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "emulation/machine/step.hpp"
 #include "emulation/machine/table.hpp"
 

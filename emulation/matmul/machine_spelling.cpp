@@ -2,7 +2,7 @@
 #include "emulation/matmul/machine_spelling.hpp"
 
 #include "core/field_error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/library_names.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "core/overflow.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/machine/exact_sum.hpp"

@@ -3,7 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/check/judge/grid.hpp"
 #include "experiments/check/memory.hpp"
 #include "experiments/check/verdicts/words.hpp"

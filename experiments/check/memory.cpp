@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/memory.hpp"
 
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 #include "experiments/check/bounds/panels.hpp"
 
 #include <algorithm>

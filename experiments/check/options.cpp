@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/options.hpp"
 
-#include "core/memory_limit.hpp"
-#include "core/nearest_name.hpp"
+#include "core/host/memory_limit.hpp"
+#include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

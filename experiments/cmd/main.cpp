@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `macheps` program: parse, run one verb, turn an Error into one line and an exit code.
-#include "core/version.hpp"
+#include "core/host/version.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
 #include "experiments/cmd/frame/process.hpp"

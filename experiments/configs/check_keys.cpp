@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be told from the tables alone: keys that the framework does not know, or not in this version, values of a
 // wrong type, words that are no choice, and keys that decide no format, rounding or scale.
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/framework_keys.hpp"
 

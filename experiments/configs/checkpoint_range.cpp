@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/checkpoint_range.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/policy/sites.hpp"
 
 #include <fmt/format.h>

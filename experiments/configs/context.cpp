@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
-#include "core/read_file.hpp"
-#include "core/shown.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/host/read_file.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/configs/framework.hpp"
 
 #include <fmt/format.h>

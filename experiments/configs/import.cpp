@@ -2,7 +2,7 @@
 #include "experiments/configs/import.hpp"
 #include "core/error.hpp"
 #include "core/field_error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/checkpoint_range.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/given_files.hpp"

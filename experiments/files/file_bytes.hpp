@@ -2,7 +2,7 @@
 // A file's bytes, read where they are asked for. Nothing is mapped: a file that another program cuts short is then an
 // error, where a mapping would end this process with a signal.
 #pragma once
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spelling of a cast: read and written here alone.
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "core/rounding_names.hpp"
 #include "experiments/policy/rule.hpp"
 

@@ -4,7 +4,7 @@
 // transformer_engine/pytorch/utils.py, megatron/core/fp8_utils.py.
 #include "experiments/policy/layer_filter.hpp"
 
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/reduce.hpp"
-#include "experiments/policy/reduce_language.hpp"
+#include "experiments/policy/language/reduce_language.hpp"
 #include "experiments/policy/rule.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy against a model's sites: globs become a table, once.
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/policy/float8_gather.hpp"
 #include "experiments/policy/rule.hpp"

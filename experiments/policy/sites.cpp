@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/sites.hpp"
 
-#include "core/nesting.hpp"
+#include "core/text/nesting.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/ci/junit.hpp"
 
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings as SARIF 2.1.0 (OASIS), which code scanning reads: one document for any number of them. Host only.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 
 #include <cstdint>
 #include <map>

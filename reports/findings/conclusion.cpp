@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/findings/conclusion.hpp"
 
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "reports/findings/value_range.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/rows/html_text.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/findings/diagnosis.hpp"
 
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // What a run's rows show that people would call trouble: its name, where, the figures, and what to change. A diagnosis
 // is a row of diagnoses() and at most one function; text, JSON and the page are made of the rows.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "reports/logs/run_log.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/findings/divergence.hpp"
 
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "reports/findings/policy_fold.hpp"
 #include "reports/findings/spikes.hpp"
 #include "reports/logs/manifest_facts.hpp"

@@ -2,8 +2,8 @@
 #include "reports/findings/many_folders.hpp"
 
 #include "core/error.hpp"
-#include "core/float_environment.hpp"
-#include "core/read_file.hpp"
+#include "core/host/float_environment.hpp"
+#include "core/host/read_file.hpp"
 #include "reports/findings/policy_fold.hpp"
 #include "reports/logs/folder_settings.hpp"
 #include "reports/rows/checksum.hpp"

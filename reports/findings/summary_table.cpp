@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/findings/summary_table.hpp"
 
-#include "core/json.hpp"
-#include "core/publish.hpp"
-#include "core/shown.hpp"
+#include "core/text/json.hpp"
+#include "core/host/publish.hpp"
+#include "core/text/shown.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/rows/csv.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/findings/sweep_summary.hpp"
 
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/logs/run_log.hpp"

@@ -2,7 +2,7 @@
 #include "reports/logs/folder_settings.hpp"
 
 #include "core/error.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "reports/logs/manifest_text.hpp"
 #include "reports/rows/checksum.hpp"
 #include "reports/rows/event.hpp"

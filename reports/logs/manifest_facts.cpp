@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/logs/manifest_facts.hpp"
 
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,9 +2,9 @@
 #include "reports/logs/run_log.hpp"
 
 #include "core/error.hpp"
-#include "core/float_environment.hpp"
-#include "core/json.hpp"
-#include "core/read_file.hpp"
+#include "core/host/float_environment.hpp"
+#include "core/text/json.hpp"
+#include "core/host/read_file.hpp"
 #include "reports/logs/manifest_text.hpp"
 #include "reports/rows/csv.hpp"
 

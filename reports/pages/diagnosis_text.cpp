@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts as a terminal, a program and the page show them.
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 #include "reports/findings/diagnosis.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/rows/html_text.hpp"

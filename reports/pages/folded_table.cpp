@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/pages/folded_table.hpp"
 
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 #include "reports/rows/html_text.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/pages/html.hpp"
 
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "reports/findings/conclusion.hpp"
 #include "reports/findings/diagnosis.hpp"
 #include "reports/findings/summary_table.hpp"

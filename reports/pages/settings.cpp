@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A manifest in words. It is read leniently: last year's, or a newer one, still shows what it holds.
-#include "core/json.hpp"
-#include "core/quote.hpp"
+#include "core/text/json.hpp"
+#include "core/text/quote.hpp"
 #include "reports/logs/manifest_facts.hpp"
 #include "reports/pages/html.hpp"
 #include "reports/rows/html_text.hpp"

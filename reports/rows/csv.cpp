@@ -2,11 +2,11 @@
 #include "reports/rows/csv.hpp"
 
 #include "core/error.hpp"
-#include "core/float_environment.hpp"
-#include "core/print.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
-#include "core/shown.hpp"
+#include "core/host/float_environment.hpp"
+#include "core/text/print.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
+#include "core/text/shown.hpp"
 
 #include <fmt/format.h>
 

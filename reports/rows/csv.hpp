@@ -2,7 +2,7 @@
 // Rows to files and back. A file holds whole rows only, also after a kill or a full disk; RFC 4180 quoting, LF line
 // ends.
 #pragma once
-#include "core/descriptor.hpp"
+#include "core/host/descriptor.hpp"
 #include "reports/rows/checksum.hpp"
 #include "reports/rows/event.hpp"
 

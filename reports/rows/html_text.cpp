@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/rows/html_text.hpp"
 
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 
 namespace macheps::reports {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON for the page, a value at a time.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of any type as one JSON document: keys as the columns, null where not measured, NaN and infinities as strings.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "reports/rows/event.hpp"
 
 #include <fmt/format.h>

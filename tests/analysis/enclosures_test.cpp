@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares results and references of formulas and functions in five formats and five modes with MPFR.
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "experiments/study/eval/enclosure.hpp"
 #include "experiments/study/eval/format.hpp"
 #include "experiments/study/eval/walk.hpp"

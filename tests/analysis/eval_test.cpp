@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests `macheps eval`: the table of formulas, both readers, ranges, and rejected input.
 #include "experiments/study/eval/eval.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "experiments/study/eval/enclosure.hpp"
 #include "experiments/study/eval/walk.hpp"

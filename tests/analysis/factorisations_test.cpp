@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cholesky and QR: kernels against loops over Float, and systems that are solved with them.
 #include "core/error.hpp"
-#include "core/float.hpp"
+#include "core/types/float.hpp"
 #include "experiments/study/solve/equilibrate.hpp"
 #include "experiments/study/solve/factor/cholesky.hpp"
 #include "experiments/study/solve/factor/definitions.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Textbook formulas as plain loops over Float<F>, with the published figures: what cancels, and what was rearranged so that it does not.
-#include "core/float.hpp"
+#include "core/types/float.hpp"
 #include "experiments/study/operands.hpp"
 #include "tests/test.hpp"
 

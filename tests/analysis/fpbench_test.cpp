@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FPBench's 136 benchmarks (github.com/FPBench/FPBench at 7e2b76b; MACHEPS_FPBENCH names a clone, or a folder of its .fpcore files): all are read, nearly all run in binary32, and their references are those of MPFR with 500 bits.
 #include "core/format_table.hpp"
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/study/eval/enclosure.hpp"
 #include "experiments/study/eval/eval.hpp"
 #include "experiments/study/eval/walk.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/solve/factor/lu.hpp"
-#include "core/float.hpp"
+#include "core/types/float.hpp"
 #include "core/format_table.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/study/rounder.hpp"

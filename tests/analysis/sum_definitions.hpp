@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The orders of summation a second time, in plain loops over one number: Float<F> to nearest, codes and op in every mode.
 #pragma once
-#include "core/float.hpp"
+#include "core/types/float.hpp"
 #include "core/rng.hpp"
 #include "experiments/study/sum/kernel.hpp"
 

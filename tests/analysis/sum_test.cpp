@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps sum` against its definition, and against the check values of its tables.
 #include "experiments/study/sum/sum.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "experiments/study/sum/round.hpp"

@@ -2,7 +2,7 @@
 // Readers of arrays: .npy and .npz as NumPy writes them, and what is cut short, contradicts itself, or lies.
 #include "experiments/files/arrays/arrays.hpp"
 #include "core/error.hpp"
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "experiments/files/arrays/zip.hpp"
 #include "tests/scratch.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipe files and words of the command line: what they ask for, and what is wrong with them.
 #include "core/error.hpp"
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "experiments/check/inputs.hpp"
 #include "experiments/files/arrays/raw_word.hpp"
 #include "tests/scratch.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readers of .pt files and of bare numbers. The files are put together here, byte by byte, as PyTorch 2.9 writes them.
 #include "core/error.hpp"
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "experiments/files/arrays/arrays.hpp"
 #include "experiments/files/arrays/strided.hpp"
 #include "experiments/files/arrays/zip.hpp"

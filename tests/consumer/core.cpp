@@ -6,12 +6,12 @@
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "core/math.hpp"
-#include "core/print.hpp"
+#include "core/text/print.hpp"
 #include "core/profile_table.hpp"
 #include "core/rng.hpp"
-#include "core/thread_pool.hpp"
-#if __has_include("core/float.hpp")
-#include "core/float.hpp"
+#include "core/host/thread_pool.hpp"
+#if __has_include("core/types/float.hpp")
+#include "core/types/float.hpp"
 #endif
 
 #include <atomic>
@@ -41,7 +41,7 @@ int main() {
     CONSUMER_CHECK(random_bits({.seed = 1}, 0) == random_block({.seed = 1}, 0).word[0]);
     CONSUMER_CHECK(format_name(e5m2) == "e5m2");
 
-#if __has_include("core/float.hpp")
+#if __has_include("core/types/float.hpp")
     const Float<e4m3fn> product = Float<e4m3fn>(1.125) * Float<e4m3fn>(1.125);  // 1.265625, between 1.25 and 1.375
     CONSUMER_CHECK(double(product) == 1.25);
 #endif

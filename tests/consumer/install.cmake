@@ -76,7 +76,7 @@ foreach(words "struct RandomStream" "Random words, one after another" "Float<F> 
         "of the next word")
     string(FIND "${page}" "${words}" at)
     if(at LESS 0)
-        message(FATAL_ERROR "the page of core/stochastic_float.hpp does not say: ${words}")
+        message(FATAL_ERROR "the page of core/types/stochastic_float.hpp does not say: ${words}")
     endif()
 endforeach()
 file(STRINGS ${PREFIX}/share/doc/macheps/CITATION.cff version REGEX "^version: ${VERSION}$")

@@ -2,7 +2,7 @@
 // Kernel checks from outside: a product in memory that is right, and the same with one element off.
 #include "check.hpp"
 
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/check/checked.hpp"
 
 #include <vector>

@@ -2,7 +2,7 @@
 // experiments from outside: the presets are in the library, no file of the source tree is read.
 #include "check.hpp"
 
-#include "core/version.hpp"
+#include "core/host/version.hpp"
 #include "experiments/policy/policy.hpp"
 
 using namespace macheps::policy;

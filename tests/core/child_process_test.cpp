@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/child_process.hpp"
+#include "core/host/child_process.hpp"
 #include "tests/test.hpp"
 
 #include <fcntl.h>

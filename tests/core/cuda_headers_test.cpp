@@ -3,7 +3,7 @@
 #include "core/format_table.hpp"
 #include "core/profile_table.hpp"
 #include "core/rng.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "tests/test.hpp"
 
 #include <cuda_bf16.h>

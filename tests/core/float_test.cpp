@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float<F>: its shortcuts through fp32 and fp64 against op on every pair of 8-bit codes and on hard operands of the
 // wider formats; limits, conversions, text.
-#include "core/float.hpp"
-#include "core/float_print.hpp"
+#include "core/types/float.hpp"
+#include "core/text/float_print.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
 #include "tests/test.hpp"

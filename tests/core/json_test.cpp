@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Json: what it reads and writes, what it refuses, and where it says so.
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>

@@ -6,7 +6,7 @@
 #include "core/math.hpp"
 #include "core/format.hpp"
 #include "core/rng.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "tests/test.hpp"
 
 #include <mpfr.h>

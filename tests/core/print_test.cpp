@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/print.hpp"
+#include "core/text/print.hpp"
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/ulp.hpp"

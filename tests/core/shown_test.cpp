@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of an input as it may be shown.
-#include "core/shown.hpp"
-#include "core/json.hpp"
+#include "core/text/shown.hpp"
+#include "core/text/json.hpp"
 #include "tests/test.hpp"
 
 #include <string>

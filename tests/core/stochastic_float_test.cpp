@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic that draws from a stream: its bits, its words, its mean.
-#include "core/stochastic_float.hpp"
+#include "core/types/stochastic_float.hpp"
 
 #include "tests/test.hpp"
 

@@ -5,7 +5,7 @@
 // Conventions: `ieee`.
 #include "core/codec.hpp"
 #include "core/rng.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "tests/oracle/rounding_oracle.hpp"
 #include "tests/test.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 
 #include "core/error.hpp"
 #include "tests/test.hpp"

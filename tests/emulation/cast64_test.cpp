@@ -3,7 +3,7 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
-#include "emulation/cpu/ops/cast64.hpp"
+#include "emulation/cpu/ops/casts/cast64.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>

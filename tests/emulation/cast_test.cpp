@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/ops/casts/cast.hpp"
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "emulation/cpu/ops/codes.hpp"
+#include "emulation/cpu/ops/casts/codes.hpp"
 #include "emulation/definitions.hpp"
 #include "tests/gpu/host_backend.hpp"
 #include "tests/test.hpp"

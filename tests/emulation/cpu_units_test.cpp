@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Units of CPUs: the check values of their models, recorded results, and wrong models that these refute.
 #include "core/error.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "core/profile_table.hpp"
-#include "emulation/cpu/matmul/instruction_grid.hpp"
+#include "emulation/cpu/matmul/machine/instruction_grid.hpp"
 #include "emulation/evidence/operands/mutants.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/machine/step.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/evidence.md says of every machine what its row says, and names every rule of a CPU library.
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "tests/test.hpp"

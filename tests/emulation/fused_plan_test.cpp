@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan that both engines narrow: it says what the definition computes, and neither engine has a plan of its own.
 #include "core/codec.hpp"
-#include "emulation/cpu/matmul/machine_kernel.hpp"
-#include "emulation/cpu/matmul/machine_plan.hpp"
+#include "emulation/cpu/matmul/machine/machine_kernel.hpp"
+#include "emulation/cpu/matmul/machine/machine_plan.hpp"
 #include "emulation/gpu/matmul/factors.hpp"
 #include "emulation/machine/table.hpp"
 #include "tests/test.hpp"

@@ -2,7 +2,7 @@
 #include "emulation/machine/instruction.hpp"
 
 #include "core/error.hpp"
-#include "emulation/cpu/matmul/instruction_grid.hpp"
+#include "emulation/cpu/matmul/machine/instruction_grid.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
 #include "tests/json.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/cpu/matmul/machine_kernel.hpp"
+#include "emulation/cpu/matmul/machine/machine_kernel.hpp"
 #include "core/codec.hpp"
 #include "core/rng.hpp"
 #include "emulation/machine/table.hpp"

@@ -2,7 +2,7 @@
 // Vector code of chains and orders of summation against their scalar definition.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
-#include "emulation/cpu/matmul/order_kernel.hpp"
+#include "emulation/cpu/matmul/order/order_kernel.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shared vectors of scale rules (recipe_vectors.jsonl): another implementation's scales, codes and traces.
 #include "core/format_table.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "emulation/scaling/history.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "tests/emulation/backends.hpp"

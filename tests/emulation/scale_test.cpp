@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.hpp"
-#include "emulation/cpu/ops/scaling.hpp"
+#include "core/host/thread_pool.hpp"
+#include "emulation/cpu/ops/casts/scaling.hpp"
 #include "tests/test.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>

@@ -2,7 +2,7 @@
 #include "emulation/cpu/ops/stats.hpp"
 
 #include "core/rng.hpp"
-#include "emulation/cpu/ops/fidelity.hpp"
+#include "emulation/cpu/ops/casts/fidelity.hpp"
 #include "emulation/definitions.hpp"
 #include "tests/test.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimisers: each kernel of Adam against its source written out, which parameters decay, and a step's loss.
-#include "experiments/training/run/adam_kernels.hpp"
+#include "experiments/training/run/optimizer/adam_kernels.hpp"
 #include "tests/experiments/trained.hpp"
 #include "tests/oracle/reference_adamw.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/training/run/data.hpp"
+#include "experiments/training/run/data/data.hpp"
 #include "core/error.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dumped step holds every slot, agrees with the rows, and leaves the run as it was.
-#include "experiments/training/run/dump.hpp"
+#include "experiments/training/run/directory/dump.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
 #include "reports/rows/csv.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sampled steps say beyond counts: the errors of casts, gradients beside fp32's, the formats that matmuls multiply.
 #include "experiments/training/model/matmul_formats.hpp"
-#include "experiments/training/run/cast_fidelity.hpp"
+#include "experiments/training/run/watch/cast_fidelity.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "experiments/training/run/gradient_shadow.hpp"
+#include "experiments/training/run/watch/gradient_shadow.hpp"
 #include "reports/rows/csv.hpp"
 #include "tests/experiments/trained.hpp"
 #include "tests/scratch.hpp"

@@ -5,8 +5,8 @@
 #include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/study/machine/line.hpp"
-#include "experiments/training/run/data.hpp"
-#include "experiments/training/run/manifest.hpp"
+#include "experiments/training/run/data/data.hpp"
+#include "experiments/training/run/directory/manifest.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 

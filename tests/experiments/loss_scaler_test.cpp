@@ -6,7 +6,7 @@
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
 #include "experiments/training/model/transformer.hpp"
-#include "experiments/training/run/optimizer.hpp"
+#include "experiments/training/run/optimizer/optimizer.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>

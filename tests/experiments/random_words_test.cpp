@@ -5,7 +5,7 @@
 #include "experiments/training/model/initialise.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "experiments/training/run/manifest.hpp"
+#include "experiments/training/run/directory/manifest.hpp"
 #include "experiments/training/run/step.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/pages/html.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data parallel ranks: the reduction against a slow one written from docs/ranks.md, and training with it.
-#include "experiments/training/run/ranks.hpp"
+#include "experiments/training/run/optimizer/ranks.hpp"
 
 #include "core/error.hpp"
 #include "core/field_error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "experiments/training/run/manifest.hpp"
+#include "experiments/training/run/directory/manifest.hpp"
 #include "experiments/training/run/step.hpp"
 #include "reports/rows/csv.hpp"
 #include "tests/oracle/reference_reduce.hpp"

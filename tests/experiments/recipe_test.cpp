@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/policy/recipes.hpp"
+#include "experiments/policy/language/recipes.hpp"
 #include "experiments/policy/rule.hpp"
-#include "experiments/policy/words.hpp"
+#include "experiments/policy/language/words.hpp"
 #include "experiments/training/model/config.hpp"
 #include "experiments/training/run/trainable.hpp"
 #include "tests/test.hpp"

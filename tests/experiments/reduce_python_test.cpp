@@ -2,7 +2,7 @@
 // All-reduces of 1 to 9 ranks against tests/oracle/reduce.py, bit by bit, and whether a wrong start would have been seen.
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/training/run/ranks.hpp"
+#include "experiments/training/run/optimizer/ranks.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 

@@ -2,7 +2,7 @@
 // Traces of scale rules against the shared vectors, and what is refused.
 #include "experiments/study/scale/scale_trace.hpp"
 #include "core/error.hpp"
-#include "core/print.hpp"
+#include "core/text/print.hpp"
 #include "tests/experiments/recipe_vectors.hpp"
 
 #include <sstream>

@@ -3,7 +3,7 @@
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "experiments/training/run/manifest.hpp"
+#include "experiments/training/run/directory/manifest.hpp"
 #include "reports/rows/csv.hpp"
 #include "reports/rows/event.hpp"
 #include "tests/scratch.hpp"

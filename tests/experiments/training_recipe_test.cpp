@@ -2,8 +2,8 @@
 // Tests the settings of a policy other than casts: clip formulas and sums of micro-batches, and a run with them.
 #include "core/error.hpp"
 #include "experiments/policy/training.hpp"
-#include "experiments/training/run/adam_kernels.hpp"
-#include "experiments/training/run/clip_norm.hpp"
+#include "experiments/training/run/optimizer/adam_kernels.hpp"
+#include "experiments/training/run/optimizer/clip_norm.hpp"
 #include "experiments/training/run/trainable.hpp"
 #include "tests/experiments/trained.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The printed policy language against the parser: in every place of a file, a word is taken if and only if it is printed.
-#include "experiments/policy/words.hpp"
+#include "experiments/policy/language/words.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "experiments/policy/policy.hpp"

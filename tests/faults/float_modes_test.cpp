@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever floating-point modes a caller is in, the library gives the same bits, and leaves the caller in its modes.
 #include "tests/faults/float_modes.hpp"
-#include "core/float_environment.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/float_environment.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/adam.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/scaling/scaling.hpp"

@@ -181,7 +181,7 @@ class Spoiler {
     std::mt19937_64 random_;
 };
 
-/// Why a text may not go to a terminal or into a log; empty where it may. It is a second way to say what core/shown.hpp
+/// Why a text may not go to a terminal or into a log; empty where it may. It is a second way to say what core/text/shown.hpp
 /// says, by bytes: controls but for line ends and tabs, bytes that are not UTF-8, characters that turn text around or hide,
 /// and what a log takes for a command.
 inline std::string why_not_shown(std::string_view text) {

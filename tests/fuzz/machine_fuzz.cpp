@@ -2,8 +2,8 @@
 // Every engine of the matrix units against the scalar reference, on raw bits: chains of instructions with any addend,
 // and whole matmuls under any rule. The first bytes choose machine, shape and rule, the rest are codes of the operands;
 // where an input is short they repeat with their bits turned about.
-#include "core/thread_pool.hpp"
-#include "emulation/cpu/matmul/machine_kernel.hpp"
+#include "core/host/thread_pool.hpp"
+#include "emulation/cpu/matmul/machine/machine_kernel.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"

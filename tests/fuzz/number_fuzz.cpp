@@ -2,7 +2,7 @@
 // Numbers and codes as text: what is read prints as something that reads back the same; CSV cells too.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/print.hpp"
+#include "core/text/print.hpp"
 #include "reports/rows/csv.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token files: text, llm.c and nanoGPT. The first byte chooses the format and the name's ending.
 #include "core/error.hpp"
-#include "experiments/training/run/data.hpp"
+#include "experiments/training/run/data/data.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;

@@ -2,7 +2,7 @@
 // HostDevice: kernels on the host, one thread, where loops stand for the grid. It is for tests: what passes here has
 // the right indices and the right order, and only the hardware is left to doubt.
 #pragma once
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "emulation/gpu/device/threads.hpp"
 
 #include <map>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures of libraries are written, read and judged without a GPU, among them those of cuBLASLt on an H100.
 #include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/read_file.hpp"
+#include "core/text/json.hpp"
+#include "core/host/read_file.hpp"
 #include "emulation/evidence/library/capture.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 #include "emulation/evidence/traces/trace.hpp"

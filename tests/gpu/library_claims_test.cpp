@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule that is claimed for a problem of a library: a row is equal or differs by that rule alone.
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "emulation/evidence/library/capture.hpp"
 #include "emulation/evidence/library/claims.hpp"
 #include "emulation/evidence/library/probes.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/gpu.md and docs/evidence.md report exactly the contents of tests/traces.
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 #include "emulation/evidence/gpu/matrix/sparse_forms.hpp"
 #include "emulation/evidence/gpu/scalar/replay.hpp"
 #include "emulation/evidence/library/capture.hpp"

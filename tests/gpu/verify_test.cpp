@@ -2,7 +2,7 @@
 // The probes of matrix instructions on the host: generators, layouts, kernels, questions, traces. The instruction
 // itself is the emulator there, so what can be wrong is everything around it.
 #include "core/error.hpp"
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 #include "emulation/evidence/gpu/matrix/probe.hpp"
 #include "emulation/evidence/gpu/matrix/replay.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps's matrix units against the oracle, which shares no code with them, and the vector engines against the scalar
 // reference, on every class of operands.
-#include "emulation/cpu/matmul/machine_kernel.hpp"
+#include "emulation/cpu/matmul/machine/machine_kernel.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"

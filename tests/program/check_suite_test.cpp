@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps check` in CI: suites, JUnit, SARIF, annotations, the page of a job, baselines.
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "experiments/files/arrays/arrays.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/program/program.hpp"

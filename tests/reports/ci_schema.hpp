@@ -3,7 +3,7 @@
 // required members, members that there are, types, ranges. JUnit's XML has no norm: elements and attributes are those that
 // Jenkins (junit-10.xsd), GitLab and pytest have in common, with `properties` of a test case, as pytest writes them.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 
 #include <algorithm>
 #include <map>

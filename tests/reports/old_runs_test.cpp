@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run directories of other versions: what 0.1.0 wrote must render for ever, and what a later version adds is passed over.
 #include "core/error.hpp"
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/pages/html.hpp"
 #include "reports/pages/page_data.hpp"

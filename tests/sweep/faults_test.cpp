@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps where something around them goes wrong: the disk, a network file system, the clock, the plan, the program itself.
 // What is finished stays whole, and what is done again ends with the same bytes.
-#include "experiments/training/sweep/done.hpp"
+#include "experiments/training/sweep/store/done.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
 

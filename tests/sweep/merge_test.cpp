@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of merged files, recomputed by hand.
-#include "experiments/training/sweep/site_sums.hpp"
+#include "experiments/training/sweep/results/site_sums.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/folder.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that work at the same thing at the same time, without knowing of each other: none ends with an error, and the
 // bytes are those of one process alone.
-#include "core/file_lock.hpp"
-#include "experiments/training/sweep/done.hpp"
+#include "core/host/file_lock.hpp"
+#include "experiments/training/sweep/store/done.hpp"
 #include "tests/sweep/reference.hpp"
 
 #include <signal.h>

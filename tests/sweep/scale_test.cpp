@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ten thousand directories: what merging and reporting them takes, and whether a plan says beforehand what its runs come to.
-#include "experiments/training/sweep/done.hpp"
-#include "experiments/training/sweep/layout.hpp"
+#include "experiments/training/sweep/store/done.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 #include "experiments/training/sweep/sweep.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"

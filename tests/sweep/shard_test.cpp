@@ -2,7 +2,7 @@
 // Which units a shard has, and where a shard learns which one it is.
 #include "experiments/training/sweep/shard.hpp"
 #include "core/error.hpp"
-#include "experiments/training/sweep/done.hpp"
+#include "experiments/training/sweep/store/done.hpp"
 #include "experiments/training/sweep/plan_file.hpp"
 #include "tests/test.hpp"
 

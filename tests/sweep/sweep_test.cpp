@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps from the plan to the merged rows: whatever the shards, however they ended, the bytes are the same.
-#include "experiments/training/sweep/done.hpp"
+#include "experiments/training/sweep/store/done.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
 

@@ -2,7 +2,7 @@
 // One thread's share of a matmul: a rectangle of one output matrix.
 #pragma once
 #include "emulation/backend.hpp"
-#include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/ops/casts/cast.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 
 namespace macheps {

@@ -2,8 +2,8 @@
 #include "emulation/cpu/matmul/matmul.hpp"
 
 #include "emulation/cpu/matmul/kernel.hpp"
-#include "emulation/cpu/matmul/machine_kernel.hpp"
-#include "emulation/cpu/matmul/order_kernel.hpp"
+#include "emulation/cpu/matmul/machine/machine_kernel.hpp"
+#include "emulation/cpu/matmul/order/order_kernel.hpp"
 
 #include <algorithm>
 #include <mutex>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backend::matmul on the CPU: the output in rectangles, one for each task of the thread pool.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 

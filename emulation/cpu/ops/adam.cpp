@@ -8,7 +8,7 @@
 #include <array>
 
 #include "emulation/cpu/ops/adam.hpp"
-#include "emulation/cpu/ops/cast-inl.hpp"
+#include "emulation/cpu/ops/casts/cast-inl.hpp"
 #include "emulation/cpu/ops/update-inl.hpp"
 
 #ifndef MACHEPS_ADAM_KERNELS

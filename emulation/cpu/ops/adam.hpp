@@ -2,7 +2,7 @@
 // A step of Adam by one of the frameworks' kernels, over a chunk of one tensor, for one instruction set.
 #pragma once
 #include "emulation/adam.hpp"
-#include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/ops/casts/cast.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 
 namespace macheps {

@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/ops/arithmetic.hpp"
-#include "emulation/cpu/ops/cast-inl.hpp"
+#include "emulation/cpu/ops/casts/cast-inl.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/definitions.hpp"
 

@@ -3,7 +3,7 @@
 // of threads with the same bits.
 #pragma once
 #include "core/arithmetic.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 

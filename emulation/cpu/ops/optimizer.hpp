@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimiser steps over a chunk of one tensor, for one instruction set.
 #pragma once
-#include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/ops/casts/cast.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/definitions.hpp"
 

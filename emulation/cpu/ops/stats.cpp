@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "emulation/cpu/ops/fidelity.hpp"
+#include "emulation/cpu/ops/casts/fidelity.hpp"
 #include "emulation/cpu/ops/stats.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/cpu/simd/vec-inl.hpp"

@@ -2,7 +2,7 @@
 // What Backend says about whole tensors: amax, non-finite values, errors, exponents, norms. Every instruction set and
 // every number of threads returns the bits of the scalar definitions.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/reduce.hpp"

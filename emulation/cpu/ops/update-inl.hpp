@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the optimisers' kernels share: a chunk's scratch, what a step did to it, and the rounding of what it stores.
 // Included once per target.
-#include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/ops/casts/cast.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/definitions.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/error.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/profile_table.hpp"
 #include "emulation/evidence/operands/mutants.hpp"
 #include "emulation/evidence/operands/tile.hpp"

@@ -2,7 +2,7 @@
 // A library's outputs as a file, and the file as a library: outputs are captured where the library runs, and matched
 // with rules anywhere. Host only.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "emulation/evidence/library/match.hpp"
 #include "emulation/evidence/library/probes.hpp"
 #include "emulation/evidence/probe.hpp"

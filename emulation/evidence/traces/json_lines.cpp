@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/evidence/traces/json_lines.hpp"
 
-#include "core/nesting.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
+#include "core/text/nesting.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
 
 #if defined(MACHEPS_HAS_ZSTD)
 #include <zstd.h>

@@ -3,8 +3,8 @@
 // Host only.
 #pragma once
 #include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/shown.hpp"
+#include "core/text/json.hpp"
+#include "core/text/shown.hpp"
 
 #include <fmt/format.h>
 

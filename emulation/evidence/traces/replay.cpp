@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/evidence/traces/replay.hpp"
 
-#include "emulation/cpu/matmul/instruction_grid.hpp"
+#include "emulation/cpu/matmul/machine/instruction_grid.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/evidence/traces/diagnosis.hpp"
 

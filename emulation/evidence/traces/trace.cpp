@@ -2,8 +2,8 @@
 #include "emulation/evidence/traces/trace.hpp"
 
 #include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/read_file.hpp"
+#include "core/text/json.hpp"
+#include "core/host/read_file.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each output may be: a problem is a declaration with its data, and its limits follow from both.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/check/bounds/panels.hpp"
 #include "experiments/check/bounds/products.hpp"
 #include "experiments/check/bounds/sample.hpp"

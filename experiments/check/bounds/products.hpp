@@ -3,7 +3,7 @@
 // those are in doubt. The bounds that go with them come from the machine's row: of all orders, and of each output's own
 // partial sums; the smaller one counts.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/matmul/rule.hpp"
 #include "experiments/check/bounds/running.hpp"
 #include "experiments/check/truth/nodes.hpp"

@@ -11,7 +11,7 @@
 // It is far below the bound of `error_bound` where products cancel, as random ones do. It shares no code with emulation/:
 // of there it reads rows of tables.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/matmul/rule.hpp"
 #include "experiments/check/truth/operands.hpp"
 

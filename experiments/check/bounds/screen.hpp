@@ -4,7 +4,7 @@
 // is off by no more than all its outputs' bounds together (certain), and, because the signs are independent of its errors,
 // by more than lambda times the norm of those bounds only in the probability that was asked for (Hoeffding).
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/check/bounds/products.hpp"
 #include "experiments/check/verdict.hpp"
 

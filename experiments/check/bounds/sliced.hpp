@@ -12,7 +12,7 @@
 // Random data cancel, so that R is about sqrt(k) times smaller than the sum of |a b|. The bound holds only for the slicings above.
 // An order that jumps through k needs `--machine any`.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/check/bounds/running.hpp"
 
 #include <vector>

@@ -2,8 +2,8 @@
 #include "experiments/check/declare/declare.hpp"
 
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
-#include "core/print.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/print.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
 #include "emulation/matmul/rules.hpp"

@@ -2,7 +2,7 @@
 // What a declaration may say, as a table: `--eps 1e-5` on the command line and `eps = 1e-5` in a suite are one row.
 #pragma once
 #include "core/error.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "experiments/check/declare/declaration.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include "experiments/check/declare/operations.hpp"
 
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/check/declare/listings.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What checks on made inputs would catch, before any kernel exists: wrong kernels by inputs, and a least set of inputs.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/check/inputs/draft.hpp"
 #include "experiments/check/power/power.hpp"
 

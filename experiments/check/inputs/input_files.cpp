@@ -4,7 +4,7 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/pose/canary.hpp"
 #include "experiments/files/arrays/npy.hpp"

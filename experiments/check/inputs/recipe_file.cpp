@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/inputs/recipe_file.hpp"
 
-#include "core/read_file.hpp"
-#include "core/shown.hpp"
+#include "core/host/read_file.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/files/config/toml_lines.hpp"
 #include "experiments/files/config/toml_reader.hpp"

@@ -2,7 +2,7 @@
 #include "experiments/check/inputs/recipes.hpp"
 
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 // The bits of a claimed machine, or of rows in fp32 (T4). Here, and nowhere else in this folder, the emulation is asked: it is
 // the claim. The references and bounds of the other tests know nothing of it.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/check/judge/judge.hpp"
 
 #include <map>

@@ -2,7 +2,7 @@
 #include "experiments/check/pose/poser.hpp"
 
 #include "core/format_table.hpp"
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/check/pose/arrange.hpp"
 
 #include <fmt/format.h>

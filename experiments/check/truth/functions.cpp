@@ -2,8 +2,8 @@
 #include "experiments/check/truth/functions.hpp"
 
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
-#include "core/print.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/print.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

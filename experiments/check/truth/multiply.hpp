@@ -2,7 +2,7 @@
 // Matrix products in fp64, with rounded products and terms in ascending order: the same bits on every instruction set and any
 // number of threads.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "experiments/check/truth/operands.hpp"
 

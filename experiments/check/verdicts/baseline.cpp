@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/verdicts/baseline.hpp"
 
-#include "core/json_number.hpp"
-#include "core/nesting.hpp"
-#include "core/read_file.hpp"
-#include "core/shown.hpp"
+#include "core/text/json_number.hpp"
+#include "core/text/nesting.hpp"
+#include "core/host/read_file.hpp"
+#include "core/text/shown.hpp"
 #include "reports/rows/sha256.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/json_number.hpp"
-#include "core/shown.hpp"
-#include "core/version.hpp"
+#include "core/text/json_number.hpp"
+#include "core/text/shown.hpp"
+#include "core/host/version.hpp"
 #include "experiments/check/checked.hpp"
 #include "experiments/check/options.hpp"
 #include "experiments/check/verdicts/words.hpp"

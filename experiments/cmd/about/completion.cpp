@@ -2,7 +2,7 @@
 // `macheps completion SHELL`: completion scripts from the parser itself, so that they cannot lag behind the options.
 // The build runs this verb to install what it prints.
 #include "core/format_table.hpp"
-#include "core/quote.hpp"
+#include "core/text/quote.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/verb_tree.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps help VERB`: what `macheps VERB --help` prints.
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/verb_tree.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps man`: the manual page, made from the help. The build runs this verb to install what it prints.
-#include "core/version.hpp"
+#include "core/host/version.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/verb_tree.hpp"

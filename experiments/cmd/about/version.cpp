@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps version`: what this build is and which path it takes here.
-#include "core/version.hpp"
+#include "core/host/version.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"

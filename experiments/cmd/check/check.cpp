@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps check`: outputs of a kernel against what its formats, its K and its order of summation allow.
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/check/verdicts/baseline.hpp"
 #include "experiments/check/verdicts/run.hpp"
 #include "experiments/cmd/check/inputs.hpp"

@@ -4,7 +4,7 @@
 #include "experiments/cmd/check/inputs.hpp"
 #include "experiments/cmd/check/keys.hpp"
 
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "experiments/cmd/check/inputs_output.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What inputs would catch, for people and for programs.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "experiments/check/check.hpp"
 #include "experiments/check/inputs.hpp"
 

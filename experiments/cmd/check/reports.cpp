@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/check/reports.hpp"
 
-#include "core/shown.hpp"
-#include "core/version.hpp"
+#include "core/text/shown.hpp"
+#include "core/host/version.hpp"
 #include "reports/ci/annotations.hpp"
 #include "reports/ci/junit.hpp"
 #include "reports/ci/sarif.hpp"

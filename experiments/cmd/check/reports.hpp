@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `macheps check` tells people and CI servers of judged inputs: text, JUnit, SARIF, annotations, a table.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "experiments/check/checked.hpp"
 
 #include <span>

@@ -2,8 +2,8 @@
 #include "experiments/cmd/frame/device.hpp"
 
 #include "core/error.hpp"
-#include "core/memory_limit.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/memory_limit.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/gpu/gpu.hpp"
 

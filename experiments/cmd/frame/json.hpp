@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON as the program prints it: floating numbers in the shortest decimals that read back the same.
 #pragma once
-#include "core/json_number.hpp"
+#include "core/text/json_number.hpp"
 
 #include <string>
 

@@ -2,7 +2,7 @@
 #include "experiments/cmd/frame/model_choice.hpp"
 
 #include "core/field_error.hpp"
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes to stdout. Nothing else does, except --help. Texts contain names from inputs, so only visible characters are
-// written (core/shown.hpp).
+// written (core/text/shown.hpp).
 #pragma once
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 
 #include <string_view>
 #include <utility>

@@ -2,7 +2,7 @@
 #include "experiments/cmd/frame/process.hpp"
 
 #include "core/error.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "experiments/cmd/frame/rounding_option.hpp"
 
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "core/rounding_names.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Where the rows of a verb go: onto stdout as they come, into a file when all are there, as JSON, or as a table for people.
 #pragma once
 #include "core/error.hpp"
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/tell.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes errors, notes and progress to stderr. If stderr cannot be written, the text is lost and the program continues;
-// fmt::print would throw. Texts contain names from inputs, so only visible characters are written (core/shown.hpp).
+// fmt::print would throw. Texts contain names from inputs, so only visible characters are written (core/text/shown.hpp).
 #pragma once
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 
 #include <string_view>
 

@@ -3,8 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
-#include "core/print.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/print.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 
 #include <fmt/format.h>

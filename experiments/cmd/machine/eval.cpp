@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/machine/eval.hpp"
 
-#include "core/memory_limit.hpp"
-#include "core/read_file.hpp"
+#include "core/host/memory_limit.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/machine/eval_output.hpp"
 #include "experiments/study/machine/eval.hpp"

@@ -3,8 +3,8 @@
 
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/json_number.hpp"
-#include "core/print.hpp"
+#include "core/text/json_number.hpp"
+#include "core/text/print.hpp"
 #include "experiments/cmd/frame/json.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps machine`: the matrix units, what each computes and what stands behind it.
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
 #include "emulation/evidence/traces/recorded.hpp"
 #include "emulation/machine/table.hpp"

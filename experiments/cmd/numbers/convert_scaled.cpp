@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/numbers/convert_scaled.hpp"
 
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "core/rng.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/frame/unheld.hpp"

@@ -2,7 +2,7 @@
 // `macheps formats`: the table of formats, as text, CSV or JSON.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/print.hpp"
+#include "core/text/print.hpp"
 #include "core/profile_table.hpp"
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"

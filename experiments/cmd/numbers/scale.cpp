@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps scale`: what a scale rule makes of a sequence of largest magnitudes.
-#include "core/print.hpp"
+#include "core/text/print.hpp"
 #include "emulation/scaling/history.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"

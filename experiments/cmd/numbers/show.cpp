@@ -2,8 +2,8 @@
 // `macheps show`: one number in every format.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
-#include "core/print.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/print.hpp"
 #include "core/property.hpp"
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"

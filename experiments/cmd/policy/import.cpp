@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/policy/import.hpp"
 #include "core/field_error.hpp"
-#include "core/read_file.hpp"
-#include "core/shown.hpp"
+#include "core/host/read_file.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/policy/import_output.hpp"

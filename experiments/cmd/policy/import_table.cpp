@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
 #include "experiments/configs/framework.hpp"
 #include "reports/ci/annotations.hpp"

@@ -13,7 +13,7 @@
 #include "experiments/cmd/policy/tables.hpp"
 #include "experiments/configs/memory/memory_recipe.hpp"
 #include "experiments/policy/diff.hpp"
-#include "experiments/policy/words.hpp"
+#include "experiments/policy/language/words.hpp"
 #include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps merge: the rows of a sweep's units as one set of files.
-#include "experiments/training/sweep/merge.hpp"
-#include "core/quote.hpp"
-#include "core/shown.hpp"
+#include "experiments/training/sweep/results/merge.hpp"
+#include "core/text/quote.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 #include "experiments/training/sweep/shard.hpp"
-#include "experiments/training/sweep/status.hpp"
+#include "experiments/training/sweep/results/status.hpp"
 #include "reports/findings/summary_table.hpp"
 
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/report/picture.hpp"
 
-#include "core/child_process.hpp"
+#include "core/host/child_process.hpp"
 #include "core/error.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
 
 #include <unistd.h>
 

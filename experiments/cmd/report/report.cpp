@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps report: run directories to a table on stdout, summary.csv and one self-contained HTML page.
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/report/sweep.hpp"
 
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/tell.hpp"
-#include "experiments/training/sweep/gather.hpp"
-#include "experiments/training/sweep/layout.hpp"
+#include "experiments/training/sweep/results/gather.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 #include "reports/findings/many_folders.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/pages/sweep_page.hpp"

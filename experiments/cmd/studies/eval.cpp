@@ -2,7 +2,7 @@
 // `macheps eval`: the error of formulas in any format, over all of its inputs or drawn ones, as CSV rows.
 #include "experiments/study/eval/eval.hpp"
 #include "core/format_table.hpp"
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
 #include "experiments/cmd/frame/print.hpp"

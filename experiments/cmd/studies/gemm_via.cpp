@@ -2,7 +2,7 @@
 #include "experiments/cmd/studies/gemm_via.hpp"
 
 #include "core/format_table.hpp"
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/row_output.hpp"

@@ -2,7 +2,7 @@
 // `macheps reveal`: the order in which a sum is made, from its results.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
 #include "emulation/matmul/reveal_control.hpp"

@@ -2,7 +2,7 @@
 // `macheps solve`: linear systems, factored in low precision and refined, as CSV rows.
 #include "experiments/study/solve/solve.hpp"
 #include "core/format_table.hpp"
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
 #include "experiments/cmd/frame/json.hpp"

@@ -2,7 +2,7 @@
 // `macheps sum`: the error of sums and dot products in any format, order and rounding, as CSV rows.
 #include "experiments/study/sum/sum.hpp"
 #include "core/format_table.hpp"
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
 #include "experiments/cmd/frame/json.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/sweep/children.hpp"
 
-#include "core/child_process.hpp"
+#include "core/host/child_process.hpp"
 
 #include <sys/wait.h>
 

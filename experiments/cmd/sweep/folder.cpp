@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/sweep/folder.hpp"
 
-#include "core/quote.hpp"
-#include "core/read_file.hpp"
+#include "core/text/quote.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/train/task.hpp"
 #include "experiments/training/sweep/grow.hpp"
-#include "experiments/training/sweep/layout.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep plan: what a plan comes to, before anything is trained.
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/tell.hpp"

@@ -2,7 +2,7 @@
 // macheps sweep run: the units of a shard, here.
 #include "experiments/training/sweep/run.hpp"
 #include "core/error.hpp"
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 #include "experiments/cmd/frame/device.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
@@ -12,7 +12,7 @@
 #include "experiments/cmd/sweep/verbs.hpp"
 #include "experiments/cmd/train/progress.hpp"
 #include "experiments/cmd/train/task.hpp"
-#include "experiments/training/sweep/status.hpp"
+#include "experiments/training/sweep/results/status.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

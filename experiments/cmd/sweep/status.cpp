@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep status: how far a sweep has come.
-#include "experiments/training/sweep/status.hpp"
-#include "core/shown.hpp"
+#include "experiments/training/sweep/results/status.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/sweep/folder.hpp"

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep submit: the shards of a sweep as jobs of the site's own engine.
-#include "core/child_process.hpp"
-#include "core/publish.hpp"
-#include "core/quote.hpp"
+#include "core/host/child_process.hpp"
+#include "core/host/publish.hpp"
+#include "core/text/quote.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/sweep/folder.hpp"
 #include "experiments/cmd/sweep/verbs.hpp"
 #include "experiments/training/sweep/engines.hpp"
-#include "experiments/training/sweep/layout.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 #include "experiments/training/sweep/shard.hpp"
-#include "experiments/training/sweep/status.hpp"
+#include "experiments/training/sweep/results/status.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/train/config.hpp"
 
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
 #include "experiments/configs/framework.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/train/plan.hpp"
 
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
 #include "experiments/cmd/frame/print.hpp"

@@ -2,7 +2,7 @@
 #include "experiments/cmd/train/stress.hpp"
 
 #include "core/format_table.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/train/defaults.hpp"
 #include "reports/findings/value_range.hpp"

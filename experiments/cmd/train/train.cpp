@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps train`: policies x seeds on a small transformer, into a run directory with its report.
-#include "core/nearest_name.hpp"
-#include "core/quote.hpp"
-#include "core/thread_pool.hpp"
-#include "core/version.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/quote.hpp"
+#include "core/host/thread_pool.hpp"
+#include "core/host/version.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -18,7 +18,7 @@
 #include "experiments/cmd/train/stress.hpp"
 #include "experiments/cmd/train/task.hpp"
 #include "experiments/training/run/experiment.hpp"
-#include "experiments/training/run/manifest.hpp"
+#include "experiments/training/run/directory/manifest.hpp"
 #include "reports/findings/divergence.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/logs/run_log.hpp"

@@ -2,8 +2,8 @@
 #include "experiments/cmd/verify/recorder.hpp"
 
 #include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/version.hpp"
+#include "core/text/json.hpp"
+#include "core/host/version.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 #include "emulation/evidence/traces/record.hpp"
 

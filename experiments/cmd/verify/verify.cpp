@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps verify`: the emulators against the GPU or the CPU that is here, or against what one gave elsewhere.
-#include "core/nearest_name.hpp"
-#include "core/publish.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/host/publish.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
 #include "emulation/evidence/gpu/matrix/replay.hpp"
 #include "emulation/evidence/gpu/probes.hpp"

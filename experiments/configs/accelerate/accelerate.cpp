@@ -2,7 +2,7 @@
 // The file of `accelerate launch`: autocast, fp8 recipes, FSDP, and what is handed to DeepSpeed. Sources: accelerate/accelerator.py,
 // state.py, commands/launch.py, utils/{dataclasses,launch,ao,transformer_engine}.py of 0.30.1 to 1.15.0.
 #include "experiments/configs/accelerate/accelerate.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"

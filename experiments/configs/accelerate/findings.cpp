@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What there is to say about a file of `accelerate launch`: a row for each error of the launcher and the Accelerator, each
 // silent decision and each trap.
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"

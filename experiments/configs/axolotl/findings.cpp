@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What there is to say about an Axolotl YAML: a row for each validator that raises or warns, each silent decision and each
 // trap. Sources: axolotl/utils/schemas/{validation,config}.py, utils/config/__init__.py of 0.18.0.
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"

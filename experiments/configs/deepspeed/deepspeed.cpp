@@ -2,7 +2,7 @@
 // DeepSpeed's JSON: which optimiser wrapper its engine makes, and what that computes. Sources: deepspeed/runtime/engine.py
 // (get_data_types, _do_optimizer_sanity_check, _configure_*_optimizer), config.py, precision_config.py.
 #include "experiments/configs/deepspeed/deepspeed.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/apex/apex.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What there is to say about a DeepSpeed JSON: a row for each assertion of its engine, each silent decision and each trap.
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"

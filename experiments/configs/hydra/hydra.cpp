@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/hydra/hydra.hpp"
 
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 
 #include <fmt/format.h>
 

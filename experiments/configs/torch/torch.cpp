@@ -2,7 +2,7 @@
 // Plain PyTorch, whose precision is arguments in a program: FSDP's policies, autocast, GradScaler and the flags of matmuls, written
 // down as maps of the arguments' names. Sources: torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py,
 // aten/src/ATen/Context.h of 2.7.
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"

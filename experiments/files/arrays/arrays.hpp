@@ -16,7 +16,7 @@ namespace macheps::files {
 
 /// An array as a file holds it: row-major, little-endian.
 struct StoredArray {
-    std::string name;                ///< in one line of visible characters (core/shown.hpp)
+    std::string name;                ///< in one line of visible characters (core/text/shown.hpp)
     std::string where;               ///< the file, for errors
     std::string type;                ///< as the file spells it: `<f4`, `|V2`, `BF16`
     std::optional<Format> format{};  ///< that the type names; nothing where it only says how wide an element is

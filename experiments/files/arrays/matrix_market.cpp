@@ -2,8 +2,8 @@
 #include "experiments/files/arrays/matrix_market.hpp"
 
 #include "core/error.hpp"
-#include "core/print.hpp"
-#include "core/read_file.hpp"
+#include "core/text/print.hpp"
+#include "core/host/read_file.hpp"
 
 #include <fmt/format.h>
 

@@ -2,10 +2,10 @@
 #include "experiments/files/arrays/npy.hpp"
 
 #include "core/error.hpp"
-#include "core/memory_limit.hpp"
-#include "core/print.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
+#include "core/host/memory_limit.hpp"
+#include "core/text/print.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/files/arrays/strided.hpp"
 
 #include <fmt/format.h>

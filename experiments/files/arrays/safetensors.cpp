@@ -2,11 +2,11 @@
 #include "experiments/files/arrays/safetensors.hpp"
 
 #include "core/error.hpp"
-#include "core/json.hpp"
-#include "core/memory_limit.hpp"
-#include "core/nesting.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
+#include "core/text/json.hpp"
+#include "core/host/memory_limit.hpp"
+#include "core/text/nesting.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

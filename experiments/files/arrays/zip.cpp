@@ -2,7 +2,7 @@
 #include "experiments/files/arrays/zip.hpp"
 
 #include "core/error.hpp"
-#include "core/memory_limit.hpp"
+#include "core/host/memory_limit.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments of a command line as a config: `--bf16 --loss-scale-window 1000`, over several lines, with a shell's quotes.
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/files/config/builder.hpp"
 #include "experiments/files/config/text.hpp"
 

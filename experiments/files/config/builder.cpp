@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/files/config/builder.hpp"
 #include "core/error.hpp"
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/files/config/text.hpp"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 
 namespace macheps::files {
 
-/// Keys and texts are kept in visible characters (core/shown.hpp), a key in one line: no framework gives a meaning to any
+/// Keys and texts are kept in visible characters (core/text/shown.hpp), a key in one line: no framework gives a meaning to any
 /// other character of those that are read here.
 class ConfigBuilder {
   public:

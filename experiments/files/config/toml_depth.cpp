@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/files/config/toml_depth.hpp"
 
-#include "core/nesting.hpp"
+#include "core/text/nesting.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How deep a TOML text nests, measured before it becomes a tree (see core/nesting.hpp).
+// How deep a TOML text nests, measured before it becomes a tree (see core/text/nesting.hpp).
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -3,8 +3,8 @@
 // and remedy. It knows nothing of policies.
 #pragma once
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
-#include "core/nesting.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/nesting.hpp"
 #include "experiments/files/config/source_place.hpp"
 #include "experiments/files/config/toml_depth.hpp"
 #include "experiments/files/config/toml_lines.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/files/config/value.hpp"
 #include "core/error.hpp"
-#include "core/read_file.hpp"
-#include "core/shown.hpp"
+#include "core/host/read_file.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/files/config/text.hpp"
 
 #include <fmt/format.h>

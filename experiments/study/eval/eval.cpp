@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/eval/eval.hpp"
 
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"

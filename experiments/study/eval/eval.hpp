@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `macheps eval` runs: formulas in formats, over all of a format's inputs or drawn ones; a row for each.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/study/eval/format.hpp"
 #include "reports/rows/formula_row.hpp"
 

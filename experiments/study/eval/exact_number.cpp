@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/eval/exact_number.hpp"
 
-#include "core/print.hpp"
+#include "core/text/print.hpp"
 #include "core/ulp.hpp"
 
 #include <algorithm>

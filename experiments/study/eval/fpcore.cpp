@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FPCore 2.0: symbolic expressions into trees. Arrays and what only they need are named as skipped.
 #include "core/error.hpp"
-#include "core/shown.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/study/eval/read.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Infix formulas, by precedence climbing: comparisons below + - below * / below unary minus below ^, which goes from the right.
 #include "core/error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/study/eval/read.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // One recorded result of a conversion instruction, and what its codec profile makes of the operand.
 #pragma once
 #include "core/format.hpp"
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 
 #include <optional>
 #include <string>

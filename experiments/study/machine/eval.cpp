@@ -2,7 +2,7 @@
 #include "experiments/study/machine/eval.hpp"
 
 #include "core/error.hpp"
-#include "emulation/cpu/matmul/instruction_grid.hpp"
+#include "emulation/cpu/matmul/machine/instruction_grid.hpp"
 
 #include <fmt/format.h>
 

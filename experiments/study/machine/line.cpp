@@ -3,8 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "core/nesting.hpp"
-#include "core/shown.hpp"
+#include "core/text/nesting.hpp"
+#include "core/text/shown.hpp"
 
 #include <fmt/format.h>
 

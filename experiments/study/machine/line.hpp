@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One recorded result of a matrix unit: a line of JSON.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "emulation/machine/instruction.hpp"
 
 #include <optional>

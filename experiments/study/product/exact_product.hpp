@@ -2,7 +2,7 @@
 // Exact sums of products of fp32 numbers, as fixed-point integers: the reference that the emulated machines are
 // measured against. It shares no code with emulation/.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 
 #include <array>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/field_error.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/overflow.hpp"
 #include "experiments/study/product/error_bound.hpp"

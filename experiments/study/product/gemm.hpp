@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The error of matrix products on machines, against exact sums, over a grid of shapes, formats and data.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
 #include "experiments/study/product/gemm_operands.hpp"

@@ -3,7 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/error.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "experiments/study/product/machine_product.hpp"
 #include "experiments/study/product/residue_product.hpp"

@@ -2,7 +2,7 @@
 // A matrix product of fp64 or fp32 numbers from products of narrow ones: Ozaki's schemes, by digits (Ozaki, Ogita, Oishi, Rump
 // 2012; on matrix units Ootomo, Ozaki, Yokota 2024) and by residues (arXiv 2504.08009), and sums of a few parts of each number.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
 

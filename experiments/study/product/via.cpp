@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/product/via.hpp"
 
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "experiments/study/product/product_errors.hpp"
 #include "experiments/study/product/residue_product.hpp"

@@ -3,7 +3,7 @@
 
 #include "core/field_error.hpp"
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "emulation/scaling/history.hpp"
 #include "emulation/scaling/scaling.hpp"
 

@@ -4,7 +4,7 @@
 #include "core/codec.hpp"
 #include "core/field_error.hpp"
 #include "core/format_table.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

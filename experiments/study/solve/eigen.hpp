@@ -3,7 +3,7 @@
 // Eigen is storage here: factors and solutions are those of lu.hpp, cholesky.hpp and qr.hpp, whose order of operations is fixed.
 // Eigen's own decompositions run on Float<F> too, but add in an order that depends on their version and block sizes.
 #pragma once
-#include "core/eigen.hpp"
+#include "core/types/eigen.hpp"
 #include "experiments/study/arithmetic.hpp"
 #include "experiments/study/solve/factor/cholesky.hpp"
 #include "experiments/study/solve/factor/lu.hpp"

@@ -3,8 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/math64.hpp"
-#include "core/nearest_name.hpp"
-#include "core/print.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/print.hpp"
 #include "experiments/files/arrays/arrays.hpp"
 #include "experiments/files/arrays/matrix_market.hpp"
 

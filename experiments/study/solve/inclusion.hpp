@@ -5,7 +5,7 @@
 // the inverse of A is Y (I - E)^-1. For a residual r = b - A x with |r| <= rho v this gives |inverse r| <= |Y| v rho / (1 - alpha),
 // which bounds the error of x. The computed bounds contain their own rounding errors.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/study/solve/factor/factors.hpp"
 #include "experiments/study/solve/quad.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The solution of a system, with a proven bound on its error, and how sensitive it is: LU with 113 digits, in software.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "experiments/study/solve/matrix.hpp"
 #include "experiments/study/solve/quad.hpp"
 

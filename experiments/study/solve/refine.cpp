@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/solve/refine.hpp"
 
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "experiments/study/solve/gmres.hpp"
 #include "experiments/study/solve/quad.hpp"
 

@@ -2,7 +2,7 @@
 #include "experiments/study/solve/solve.hpp"
 
 #include "core/error.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/math64.hpp"
 #include "emulation/machine/table.hpp"

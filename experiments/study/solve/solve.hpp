@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear systems over a grid: matrices, sizes, seeds, factor formats, machines, scalings and methods, a row for each.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
 #include "experiments/study/solve/gallery.hpp"
 #include "experiments/study/solve/refine.hpp"

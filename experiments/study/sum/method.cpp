@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/sum/method.hpp"
 
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

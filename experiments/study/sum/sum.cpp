@@ -2,7 +2,7 @@
 #include "experiments/study/sum/sum.hpp"
 
 #include "core/codec.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/cpu/cpu_backend.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `macheps sum` runs: methods in formats, on data, with roundings; a row for each.
 #pragma once
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "experiments/study/sum/data.hpp"
 #include "experiments/study/sum/method.hpp"

@@ -2,7 +2,7 @@
 #include "experiments/training/model/config.hpp"
 
 #include "core/field_error.hpp"
-#include "core/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

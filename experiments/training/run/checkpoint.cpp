@@ -2,9 +2,9 @@
 #include "experiments/training/run/checkpoint.hpp"
 
 #include "core/error.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
-#include "core/version.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
+#include "core/host/version.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 #pragma once
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
-#include "experiments/training/run/data.hpp"
-#include "experiments/training/run/dump_request.hpp"
+#include "experiments/training/run/data/data.hpp"
+#include "experiments/training/run/directory/dump_request.hpp"
 #include "experiments/training/run/options.hpp"
 
 #include <atomic>

@@ -2,9 +2,9 @@
 #include "experiments/training/run/experiment_runs.hpp"
 
 #include "core/error.hpp"
-#include "core/publish.hpp"
-#include "core/version.hpp"
-#include "experiments/training/run/manifest.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/version.hpp"
+#include "experiments/training/run/directory/manifest.hpp"
 #include "experiments/training/run/trainable.hpp"
 #include "reports/logs/manifest_text.hpp"
 #include "reports/logs/run_log.hpp"

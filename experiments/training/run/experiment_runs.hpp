@@ -11,8 +11,8 @@
 // Rows of a run whose baseline ran elsewhere have no gap.
 #pragma once
 #include "experiments/training/run/experiment.hpp"
-#include "experiments/training/run/run_directory.hpp"
-#include "experiments/training/run/run_files.hpp"
+#include "experiments/training/run/directory/run_directory.hpp"
+#include "experiments/training/run/directory/run_files.hpp"
 #include "experiments/training/run/trainer.hpp"
 
 #include <atomic>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/run/plan.hpp"
 
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/experiment_runs.hpp"
-#include "experiments/training/run/gradient_shadow.hpp"
+#include "experiments/training/run/watch/gradient_shadow.hpp"
 #include "experiments/training/run/step.hpp"
 #include "reports/logs/run_log.hpp"
 #include "reports/rows/csv.hpp"

@@ -2,11 +2,11 @@
 // Step: one model in training, and what one optimiser step does to it. Writes nothing: what a step gave is returned.
 #pragma once
 #include "experiments/training/run/checkpoint.hpp"
-#include "experiments/training/run/data.hpp"
-#include "experiments/training/run/optimizer.hpp"
-#include "experiments/training/run/probe.hpp"
-#include "experiments/training/run/ranks.hpp"
-#include "experiments/training/run/step_watcher.hpp"
+#include "experiments/training/run/data/data.hpp"
+#include "experiments/training/run/optimizer/optimizer.hpp"
+#include "experiments/training/run/watch/probe.hpp"
+#include "experiments/training/run/optimizer/ranks.hpp"
+#include "experiments/training/run/watch/step_watcher.hpp"
 #include "reports/rows/event.hpp"
 
 #include <atomic>

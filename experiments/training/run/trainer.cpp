@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/run/trainer.hpp"
 
-#include "core/float_environment.hpp"
-#include "core/json.hpp"
+#include "core/host/float_environment.hpp"
+#include "core/text/json.hpp"
 #include "experiments/training/model/matmul_formats.hpp"
 #include "experiments/training/model/memory.hpp"
 #include "experiments/training/run/evaluator.hpp"
-#include "experiments/training/run/gradient_shadow.hpp"
-#include "experiments/training/run/site_hash.hpp"
+#include "experiments/training/run/watch/gradient_shadow.hpp"
+#include "experiments/training/run/directory/site_hash.hpp"
 
 #include <fmt/format.h>
 

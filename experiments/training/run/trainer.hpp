@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainer: one model under one policy and seed, from step 0 to the last, as rows.
 #pragma once
-#include "experiments/training/run/dump.hpp"
-#include "experiments/training/run/run_rows.hpp"
+#include "experiments/training/run/directory/dump.hpp"
+#include "experiments/training/run/directory/run_rows.hpp"
 #include "experiments/training/run/step.hpp"
 #include "reports/rows/csv.hpp"
 #include "reports/rows/event.hpp"

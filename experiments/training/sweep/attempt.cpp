@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/attempt.hpp"
 
-#include "core/file_lock.hpp"
-#include "core/json.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
-#include "experiments/training/sweep/copy.hpp"
-#include "experiments/training/sweep/done.hpp"
-#include "experiments/training/sweep/layout.hpp"
+#include "core/host/file_lock.hpp"
+#include "core/text/json.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
+#include "experiments/training/sweep/store/copy.hpp"
+#include "experiments/training/sweep/store/done.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 #include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>

@@ -21,7 +21,7 @@
 //  7. Failures. A record under `failed` stops a unit that is not finished. For a finished unit it counts only while a second
 //     finished attempt is kept.
 #pragma once
-#include "core/descriptor.hpp"
+#include "core/host/descriptor.hpp"
 #include "experiments/training/sweep/sweep.hpp"
 
 #include <cstdint>

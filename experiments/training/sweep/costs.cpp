@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/costs.hpp"
 
-#include "core/publish.hpp"
+#include "core/host/publish.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/plan.hpp"
 #include "reports/rows/checksum.hpp"

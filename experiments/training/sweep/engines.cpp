@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/engines.hpp"
 
-#include "core/json.hpp"
-#include "core/quote.hpp"
+#include "core/text/json.hpp"
+#include "core/text/quote.hpp"
 #include "experiments/training/sweep/shard.hpp"
 
 #include <fmt/format.h>

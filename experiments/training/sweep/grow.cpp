@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/grow.hpp"
 
-#include "core/version.hpp"
-#include "experiments/training/sweep/unit_recipe.hpp"
+#include "core/host/version.hpp"
+#include "experiments/training/sweep/store/unit_recipe.hpp"
 #include "reports/logs/run_log.hpp"
 #include "reports/rows/checksum.hpp"
 #include "reports/rows/csv.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/plan_file.hpp"
 
-#include "core/read_file.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/files/config/toml_reader.hpp"
 
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/run.hpp"
 
-#include "core/json.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
+#include "core/text/json.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
 #include "experiments/training/sweep/attempt.hpp"
-#include "experiments/training/sweep/layout.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 #include "experiments/training/sweep/scratch.hpp"
 
 #include <fmt/format.h>

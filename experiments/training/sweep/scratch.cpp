@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/scratch.hpp"
 
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
-#include "experiments/training/sweep/copy.hpp"
-#include "experiments/training/sweep/layout.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
+#include "experiments/training/sweep/store/copy.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 #include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/sweep.hpp"
 
-#include "core/json.hpp"
-#include "core/publish.hpp"
-#include "core/read_file.hpp"
-#include "core/version.hpp"
-#include "experiments/training/sweep/layout.hpp"
-#include "experiments/training/sweep/unit_recipe.hpp"
+#include "core/text/json.hpp"
+#include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
+#include "core/host/version.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
+#include "experiments/training/sweep/store/unit_recipe.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Differing outputs of variants of matrix instructions, which have no traces, against the models. Host only.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "emulation/evidence/probe.hpp"
 
 #include <string_view>

@@ -2,7 +2,7 @@
 // Sums of hashes that a device gave for scalar operations, recomputed from the models. A sum covers the results of one
 // launch, 2^24 inputs, so an equal sum shows that all of them are the model's. Host only.
 #pragma once
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "emulation/evidence/probe.hpp"
 
 #include <string_view>

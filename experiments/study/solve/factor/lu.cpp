@@ -2,7 +2,7 @@
 #include "experiments/study/solve/factor/lu.hpp"
 
 #include "core/arithmetic.hpp"
-#include "core/float_environment.hpp"
+#include "core/host/float_environment.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/study/solve/factor/format_numbers.hpp"
 #include "experiments/study/solve/factor/lu_blocked.hpp"

@@ -2,7 +2,7 @@
 // LU with partial pivoting in any format, and on any machine: the kernels. `definitions.hpp` says what they compute.
 #pragma once
 #include "core/format.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/matmul/rule.hpp"
 #include "experiments/study/solve/factor/factors.hpp"

@@ -2,7 +2,7 @@
 // QR by Householder's reflections in any format: the kernel. `definitions.hpp` says what it computes.
 #pragma once
 #include "core/format.hpp"
-#include "core/thread_pool.hpp"
+#include "core/host/thread_pool.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "experiments/study/solve/factor/factors.hpp"
 

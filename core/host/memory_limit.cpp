@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/host/memory_limit.hpp"
+
+#include "core/field_error.hpp"
+
+#include <fmt/format.h>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The first word of a file; empty where it cannot be read.
+std::string word_in(const fs::path& path) {
+    std::string word;
+    std::ifstream(path) >> word;
+    return word;
+}
+
+/// The number that a file holds, which may say `max` instead.
+std::optional<std::int64_t> number_in(const fs::path& path) {
+    const std::string word = word_in(path);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+    return number;
+}
+
+/// The least limit of a group and of those that it lies in, of one version of control groups.
+std::optional<std::int64_t> least_of_groups(const fs::path& mount, fs::path group, const char* file) {
+    std::optional<std::int64_t> least;
+    const auto look = [&](const fs::path& folder) {
+        const auto limit = number_in(folder / file);
+        if (limit && (!least || *limit < *least)) least = limit;
+    };
+    for (group = group.relative_path(); !group.empty(); group = group.parent_path()) look(mount / group);
+    look(mount);  // in a container the group itself is all that is seen
+    return least;
+}
+
+std::optional<std::int64_t> group_limit() {
+    std::optional<std::int64_t> least;
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+        // 0::/path is version 2, 4:memory:/path version 1.
+        const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+        if (first == line.npos || second == line.npos) continue;
+        const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+        const std::string path = line.substr(second + 1);
+        std::optional<std::int64_t> limit;
+        if (controllers == ",,") limit = least_of_groups("/sys/fs/cgroup", path, "memory.max");
+        if (controllers.find(",memory,") != controllers.npos)
+            limit = least_of_groups("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes");
+        if (limit && (!least || *limit < *least)) least = limit;
+    }
+    return least;
+}
+
+}  // namespace
+
+MemoryLimit memory_limit() {
+    MemoryLimit limit{INT64_MAX, "there are"};
+    const auto take = [&](std::int64_t bytes, const char* whose) {
+        if (bytes > 0 && bytes < limit.bytes) limit = {bytes, whose};
+    };
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0) take(static_cast<std::int64_t>(pages) * page, "this machine has");
+    if (const auto bytes = group_limit()) take(*bytes, "this control group has");
+    for (const auto kind : {RLIMIT_AS, RLIMIT_DATA}) {
+        rlimit own{};
+        if (getrlimit(kind, &own) == 0 && own.rlim_cur != RLIM_INFINITY && own.rlim_cur < INT64_MAX)
+            take(static_cast<std::int64_t>(own.rlim_cur), "this process may take");
+    }
+    return limit;
+}
+
+std::uint64_t reading_budget() { return static_cast<std::uint64_t>(memory_limit().bytes) / 2; }
+
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (error != std::errc{}) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    constexpr std::string_view units = "KMGTP";
+    if (!text.empty() && text != "B") {
+        const char letter = static_cast<char>(text.front() & ~0x20);  // k is K
+        const std::size_t unit = units.find(letter);
+        text.remove_prefix(1);
+        if (unit == units.npos || (!text.empty() && text != "B" && text != "iB")) return std::nullopt;
+        for (std::size_t i = 0; i <= unit; ++i) number *= 1024;
+    }
+    if (!(number >= 1 && number < 0x1p62)) return std::nullopt;
+    return static_cast<std::int64_t>(number);
+}
+
+std::string bytes_text(double bytes) {
+    constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    std::size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < std::size(units)) bytes /= 1024, ++unit;
+    return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, units[unit]);
+}
+
+void require_memory(double needed, const std::optional<std::int64_t>& granted, std::string_view what) {
+    const MemoryLimit limit = granted ? MemoryLimit{*granted, "`memory` grants"} : memory_limit();
+    if (needed <= static_cast<double>(limit.bytes)) return;
+    throw FieldError("memory",
+                     fmt::format("{} takes about {}, and {} {}", what, bytes_text(needed), limit.whose,
+                                 bytes_text(static_cast<double>(limit.bytes))),
+                     "make it smaller, or give `memory` if it is known to fit");
+}
+
+}  // namespace macheps

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/text/print.hpp"
+
+#include "core/codec.hpp"
+#include "core/host/float_environment.hpp"
+#include "core/text/nearest_name.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace macheps {
+
+namespace {
+
+template <class T>
+std::string decimal_of(T x) {
+    if (std::isnan(x)) return "nan";  // its sign differs between machines
+    char text[64];
+    const auto end = std::to_chars(text, text + sizeof text, x).ptr;
+    return {text, end};
+}
+
+/// digits * 10^exponent, correctly rounded.
+double from_digits(std::uint64_t digits, int exponent) {
+    const std::string text = fmt::format("{}e{}", digits, exponent);
+    double value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
+bool starts_with_hex(std::string_view text) {
+    return text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+}
+
+}  // namespace
+
+std::string decimal(double x) { return decimal_of(x); }
+std::string decimal(float x) { return decimal_of(x); }
+
+std::string shortest_decimal(Format f, std::uint64_t container) {
+    const double value = decode64(f, container);
+    if (f == fp64 || !std::isfinite(value) || value == 0) return decimal(value);
+    if (f == fp32) return decimal(static_cast<float>(value));
+    const double size = std::fabs(value);
+    const std::uint64_t wanted = encode64(f, size, Round::nearest_even, Overflow::nonsaturate);
+    for (int digits = 1; digits <= std::numeric_limits<double>::max_digits10; ++digits) {
+        // `size` rounded to so many digits, as d.ddd e+xx -> an integer and an exponent.
+        std::string text = fmt::format("{:.{}e}", size, digits - 1);
+        const auto mark = text.find('e');
+        const int exponent = std::stoi(text.substr(mark + 1)) - (digits - 1);
+        std::string digits_text = text.substr(0, mark);
+        if (digits > 1) digits_text.erase(1, 1);
+        const std::uint64_t nearest = std::stoull(digits_text);
+        // At a power of two the rounding interval is lopsided: the nearest decimal may miss it where one beside it does
+        // not.
+        double best = -1;
+        for (const std::uint64_t candidate : {nearest, nearest - 1, nearest + 1}) {
+            const double x = from_digits(candidate, exponent);
+            if (encode64(f, x, Round::nearest_even, Overflow::nonsaturate) != wanted) continue;
+            if (best < 0 || std::fabs(x - size) < std::fabs(best - size)) best = x;
+        }
+        if (best >= 0) return decimal(value < 0 ? -best : best);
+    }
+    return decimal(value);
+}
+
+std::string hex_float(double x) {
+    if (!std::isfinite(x)) return decimal(x);
+    // The significand is printed from [1, 2): to_chars would leave subnormals unnormalised.
+    const int exponent = x == 0 ? 0 : std::ilogb(x);
+    char text[64];
+    const char* end =
+        std::to_chars(text, text + sizeof text, std::ldexp(std::fabs(x), -exponent), std::chars_format::hex).ptr;
+    const std::string_view digits(text, static_cast<std::size_t>(end - text));
+    const std::string_view significand = digits.substr(0, digits.find('p'));
+    return fmt::format("{}0x{}p{:+}", std::signbit(x) ? "-" : "", significand, exponent);
+}
+
+std::string hex_code(Format f, std::uint64_t container) {
+    return fmt::format("0x{:0{}x}", container, (f.container_bits() + 3) / 4);
+}
+
+std::optional<double> parse_number(std::string_view text) {
+    const DefaultFloatModes modes;  // decimals are read by multiplying
+    if (text.empty()) return std::nullopt;
+    const bool negative = text.front() == '-';
+    if (negative || text.front() == '+') text.remove_prefix(1);
+    if (text.empty() || text.front() == '-' || text.front() == '+') return std::nullopt;
+    if (const std::string word = lowered(text); word == "nan" || word == "inf" || word == "infinity") {
+        const double special = word == "nan" ? std::numeric_limits<double>::quiet_NaN() : INFINITY;
+        return std::copysign(special, negative ? -1.0 : 1.0);
+    }
+    const bool hexadecimal = starts_with_hex(text);
+    if (hexadecimal) text.remove_prefix(2);
+    if (text.empty() || (text.front() != '.' && !std::isxdigit(static_cast<unsigned char>(text.front())))) {
+        return std::nullopt;
+    }
+    double value = 0;
+    const auto format = hexadecimal ? std::chars_format::hex : std::chars_format::general;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format);
+    if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
+    if (error ==
+        std::errc::result_out_of_range) {  // from_chars leaves open which end it was; strtod says infinity or zero
+        value = std::strtod(((hexadecimal ? "0x" : "") + std::string(text)).c_str(), nullptr);
+    }
+    return negative ? -value : value;
+}
+
+std::optional<std::uint64_t> parse_code(Format f, std::string_view text) {
+    if (!starts_with_hex(text)) return std::nullopt;
+    text.remove_prefix(2);
+    std::uint64_t code = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code, 16);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    if (f.container_bits() < 64 && code >> f.container_bits() != 0) return std::nullopt;
+    return code;
+}
+
+}  // namespace macheps

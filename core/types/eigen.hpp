@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eigen in any format: NumTraits of Float<F>. Optional: nothing else of macheps includes it. Every scalar operation
+// that Eigen does rounds once, in the order in which Eigen does it (there are no packets of Float).
+#pragma once
+#include "core/types/float.hpp"
+
+#include <Eigen/Core>
+
+namespace Eigen {
+
+template <macheps::Format F>
+struct NumTraits<macheps::Float<F>> : GenericNumTraits<macheps::Float<F>> {
+    using Real = macheps::Float<F>;
+    using NonInteger = Real;
+    using Literal = Real;
+    using Nested = Real;
+    enum {
+        IsComplex = 0,
+        IsInteger = 0,
+        IsSigned = F.has_sign() ? 1 : 0,
+        RequireInitialization = 0,
+        ReadCost = 1,
+        AddCost = 16,
+        MulCost = 16
+    };
+
+    static constexpr Real epsilon() { return std::numeric_limits<Real>::epsilon(); }
+    /// What isApprox() and the like tolerate: a few units of rounding.
+    static constexpr Real dummy_precision() { return Real(4 * F.machine_epsilon()); }
+    static constexpr Real highest() { return (std::numeric_limits<Real>::max)(); }
+    static constexpr Real lowest() { return std::numeric_limits<Real>::lowest(); }
+    static constexpr Real infinity() { return std::numeric_limits<Real>::infinity(); }
+    static constexpr Real quiet_NaN() { return std::numeric_limits<Real>::quiet_NaN(); }
+    static constexpr int digits10() { return std::numeric_limits<Real>::digits10; }
+};
+
+}  // namespace Eigen

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float<F> rounded stochastically: arithmetic that draws from a stream which the caller names. There is no hidden state:
+// the same stream gives the same bits, on CPU and GPU.
+//
+//     RandomStream stream{.key = {.seed = 1}};
+//     Float<bf16> sum;
+//     for (Float<bf16> x : terms) sum = add(sum, x, stream);
+#pragma once
+#include "core/types/float.hpp"
+#include "core/rng.hpp"
+
+namespace macheps {
+
+/// Random words, one after another: word i of the stream is random_bits(key, i). A thread that needs words of its own
+/// takes a key of its own (RngKey::site), or a range of elements that no other one reaches.
+struct RandomStream {
+    RngKey key{};
+    std::uint64_t element = 0;  ///< of the next word
+
+    MACHEPS_HD constexpr RandomBits next() { return {random_bits(key, element++), 32}; }
+};
+
+namespace detail {
+
+template <Format F>
+MACHEPS_HD constexpr Float<F> drawn(Operation operation, Float<F> a, Float<F> b, Float<F> c, RandomStream& stream) {
+    return Float<F>::from_bits(
+        op(operation, F, a.bits(), b.bits(), c.bits(), Round::stochastic, Overflow::nonsaturate, stream.next()).bits);
+}
+
+}  // namespace detail
+
+// a + b, a - b, a b, a / b, the root of a, and a b + c with one rounding: away from zero with the probability of the part
+// that is cut off, else toward zero. Each takes one word, also where the result is exact.
+template <Format F>
+MACHEPS_HD constexpr Float<F> add(Float<F> a, Float<F> b, RandomStream& stream) {
+    return detail::drawn(Operation::add, a, b, Float<F>(), stream);
+}
+template <Format F>
+MACHEPS_HD constexpr Float<F> sub(Float<F> a, Float<F> b, RandomStream& stream) {
+    return detail::drawn(Operation::sub, a, b, Float<F>(), stream);
+}
+template <Format F>
+MACHEPS_HD constexpr Float<F> mul(Float<F> a, Float<F> b, RandomStream& stream) {
+    return detail::drawn(Operation::mul, a, b, Float<F>(), stream);
+}
+template <Format F>
+MACHEPS_HD constexpr Float<F> div(Float<F> a, Float<F> b, RandomStream& stream) {
+    return detail::drawn(Operation::div, a, b, Float<F>(), stream);
+}
+template <Format F>
+MACHEPS_HD constexpr Float<F> sqrt(Float<F> a, RandomStream& stream) {
+    return detail::drawn(Operation::sqrt, a, Float<F>(), Float<F>(), stream);
+}
+template <Format F>
+MACHEPS_HD constexpr Float<F> fma(Float<F> a, Float<F> b, Float<F> c, RandomStream& stream) {
+    return detail::drawn(Operation::fma, a, b, c, stream);
+}
+
+/// x, rounded stochastically: `rounded<bf16>(0.1, stream)`.
+template <Format F, class Source>
+MACHEPS_HD constexpr Float<F> rounded(Source x, RandomStream& stream) {
+    return Float<F>::from_bits(encode64(F, x, Round::stochastic, Overflow::nonsaturate, stream.next()));
+}
+
+}  // namespace macheps

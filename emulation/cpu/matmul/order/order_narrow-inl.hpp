@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains of fma in fp16 on tiles of several vectors. Rounding a sum by way of fp32 is wrong only where fp32 ends in a tie;
+// adding half a unit turns the low bits of a tie into zeros, so that one comparison asks a whole group of vectors.
+// Included once per target.
+#include "emulation/cpu/matmul/order/order_step-inl.hpp"
+
+#include <utility>
+
+#if defined(MACHEPS_ORDER_NARROW_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MACHEPS_ORDER_NARROW_INL
+#undef MACHEPS_ORDER_NARROW_INL
+#else
+#define MACHEPS_ORDER_NARROW_INL
+#endif
+
+#if MACHEPS_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+
+/// Sums in fp16, held in fp32 2^112 times smaller: there the exponents of both are the same, subnormal ones too, and 13 bits
+/// are dropped everywhere. What is beyond fp16's largest number is seen as a large one. Columns of b arrive scaled so.
+struct HalfSums {
+    static constexpr std::int32_t half_unit = 0x1000, kept = -0x2000;
+    static constexpr float unscale = 0x1p112f, overflow = 65520 / unscale;  // half a unit above the largest number
+    struct Seen {
+        I32 least;
+        F32 largest;
+        HWY_INLINE Seen() : least(-1) {}
+        /// `sum` in fp32, and its bits with half a unit added.
+        HWY_INLINE void see(F32 sum, I32 s) {
+            const I32 dropped = s & I32(0x1fff);
+#if HWY_TARGET == HWY_AVX3
+            least = I32(hn::Vec<DI32>{_mm512_min_epu32(least.v.raw, dropped.v.raw)});
+            // VRANGE passes over a quiet NaN, but a signalling one, as an infinity and half a unit is, would put out what
+            // was seen before it.
+            constexpr int largest_magnitude = 0b1011;
+            largest = F32(hn::Vec<DF32>{_mm512_range_ps(largest.v.raw, sum.v.raw, largest_magnitude)});
+#else
+            least = I32(hn::Vec<DI32>{_mm256_min_epu32(least.v.raw, dropped.v.raw)});
+            largest = F32(hn::Max(abs(sum).v, largest.v));  // the second one where the first is no number
+#endif
+        }
+        /// An infinity asks for care too, as it may stand before a large sum.
+        HWY_INLINE bool needs_care() const { return any((least == I32(0)) | !(largest < F32(overflow))); }
+    };
+    /// The same of one vector, whose infinities stay what they are.
+    HWY_INLINE static bool needs_care(F32 sum, I32 s) {
+        const F32 size = abs(sum);
+        return any(((s & I32(0x1fff)) == I32(0)) | ((size >= F32(overflow)) & (size < from_bits(I32(0x7f800000)))));
+    }
+    HWY_NOINLINE static F32 careful(float a, const float* b, F32 sum) {
+        alignas(64) float columns[f32_lanes];
+        store(load(b) * F32(unscale), columns);
+        HalfOrder order{sum * F32(unscale)};
+        order.step(&a, columns, 0);
+        return order.sum * F32(1 / unscale);
+    }
+};
+
+/// One term for the rows of a group, two vectors each.
+template <class Sums, int... v>
+HWY_INLINE void narrow_step(const float* a, std::int64_t a_row, const float* b, F32* sum,
+                            std::integer_sequence<int, v...>) {
+    const F32 columns[] = {load(b), load(b + lanes_of_vector)};
+    const I32 half_unit(Sums::half_unit);
+    const F32 sums[] = {fma(F32(a[v / 2 * a_row]), columns[v % 2], sum[v])...};
+    const I32 s[] = {(bits(sums[v]) + half_unit)...};
+    typename Sums::Seen seen;
+    (seen.see(sums[v], s[v]), ...);
+    if (HWY_UNLIKELY(seen.needs_care())) {
+        ((sum[v] = Sums::needs_care(sums[v], s[v])
+                       ? Sums::careful(a[v / 2 * a_row], b + v % 2 * lanes_of_vector, sum[v])
+                       : from_bits(s[v] & I32(Sums::kept))),
+         ...);
+    } else {
+        ((sum[v] = from_bits(s[v] & I32(Sums::kept))), ...);
+    }
+}
+
+/// An OrderTile.
+template <class Sums, int rows>
+HWY_NOINLINE void narrow_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
+    constexpr std::int64_t columns = 2 * lanes_of_vector;
+    constexpr int pairs = rows / 2;
+    F32 sum[2 * rows];
+    for (int v = 0; v < 2 * rows; ++v) {
+        sum[v] = load(sums + v / 2 * columns + v % 2 * lanes_of_vector) * F32(1 / Sums::unscale);
+    }
+    for (std::int64_t p = 0; p < n; ++p, ++a, b += columns) {
+        if constexpr (pairs > 0) narrow_step<Sums>(a, a_row, b, sum, std::make_integer_sequence<int, 4>());
+        if constexpr (pairs > 1)
+            narrow_step<Sums>(a + 2 * a_row, a_row, b, sum + 4, std::make_integer_sequence<int, 4>());
+        if constexpr (rows % 2 != 0) {
+            narrow_step<Sums>(a + 2 * pairs * a_row, a_row, b, sum + 4 * pairs, std::make_integer_sequence<int, 2>());
+        }
+    }
+    for (int v = 0; v < 2 * rows; ++v) {
+        store(sum[v] * F32(Sums::unscale), sums + v / 2 * columns + v % 2 * lanes_of_vector);
+    }
+}
+
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+#endif

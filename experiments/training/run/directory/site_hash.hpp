@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// SiteHasher: the bits of every tensor of every step as one number each, in the order of execution, so that two runs
+// which should be equal can be compared with diff.
+#pragma once
+#include "experiments/training/run/optimizer/optimizer.hpp"
+#include "experiments/training/run/watch/step_watcher.hpp"
+#include "reports/rows/csv.hpp"
+#include "reports/rows/event.hpp"
+
+#include <string>
+
+namespace macheps::training {
+
+class SiteHasher final : public StepWatcher {
+  public:
+    /// Rows go to `rows`, which outlives this. What it is told of is passed on to `next`, which may be null.
+    SiteHasher(Backend& backend, std::string run, reports::CsvWriter<reports::HashRow>& rows, Observer* next)
+        : StepWatcher(next), backend_(backend), run_(std::move(run)), rows_(rows) {}
+
+    void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch&) override {
+        step_ = step, micro_batch_ = micro_batch;
+    }
+    void on_gradients(Transformer& model) override { add_gradients(model, ""); }
+    /// After a step: the gradients that the optimiser applied, parameters, and what it keeps of them.
+    void add_update(Transformer& model, const Optimizer& optimizer);
+
+  private:
+    /// The hash is of the codes' values; a decode scale that is not 1 has a row of its own.
+    void take(const Slot& slot, ConstView values, float decode_scale) override;
+    /// Of every parameter, `block.0.mlp.up.weight:grad` and what follows it.
+    void add_gradients(Transformer& model, const std::string& ending);
+    void add(const std::string& site, std::int64_t count, std::uint64_t hash);
+
+    Backend& backend_;
+    std::string run_;
+    reports::CsvWriter<reports::HashRow>& rows_;
+    std::int64_t step_ = 0, micro_batch_ = 0;
+};
+
+}  // namespace macheps::training

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unscale, clip, step: what happens between a backward pass and the next forward.
+#pragma once
+#include "experiments/policy/scaler/scaler.hpp"
+#include "experiments/training/model/transformer.hpp"
+#include "experiments/training/run/optimizer/adam_kernels.hpp"
+#include "experiments/training/run/checkpoint.hpp"
+#include "experiments/training/run/options.hpp"
+
+#include <vector>
+
+namespace macheps::training {
+
+struct StepOutcome {
+    bool skipped = false;
+    float grad_norm = 0;    ///< after unscaling, before clipping
+    double lr = 0;          ///< the learning rate of the step, taken or skipped
+    UpdateStats updates{};  ///< over all tensors; zero when skipped
+};
+
+class Optimizer {
+  public:
+    Optimizer(Backend& backend, const policy::ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
+              std::uint64_t seed);
+
+    /// One optimiser step from accumulated gradients: found_inf, unscale, clip, update (or skip), scaler.update().
+    /// Throws ScalerRaised where the scaler's framework ends the run; the weights are as before.
+    StepOutcome step(std::int64_t step_index, policy::LossScaler& scaler);
+
+    /// The weights in their best precision: the master copy where there is one.
+    ConstView best_value(std::size_t parameter) const;
+
+    /// Fills `state` and `optimizer`: the parameters' values, their masters and moments, the powers of the betas.
+    void save(Checkpoint& checkpoint) const;
+    /// Takes back what save() gave. The checkpoint must fit: see check_state().
+    void load(const Checkpoint& checkpoint);
+
+  private:
+    template <class Visitor>
+    void visit_state(Visitor&& tensor) const;
+    struct State {
+        ParameterState* parameter;
+        Tensor master, moment1, moment2;
+        Slot master_slot, update_slot, moment1_slot, moment2_slot;
+        bool decays;
+    };
+    void unscale(policy::Unscaling by, std::int64_t step_index);
+    float norm(const policy::ClipFormula& formula, bool widened) const;
+    void clip(const policy::ClipFormula& formula, float norm, bool widened, std::int64_t step_index);
+    float unscale_and_clip(policy::Unscaling by, std::int64_t step_index, bool skips);
+    bool overflows(const ParameterState& parameter, bool in_sum) const;
+    void scale_gradient(State& state, policy::Unscaling by, std::int64_t step_index, std::uint32_t stream);
+    double rate(std::int64_t step_index) const;
+    AdamW adamw_constants(double lr) const;
+    Adam adam_constants(double lr) const;
+    Cast keyed(const Slot& slot, std::int64_t step_index) const;
+    void update(State& state, std::int64_t step_index, UpdateStats& total);
+
+    Backend& backend_;
+    const policy::ResolvedPolicy& policy_;
+    TrainOptions options_;
+    Transformer& model_;
+    std::uint64_t seed_;
+    double beta1_power_ = 1, beta2_power_ = 1;
+    std::int64_t taken_ = 0;  ///< steps that were not skipped
+    std::vector<State> states_;
+};
+
+/// Throws Error unless `checkpoint` holds the tensors that an optimiser of this kind has for these parameters, and the
+/// state of the policy's loss scaler.
+void check_state(const Checkpoint& checkpoint, const policy::SiteList& model, const TrainOptions& options,
+                 const policy::ResolvedPolicy& policy);
+
+}  // namespace macheps::training
