@@ -60,7 +60,8 @@ std::vector<Work> all_works() {
     std::vector<Work> all(std::begin(works), std::end(works));
     for (const Machine* machine : all_machines) {
         const auto is_it = [&](const Work& work) { return work.machine == machine->name; };
-        if (std::any_of(all.begin(), all.end(), is_it) || machine->addend != machine->result || machine->result == fp64) continue;
+        if (std::any_of(all.begin(), all.end(), is_it) || machine->addend != machine->result || machine->result == fp64)
+            continue;
         const std::string_view name = machine->name;
         const Format any = name == "bf16.chain" ? bf16 : name == "fp16.chain" ? fp16 : fp32;
         for (const Format& format : FormatSet::known) {

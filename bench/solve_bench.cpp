@@ -4,8 +4,8 @@
 // the yardstick run in turns in one thread's own processor time, and the least of each counts. `ratio`: of rows lu/ the time in
 // times of dgetrf, of rows lu_on/ the rate of LU's n^3 / 3 multiply-adds in rates of the unit's own matmul.
 #include "bench/best.hpp"
-#include "core/types/float.hpp"
 #include "core/format_table.hpp"
+#include "core/types/float.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/study/solve/equilibrate.hpp"

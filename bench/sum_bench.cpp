@@ -2,8 +2,8 @@
 // How fast sums in a format are, sixteen trials or seeds side by side, beside the processor's own fp64 recursive sum of as many
 // terms in the same process. Unit of work: one term of one sum. Before a row is timed, its first sum is compared with plain
 // loops; a row that differs is an error, not a time.
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/rounding_names.hpp"
 #include "experiments/study/sum/kernel.hpp"
 #include "tests/analysis/sum_definitions.hpp"
@@ -44,7 +44,8 @@ void run_sum(benchmark::State& state, Simd simd, const Format& format, Round rou
     const DefaultFloatModes modes;
     const std::vector<double> x = positive_terms(format), none;
     LaneKeys keys{};
-    for (int l = 0; l < sum_lanes; ++l) keys[static_cast<std::size_t>(l)] = {.seed = 1, .step = static_cast<std::uint32_t>(l), .site = 2};
+    for (int l = 0; l < sum_lanes; ++l)
+        keys[static_cast<std::size_t>(l)] = {.seed = 1, .step = static_cast<std::uint32_t>(l), .site = 2};
     const SumTerms terms{.x = x.data(), .n = terms_of_sum, .is_shared = true};
     const auto sums = [&] {
         LaneArithmetic arithmetic(simd, format, round, keys);
@@ -70,8 +71,8 @@ int main(int argc, char** argv) {
             for (const Round round : {Round::nearest_even, Round::toward_zero, Round::stochastic}) {
                 const auto add = [&](const char* name, SumMethod method) {
                     benchmark::RegisterBenchmark(
-                        fmt::format("{}/{}/{}/{}", simd_name(simd), format_name(format), name_of(round), name).c_str(), run_sum, simd,
-                        format, round, method);
+                        fmt::format("{}/{}/{}/{}", simd_name(simd), format_name(format), name_of(round), name).c_str(),
+                        run_sum, simd, format, round, method);
                 };
                 add("recursive", SumMethod::recursive);
                 if (format == fp16) add("kahan", SumMethod::kahan);

@@ -55,7 +55,8 @@ const BenchConfig configs[] = {
 /// A recipe of linears on an emulated matrix unit: `te-mxfp8@sm100.tcgen05.mxfp8`. What else the model multiplies stays on
 /// fp32.chain.
 struct RecipeOnMachine {
-    const char *recipe, *machine, *weight_grad = nullptr;  ///< of weight gradients where their operands are of other formats
+    const char *recipe, *machine,
+        *weight_grad = nullptr;  ///< of weight gradients where their operands are of other formats
 };
 const RecipeOnMachine recipes_on_machines[] = {
     {"te-delayed", "sm90.wgmma.fp8"},
@@ -185,9 +186,8 @@ void train_step(benchmark::State& state, const char* size_name, const std::strin
 }
 
 void register_all() {
-    std::vector<std::string> policies{"fp32",          "amp-bf16",          "fp8-tensorwise",
-                                      "h100-fp8-fast", "h100-fp8-promoted", "b200-fp8",
-                                      "b200-mxfp8",    "b200-nvfp4"};
+    std::vector<std::string> policies{"fp32",     "amp-bf16",   "fp8-tensorwise", "h100-fp8-fast", "h100-fp8-promoted",
+                                      "b200-fp8", "b200-mxfp8", "b200-nvfp4"};
     for (const Recipe& recipe : all_recipes()) policies.emplace_back(recipe.name);
     for (const RecipeOnMachine& row : recipes_on_machines) policies.push_back(name_of(row));
     for (const BenchConfig& config : configs) policies.push_back(config.name);

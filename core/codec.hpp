@@ -54,11 +54,20 @@ MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Rou
     if (fraction != 0) {
         switch (mode) {
             case Round::nearest_even:
-            case Round::nearest_away: code += (fraction >> (length - 2)) != 0 ? 1 : 0; break;
-            case Round::up: code += 1; break;
-            case Round::to_odd: code |= 1; break;
-            case Round::stochastic: code += round_shift(fraction, length - 1, mode, false, random); break;
-            default: break;
+            case Round::nearest_away:
+                code += (fraction >> (length - 2)) != 0 ? 1 : 0;
+                break;
+            case Round::up:
+                code += 1;
+                break;
+            case Round::to_odd:
+                code |= 1;
+                break;
+            case Round::stochastic:
+                code += round_shift(fraction, length - 1, mode, false, random);
+                break;
+            default:
+                break;
         }
     }
     if (code <= f.max_finite_code()) return code;
@@ -136,11 +145,14 @@ MACHEPS_HD constexpr double decode64(Format f, std::uint64_t container) {
         if (code > f.max_finite_code()) return bit_cast<double>(std::uint64_t{0x7ff8000000000000});
         return Format::power_of_two(static_cast<int>(code) - f.exponent_bias);
     }
-    const std::uint64_t magnitude = code & f.magnitude_mask(), sign = (code & f.sign_bit()) != 0 ? std::uint64_t{1} << 63 : 0;
-    if (f.specials == Specials::fnuz && code == f.sign_bit()) return bit_cast<double>(std::uint64_t{0x7ff8000000000000});
+    const std::uint64_t magnitude = code & f.magnitude_mask(),
+                        sign = (code & f.sign_bit()) != 0 ? std::uint64_t{1} << 63 : 0;
+    if (f.specials == Specials::fnuz && code == f.sign_bit())
+        return bit_cast<double>(std::uint64_t{0x7ff8000000000000});
     if (magnitude > f.max_finite_code()) {
         const bool infinite = f.has_inf() && magnitude == f.inf_code();
-        return bit_cast<double>(sign | (infinite ? std::uint64_t{0x7ff0000000000000} : std::uint64_t{0x7ff8000000000000}));
+        return bit_cast<double>(sign |
+                                (infinite ? std::uint64_t{0x7ff0000000000000} : std::uint64_t{0x7ff8000000000000}));
     }
     const std::uint64_t fraction = magnitude & (f.min_normal_code() - 1), field = magnitude >> f.fraction_bits();
     if (f.bits == 64) return bit_cast<double>(sign | magnitude);
@@ -167,7 +179,8 @@ MACHEPS_HD constexpr float quantize(Format f, float x, Round mode, Overflow over
 static_assert(encode(e4m3fn, 464.0f, Round::nearest_even, Overflow::nonsaturate) == 0x7e, "tie: 448 is even");
 static_assert(encode(fp16, 0x1p-25f, Round::nearest_even, Overflow::nonsaturate) == 0);
 static_assert(encode(fp16, 0x1.8p-25f, Round::nearest_even, Overflow::nonsaturate) == 1);
-static_assert(encode(bf16, 0x1.010001p0, Round::nearest_even, Overflow::nonsaturate) == 0x3f81, "one rounding from fp64");
+static_assert(encode(bf16, 0x1.010001p0, Round::nearest_even, Overflow::nonsaturate) == 0x3f81,
+              "one rounding from fp64");
 static_assert(decode(e2m1fn, 0xf) == -6.0f && decode(e5m2, 0x01) == 0x1p-16f);
 
 }  // namespace macheps

@@ -14,18 +14,18 @@ enum class Specials : std::uint8_t {
 };
 
 enum class Encoding : std::uint8_t {
-    binary,         ///< sign, exponent, fraction
-    power_of_two,   ///< an exponent alone: no sign, no zero (e8m0fnu)
-    fixed_point,    ///< two's complement times 2^-(precision - 1) (MXINT8)
+    binary,        ///< sign, exponent, fraction
+    power_of_two,  ///< an exponent alone: no sign, no zero (e8m0fnu)
+    fixed_point,   ///< two's complement times 2^-(precision - 1) (MXINT8)
 };
 
 struct Format {
-    int bits;           ///< width with sign, padding excluded
-    int precision;      ///< significand bits with the leading one
+    int bits;       ///< width with sign, padding excluded
+    int precision;  ///< significand bits with the leading one
     int exponent_bias;
     Specials specials = Specials::inf_and_nan;
     Encoding encoding = Encoding::binary;
-    int padding = 0;    ///< zero bits below the code in its container (tf32: 13 of 32)
+    int padding = 0;  ///< zero bits below the code in its container (tf32: 13 of 32)
 
     constexpr bool operator==(const Format&) const = default;
 
@@ -44,7 +44,9 @@ struct Format {
     MACHEPS_HD constexpr int exponent_bits() const {
         return encoding == Encoding::power_of_two ? bits : bits - 1 - fraction_bits();
     }
-    MACHEPS_HD constexpr int emin() const { return encoding == Encoding::power_of_two ? -exponent_bias : 1 - exponent_bias; }
+    MACHEPS_HD constexpr int emin() const {
+        return encoding == Encoding::power_of_two ? -exponent_bias : 1 - exponent_bias;
+    }
 
     // Codes below are magnitudes unless said otherwise, without padding.
     MACHEPS_HD constexpr std::uint64_t sign_bit() const { return has_sign() ? std::uint64_t{1} << (bits - 1) : 0; }
@@ -53,9 +55,12 @@ struct Format {
     }
     MACHEPS_HD constexpr std::uint64_t max_finite_code() const {
         switch (specials) {
-            case Specials::inf_and_nan: return inf_code() - 1;
-            case Specials::nan_only: return magnitude_mask() - 1;
-            default: return magnitude_mask();
+            case Specials::inf_and_nan:
+                return inf_code() - 1;
+            case Specials::nan_only:
+                return magnitude_mask() - 1;
+            default:
+                return magnitude_mask();
         }
     }
     /// The code of +Inf; meaningful where has_inf().
@@ -65,10 +70,14 @@ struct Format {
     /// The canonical quiet NaN, sign clear (fnuz: the one NaN). Without NaN: the largest finite value, as in CUDA.
     MACHEPS_HD constexpr std::uint64_t nan_code() const {
         switch (specials) {
-            case Specials::inf_and_nan: return inf_code() | (std::uint64_t{1} << (fraction_bits() - 1));
-            case Specials::nan_only: return magnitude_mask();
-            case Specials::fnuz: return sign_bit();
-            default: return max_finite_code();
+            case Specials::inf_and_nan:
+                return inf_code() | (std::uint64_t{1} << (fraction_bits() - 1));
+            case Specials::nan_only:
+                return magnitude_mask();
+            case Specials::fnuz:
+                return sign_bit();
+            default:
+                return max_finite_code();
         }
     }
     /// Where a magnitude beyond max_finite_code goes when it does not saturate.
@@ -99,8 +108,11 @@ inline constexpr Format e5m2fnuz{.bits = 8, .precision = 3, .exponent_bias = 16,
 inline constexpr Format e4m3b11fnuz{.bits = 8, .precision = 4, .exponent_bias = 11, .specials = Specials::fnuz};
 inline constexpr Format e3m4{.bits = 8, .precision = 5, .exponent_bias = 3};
 inline constexpr Format e4m3ieee{.bits = 8, .precision = 4, .exponent_bias = 7};
-inline constexpr Format e8m0fnu{
-    .bits = 8, .precision = 1, .exponent_bias = 127, .specials = Specials::nan_only, .encoding = Encoding::power_of_two};
+inline constexpr Format e8m0fnu{.bits = 8,
+                                .precision = 1,
+                                .exponent_bias = 127,
+                                .specials = Specials::nan_only,
+                                .encoding = Encoding::power_of_two};
 inline constexpr Format e2m3fn{.bits = 6, .precision = 4, .exponent_bias = 1, .specials = Specials::none};
 inline constexpr Format e3m2fn{.bits = 6, .precision = 3, .exponent_bias = 3, .specials = Specials::none};
 inline constexpr Format e2m1fn{.bits = 4, .precision = 2, .exponent_bias = 1, .specials = Specials::none};

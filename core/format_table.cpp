@@ -130,10 +130,11 @@ Format format_named(std::string_view name, std::string_view where, Exit exit) {
                      .exit = exit});
     }
     if (is_integer_type(lowered(name))) {
-        throw Error({.what = fmt::format("'{}' is an integer type, and formats are floating-point", name),
-                     .where = std::string(where),
-                     .fix = "use a name that `macheps formats` lists; mxint8, a block format with shared scales, is not int8",
-                     .exit = exit});
+        throw Error(
+            {.what = fmt::format("'{}' is an integer type, and formats are floating-point", name),
+             .where = std::string(where),
+             .fix = "use a name that `macheps formats` lists; mxint8, a block format with shared scales, is not int8",
+             .exit = exit});
     }
     const std::string near = nearest_name(name, format_names());
     throw Error({.what = fmt::format("unknown format '{}'", name),

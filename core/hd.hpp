@@ -26,7 +26,8 @@ MACHEPS_HD constexpr int countl_zero(std::uint64_t x) {
 #if defined(__CUDA_ARCH__)
     if (!__builtin_is_constant_evaluated()) return __clzll(static_cast<long long>(x));
     int n = 0;
-    for (; n < 64 && (x >> (63 - n)) == 0; ++n) {}
+    for (; n < 64 && (x >> (63 - n)) == 0; ++n) {
+    }
     return n;
 #else
     return std::countl_zero(x);
@@ -34,9 +35,13 @@ MACHEPS_HD constexpr int countl_zero(std::uint64_t x) {
 }
 
 template <class T>
-MACHEPS_HD constexpr T max_of(T a, T b) { return a < b ? b : a; }
+MACHEPS_HD constexpr T max_of(T a, T b) {
+    return a < b ? b : a;
+}
 template <class T>
-MACHEPS_HD constexpr T min_of(T a, T b) { return b < a ? b : a; }
+MACHEPS_HD constexpr T min_of(T a, T b) {
+    return b < a ? b : a;
+}
 
 /// a b + c with one rounding (IEEE 754 fusedMultiplyAdd). On a CPU without FMA the C library computes the same bits.
 MACHEPS_HD inline float fma(float a, float b, float c) {

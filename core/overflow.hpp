@@ -27,10 +27,15 @@ MACHEPS_HD constexpr bool hides_overflow(Format f, Round mode) {
     return !f.can_overflow() || rounds_inward(mode, false) || rounds_inward(mode, true);
 }
 
-static_assert(overflows(e2m1fn, unpack(7.0), Round::nearest_even) && !overflows(e2m1fn, unpack(6.9), Round::nearest_even));
-static_assert(!overflows(e4m3fn, unpack(464.0), Round::nearest_even) && overflows(e4m3fn, unpack(465.0), Round::nearest_even));
-static_assert(overflows(mxint8, unpack(-2.0), Round::nearest_even) && !overflows(mxint8, unpack(1.99), Round::nearest_even));
-static_assert(!overflows(fp16, unpack(65535.0), Round::toward_zero) && overflows(fp16, unpack(65536.0), Round::toward_zero));
-static_assert(hides_overflow(e3m2fn, Round::nearest_even) && hides_overflow(fp32, Round::down) && !hides_overflow(fp32, Round::stochastic));
+static_assert(overflows(e2m1fn, unpack(7.0), Round::nearest_even) &&
+              !overflows(e2m1fn, unpack(6.9), Round::nearest_even));
+static_assert(!overflows(e4m3fn, unpack(464.0), Round::nearest_even) &&
+              overflows(e4m3fn, unpack(465.0), Round::nearest_even));
+static_assert(overflows(mxint8, unpack(-2.0), Round::nearest_even) &&
+              !overflows(mxint8, unpack(1.99), Round::nearest_even));
+static_assert(!overflows(fp16, unpack(65535.0), Round::toward_zero) &&
+              overflows(fp16, unpack(65536.0), Round::toward_zero));
+static_assert(hides_overflow(e3m2fn, Round::nearest_even) && hides_overflow(fp32, Round::down) &&
+              !hides_overflow(fp32, Round::stochastic));
 
 }  // namespace macheps

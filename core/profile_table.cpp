@@ -19,7 +19,10 @@ struct Undated {
     std::string_view name, stem;  ///< the prefix of the names of its editions
 };
 constexpr Undated undated_names[] = {
-    {"onnx", "onnx."}, {"onnx_saturate", "onnx."}, {"onnx_sat", "onnx."}, {"onnx_nosat", "onnx."},
+    {"onnx", "onnx."},
+    {"onnx_saturate", "onnx."},
+    {"onnx_sat", "onnx."},
+    {"onnx_nosat", "onnx."},
     {"onnx_reference", "onnx_reference."},
 };
 

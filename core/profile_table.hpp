@@ -43,8 +43,7 @@ inline constexpr std::string_view onnx_formats_28 =
 inline constexpr std::string_view onnx_edition = "ONNX 1.23.2, operator Cast";
 inline constexpr std::string_view onnx_source = "ONNX operator Cast, its tables of float8 and float8e8m0";
 
-inline constexpr std::string_view cuda_formats =
-    "fp64 fp32 tf32 fp16 bf16 e4m3fn e5m2 e8m0fnu e2m3fn e3m2fn e2m1fn";
+inline constexpr std::string_view cuda_formats = "fp64 fp32 tf32 fp16 bf16 e4m3fn e5m2 e8m0fnu e2m3fn e3m2fn e2m1fn";
 inline constexpr std::string_view torch_formats = "fp64 fp32 fp16 bf16 e4m3fn e5m2 e4m3fnuz e5m2fnuz e8m0fnu";
 inline constexpr std::string_view ml_dtypes_formats =
     "fp64 fp32 bf16 e4m3fn e5m2 e4m3fnuz e5m2fnuz e4m3b11fnuz e3m4 e4m3ieee e8m0fnu e2m3fn e3m2fn e2m1fn";
@@ -101,9 +100,7 @@ inline constexpr std::array<NamedProfile, 25> all_profiles{{
      .summary = "ml_dtypes C++ conversions with kSaturate: finite values only, an infinity is not held back",
      .source = "jax-ml/ml_dtypes"},
     {.name = "torch_legacy",
-     .profile = {.fp64_via_fp32 = Reach::every_format,
-                 .nan = NanCodes::torch,
-                 .scale_least = ScaleLeast::nearest_up},
+     .profile = {.fp64_via_fp32 = Reach::every_format, .nan = NanCodes::torch, .scale_least = ScaleLeast::nearest_up},
      .edition = "PyTorch before PR 178817",
      .formats = profiles::torch_formats,
      .summary = "PyTorch scalar casts before PR 178817: e4m3fn overflows to NaN",

@@ -25,11 +25,16 @@ inline constexpr std::array<PropertyName, 5> property_names{{
 
 constexpr bool can_hold(const Format& f, Property property) {
     switch (property) {
-        case Property::nan: return f.has_nan();
-        case Property::infinity: return f.has_inf();
-        case Property::sign: return f.has_sign();
-        case Property::zero: return f.has_zero();
-        default: return f.has_negative_zero();
+        case Property::nan:
+            return f.has_nan();
+        case Property::infinity:
+            return f.has_inf();
+        case Property::sign:
+            return f.has_sign();
+        case Property::zero:
+            return f.has_zero();
+        default:
+            return f.has_negative_zero();
     }
 }
 

@@ -38,8 +38,9 @@ struct RngKey {
 
 /// Block `block` of a stream: counter = (block low, block high, step, site).
 MACHEPS_HD constexpr PhiloxBlock random_block(RngKey key, std::uint64_t block) {
-    return philox4x32_10({{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), key.step, key.site}},
-                         static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32));
+    return philox4x32_10(
+        {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), key.step, key.site}},
+        static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32));
 }
 
 /// The 32 bits of element i: word i & 3 of block i >> 2.

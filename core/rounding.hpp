@@ -65,10 +65,16 @@ MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int dr
             away = half != 0 && (discarded > half || (discarded == half && tie_away));
             break;
         }
-        case Round::toward_zero: break;
-        case Round::up: away = !negative; break;
-        case Round::down: away = negative; break;
-        case Round::to_odd: return kept | 1;
+        case Round::toward_zero:
+            break;
+        case Round::up:
+            away = !negative;
+            break;
+        case Round::down:
+            away = negative;
+            break;
+        case Round::to_odd:
+            return kept | 1;
         case Round::stochastic: {
             const int excess = drop - random.bits;  // discarded bits that are too low to be seen
             const std::uint64_t seen = excess <= 0 ? discarded << -excess : excess < 64 ? discarded >> excess : 0;

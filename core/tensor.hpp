@@ -52,8 +52,7 @@ struct TensorView {
     constexpr std::int64_t columns() const { return shape.columns(); }
     /// To a view of constants. A template, because nvcc warns of a conversion of views of constants to themselves.
     template <class U>
-        requires(!std::is_const_v<T> && std::is_same_v<U, const T>)
-    constexpr operator TensorView<U>() const {
+    requires(!std::is_const_v<T> && std::is_same_v<U, const T>) constexpr operator TensorView<U>() const {
         return {data, shape};
     }
 };

@@ -110,9 +110,9 @@ struct UpdateStats {
     std::uint64_t lost = 0;     ///< u != 0 and the stored value did not change
     /// Second moments that did not change, where the gradient or they themselves were not 0.
     std::uint64_t frozen = 0;
-    double wanted2 = 0;         ///< sum of u^2, fp64, lane rule
-    double moved2 = 0;          ///< sum of moved^2
-    double moved_wanted = 0;    ///< sum of moved * u
+    double wanted2 = 0;       ///< sum of u^2, fp64, lane rule
+    double moved2 = 0;        ///< sum of moved^2
+    double moved_wanted = 0;  ///< sum of moved * u
 };
 
 /// AdamW in fp32, each operation rounded. Constants are computed in fp64 and rounded once (torch's fused kernel).

@@ -4,9 +4,9 @@
 // Algorithms, chapter 12). Prints the backward error |b - Ax| / (|A||x| + |b|) before and after.
 //
 //     c++ -std=c++20 lu.cpp $(pkg-config --cflags --libs macheps-core eigen3) && ./a.out
-#include "core/types/eigen.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
+#include "core/types/eigen.hpp"
 
 #include <fmt/format.h>
 #include <Eigen/LU>

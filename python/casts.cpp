@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounding, encoding, decoding: the outputs are the caller's arrays, which NumPy makes faster than a module does.
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/profile_table.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/cpu/ops/casts/cast64.hpp"
@@ -36,8 +36,8 @@ Round round_of(const std::string& name) {
         if (name == row.name || name == row.acronym) return row.value;
         names += (names.empty() ? "" : ", ") + std::string(row.name);
     }
-    throw Error({.what = "'" + name + "' is no rounding mode", .where = "mode", .fix = "one of " + names,
-                 .exit = Exit::usage});
+    throw Error(
+        {.what = "'" + name + "' is no rounding mode", .where = "mode", .fix = "one of " + names, .exit = Exit::usage});
 }
 
 /// An empty `mode` means nearest_even, or the profile's mode for e8m0fnu. An empty `profile` means no profile.
@@ -191,8 +191,8 @@ void encode_as(const ReadyCast& ready, const Cast& cast, const AnyArray& x, cons
                 by_profile(engine.pool, *ready.profile, cast, ready.scale, static_cast<const float*>(x.data()) + first,
                            count, word + first, counts, store);
             } else if (is_wide) {
-                encode_array64(engine.simd, engine.pool, static_cast<const double*>(x.data()) + first, codes, count, cast,
-                               ready.scale, counts != nullptr ? &counts->wide : nullptr, word + first);
+                encode_array64(engine.simd, engine.pool, static_cast<const double*>(x.data()) + first, codes, count,
+                               cast, ready.scale, counts != nullptr ? &counts->wide : nullptr, word + first);
             } else if constexpr (!std::is_same_v<Code, std::uint64_t>) {
                 encode_array(engine.simd, engine.pool, static_cast<const float*>(x.data()) + first, codes, count, cast,
                              counts != nullptr ? &counts->narrow : nullptr, word + first);
@@ -209,14 +209,21 @@ nb::object encode_into(const ReadyCast& ready, const AnyArray& x, const AnyOutpu
     Counts* into = counts ? &made : nullptr;
     if (!made.is_wide && !is<float>(x.dtype())) bad_type("encode_into");
     switch (width_of(out.dtype())) {
-        case 1: encode_as<std::uint8_t>(ready, cast, x, out, word, into); break;
-        case 2: encode_as<std::uint16_t>(ready, cast, x, out, word, into); break;
-        case 4: encode_as<std::uint32_t>(ready, cast, x, out, word, into); break;
+        case 1:
+            encode_as<std::uint8_t>(ready, cast, x, out, word, into);
+            break;
+        case 2:
+            encode_as<std::uint16_t>(ready, cast, x, out, word, into);
+            break;
+        case 4:
+            encode_as<std::uint32_t>(ready, cast, x, out, word, into);
+            break;
         case 8:
             if (!made.is_wide) bad_type("encode_into");  // the wrapper makes fp64 numbers of those for fp64 codes
             encode_as<std::uint64_t>(ready, cast, x, out, word, into);
             break;
-        default: bad_type("encode_into");
+        default:
+            bad_type("encode_into");
     }
     return counts ? made.tuple() : nb::none();
 }
@@ -251,10 +258,14 @@ void decode_into(const std::string& format, const AnyArray& codes, const FloatsO
     require_equal(codes.size(), out.size());
     const Format f = format_named(format, "format", Exit::usage);
     switch (width_of(codes.dtype())) {
-        case 1: return decode_as<std::uint8_t>(f, codes, out);
-        case 2: return decode_as<std::uint16_t>(f, codes, out);
-        case 4: return decode_as<std::uint32_t>(f, codes, out);
-        default: bad_type("decode_into");
+        case 1:
+            return decode_as<std::uint8_t>(f, codes, out);
+        case 2:
+            return decode_as<std::uint16_t>(f, codes, out);
+        case 4:
+            return decode_as<std::uint32_t>(f, codes, out);
+        default:
+            bad_type("decode_into");
     }
 }
 
@@ -262,11 +273,14 @@ void decode_into(const std::string& format, const AnyArray& codes, const FloatsO
 
 void add_casts(nb::module_& m) {
     nb::class_<ReadyCast>(m, "Cast", "A format, a rounding mode, what an overflow becomes, and a scale.")
-        .def_prop_ro("format", [](const ReadyCast& cast) { return cast.format; }, "The format's name in macheps.")
-        .def_prop_ro("draws", [](const ReadyCast& cast) { return cast.cast.round == Round::stochastic; },
-                     "Whether it takes random words.")
-        .def_prop_ro("code_bits", [](const ReadyCast& cast) { return cast.cast.format.container_bits(); },
-                     "Bits of the container of a code.");
+        .def_prop_ro(
+            "format", [](const ReadyCast& cast) { return cast.format; }, "The format's name in macheps.")
+        .def_prop_ro(
+            "draws", [](const ReadyCast& cast) { return cast.cast.round == Round::stochastic; },
+            "Whether it takes random words.")
+        .def_prop_ro(
+            "code_bits", [](const ReadyCast& cast) { return cast.cast.format.container_bits(); },
+            "Bits of the container of a code.");
     m.def("cast", &ready_cast, nb::arg("format"), nb::arg("mode"), nb::arg("saturate"), nb::arg("scale"),
           nb::arg("profile"));
     m.def("round_into", &round_into, nb::arg("cast"), nb::arg("x").noconvert(), nb::arg("out").noconvert(),

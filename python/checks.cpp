@@ -2,11 +2,11 @@
 // Kernels' outputs judged, and what they may be. Jobs read copies: a check goes on for a while after Ctrl-C.
 #include "core/format_table.hpp"
 #include "core/text/json.hpp"
-#include "python/engine.hpp"
 #include "experiments/check/check.hpp"
 #include "experiments/check/checked.hpp"
 #include "experiments/check/inputs.hpp"
 #include "experiments/check/options.hpp"
+#include "python/engine.hpp"
 #include "python/rooms.hpp"
 
 #include <nanobind/stl/string.h>
@@ -45,7 +45,9 @@ check::Options options_of(const Words& words) {
             std::string names;
             for (const check::OptionKey& each : check::option_keys())
                 names += (names.empty() ? "" : ", ") + std::string(each.name);
-            throw Error({.what = "a check has no option '" + name + "'", .where = "check", .fix = "there are " + names,
+            throw Error({.what = "a check has no option '" + name + "'",
+                         .where = "check",
+                         .fix = "there are " + names,
                          .exit = Exit::usage});
         }
         key->set(options, text, name);
@@ -58,7 +60,11 @@ std::vector<StoredArray> stored(const std::vector<GivenArray>& given) {
     for (const auto& [name, format, shape, bytes] : given) {
         const std::span<const std::byte> data(static_cast<const std::byte*>(bytes.data()), bytes.size());
         if (format == "int64") {
-            arrays.push_back({.name = name, .where = name, .type = "<i8", .width = 8, .shape = shape,
+            arrays.push_back({.name = name,
+                              .where = name,
+                              .type = "<i8",
+                              .width = 8,
+                              .shape = shape,
                               .bytes = std::string(reinterpret_cast<const char*>(data.data()), data.size())});
         } else {
             arrays.push_back(check::stored_array(name, format_named(format, name, Exit::usage), shape, data));
@@ -80,8 +86,8 @@ nb::object judge(const std::string& operation, const Words& declared, const Word
         std::vector<StoredArray> arrays;
         check::Checked checked{};
     };
-    const auto job = std::make_shared<Job>(
-        Job{declaration_of(operation, declared), options_of(options), stored(arrays)});
+    const auto job =
+        std::make_shared<Job>(Job{declaration_of(operation, declared), options_of(options), stored(arrays)});
     run_aside([job](ThreadPool& pool) {
         job->checked = check::check_arrays(job->declaration, job->arrays, job->options, pool);
     });
@@ -140,11 +146,9 @@ nb::object make_inputs(const std::string& operation, const Words& declared, cons
 std::string check_words() {
     Json operations = Json::array(), keys = Json::array(), options = Json::array(), codes = Json::object();
     for (const check::Operation& each : check::all_operations())
-        operations.push_back({{"operation", each.name},
-                              {"summary", each.summary},
-                              {"arrays", check::array_roles(each)}});
-    for (const check::DeclareKey& key : check::declare_keys())
-        keys.push_back({{"name", key.name}, {"help", key.help}});
+        operations.push_back(
+            {{"operation", each.name}, {"summary", each.summary}, {"arrays", check::array_roles(each)}});
+    for (const check::DeclareKey& key : check::declare_keys()) keys.push_back({{"name", key.name}, {"help", key.help}});
     for (const check::OptionKey& key : check::option_keys())
         options.push_back({{"name", key.name}, {"help", key.help}});
     for (const auto& [code, sentence] : check::reason_codes()) codes[code] = sentence;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module: functions that fill arrays and give texts. What people call is the package around it.
-#include "core/text/shown.hpp"
 #include "core/host/version.hpp"
+#include "core/text/shown.hpp"
 #include "python/engine.hpp"
 #include "python/rooms.hpp"
 
@@ -14,7 +14,9 @@ namespace {
 /// macheps.Error is a class of the package, which has what, where and fix apart.
 void raise(const Error& error) {
     const nb::object type = nb::module_::import_("macheps._errors").attr("Error");
-    const auto text = [](const std::string& part) { return shown(part, longest_error); };  // valid UTF-8, and no commands
+    const auto text = [](const std::string& part) {
+        return shown(part, longest_error);
+    };  // valid UTF-8, and no commands
     const nb::object made = type(text(error.parts().what), text(error.parts().where), text(error.parts().fix));
     PyErr_SetObject(type.ptr(), made.ptr());
 }

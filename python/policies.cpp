@@ -76,7 +76,8 @@ std::string import(const std::vector<std::string>& files, const std::string& fra
 }
 
 /// The table of a policy's text, which stands in `origin`, for a model.
-std::string explain(const std::string& text, const std::string& origin, const std::string& kind, const std::string& size) {
+std::string explain(const std::string& text, const std::string& origin, const std::string& kind,
+                    const std::string& size) {
     const ModelSize model = named_size(size, parse_model_kind(kind));
     const SiteList sites = model_sites(model.model);
     const ResolvedPolicy resolved = resolve(parse_policy(text, origin), sites);

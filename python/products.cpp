@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products as machines sum them, and arrays with scales.
 #include "core/codec.hpp"
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -134,7 +134,11 @@ std::string matmul_into(const Floats& a, const Floats& b, const FloatsOut& out, 
         const ScaleLayout a_layout = layout_of(a_scales, k), b_layout = layout_of(b_scales, k);
         p.spelled.rule = with_block_scales(p.spelled.rule, a_layout, b_layout);
         require_possible(p.spelled.rule,
-                         {.a = p.a, .b = p.b, .a_scales = a_layout, .b_scales = b_layout, .has_bias = bias.has_value(),
+                         {.a = p.a,
+                          .b = p.b,
+                          .a_scales = a_layout,
+                          .b_scales = b_layout,
+                          .has_bias = bias.has_value(),
                           .out_cast = {.format = p.out}},
                          "machine");
     } else if (a_scales.data || b_scales.data) {
@@ -210,12 +214,13 @@ nb::object scale(const Floats& x, const std::string& format, const std::string& 
 void add_products(nb::module_& m) {
     nb::class_<BlockScales>(m, "BlockScales", "Decode scales of an operand, [outer groups, groups of k].")
         .def(nb::init<>())
-        .def("__init__",
-             [](BlockScales* self, const Floats& data, std::int64_t outer_block, std::int64_t k_block,
-                const std::string& format) {
-                 new (self) BlockScales{data, outer_block, k_block, format};
-             },
-             nb::arg("data").noconvert(), nb::arg("outer_block"), nb::arg("k_block"), nb::arg("format"));
+        .def(
+            "__init__",
+            [](BlockScales* self, const Floats& data, std::int64_t outer_block, std::int64_t k_block,
+               const std::string& format) {
+                new (self) BlockScales{data, outer_block, k_block, format};
+            },
+            nb::arg("data").noconvert(), nb::arg("outer_block"), nb::arg("k_block"), nb::arg("format"));
     m.def("matmul_into", &matmul_into, nb::arg("a").noconvert(), nb::arg("b").noconvert(), nb::arg("out").noconvert(),
           nb::arg("bias").none(), nb::arg("machine"), nb::arg("format_a"), nb::arg("format_b"), nb::arg("out_format"),
           nb::arg("scale"), nb::arg("a_scales"), nb::arg("b_scales"), nb::arg("seed"));

@@ -2,11 +2,11 @@
 // Tables as JSON: formats, machines, the columns of a run's files; and single numbers taken apart.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/text/json.hpp"
-#include "core/text/print.hpp"
 #include "core/profile_table.hpp"
 #include "core/property.hpp"
 #include "core/rounding_names.hpp"
+#include "core/text/json.hpp"
+#include "core/text/print.hpp"
 #include "core/ulp.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
@@ -269,8 +269,7 @@ void add_tables(nb::module_& m) {
     m.def("machines", &machines);
     m.def("profiles", &profiles);
     m.def("number", &number, nb::arg("format"), nb::arg("code"));
-    m.def("show", &show, nb::arg("value"), nb::arg("formats"), nb::arg("mode"), nb::arg("saturate"),
-          nb::arg("random"));
+    m.def("show", &show, nb::arg("value"), nb::arg("formats"), nb::arg("mode"), nb::arg("saturate"), nb::arg("random"));
     m.def("run_schema", &run_schema);
 }
 

@@ -279,7 +279,8 @@ Names lines_with(const std::regex& words, const Names& in_rooms, const std::set<
 // std::filesystem's iterators drop errors easily. A folder that cannot be read would then count as empty.
 TEST_CASE("folders are listed in one place", "[architecture]") {
     static const std::regex words(R"(directory_iterator|\b(opendir|fdopendir|readdir|scandir|nftw|ftw|glob)\()");
-    CHECK(lines_with(words, {"core", "emulation", "reports", "experiments", "python"}, {"core/host/read_file.cpp"}) == Names{});
+    CHECK(lines_with(words, {"core", "emulation", "reports", "experiments", "python"}, {"core/host/read_file.cpp"}) ==
+          Names{});
 }
 
 // Two checkouts, users or CI jobs on one machine would otherwise write the same files.
@@ -371,9 +372,9 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
                              (name.find('/') != std::string::npos || name.ends_with(".hpp") || name.ends_with(".cpp"));
         if (!is_path || name.find("/import/") != std::string::npos) continue;
         // A path is given from the root, or from a folder that its paragraph speaks of.
-        const bool found = fs::exists(root / name) ||
-                           std::any_of(tree.begin(), tree.end(),
-                                       [&](const std::string& path) { return path.ends_with('/' + name); });
+        const bool found =
+            fs::exists(root / name) ||
+            std::any_of(tree.begin(), tree.end(), [&](const std::string& path) { return path.ends_with('/' + name); });
         if (!found) missing.push_back(name);
     }
     CHECK(missing == Names{});

@@ -157,10 +157,13 @@ TEST_CASE("every number and claim of README.md about the demo is what was measur
     says(fmt::format("the same batches, {} seeds", numbers.at(static_cast<std::size_t>(demo.policies[0].row.seeds))));
 
     const double cosine = policy_in(demo, "fp16-noscale").row.grad_cosine.value();
-    says(fmt::format("in fp16 without loss scaling most of the loss's gradient underflows to zero, all but the target's entry of each "
-                     "token: what is left points elsewhere (its cosine with fp32's gradient is {:.2f} on average), and training stalls; "
-                     "with scaling it does not",
-                     cosine));
+    says(
+        fmt::format("in fp16 without loss scaling most of the loss's gradient underflows to zero, all but the target's "
+                    "entry of each "
+                    "token: what is left points elsewhere (its cosine with fp32's gradient is {:.2f} on average), and "
+                    "training stalls; "
+                    "with scaling it does not",
+                    cosine));
     CHECK(policy_in(demo, "amp-fp16").row.grad_cosine.value() > 0.999);
     const SummaryRow unscaled = policy_in(demo, "fp16-noscale").row, scaled = policy_in(demo, "amp-fp16").row;
     CHECK(unscaled.underflow_rate.value() > 100 * scaled.underflow_rate.value());
@@ -220,8 +223,7 @@ TEST_CASE("the demo writes the figures that README.md is read against", "[demo][
         same("summary.csv", summary_csv(summary));
         same("figures.csv", csv_text(figures_of(log, summary)));
     }
-    same("unweighted.csv",
-         summary_csv(summarise(log_of("--policy fp32,fp16-noscale --seeds 0,1,2 --token-weight 1"))));
+    same("unweighted.csv", summary_csv(summarise(log_of("--policy fp32,fp16-noscale --seeds 0,1,2 --token-weight 1"))));
     fs::remove_all(scratch());
 }
 

@@ -88,7 +88,8 @@ TEST_CASE("Python tools are pinned by the hashes of their files", "[notices]") {
         if (!text.starts_with("#!/usr/bin/env bash")) continue;
         for (std::sregex_iterator at(text.begin(), text.end(), install); at != std::sregex_iterator(); ++at) {
             CAPTURE(entry.path(), at->str());
-            CHECK((at->str().find("--require-hashes") != std::string::npos || at->str().find('`') != std::string::npos));
+            CHECK(
+                (at->str().find("--require-hashes") != std::string::npos || at->str().find('`') != std::string::npos));
         }
     }
 }

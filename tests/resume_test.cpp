@@ -176,16 +176,20 @@ const std::map<std::string, std::string> configs{
     {"fused.json", R"({"fp16": {"enabled": true, "initial_scale_power": 26, "loss_scale_window": 5}})"},
     {"apex.json", R"({"opt_level": "O2", "loss_scale": "dynamic", "min_loss_scale": 1, "num_losses": 1})"},
     {"megatron.args", "--fp16 --initial-loss-scale 67108864 --loss-scale-window 4 --clip-grad 1.0"},
-    {"delayed.toml", "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,attn.proj,mlp.up,mlp.down}\"\n"
-                     "recipe = \"te-delayed:history=5\"\nmultiple_of = 8\n"},
-    {"recent.toml", "extends = \"amp-fp16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
-                    "recipe = \"te-delayed:most_recent:margin=1\"\nmultiple_of = 8\n"},
-    {"unfused.toml", "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
-                     "forward = { a = \"e4m3fn/tensor:te_delayed_unfused:history=3\", b = \"e4m3fn/tensor:te_delayed_unfused\" }\n"
-                     "input_grad = { a = \"e5m2/tensor:te_delayed_unfused:most_recent\" }\n"},
-    {"drawn.toml", "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
-                   "forward = { b = \"e4m3fn/tensor:te_delayed:history=7\" }\n"
-                   "input_grad = { a = \"e4m3fn/tensor:te_delayed:stochastic:random_bits=8\" }\n"},
+    {"delayed.toml",
+     "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,attn.proj,mlp.up,mlp.down}\"\n"
+     "recipe = \"te-delayed:history=5\"\nmultiple_of = 8\n"},
+    {"recent.toml",
+     "extends = \"amp-fp16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
+     "recipe = \"te-delayed:most_recent:margin=1\"\nmultiple_of = 8\n"},
+    {"unfused.toml",
+     "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
+     "forward = { a = \"e4m3fn/tensor:te_delayed_unfused:history=3\", b = \"e4m3fn/tensor:te_delayed_unfused\" }\n"
+     "input_grad = { a = \"e5m2/tensor:te_delayed_unfused:most_recent\" }\n"},
+    {"drawn.toml",
+     "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
+     "forward = { b = \"e4m3fn/tensor:te_delayed:history=7\" }\n"
+     "input_grad = { a = \"e4m3fn/tensor:te_delayed:stochastic:random_bits=8\" }\n"},
     {"static.json", R"({"fp16": {"enabled": true, "loss_scale": 1024}, "zero_optimization": {"stage": 1}})"},
     {"utils.toml", "extends = \"amp-fp16\"\n[loss_scaler]\nkind = \"apex-fp16-utils\"\ninit_scale = 67108864.0\n"}};
 const std::string configured =

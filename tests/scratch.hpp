@@ -50,7 +50,8 @@ inline const std::filesystem::path& disk_folder() {
 
 /// This process's folder in memory, where syncing a file costs nothing. It is on the disk if the machine has no /dev/shm.
 inline const std::filesystem::path& memory_folder() {
-    static const TemporaryFolder folder(::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : std::filesystem::temp_directory_path());
+    static const TemporaryFolder folder(::access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                                                                        : std::filesystem::temp_directory_path());
     return folder.path();
 }
 

@@ -12,11 +12,11 @@ using Catch::Approx;
 #include <iostream>
 #include <string>
 
-#define SKIP_TEST(reason)                                             \
-    do {                                                              \
-        std::cout << "MACHEPS-SKIPPED: " << (reason) << std::endl;    \
-        SUCCEED("skipped");                                           \
-        return;                                                       \
+#define SKIP_TEST(reason)                                          \
+    do {                                                           \
+        std::cout << "MACHEPS-SKIPPED: " << (reason) << std::endl; \
+        SUCCEED("skipped");                                        \
+        return;                                                    \
     } while (false)
 
 namespace macheps::test {

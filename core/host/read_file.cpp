@@ -140,9 +140,7 @@ std::string read_regular_file(const std::filesystem::path& path, std::uint64_t m
 
 std::optional<std::string> read_if_there(const std::filesystem::path& path, std::uint64_t most) {
     struct stat status {};
-    const auto is_missing = [&] {
-        return ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
-    };
+    const auto is_missing = [&] { return ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR); };
     if (is_missing()) return std::nullopt;
     try {
         return read_regular_file(path, most);
@@ -177,7 +175,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 }
 
 std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder) {
-    if (struct stat status {}; ::stat(folder.c_str(), &status) != 0) throw_cannot_list(folder, errno);
+    if (struct stat status{}; ::stat(folder.c_str(), &status) != 0) throw_cannot_list(folder, errno);
     std::vector<std::filesystem::path> files, folders{folder};
     while (!folders.empty()) {
         const std::filesystem::path at = std::move(folders.back());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float<F> as text: fmt and iostreams. Host only.
 #pragma once
-#include "core/types/float.hpp"
 #include "core/text/print.hpp"
+#include "core/types/float.hpp"
 
 #include <fmt/format.h>
 

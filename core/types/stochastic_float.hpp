@@ -6,8 +6,8 @@
 //     Float<bf16> sum;
 //     for (Float<bf16> x : terms) sum = add(sum, x, stream);
 #pragma once
-#include "core/types/float.hpp"
 #include "core/rng.hpp"
+#include "core/types/float.hpp"
 
 namespace macheps {
 

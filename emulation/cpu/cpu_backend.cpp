@@ -7,9 +7,9 @@
 #include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/cpu/ops/adam.hpp"
 #include "emulation/cpu/ops/casts/cast.hpp"
+#include "emulation/cpu/ops/casts/scaling.hpp"
 #include "emulation/cpu/ops/elementwise.hpp"
 #include "emulation/cpu/ops/optimizer.hpp"
-#include "emulation/cpu/ops/casts/scaling.hpp"
 #include "emulation/cpu/ops/stats.hpp"
 #include "emulation/definitions.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -89,8 +89,7 @@ CpuBackend::CpuBackend(int threads, Simd simd)
       pool_(*own_pool_),
       memory_(std::make_shared<Memory>()) {}
 
-CpuBackend::CpuBackend(ThreadPool& pool, Simd simd)
-    : simd_(simd), pool_(pool), memory_(std::make_shared<Memory>()) {
+CpuBackend::CpuBackend(ThreadPool& pool, Simd simd) : simd_(simd), pool_(pool), memory_(std::make_shared<Memory>()) {
     checked_threads(pool.threads(), simd);
 }
 CpuBackend::~CpuBackend() = default;

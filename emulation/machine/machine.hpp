@@ -64,7 +64,7 @@ enum class SumModel : std::uint8_t {
     floored_even_odd,  ///< the same with even and odd products apart (CDNA3 fp8; GTR-FDPA)
     pair_then_add,     ///< products in one exact sum, rounded; then added to C and rounded (POWER10, Arm EBF = 1)
     odd_pairs,         ///< two products, their sum and the sum with C, each rounded (Arm BFDOT)
-    parted_chain,      ///< chains of even and of odd products over the instruction, added to each other, then to C (AMX)
+    parted_chain,  ///< chains of even and of odd products over the instruction, added to each other, then to C (AMX)
 };
 
 /// How the exact sum of a step is rounded.
@@ -134,25 +134,26 @@ struct SumRule {
 /// What stands behind a row.
 enum class Evidence : std::uint8_t {
     definition,  ///< nothing to check: the row is made of IEEE operations
-    hardware,    ///< reproduced on captures of silicon, published or our own, as far as those reach: Machine::captured_terms
-    published,   ///< a model that its authors tested on silicon, or a vendor's text
-    emulated,    ///< reproduced on an independent emulator of the architecture: no silicon
-    inferred,    ///< the model of a sibling type, applied to a type that nobody published
+    hardware,  ///< reproduced on captures of silicon, published or our own, as far as those reach: Machine::captured_terms
+    published,  ///< a model that its authors tested on silicon, or a vendor's text
+    emulated,   ///< reproduced on an independent emulator of the architecture: no silicon
+    inferred,   ///< the model of a sibling type, applied to a type that nobody published
 };
 
 struct Machine {
-    std::string_view name{};         ///< `sm90.wgmma.fp8`
-    std::string_view arch{};         ///< `sm_90`, `CDNA3`, `x86`; several that share the row, separated by spaces
-    std::string_view instruction{};  ///< `mma`, `tcgen05.f16`, `vdpbf16ps`; several as above; empty for orders of summation
-    FormatSet operands{};            ///< of a and b, in any mix
-    Format addend = fp32;            ///< of C
-    Format result = fp32;            ///< of D
-    int k = 1;                       ///< products per instruction
-    int small_k = 0;                 ///< of the instruction's smaller shape, 0: there is none
-    Format scale{};                  ///< of the block scales, where there are any
-    int scale_block = 0;             ///< products that share a scale, 0: no scales
+    std::string_view name{};  ///< `sm90.wgmma.fp8`
+    std::string_view arch{};  ///< `sm_90`, `CDNA3`, `x86`; several that share the row, separated by spaces
+    std::string_view
+        instruction{};     ///< `mma`, `tcgen05.f16`, `vdpbf16ps`; several as above; empty for orders of summation
+    FormatSet operands{};  ///< of a and b, in any mix
+    Format addend = fp32;  ///< of C
+    Format result = fp32;  ///< of D
+    int k = 1;             ///< products per instruction
+    int small_k = 0;       ///< of the instruction's smaller shape, 0: there is none
+    Format scale{};        ///< of the block scales, where there are any
+    int scale_block = 0;   ///< products that share a scale, 0: no scales
     SumRule sum{};
-    bool reads_values = false;   ///< given values where others are given codes and scales: whoever calls it decodes them
+    bool reads_values = false;  ///< given values where others are given codes and scales: whoever calls it decodes them
     Evidence evidence = Evidence::definition;
     std::string_view measured{};  ///< devices, or emulators, whose captures are reproduced
     int captured_terms = 0;       ///< products that the captures fill; those behind them are zero. 0: there are none

@@ -152,9 +152,9 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
         points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
                           "-126 (MMA-Sim of January 2026)"});
     }
-    points.push_back({"underflow_keeps_sign", "a negative sum that underflows to zero",
-                      sum.underflow_keeps_sign ? "-0" : "+0",
-                      sum.underflow_keeps_sign ? "+0 (an H100; MMA-Sim of January 2026)" : "-0 (newer MMA-Sim); an H100 gives +0"});
+    points.push_back(
+        {"underflow_keeps_sign", "a negative sum that underflows to zero", sum.underflow_keeps_sign ? "-0" : "+0",
+         sum.underflow_keeps_sign ? "+0 (an H100; MMA-Sim of January 2026)" : "-0 (newer MMA-Sim); an H100 gives +0"});
     points.push_back({"zeros_keep_sign", "all operands and C are -0", sum.zeros_keep_sign ? "-0" : "+0",
                       sum.zeros_keep_sign ? "+0 (MMA-Sim)" : "-0 (a table-driven model)"});
     if (sum.addend == fp16) {
@@ -307,8 +307,9 @@ constexpr SumModelRow rows[] = {
      .disputed = nothing_disputed},
     {.model = SumModel::odd_pairs,
      .name = "odd_pairs",
-     .words = "Two products, their sum, and the sum with C, each rounded to odd in fp32: what is inexact ends in an odd "
-              "last bit. Subnormals are flushed to zeros of their sign, on the way in and out; overflow gives infinity.",
+     .words =
+         "Two products, their sum, and the sum with C, each rounded to odd in fp32: what is inexact ends in an odd "
+         "last bit. Subnormals are flushed to zeros of their sign, on the way in and out; overflow gives infinity.",
      .formula = "p0 = odd(a0 b0);  p1 = odd(a1 b1)\n"
                 "s  = odd(p0 + p1)\n"
                 "D  = odd(C + s)",

@@ -52,7 +52,8 @@ inline constexpr Machine orders[] = {
 /// Every machine, fp32.chain first.
 inline constexpr auto all_machines = [] {
     using namespace machine_row;
-    std::array<const Machine*, 1 + std::size(orders) + std::size(nvidia) + std::size(amd) + std::size(cpu)> all{&fp32_chain};
+    std::array<const Machine*, 1 + std::size(orders) + std::size(nvidia) + std::size(amd) + std::size(cpu)> all{
+        &fp32_chain};
     std::size_t n = 1;
     for (const Machine& row : orders) all[n++] = &row;
     for (const Machine& row : nvidia) all[n++] = &row;

@@ -18,8 +18,8 @@ inline constexpr std::string_view captures_and_traces =
 /// What the tensor cores of one generation share.
 struct Generation {
     std::string_view arch;
-    int fraction_bits = 0;  ///< kept below the largest exponent, unless a row says otherwise
-    bool is_traced = false; ///< tests/traces has every form of it
+    int fraction_bits = 0;   ///< kept below the largest exponent, unless a row says otherwise
+    bool is_traced = false;  ///< tests/traces has every form of it
 };
 inline constexpr Generation volta{.arch = "sm_70", .fraction_bits = 23};
 inline constexpr Generation turing{.arch = "sm_75", .fraction_bits = 24};
@@ -58,9 +58,7 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
     sum.nan = NanRule::canonical_7fffffff;
     sum.underflow_keeps_sign = false;
     const bool is_tcgen05 = row.instruction.substr(0, 7) == "tcgen05";
-    sum.zero_exponent = !half        ? -108 - generation.fraction_bits
-                        : is_tcgen05 ? -133
-                                     : 4 - generation.fraction_bits;
+    sum.zero_exponent = !half ? -108 - generation.fraction_bits : is_tcgen05 ? -133 : 4 - generation.fraction_bits;
     const bool is_measured = !row.measured.empty();
     return {.name = row.name,
             .arch = generation.arch,
@@ -71,7 +69,7 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
             .k = row.k,
             .small_k = row.small_k,
             .sum = sum,
-            .evidence = row.is_inferred                         ? Evidence::inferred
+            .evidence = row.is_inferred                       ? Evidence::inferred
                         : is_measured || generation.is_traced ? Evidence::hardware
                                                               : Evidence::published,
             .measured = generation.is_traced && !is_measured ? "H100, H200" : row.measured,

@@ -112,8 +112,9 @@ std::string evidence_words(const Machine& machine) {
                                machine.measured, untold(machine));
         case Evidence::published:
             // Models of GPUs were found by experiment; those of CPUs stand in the vendor's text.
-            return is_cpu_unit(machine) ? "the vendor's description of the instruction; no capture is reproduced here"
-                                        : "a model that its authors tested on silicon; no public capture is reproduced here";
+            return is_cpu_unit(machine)
+                       ? "the vendor's description of the instruction; no capture is reproduced here"
+                       : "a model that its authors tested on silicon; no public capture is reproduced here";
         case Evidence::emulated:
             return fmt::format("reproduced on captures of {}, an independent emulator of the architecture: no silicon",
                                machine.measured);

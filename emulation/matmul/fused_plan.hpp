@@ -68,8 +68,8 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
     // Fast kernels know one sign of an underflow for each model: that of the machines that have it.
     const bool cuts = rule.model == SumModel::truncated || rule.model == SumModel::scaled_groups ||
                       rule.model == SumModel::through_fp16;
-    const bool disputed = rule.zero_factor_counts || rule.underflow_keeps_sign == cuts || rule.zeros_keep_sign ||
-                          rule.normalises_addend;
+    const bool disputed =
+        rule.zero_factor_counts || rule.underflow_keeps_sign == cuts || rule.zeros_keep_sign || rule.normalises_addend;
     if (disputed || machine.addend != machine.result || args.rule.has_blocks()) return std::nullopt;
 
     switch (args.rule.promotion) {

@@ -13,8 +13,8 @@ struct NamedMatmulRule;
 
 struct LibraryName {
     struct Variant {
-        std::string_view rule{};       ///< a name of all_matmul_rules(); empty: no more
-        bool (*is_here)() = nullptr;   ///< on CPUs of this kind
+        std::string_view rule{};      ///< a name of all_matmul_rules(); empty: no more
+        bool (*is_here)() = nullptr;  ///< on CPUs of this kind
     };
     std::string_view name{};
     std::array<Variant, 3> variants{};  ///< the first one that is here counts

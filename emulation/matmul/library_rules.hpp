@@ -40,10 +40,12 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = &fp32_chain, .blocks = library_rule::halves(384, 1, true)},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "oneDNN dnnl_sgemm, and on Intel CPUs MKL and PyTorch: blocks of 384, the last two halves, the greater one "
-                "first; fma",
-     .versions = "oneDNN 2.6.3 on an Intel Xeon with AMX and on AMD Zen 5, 3.2 on AMD Zen 5; MKL 2026.2 and PyTorch 2.9.1 "
-                 "(fp32) on that Intel Xeon",
+     .summary =
+         "oneDNN dnnl_sgemm, and on Intel CPUs MKL and PyTorch: blocks of 384, the last two halves, the greater one "
+         "first; fma",
+     .versions =
+         "oneDNN 2.6.3 on an Intel Xeon with AMX and on AMD Zen 5, 3.2 on AMD Zen 5; MKL 2026.2 and PyTorch 2.9.1 "
+         "(fp32) on that Intel Xeon",
      .valid = "m and n above 1; with two threads not for k above the share of one",
      .depends_on = "ONEDNN_MAX_CPU_ISA, OMP_NUM_THREADS, the version"},
     {.name = "blas.mkl",
@@ -84,10 +86,12 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = &fp32_chain, .blocks = {.limit = 432, .split = KBlocks::Split::level, .multiple = 8}},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "Eigen's product of two matrices of float: blocks of 432 at the most, as equal as multiples of 8 are; fma",
+     .summary =
+         "Eigen's product of two matrices of float: blocks of 432 at the most, as equal as multiples of 8 are; fma",
      .versions = "3.4.0 (Debian 12) for AVX2 and FMA, on CPUs with 48 KiB of first-level cache",
      .valid = "row-major, n mod 24 = 0 or 16: what is left of n beyond that is summed in two chains in turn",
-     .depends_on = "the size of the first-level cache, the instruction set that the caller is compiled for, the version",
+     .depends_on =
+         "the size of the first-level cache, the instruction set that the caller is compiled for, the version",
      .claims = [](std::int64_t, std::int64_t n, std::int64_t) { return n % 24 == 0 || n % 24 == 16; }},
     {.name = "eigen.gemm.32k",
      .rule = {.machine = &fp32_chain, .blocks = {.limit = 288, .split = KBlocks::Split::level, .multiple = 8}},
@@ -96,12 +100,11 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .summary = "the same where the first-level cache has 32 KiB: blocks of 288 at the most",
      .versions = "3.4.0 for AVX2 and FMA",
      .valid = "not tried",
-     .depends_on = "the size of the first-level cache, the instruction set that the caller is compiled for, the version",
+     .depends_on =
+         "the size of the first-level cache, the instruction set that the caller is compiled for, the version",
      .claims = [](std::int64_t, std::int64_t n, std::int64_t) { return n % 24 == 0 || n % 24 == 16; }},
     {.name = "torch.cpu.fp32",
-     .rule = {.machine = &fp32_chain,
-              .blocks = {.limit = 192, .split = KBlocks::Split::halve_all},
-              .bias_first = true},
+     .rule = {.machine = &fp32_chain, .blocks = {.limit = 192, .split = KBlocks::Split::halve_all}, .bias_first = true},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
      .summary = "PyTorch matmul and linear in fp32: MKL's blocks, all added to the bias",
@@ -112,8 +115,9 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = find_machine("x86.vdpbf16ps"), .blocks = {.limit = 512, .wide_limit = 1024, .wide_k = 1024}},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "PyTorch matmul and linear in bf16 (oneDNN brg_matmul:avx512_core_bf16): VDPBF16PS in blocks of 512, above "
-                "k = 1024 of 1024; one rounding to bf16",
+     .summary =
+         "PyTorch matmul and linear in bf16 (oneDNN brg_matmul:avx512_core_bf16): VDPBF16PS in blocks of 512, above "
+         "k = 1024 of 1024; one rounding to bf16",
      .versions = "2.9.1 (oneDNN 3.7.1)",
      .valid = "m n k above 4096, on CPUs with avx512_bf16 and without AMX",
      .depends_on = "ONEDNN_MAX_CPU_ISA, the CPU's instruction set, the version"},
@@ -123,14 +127,16 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .source = library_rule::own,
      .summary = "PyTorch matmul in bf16 on CPUs with AMX: one chain of tdpbf16ps over all of k; one rounding to bf16",
      .versions = "2.9.1 (oneDNN 3.7.1) on an Intel Xeon with AMX",
-     .valid = "k up to 2944; at k = 2990 and above the sum is cut in two where m and n are large for the kernel's buffers",
+     .valid =
+         "k up to 2944; at k = 2990 and above the sum is cut in two where m and n are large for the kernel's buffers",
      .depends_on = "ONEDNN_MAX_CPU_ISA, the CPU's instruction set, the cache, the version",
      .claims = [](std::int64_t, std::int64_t, std::int64_t k) { return k <= 2944; }},
     {.name = "torch.cpu.bf16.small",
      .rule = {.machine = &fp32_chain, .lanes = 4},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "PyTorch matmul in bf16 of few products: four chains of fma in fp32 in turn, folded; one rounding to bf16",
+     .summary =
+         "PyTorch matmul in bf16 of few products: four chains of fma in fp32 in turn, folded; one rounding to bf16",
      .versions = "2.9.1",
      .valid = "m n k up to 4096",
      .depends_on = library_rule::isa},
@@ -138,8 +144,9 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = &fp32_chain, .blocks = {.limit = 512, .wide_limit = 1024, .wide_k = 1024}},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "PyTorch matmul in fp16 on CPUs with AVX512-FP16: fma in fp32 in blocks of 512, above k = 1024 of 1024; one "
-                "rounding to fp16",
+     .summary =
+         "PyTorch matmul in fp16 on CPUs with AVX512-FP16: fma in fp32 in blocks of 512, above k = 1024 of 1024; one "
+         "rounding to fp16",
      .versions = "2.9.1 (oneDNN 3.7.1) on an Intel Xeon with AMX",
      .valid = "60 of 60 random shapes above 10^6 multiply-adds",
      .depends_on = "ONEDNN_MAX_CPU_ISA, the CPU's instruction set, the version"},

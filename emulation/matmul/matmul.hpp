@@ -31,7 +31,8 @@ struct DotOperands {
 /// Element (i, j) of the addend, whose matrix begins at `addend`, as the machine reads it; +0 where there is none.
 MACHEPS_HD inline float addend_of(const Matmul& args, const float* addend, std::int64_t i, std::int64_t j) {
     if (addend == nullptr) return 0;
-    return quantize(args.rule.machine->addend, addend[i * args.ld_addend + j], Round::nearest_even, Overflow::nonsaturate);
+    return quantize(args.rule.machine->addend, addend[i * args.ld_addend + j], Round::nearest_even,
+                    Overflow::nonsaturate);
 }
 
 MACHEPS_HD inline DotOperands dot_operands(const Matmul& args, const float* a, const float* b, std::int64_t i,

@@ -40,7 +40,7 @@ struct KBlocks {
         fixed,       ///< `limit` terms each, the last one the rest
         halve_last,  ///< `limit` while twice that is left; of what is left then, if it is more than `limit`, a half
         halve_all,   ///< k of up to twice `limit`: two blocks of k / 2, and of an odd k the last term alone; else fixed
-        level,       ///< as many blocks as `fixed` has, as equal as multiples of `multiple` let them be; the last one is the rest
+        level,  ///< as many blocks as `fixed` has, as equal as multiples of `multiple` let them be; the last one is the rest
     };
 
     int limit = 0;  ///< terms of a block, 0: there are no blocks

@@ -53,7 +53,8 @@ constexpr NamedMatmulRule gpu_rules[] = {
      "PyTorch 2.11 with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer"},
     {"torch.rowwise.sm90.fast", hopper(Promotion::none, ScaleOrder::a_first), P,
      "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
-     "_scaled_mm with row scales, use_fast_accum=True: one chain; fl(sB fl(sA acc)), + bias, one rounding; PyTorch 2.11 "
+     "_scaled_mm with row scales, use_fast_accum=True: one chain; fl(sB fl(sA acc)), + bias, one rounding; PyTorch "
+     "2.11 "
      "with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer.fast"},
     {"vllm.cutlass", hopper(Promotion::none, ScaleOrder::b_first), P,
      "vllm csrc/quantization/cutlass_w8a8/c3x/scaled_mm_sm90_fp8_dispatch.cuh",
@@ -68,7 +69,8 @@ constexpr NamedMatmulRule gpu_rules[] = {
     {"cublaslt.fp8.outer.fast", hopper(Promotion::none, ScaleOrder::b_first), H, h100_torch,
      "_scaled_mm with row scales, use_fast_accum=True: one chain, then fl(sA fl(sB acc)) and one rounding"},
     {"cublaslt.fp8.1d2d", hopper(Promotion::fma_joint), H, h100_torch,
-     "_scaled_mm with one operand scaled by 1x128, the other by 128x128: every 128 k main = fma(partial, fl(sA sB), main)"},
+     "_scaled_mm with one operand scaled by 1x128, the other by 128x128: every 128 k main = fma(partial, fl(sA sB), "
+     "main)"},
     {"cublaslt.fp8.1d1d", hopper(Promotion::fma_left), H, h100_torch,
      "_scaled_mm with both operands scaled by 1x128: every 128 k main = fma(fl(partial sA), sB, main). cuBLASLt's own "
      "outputs lie by columns: its A is PyTorch's B"},
@@ -96,7 +98,8 @@ constexpr NamedMatmulRule gpu_rules[] = {
      "sequentially into the output in its format; slice boundaries as others reconstructed them"},
     {"cublaslt.splitk.compute", sliced(SliceJoin::workspace), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
-     "fp32 workspace, slices in ascending order; slice boundaries as others reconstructed them: an nvjet kernel on an H100 "
+     "fp32 workspace, slices in ascending order; slice boundaries as others reconstructed them: an nvjet kernel on an "
+     "H100 "
      "has them (k = 4096, 3 slices), CUTLASS kernels in cuBLAS have others"},
     {"cublaslt.splitk.output", sliced(SliceJoin::rounded_workspace), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
@@ -166,11 +169,11 @@ void require_one_draw(const MatmulUse& use, std::string_view where) {
 void require_blocks(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (!rule.has_blocks()) return;
     const Machine& machine = *rule.machine;
-    if (rule.promotion != Promotion::none || rule.slices > 1 || machine.has_scales() || use.a_scales.kind == Kind::blocks ||
-        use.b_scales.kind == Kind::blocks) {
-        impossible(fmt::format("{} is cut into blocks of k as a library does it, and into other parts besides",
-                               machine.name),
-                   where, "leave out promotion, split_k and scales of blocks, or take the machine by its own name");
+    if (rule.promotion != Promotion::none || rule.slices > 1 || machine.has_scales() ||
+        use.a_scales.kind == Kind::blocks || use.b_scales.kind == Kind::blocks) {
+        impossible(
+            fmt::format("{} is cut into blocks of k as a library does it, and into other parts besides", machine.name),
+            where, "leave out promotion, split_k and scales of blocks, or take the machine by its own name");
     }
     if (rule.lanes > 1 && !machine.sum.is_plain_chain()) {
         impossible(fmt::format("chains that take turns on {}, which is no chain of fp32", machine.name), where,
@@ -337,8 +340,9 @@ void require_possible(const Matmul& args) {
     const bool bias_after = args.bias != nullptr && args.bias_after_cast;
     require_one_draw({.bias_after = bias_after, .out_cast = args.out_cast}, "matmul");
     // The usual rule needs no further description of its use.
-    const bool is_plain = args.rule.machine == &fp32_chain && !args.rule.has_blocks() && args.rule.promotion == Promotion::none &&
-                          args.rule.slices == 1 && args.a.scales.k_stride == 0 && args.b.scales.k_stride == 0;
+    const bool is_plain = args.rule.machine == &fp32_chain && !args.rule.has_blocks() &&
+                          args.rule.promotion == Promotion::none && args.rule.slices == 1 &&
+                          args.a.scales.k_stride == 0 && args.b.scales.k_stride == 0;
     if (is_plain) return;
     const Format scale = args.rule.machine == nullptr ? fp32 : args.rule.machine->scale;
     require_possible(args.rule,

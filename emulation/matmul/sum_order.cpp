@@ -3,9 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "core/text/nearest_name.hpp"
 #include "core/overflow.hpp"
 #include "core/rounding_names.hpp"
+#include "core/text/nearest_name.hpp"
 #include "emulation/machine/exact_sum.hpp"
 
 #include <fmt/format.h>

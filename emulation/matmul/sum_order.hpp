@@ -21,9 +21,9 @@ class Rounding {
     Rounding(Format format, Round mode, RngKey stream, std::uint64_t element)
         : format_(format), mode_(mode), stream_(stream), element_(element) {}
 
-    double operator()(double x);           ///< x, rounded once
-    double sum(double x, double y);        ///< x + y, the exact sum rounded once
-    double operator()(const Unpacked& x);  ///< the same of a number with up to 64 digits
+    double operator()(double x);                           ///< x, rounded once
+    double sum(double x, double y);                        ///< x + y, the exact sum rounded once
+    double operator()(const Unpacked& x);                  ///< the same of a number with up to 64 digits
     bool has_saturated() const { return has_saturated_; }  ///< a result so far is finite although it overflowed
 
   private:

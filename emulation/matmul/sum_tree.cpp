@@ -182,7 +182,8 @@ SumTree parse_tree_steps(int terms, std::string_view steps) {
             const int last = is_sum || dash == std::string_view::npos ? first : number_of(word.substr(dash + 1), line);
             for (int i = first; i <= last; ++i) {
                 const int node = is_sum ? terms + i - 1 : i;
-                if (node < (is_sum ? terms : 0) || node >= static_cast<int>(used.size()) || (!is_sum && node >= terms)) wrong(line);
+                if (node < (is_sum ? terms : 0) || node >= static_cast<int>(used.size()) || (!is_sum && node >= terms))
+                    wrong(line);
                 if (used[static_cast<std::size_t>(node)]) wrong(line);
                 used[static_cast<std::size_t>(node)] = true;
                 children.push_back(node);

@@ -58,8 +58,7 @@ MACHEPS_HD inline float cast_nearest_even(const CastPlan& plan, float x) {
     }
     const bool is_nan = magnitude > 0x7f800000;
     q = is_nan ? plan.nan_bits : q;
-    const bool drops_sign =
-        plan.signless ? is_nan || q == 0 || q > 0x7f800000 : is_nan && !plan.nan_keeps_sign;
+    const bool drops_sign = plan.signless ? is_nan || q == 0 || q > 0x7f800000 : is_nan && !plan.nan_keeps_sign;
     return bit_cast<float>(drops_sign ? q : q | (bits & INT32_MIN));
 }
 

@@ -185,8 +185,9 @@ inline constexpr ScaleRule rules[] = {
      .next = te_delayed_unfused,
      .enters_all = true,
      .source = "NVIDIA/TransformerEngine pytorch/quantization.py, _default_sf_compute",
-     .summary = "as te_delayed, by way of the fp32 reciprocal of amax; a step of zeros enters the history too, and a NaN "
-                "freezes the scale while it is there"},
+     .summary =
+         "as te_delayed, by way of the fp32 reciprocal of amax; a step of zeros enters the history too, and a NaN "
+         "freezes the scale while it is there"},
     {.name = "te_current",
      .ignores_nan = true,
      .group = [](const Group& g) { return from_encode(te_current(g.amax, g.max)); },

@@ -50,8 +50,7 @@ int main() {
     cutlass::half_t *a_at = on_device(a), *b_at = on_device(b), *out_at = on_device(out);
     if (a_at == nullptr || b_at == nullptr || out_at == nullptr) return 1;
     Gemm gemm;
-    const cutlass::Status status =
-        gemm({{m, n, k}, {a_at, k}, {b_at, n}, {out_at, n}, {out_at, n}, {1.0f, 0.0f}});
+    const cutlass::Status status = gemm({{m, n, k}, {a_at, k}, {b_at, n}, {out_at, n}, {out_at, n}, {1.0f, 0.0f}});
     cudaMemcpy(out.data(), out_at, out.size() * sizeof out[0], cudaMemcpyDeviceToHost);
     if (status != cutlass::Status::kSuccess || cudaGetLastError() != cudaSuccess) return 1;
     return save("a.npy", m, k, a) && save("b.npy", k, n, b) && save("out.npy", m, n, out) ? 0 : 1;

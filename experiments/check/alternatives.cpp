@@ -30,7 +30,8 @@ bool is_plain_product(const Declaration& d) { return d.operation->is_product && 
 const Candidate forgotten[] = {
     {"inner",
      [](const Declaration& d) {
-         return d.operation->has_inner && !d.inner ? std::vector<std::string>{"bf16", "fp16"} : std::vector<std::string>{};
+         return d.operation->has_inner && !d.inner ? std::vector<std::string>{"bf16", "fp16"}
+                                                   : std::vector<std::string>{};
      }},
     {"form",
      [](const Declaration& d) {
@@ -59,15 +60,18 @@ const Candidate forgotten[] = {
      }},
     {"machine",
      [](const Declaration& d) {
-         return d.operation->is_product && machine_name_of(d) == "sliced" ? std::vector<std::string>{"any"} : std::vector<std::string>{};
+         return d.operation->is_product && machine_name_of(d) == "sliced" ? std::vector<std::string>{"any"}
+                                                                          : std::vector<std::string>{};
      }},
     {"b_layout",
      [](const Declaration& d) {
-         return d.operation->is_product ? std::vector<std::string>{d.b_layout == "kn" ? "nk" : "kn"} : std::vector<std::string>{};
+         return d.operation->is_product ? std::vector<std::string>{d.b_layout == "kn" ? "nk" : "kn"}
+                                        : std::vector<std::string>{};
      }},
     {"a_layout",
      [](const Declaration& d) {
-         return d.operation->is_product ? std::vector<std::string>{d.a_layout == "mk" ? "km" : "mk"} : std::vector<std::string>{};
+         return d.operation->is_product ? std::vector<std::string>{d.a_layout == "mk" ? "km" : "mk"}
+                                        : std::vector<std::string>{};
      }},
     {"rounding",
      [](const Declaration& d) {
@@ -85,13 +89,15 @@ const Candidate unneeded[] = {
          if (machine_name_of(d) == "any") names.emplace_back("sliced");
          return names;
      }},
-    {"partials", [](const Declaration& d) { return d.partials ? std::vector<std::string>{""} : std::vector<std::string>{}; },
+    {"partials",
+     [](const Declaration& d) { return d.partials ? std::vector<std::string>{""} : std::vector<std::string>{}; },
      [](Declaration& d) { d.partials.reset(); }},
     {"inner", [](const Declaration& d) { return d.inner ? std::vector<std::string>{""} : std::vector<std::string>{}; },
      [](Declaration& d) { d.inner.reset(); }},
     {"variance",
      [](const Declaration& d) {
-         return d.has_one_pass_variance || d.has_running_variance ? std::vector<std::string>{"two_pass"} : std::vector<std::string>{};
+         return d.has_one_pass_variance || d.has_running_variance ? std::vector<std::string>{"two_pass"}
+                                                                  : std::vector<std::string>{};
      }},
     {"form",
      [](const Declaration& d) { return d.form.empty() ? std::vector<std::string>{} : std::vector<std::string>{""}; },
@@ -104,7 +110,8 @@ const Candidate unneeded[] = {
      [](const Declaration& d) {
          const bool is_open = d.operation->has_reduction && !d.operation->is_product;
          if (is_open && d.sum_order == "any") return std::vector<std::string>{"pairwise"};
-         return is_open && parse_sum_order(d.sum_order).is_narrow() ? std::vector<std::string>{"any"} : std::vector<std::string>{};
+         return is_open && parse_sum_order(d.sum_order).is_narrow() ? std::vector<std::string>{"any"}
+                                                                    : std::vector<std::string>{};
      }},
 };
 
@@ -124,7 +131,8 @@ std::optional<Limits> accepting(const Declaration& d, const std::vector<files::S
         Limits limits = limits_of(posed.problem, sampling.delta, pool);
         if (limits.declined >= 0) return {};
         Premise premise(posed.problem, limits);
-        if (!judge(limits, posed.out, {.premise = &premise, .stops_at_first = true, .pool = &pool}).reasons.empty()) return {};
+        if (!judge(limits, posed.out, {.premise = &premise, .stops_at_first = true, .pool = &pool}).reasons.empty())
+            return {};
         return limits;
     } catch (const Error&) {
         return {};
@@ -186,7 +194,8 @@ std::vector<Alternative> tighter(const Declaration& d, const Limits& limits,
         }
         return true;
     });
-    std::sort(all.begin(), all.end(), [](const Alternative& a, const Alternative& b) { return a.narrower > b.narrower; });
+    std::sort(all.begin(), all.end(),
+              [](const Alternative& a, const Alternative& b) { return a.narrower > b.narrower; });
     return all;
 }
 

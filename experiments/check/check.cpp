@@ -156,7 +156,8 @@ void judge_screen(const Screen& screen, const Options& options, std::vector<Reas
         screen.certain);
     if (options.certain_only) return;
     add(reason_code::screen_probable,
-        fmt::format("the sum of {} outputs with random signs is further off than once in 1/delta checks", Screen::width),
+        fmt::format("the sum of {} outputs with random signs is further off than once in 1/delta checks",
+                    Screen::width),
         screen.probable);
 }
 
@@ -254,12 +255,14 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
     escalate(problem, out, limits, pool);
     if (problem.changed_canary) {
         verdict.reasons.push_back(
-            {reason_code::written_outside, "T0", fmt::format("the kernel wrote to element {} after the end of the output", *problem.changed_canary)});
+            {reason_code::written_outside, "T0",
+             fmt::format("the kernel wrote to element {} after the end of the output", *problem.changed_canary)});
     }
     if (problem.changed_padding) {
-        verdict.reasons.push_back({reason_code::written_outside, "T0",
-                                   fmt::format("element {} of the output lies beyond its group's rows, and was written to",
-                                               *problem.changed_padding)});
+        verdict.reasons.push_back(
+            {reason_code::written_outside, "T0",
+             fmt::format("element {} of the output lies beyond its group's rows, and was written to",
+                         *problem.changed_padding)});
     }
     Premise premise(problem, limits);
     verdict.judgement = judge(limits, out, {.premise = &premise, .certain_only = options.certain_only, .pool = &pool});
@@ -278,7 +281,8 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
         if (auto reason = judge_frequencies(limits, out, options.delta)) verdict.reasons.push_back(std::move(*reason));
     }
     for (const Finding& finding : problem.findings) {
-        Reason reason{reason_code::written_beside, "T1", fmt::format("{} is not what its rule makes of x", finding.array)};
+        Reason reason{reason_code::written_beside, "T1",
+                      fmt::format("{} is not what its rule makes of x", finding.array)};
         reason.index = finding.index;
         reason.count = finding.count;
         reason.got = finding.got;

@@ -118,7 +118,8 @@ Checked check_arrays(const Declaration& declaration, const std::vector<files::St
     }
     checked.code_distances = distances_of(*checked.verdict.limits, posed.out, pool);
     checked.omega = omega_of(posed.problem, *checked.verdict.limits, posed.out);
-    if (checked.verdict.limits->panels) checked.verdict.limits->drop();  // they read the arrays, which may end before the verdict
+    if (checked.verdict.limits->panels)
+        checked.verdict.limits->drop();  // they read the arrays, which may end before the verdict
     return checked;
 }
 

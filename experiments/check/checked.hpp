@@ -51,8 +51,8 @@ struct Checked {
 
     std::vector<std::int64_t> out_shape{};
     std::int64_t row_elements = 0;  ///< terms of a product's sums, or elements of a row
-    std::string source{};    ///< the file that an annotation stands in: the kernel's, the suite, or the input
-    std::uint32_t line = 0;  ///< there; 0: not known
+    std::string source{};           ///< the file that an annotation stands in: the kernel's, the suite, or the input
+    std::uint32_t line = 0;         ///< there; 0: not known
 
     /// True where nothing is wrong and something could have been found out.
     explicit operator bool() const { return outcome == Outcome::pass; }

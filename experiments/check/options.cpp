@@ -104,7 +104,8 @@ constexpr OptionKey keys[] = {
      .set = [](Options& options, Text text, Text) { options.deterministic_with = text; }},
     {.name = "memory",
      .value = "SIZE",
-     .help = "Memory that may be planned for, such as 8G: a check that takes more is refused, and limits of outputs that do not fit "
+     .help = "Memory that may be planned for, such as 8G: a check that takes more is refused, and limits of outputs "
+             "that do not fit "
              "are computed in panels; what this process may take, and 2G for limits, when left out",
      .set =
          [](Options& options, Text text, Text where) {

@@ -41,7 +41,7 @@ struct Reason {
 
 struct Judgement {
     std::vector<Reason> reasons{};
-    double rho = 0;     ///< the largest error, in certain bounds
+    double rho = 0;  ///< the largest error, in certain bounds
     /// Of all outputs: (mean square - 1) / sqrt(8 / n), where above 1 equal outputs count as one.
     double z = 0;
     double z_part = 0;  ///< the largest of any row, column, tile or group
@@ -120,8 +120,8 @@ struct Sharpness {
 };
 /// Another declaration under which the same output passes.
 struct Alternative {
-    std::string option;    ///< `--machine fp32.chain`
-    double narrower = 1;   ///< median factor by which its certain bounds are narrower; below 1 if they are wider
+    std::string option;   ///< `--machine fp32.chain`
+    double narrower = 1;  ///< median factor by which its certain bounds are narrower; below 1 if they are wider
 };
 
 struct Advice {
@@ -177,7 +177,8 @@ struct Verdict {
     std::string unscreened{};         ///< why there is none of a sample
     /// What one output of a sum of the screen may be off by unnoticed, in bounds of sampled outputs: the middle.
     double screen_bounds = 0;
-    std::shared_ptr<Limits> limits = no_limits();  ///< what each output may be; without columns if they were computed in panels
+    std::shared_ptr<Limits> limits =
+        no_limits();  ///< what each output may be; without columns if they were computed in panels
 
     /// Mutants that went unnoticed; of those that `require` asks for.
     std::vector<const Mutant*> blind(Power require) const;

@@ -78,7 +78,7 @@ std::span<const KnownModel> bf16_models() { return rows; }
 
 const KnownModel* find_bf16_model(std::string_view name) {
     while (name.ends_with('/')) name.remove_suffix(1);
-    name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+    name.remove_prefix(name.rfind('/') + 1);   // npos + 1 is 0
     constexpr std::size_t longest_name = 256;  // a config may contain any string
     if (name.size() > longest_name) return nullptr;
     const std::string low = lowered(name);
@@ -94,10 +94,10 @@ void report_checkpoint_range(ImportContext& context) {
     if (!trains && !evaluates) return;
     const std::optional<Evidence> evidence = evidence_of(context);
     if (!evidence) return;
-    const std::string message =
-        fmt::format("{}, and this config {} in fp16, whose largest number is 65504: activations that bf16 holds can overflow to "
-                    "Inf, and the loss is then NaN",
-                    evidence->words, trains ? "trains" : "evaluates");
+    const std::string message = fmt::format(
+        "{}, and this config {} in fp16, whose largest number is 65504: activations that bf16 holds can overflow to "
+        "Inf, and the loss is then NaN",
+        evidence->words, trains ? "trains" : "evaluates");
     const std::string instead =
         context.device().bf16
             ? std::string("bf16, or --checkpoint-dtype fp32 or fp16 where the weights are not bf16")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
-#include "core/text/nearest_name.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/nearest_name.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/configs/framework.hpp"
 
@@ -252,9 +252,10 @@ std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key,
         };
         const auto& given = options_->given_files;
         if (const auto found = std::find_if(given.begin(), given.end(), has_its_name); found != given.end()) {
-            report(FindingCode::note, "file-by-name", {key},
-                   fmt::format("the file '{}' is not there; {}, which was given as well, has its name and is read instead",
-                               path, *found))
+            report(
+                FindingCode::note, "file-by-name", {key},
+                fmt::format("the file '{}' is not there; {}, which was given as well, has its name and is read instead",
+                            path, *found))
                 .place = at;
             file = *found;
         }

@@ -202,7 +202,7 @@ class ImportContext {
     std::vector<files::RepeatedKey> repeated_;
     std::vector<files::IgnoredRule> ignored_rules_;
     std::vector<IncludedFile> included_;
-    std::string prefix_;                                         // of the paths of a part that was handed on
+    std::string prefix_;  // of the paths of a part that was handed on
     const Framework* shared_by_ = nullptr;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;
 };

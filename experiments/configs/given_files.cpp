@@ -47,7 +47,8 @@ std::string titles(const std::vector<const Framework*>& owners) {
 struct Given {
     std::string path;
     files::ConfigFile file;
-    std::vector<const Framework*> owners;  ///< empty if no key identifies a framework; the file is then part of any config
+    std::vector<const Framework*>
+        owners;  ///< empty if no key identifies a framework; the file is then part of any config
     std::optional<NamedFile> named{};
 
     bool belongs_to(const Framework& framework) const {
@@ -122,7 +123,8 @@ void mark_named(std::vector<Given>& files, std::size_t by, std::span<const std::
     for (const IncludedFile& included : context.included_files()) {
         for (Given& other : files) {
             if (&other == &files[by] || other.named || identity(other.path) != included.identity) continue;
-            other.named = NamedFile{.file = other.path, .key = included.key, .by = files[by].path, .place = included.place};
+            other.named =
+                NamedFile{.file = other.path, .key = included.key, .by = files[by].path, .place = included.place};
         }
     }
 }

@@ -55,10 +55,11 @@ void check_options(const ImportOptions& options) {
 void report_named(ImportContext& context, const GivenFiles& given) {
     for (const NamedFile& one : given.named) {
         context
-            .report(FindingCode::note, "named-file", {one.key},
-                    fmt::format("`{}` of {} names {}, which was given as well: it is read as that file and not merged as a "
-                                "second config",
-                                one.key, one.by, one.file))
+            .report(
+                FindingCode::note, "named-file", {one.key},
+                fmt::format("`{}` of {} names {}, which was given as well: it is read as that file and not merged as a "
+                            "second config",
+                            one.key, one.by, one.file))
             .place = one.place;
     }
 }

@@ -29,8 +29,8 @@ struct ImportOptions {
     std::string policy_name{};                                    ///< empty: `imported-` and the framework
     /// The other given files. A config may name one of them with a path on another machine.
     std::vector<std::string> given_files{};
-    bool for_training = false;                                    ///< what stays the harness's is told as inert
-    bool takes_rate = false;                                      ///< the policy has the config's learning rate
+    bool for_training = false;  ///< what stays the harness's is told as inert
+    bool takes_rate = false;    ///< the policy has the config's learning rate
 };
 
 /// All that is known of one config.

@@ -68,7 +68,8 @@ void ResolvedConfig::set(std::string_view name, FieldValue value, Origin origin,
     if (row == std::end(all_fields)) throw Error({.what = fmt::format("'{}' is no field of a config", name)});
     const auto is_it = [&](const ResolvedField& field) { return field.name == name; };
     auto found = std::find_if(fields_.begin(), fields_.end(), is_it);
-    if (found == fields_.end()) found = fields_.insert(fields_.end(), ResolvedField{.name = row->name, .value = {}, .from = {}});
+    if (found == fields_.end())
+        found = fields_.insert(fields_.end(), ResolvedField{.name = row->name, .value = {}, .from = {}});
     found->value = std::move(value);
     found->origin = origin;
     found->from = std::move(from);

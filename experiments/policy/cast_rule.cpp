@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spelling of a cast: read and written here alone.
 #include "core/format_table.hpp"
-#include "core/text/nearest_name.hpp"
 #include "core/rounding_names.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/policy/rule.hpp"
 
 #include <fmt/format.h>

@@ -156,7 +156,8 @@ class Resolver {
         if (found->second.raises) framework_raises(rule, found->second.why);
         std::vector<ResolvedPolicy::LeftOut>& list = result_.left_out;
         const auto is_it = [&](const ResolvedPolicy::LeftOut& one) { return one.site == target.name; };
-        if (std::none_of(list.begin(), list.end(), is_it)) list.push_back({target.name, found->second.why, rule.is_low()});
+        if (std::none_of(list.begin(), list.end(), is_it))
+            list.push_back({target.name, found->second.why, rule.is_low()});
         return false;
     }
 
@@ -212,9 +213,10 @@ class Resolver {
         ScaleLayout a_scales = scale_layout(*a.granularity), b_scales = scale_layout(*b.granularity);
         if (choice.rule.machine->reads_values) {
             if (!target.site->kind.has_weight && (a.has_scale() || b.has_scale())) {
-                throw Error({.what = fmt::format("{} at '{}', whose operands have scales", choice.rule.machine->name, key),
-                             .where = place(key),
-                             .fix = "only linears decode their operands before the matmul"});
+                throw Error(
+                    {.what = fmt::format("{} at '{}', whose operands have scales", choice.rule.machine->name, key),
+                     .where = place(key),
+                     .fix = "only linears decode their operands before the matmul"});
             }
             a_scales = b_scales = {};
         }
@@ -307,7 +309,7 @@ class Resolver {
     const SiteList& model_;
     std::vector<Target> sites_, parameters_;
     ResolvedPolicy result_;
-    std::map<std::string, std::string> places_;  ///< slot or matmul -> where a rule last set it
+    std::map<std::string, std::string> places_;                   ///< slot or matmul -> where a rule last set it
     std::map<std::string, FilterVerdict, std::less<>> left_out_;  ///< by the rule that is being applied
     std::map<std::string, std::string> gathered_;  ///< linear -> the rule whose `all_gather` speaks of it
     /// Whether that rule has met linears that it leaves alone, and others.

@@ -52,7 +52,7 @@ struct Policy::Rule {
     std::vector<SlotCast> casts;
     std::vector<MatmulSetting> matmuls;
     bool gathers_codes = false;  ///< FSDP gathers the weights of these linears as fp8 codes
-    LayerChoice layers;  ///< which of the linears that the patterns match are left as they were
+    LayerChoice layers;          ///< which of the linears that the patterns match are left as they were
 
     /// True where some operand is cast to 8 bits or fewer.
     bool is_low() const;

@@ -150,7 +150,8 @@ const TrainingKey rows[] = {
     // A stress changes values but not the computed function. `train --stress` accepts the keys of this table.
     {.table = "stress",
      .name = "outliers",
-     .summary = "two channels of each mlp.down have inputs with an rms of this times 2^5, as outliers of pretrained models, and are "
+     .summary = "two channels of each mlp.down have inputs with an rms of this times 2^5, as outliers of pretrained "
+                "models, and are "
                 "scaled back by its weight: fp32 still computes the same function",
      .is_of_precision = true,
      .is_good = is_power_of_two,
@@ -190,7 +191,8 @@ std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecip
 std::string stress_text(const TrainingRecipe& recipe) {
     std::string words;
     for (const TrainingKey* key : training_keys_of("stress")) {
-        if (const Text text = key->text(recipe)) words += fmt::format("{}{}={}", words.empty() ? "" : " ", key->name, *text);
+        if (const Text text = key->text(recipe))
+            words += fmt::format("{}{}={}", words.empty() ? "" : " ", key->name, *text);
     }
     return words;
 }

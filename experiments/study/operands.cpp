@@ -21,8 +21,8 @@ std::optional<Distribution> find_distribution(std::string_view name) {
     return std::nullopt;
 }
 
-double drawn_wide_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p,
-                          double scale) {
+double drawn_wide_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer,
+                          std::int64_t p, double scale) {
     if (distribution == Distribution::equal) return scale;
     const RngKey key{.seed = seed, .site = site_id(operand == Operand::a ? "gemm.a" : "gemm.b")};
     const PhiloxBlock random =

@@ -38,8 +38,8 @@ float drawn_element(Distribution distribution, Operand operand, std::uint64_t se
                     double scale);
 
 /// The same before it is rounded to fp32.
-double drawn_wide_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p,
-                          double scale);
+double drawn_wide_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer,
+                          std::int64_t p, double scale);
 
 /// a [m,k] or b [k,n], row-major; `outer` is m or n.
 std::vector<float> drawn_operand(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer,

@@ -38,8 +38,8 @@ class Rounder {
     /// True for fp16, to which processors round by an instruction: by its least normal and its largest number, its digits, and
     /// what lies beyond.
     bool is_half() const {
-        return least_ == bits(Real(0x1p-14)) && largest_ == bits(Real(65504)) && lift_ == static_cast<Real>(1ull << (digits - 11)) &&
-               beyond_ == infinity;
+        return least_ == bits(Real(0x1p-14)) && largest_ == bits(Real(65504)) &&
+               lift_ == static_cast<Real>(1ull << (digits - 11)) && beyond_ == infinity;
     }
 
     /// What a kernel of its own needs, where numbers above the largest become Inf or NaN and zeros keep their sign.
@@ -62,7 +62,7 @@ class Rounder {
             return condition ? yes : no;
         };
         const Bits magnitude = bits(x) & ~sign;
-        Bits place = magnitude & infinity;  // 2^floor(log2 |x|); 0 of a subnormal number, Inf of Inf and NaN
+        Bits place = magnitude & infinity;    // 2^floor(log2 |x|); 0 of a subnormal number, Inf of Inf and NaN
         if constexpr (masks && !is_double) {  // AVX2 has these of 32 bits
             place = std::min(std::max(place, least_), most_);
         } else {

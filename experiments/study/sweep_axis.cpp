@@ -44,7 +44,8 @@ SweepAxis parse_sweep(std::string_view typed, std::span<const SweepRule> rules, 
     const SweepText text{typed, example};
     const std::size_t equals = typed.find('=');
     SweepAxis axis{.name = std::string(typed.substr(0, equals))};
-    const auto rule = std::find_if(rules.begin(), rules.end(), [&](const SweepRule& row) { return row.name == axis.name; });
+    const auto rule =
+        std::find_if(rules.begin(), rules.end(), [&](const SweepRule& row) { return row.name == axis.name; });
     if (equals == std::string_view::npos || rule == rules.end()) {
         std::vector<std::string_view> names;
         for (const SweepRule& row : rules) names.push_back(row.name);
@@ -77,8 +78,10 @@ SweepAxis parse_sweep(std::string_view typed, std::span<const SweepRule> rules, 
 }
 
 SweepAxis parse_sweep(std::string_view text) {
-    constexpr SweepRule rules[] = {
-        {.name = "m", .is_size = true}, {.name = "n", .is_size = true}, {.name = "k", .is_size = true}, {.name = "scale"}};
+    constexpr SweepRule rules[] = {{.name = "m", .is_size = true},
+                                   {.name = "n", .is_size = true},
+                                   {.name = "k", .is_size = true},
+                                   {.name = "scale"}};
     return parse_sweep(text, rules, "such as k=16..65536, scale=2^-20..1 or n=1,7,64");
 }
 

@@ -97,7 +97,8 @@ std::string open_ranges(const Policies& policies) {
     for (const PolicySummary* policy : policies) {
         if (!is_range_open(policy->row)) continue;
         const std::string words = range_words(policy->row);
-        const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == words; });
+        const auto found =
+            std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == words; });
         if (found == lines.end()) {
             lines.push_back({words, {policy->row.policy}});
         } else {
@@ -127,9 +128,9 @@ std::string which_is_safe(const Summary& summary) {
     }
     for (const PolicySummary* policy : broken) {
         const PolicySummary& twin = *stressed_twin(summary, *policy);
-        sentences.push_back(fmt::format("{} shows no difference from fp32 as it is, and is not safe: with {} it {}; {}", policy->row.policy,
-                                        *twin.row.stress, twin.row.verdict == "diverged" ? "diverged" : "is worse",
-                                        range_words(twin.row)));
+        sentences.push_back(fmt::format(
+            "{} shows no difference from fp32 as it is, and is not safe: with {} it {}; {}", policy->row.policy,
+            *twin.row.stress, twin.row.verdict == "diverged" ? "diverged" : "is worse", range_words(twin.row)));
     }
     if (!stressed.empty()) sentences.push_back(fmt::format("{} passed the stress", listed(names_of(stressed))));
     if (!worse.empty()) sentences.push_back(worse_words(worse));
@@ -322,7 +323,8 @@ Conclusion conclude(const Log& log, const Summary& summary, const Verdicts& verd
         counted(seeds.size(), "seed"), model);
     if (!stresses.empty()) {
         conclusion.lead += fmt::format(
-            " Names with a + were stressed with {}: a few values are as large as in pretrained models, and fp32 computes the same.",
+            " Names with a + were stressed with {}: a few values are as large as in pretrained models, and fp32 "
+            "computes the same.",
             fmt::join(stresses, ", "));
     }
     const std::pair<std::string_view, std::string> answers[] = {

@@ -362,8 +362,10 @@ constexpr Diagnosis table[] = {
      "last place of their weights and changed nothing",
      "keep fp32 master weights, round the weights stochastically, or raise the learning rate", stagnation},
     {"frozen-moments", Reads::moments,
-     "in the second half of the steps more than a fifth of the second moments stayed as they were (mean of moment_stagnation)",
-     "{percent} % of the second moments stayed as they were in the second half of the steps: their decay is below half a "
+     "in the second half of the steps more than a fifth of the second moments stayed as they were (mean of "
+     "moment_stagnation)",
+     "{percent} % of the second moments stayed as they were in the second half of the steps: their decay is below half "
+     "a "
      "unit in their last place, so that the steps of these weights only become smaller",
      "keep moments in fp32, or take a smaller beta2 (bf16 holds every v at 0.999 and none at 0.996)", frozen_moments},
     {"no-master", Reads::memory, "weights take fewer bytes than in fp32, and there is no master copy",
@@ -412,7 +414,8 @@ constexpr Diagnosis table[] = {
     {"layers-left-out", Reads::manifest, "the policy names layers that it leaves as they were",
      "{layers} layers that the policy is about were left as they were: their sizes are no multiples of what it asks "
      "for, or a framework's filter keeps them; the manifest has each reason (left_out_why)",
-     "choose sizes that are multiples or another filter, or do not count on the format's speed for those layers", layers_left_out},
+     "choose sizes that are multiples or another filter, or do not count on the format's speed for those layers",
+     layers_left_out},
     {"divergence-after-spike", Reads::steps,
      "the loss jumped more than 0.5 nat above its moving average, which ended more than 0.25 nat above its least "
      "before",

@@ -59,7 +59,8 @@ struct RunView {
     const RunLog* baseline = nullptr;  ///< null for fp32 itself, and where there is none
     const Json* train = nullptr;       ///< the manifest's settings; null where unknown
     const Json* policy = nullptr;      ///< the manifest's policy; null where unknown
-    const Json* micro_batches = nullptr;  ///< by policy, of those that divide a step otherwise than `train` says; null: none
+    const Json* micro_batches =
+        nullptr;  ///< by policy, of those that divide a step otherwise than `train` says; null: none
     SiteFigures sites{};
     bool samples_sites = false;  ///< a site that casts would have a row
 };
@@ -96,7 +97,7 @@ struct Unseen {
 
 struct Verdicts {
     std::vector<std::string> policies{};  ///< the baseline first
-    std::vector<Diagnosed> findings{};      ///< by policy, then in the order of diagnoses()
+    std::vector<Diagnosed> findings{};    ///< by policy, then in the order of diagnoses()
     std::vector<Unseen> unseen{};         ///< the same
 };
 

@@ -92,10 +92,12 @@ bool run_failed(const RunLog& run) {
     if (watch.failed()) return true;
     if (is_unfinished(run)) return false;  // its last steps are no end
     const double tail = tail_loss(run).loss;
-    if (!run.steps.empty() && !std::isfinite(tail)) return true;  // every step of the window was skipped, or its loss is NaN
+    if (!run.steps.empty() && !std::isfinite(tail))
+        return true;  // every step of the window was skipped, or its loss is NaN
     if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return false;
     // The mean of a window has at most 50 terms, so it is rounded by less than 64 units in the last place.
-    const double first = run.steps.front().loss, rounding = 64 * std::numeric_limits<double>::epsilon() * std::abs(first);
+    const double first = run.steps.front().loss,
+                 rounding = 64 * std::numeric_limits<double>::epsilon() * std::abs(first);
     return tail > first + rounding;
 }
 
@@ -389,8 +391,9 @@ Summary summarise(const Log& log, const SummaryOptions& options) {
             fold.add(run, baseline, run.folder < manifests.size() ? manifests[run.folder] : ManifestFacts{});
         }
         if (left_out > 0) {
-            summary.notes.push_back(fmt::format("{}: {} unfinished seed{} left out; `macheps train --resume` ends what was stopped",
-                                                name, left_out, left_out == 1 ? "" : "s"));
+            summary.notes.push_back(
+                fmt::format("{}: {} unfinished seed{} left out; `macheps train --resume` ends what was stopped", name,
+                            left_out, left_out == 1 ? "" : "s"));
         }
         PolicySummary policy = fold.summary();
         const bool unpaired =

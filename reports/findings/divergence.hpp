@@ -50,18 +50,18 @@ class FailureWatch {
 /// What was measured of one policy beyond its row.
 struct PolicySummary {
     SummaryRow row{};
-    std::vector<double> seed_gaps{};       ///< one per paired seed, in the order of the runs
-    std::optional<std::int64_t> seeds_needed{};  ///< to see a gap of the margin at this scatter; absent beyond 1000
-    std::string model{};                         ///< "2 layers x 64" of all its runs; empty where unknown or not one
+    std::vector<double> seed_gaps{};              ///< one per paired seed, in the order of the runs
+    std::optional<std::int64_t> seeds_needed{};   ///< to see a gap of the margin at this scatter; absent beyond 1000
+    std::string model{};                          ///< "2 layers x 64" of all its runs; empty where unknown or not one
     std::int64_t window = 0, longest_window = 0;  ///< W, the least and the greatest over the seeds
-    std::optional<double> relative_gap{};  ///< gap_mean / the baseline's loss
+    std::optional<double> relative_gap{};         ///< gap_mean / the baseline's loss
     std::optional<double> gradient_underflow_rate{};  ///< underflow_rate, of gradients alone
-    double lost_updates_per_step = 0;      ///< mean over the steps that were not skipped
-    std::optional<double> update_eff{};    ///< mean over the steps that have one
-    std::string first_site_why{};          ///< "underflow 3.1 % at step 20"
+    double lost_updates_per_step = 0;                 ///< mean over the steps that were not skipped
+    std::optional<double> update_eff{};               ///< mean over the steps that have one
+    std::string first_site_why{};                     ///< "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_site_step{};
     std::optional<double> token_weight{};  ///< of all its runs; absent where it is unknown or differs
-    std::string beside_precision{};  ///< what else differs from fp32's runs, in words; empty where nothing does
+    std::string beside_precision{};        ///< what else differs from fp32's runs, in words; empty where nothing does
 };
 
 struct Summary {

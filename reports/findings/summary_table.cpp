@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/findings/summary_table.hpp"
 
-#include "core/text/json.hpp"
 #include "core/host/publish.hpp"
+#include "core/text/json.hpp"
 #include "core/text/shown.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/rows/csv.hpp"
@@ -132,7 +132,8 @@ std::string summary_table(const Summary& summary, Colour colour) {
     for (const PolicySummary& policy : summary.policies) {
         const std::string sentence = verdict_sentence(policy);
         if (!sentence.empty()) {
-            out += fmt::format("  {}: {}.\n    {}.\n", printable(policy.row.policy), sentence, printable(range_line(policy)));
+            out += fmt::format("  {}: {}.\n    {}.\n", printable(policy.row.policy), sentence,
+                               printable(range_line(policy)));
         }
     }
     for (const std::string& warning : warnings_of(summary)) out += "warning: " + warning + ".\n";
@@ -164,7 +165,8 @@ std::string cost_words(const Summary& summary) {
     if (any(&SummaryRow::static_bytes)) {
         out += "bytes/param: weights, gradients, masters and optimiser state; activations, of a micro-batch, apart.\n";
     }
-    if (any(&SummaryRow::relative_peak)) out += "peak: of the formats that its matmuls multiply, " + peak_words(summary) + "\n";
+    if (any(&SummaryRow::relative_peak))
+        out += "peak: of the formats that its matmuls multiply, " + peak_words(summary) + "\n";
     return out;
 }
 
@@ -213,7 +215,10 @@ std::string summary_json(const Summary& summary) {
         object["range"] = range_line(policy);
         policies.push_back(std::move(object));
     }
-    const Json all{{"schema", schema_version}, {"policies", policies}, {"notes", summary.notes}, {"warnings", warnings_of(summary)}};
+    const Json all{{"schema", schema_version},
+                   {"policies", policies},
+                   {"notes", summary.notes},
+                   {"warnings", warnings_of(summary)}};
     return all.dump(2, Json::BadUtf8::is_replaced) + '\n';
 }
 

@@ -34,8 +34,8 @@ std::string summary_json(const Summary& summary);
 
 /// How one policy's cells read in the table and on the page.
 struct SummaryCells {
-    std::string policy{}, seeds{}, loss{}, gap{}, verdict{}, skipped{}, underflow{}, lost_updates{},
-        static_bytes{}, activation_bytes{}, peak{};
+    std::string policy{}, seeds{}, loss{}, gap{}, verdict{}, skipped{}, underflow{}, lost_updates{}, static_bytes{},
+        activation_bytes{}, peak{};
 };
 
 /// What the columns of bytes and of the peak are, in a sentence each: vendor's figures are marked as such.

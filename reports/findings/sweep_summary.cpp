@@ -116,7 +116,8 @@ std::string sweep_summary_text(const SweepSummary& sweep) {
     }
     std::vector<std::size_t> widths(lines.front().size());
     for (const auto& line : lines) {
-        for (std::size_t i = 0; i < widths.size() && i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+        for (std::size_t i = 0; i < widths.size() && i < line.size(); ++i)
+            widths[i] = std::max(widths[i], line[i].size());
     }
     std::string text;
     for (const auto& line : lines) {

@@ -53,7 +53,7 @@ struct SweepSummary {
     std::vector<SweepRow> rows{};  ///< setting by setting, fp32 first
     PartWords parts{};
     std::size_t settings = 0, units = 0, missing = 0, runs = 0;  ///< units: of `parts`
-    double seconds = 0;  ///< of all runs
+    double seconds = 0;                                          ///< of all runs
     double margin = DivergenceRules::equivalence_margin;
     std::vector<std::string> notes{};
 };

@@ -19,8 +19,8 @@ std::string words_of(const FormatRange& range) {
         fmt::format("largest forward value {} of {:g} ({})", two_digits(range.amax), range.largest, range.format);
     const double factor = pretrained_peak / random_peak;
     if (range.amax * factor < range.largest) return reached + "; an overflow would not have been seen";
-    return fmt::format("{}; outliers as large as in a pretrained model, up to {} times these values, would overflow", reached,
-                       two_digits(factor));
+    return fmt::format("{}; outliers as large as in a pretrained model, up to {} times these values, would overflow",
+                       reached, two_digits(factor));
 }
 
 }  // namespace
@@ -40,13 +40,14 @@ std::string range_words(const SummaryRow& row) {
         }
     }
     if (const std::string format = row.forward_overflow_format.value_or(""); !format.empty()) {
-        parts.insert(parts.begin(), fmt::format("forward values overflowed {} (largest {:g}), first in {} at step {}", format,
-                                                largest_of(format).value_or(NAN), row.forward_overflow_site.value_or(""),
-                                                row.forward_overflow_step.value_or(0)));
+        parts.insert(parts.begin(),
+                     fmt::format("forward values overflowed {} (largest {:g}), first in {} at step {}", format,
+                                 largest_of(format).value_or(NAN), row.forward_overflow_site.value_or(""),
+                                 row.forward_overflow_step.value_or(0)));
     }
     if (!scaled.empty()) {
-        parts.push_back(fmt::format("{} {} scaled to fit {} range", fmt::join(scaled, " and "), scaled.size() == 1 ? "is" : "are",
-                                    scaled.size() == 1 ? "its" : "their"));
+        parts.push_back(fmt::format("{} {} scaled to fit {} range", fmt::join(scaled, " and "),
+                                    scaled.size() == 1 ? "is" : "are", scaled.size() == 1 ? "its" : "their"));
     }
     if (parts.empty()) return wide.empty() ? "that of fp32" : fmt::format("that of fp32 ({})", fmt::join(wide, ", "));
     std::string words = fmt::format("{}", fmt::join(parts, "; "));

@@ -26,7 +26,8 @@ constexpr std::string_view volta = "NVIDIA V100 data sheet, SXM2: 5120 cores and
                            hopper = "NVIDIA H100 architecture white paper, SXM5",
                            hopper2 = "NVIDIA H200 data sheet, SXM; half of the sparse figures",
                            blackwell = "NVIDIA Blackwell data sheet, HGX B200; half of the sparse figures",
-                           cdna3 = "AMD Instinct MI300X data sheet, matrix peaks without sparsity: 304 units at 2100 MHz";
+                           cdna3 =
+                               "AMD Instinct MI300X data sheet, matrix peaks without sparsity: 304 units at 2100 MHz";
 
 constexpr VendorPeak peaks[] = {
     {"v100", "fp32", 15.7, volta},     {"v100", "fp16", 125, volta},      {"t4", "fp32", 8.1, turing},

@@ -89,8 +89,7 @@ std::string two_digits(double x) {
 std::string gap_words(const SummaryRow& row) {
     if (!row.gap_mean) return "-";
     if (!std::isfinite(*row.gap_mean)) return "not finite";
-    const std::string gap =
-        fmt::format("{}{}", std::signbit(*row.gap_mean) ? "" : "+", two_digits(*row.gap_mean));
+    const std::string gap = fmt::format("{}{}", std::signbit(*row.gap_mean) ? "" : "+", two_digits(*row.gap_mean));
     return row.gap_ci_high ? fmt::format("{} ± {}", gap, two_digits(*row.gap_ci_high - *row.gap_mean)) : gap;
 }
 
@@ -148,8 +147,9 @@ std::vector<std::string> warnings_of(const Summary& summary) {
     }
     for (const PolicySummary& policy : summary.policies) {
         if (policy.beside_precision.empty()) continue;
-        warnings.push_back(fmt::format("{} does not differ from fp32 in precision alone, and its gap is that of all: {}",
-                                       policy.row.policy, policy.beside_precision));
+        warnings.push_back(
+            fmt::format("{} does not differ from fp32 in precision alone, and its gap is that of all: {}",
+                        policy.row.policy, policy.beside_precision));
     }
     return warnings;
 }

@@ -2,8 +2,8 @@
 #include "reports/logs/manifest_text.hpp"
 
 #include "core/error.hpp"
-#include "core/text/nesting.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/nesting.hpp"
 
 #include <fmt/format.h>
 

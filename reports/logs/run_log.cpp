@@ -3,8 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/host/float_environment.hpp"
-#include "core/text/json.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/json.hpp"
 #include "reports/logs/manifest_text.hpp"
 #include "reports/rows/csv.hpp"
 
@@ -184,14 +184,17 @@ std::vector<fs::path> measured_files_of(const fs::path& folder) {
 /// `macheps gemm`, `macheps sum`, ...: whose rows a report draws.
 std::string verbs_with_rows() {
     std::string text;
-    std::apply([&](const auto&... kind) { ((text += fmt::format("{}`{}`", text.empty() ? "" : ", ", kind.verb)), ...); }, Log::kinds);
+    std::apply(
+        [&](const auto&... kind) { ((text += fmt::format("{}`{}`", text.empty() ? "" : ", ", kind.verb)), ...); },
+        Log::kinds);
     return text;
 }
 
 Error not_a_run(std::string what, const fs::path& where) {
-    return Error({.what = std::move(what),
-                  .where = where.string(),
-                  .fix = fmt::format("name a folder that `macheps train` wrote, or rows of macheps {}", verbs_with_rows())});
+    return Error(
+        {.what = std::move(what),
+         .where = where.string(),
+         .fix = fmt::format("name a folder that `macheps train` wrote, or rows of macheps {}", verbs_with_rows())});
 }
 
 /// Same losses, step by step, as bits would have it (a NaN equals a NaN).

@@ -27,7 +27,7 @@ struct RunLog {
     std::vector<SiteRow> sites{};
     std::vector<ExponentRow> exponents{};
     std::optional<SiteFigures> site_figures{};  ///< where the rows of `sites` were not kept
-    std::optional<std::size_t> baseline{};  ///< index of the fp32 run of the same seed; its own for an fp32 run
+    std::optional<std::size_t> baseline{};      ///< index of the fp32 run of the same seed; its own for an fp32 run
 
     /// Where rows of each type go.
     static constexpr auto lists = std::tuple(&RunLog::steps, &RunLog::evals, &RunLog::sites, &RunLog::exponents);
@@ -53,14 +53,13 @@ struct Log {
     /// The kinds of row_files: a list each, and the verb that writes it.
     template <class Row>
     struct Kind {
-        std::vector<Row> Log::* rows;
+        std::vector<Row> Log::*rows;
         std::string_view verb;
     };
-    static constexpr auto kinds = std::tuple(Kind<GemmRow>{&Log::gemm, "gemm"}, Kind<SumRow>{&Log::sums, "sum"},
-                                             Kind<SolveRow>{&Log::systems, "solve"},
-                                             Kind<SolveStepRow>{&Log::system_steps, "solve --steps"},
-                                             Kind<FormulaRow>{&Log::formulas, "eval"},
-                                             Kind<FormulaPointRow>{&Log::formula_points, "eval --points-out"});
+    static constexpr auto kinds = std::tuple(
+        Kind<GemmRow>{&Log::gemm, "gemm"}, Kind<SumRow>{&Log::sums, "sum"}, Kind<SolveRow>{&Log::systems, "solve"},
+        Kind<SolveStepRow>{&Log::system_steps, "solve --steps"}, Kind<FormulaRow>{&Log::formulas, "eval"},
+        Kind<FormulaPointRow>{&Log::formula_points, "eval --points-out"});
 
     /// Policies as shown, the baseline first, then in the order of their first run.
     std::vector<std::string> policies() const;

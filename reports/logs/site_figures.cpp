@@ -70,9 +70,10 @@ bool is_gradient_slot(std::string_view name) {
     const std::size_t colon = name.find(':');
     if (colon == std::string_view::npos) return false;
     // The operands of backward products that are weights or activations: W, X; K and Q of the scores; V and P of the mix.
-    constexpr std::string_view others[] = {":input_grad.b", ":weight_grad.b",      ":grad_a.b",
-                                           ".scores:grad_b.b", ".mix:grad_b.a"};
-    if (std::any_of(std::begin(others), std::end(others), [&](std::string_view end) { return name.ends_with(end); })) return false;
+    constexpr std::string_view others[] = {":input_grad.b", ":weight_grad.b", ":grad_a.b", ".scores:grad_b.b",
+                                           ".mix:grad_b.a"};
+    if (std::any_of(std::begin(others), std::end(others), [&](std::string_view end) { return name.ends_with(end); }))
+        return false;
     const std::string_view slot = name.substr(colon + 1);
     return slot.substr(0, slot.find('.')).find("grad") != std::string_view::npos;
 }

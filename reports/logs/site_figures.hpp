@@ -23,16 +23,16 @@ struct WorstSite {
 };
 
 struct SiteFigures {
-    std::uint64_t underflow = 0, count = 0;  ///< over all rows
+    std::uint64_t underflow = 0, count = 0;                ///< over all rows
     std::uint64_t gradients_underflow = 0, gradients = 0;  ///< over those of gradients
-    std::string first{}, first_why{};        ///< the first notable site, and "underflow 3.1 % at step 20"
+    std::string first{}, first_why{};                      ///< the first notable site, and "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_step{};
     WorstSite gradient_underflow{};  ///< of elements that carry a gradient: the share that became zero
     WorstSite wire{};                ///< of what ranks sent in a format narrower than fp32: the share that became zero
     WorstSite activation_reach{};    ///< forward and unscaled: amax over the largest finite number of the format
     std::int64_t sampled_steps = 0;
-    std::vector<FormatRange> ranges{};       ///< of forward values, by format
-    WorstSite forward_overflow{};            ///< the first one without a scale in a format that is_narrow()
+    std::vector<FormatRange> ranges{};  ///< of forward values, by format
+    WorstSite forward_overflow{};       ///< the first one without a scale in a format that is_narrow()
     std::string forward_overflow_format{};
     std::map<std::string, std::string, std::less<>> narrow_sites{};  ///< forward, unscaled: the format of each
 };

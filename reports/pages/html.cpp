@@ -48,8 +48,9 @@ std::string verdicts_html(const Summary& summary) {
     for (const PolicySummary& policy : summary.policies) {
         const std::string sentence = verdict_sentence(policy);
         if (sentence.empty()) continue;
-        rows += fmt::format("<li><b>{}</b>: {}.<br><span class=\"range{}\">{}.</span></li>\n", escape_html(policy.row.policy),
-                            escape_html(sentence), is_range_open(policy.row) ? " open" : "", escape_html(range_line(policy)));
+        rows += fmt::format("<li><b>{}</b>: {}.<br><span class=\"range{}\">{}.</span></li>\n",
+                            escape_html(policy.row.policy), escape_html(sentence),
+                            is_range_open(policy.row) ? " open" : "", escape_html(range_line(policy)));
     }
     std::string out = rows.empty() ? "" : "<ul class=\"verdicts\">\n" + rows + "</ul>\n";
     for (const std::string& warning : warnings_of(summary)) {
@@ -72,16 +73,9 @@ std::string summary_html(const Summary& summary) {
                            escape_html(cells.policy));
         out += fmt::format("<td class=\"verdict {}\">{}</td>", escape_html(policy.row.verdict),
                            escape_html(cells.verdict));
-        const std::string texts[] = {cells.gap,
-                                     cells.loss,
-                                     cells.seeds,
-                                     parts_at_step(policy.row),
-                                     cells.skipped,
-                                     cells.underflow,
-                                     cells.lost_updates,
-                                     cells.static_bytes,
-                                     cells.activation_bytes,
-                                     cells.peak};
+        const std::string texts[] = {
+            cells.gap,       cells.loss,         cells.seeds,        parts_at_step(policy.row), cells.skipped,
+            cells.underflow, cells.lost_updates, cells.static_bytes, cells.activation_bytes,    cells.peak};
         static_assert(std::size(texts) == std::size(figures));
         for (std::size_t k = 0; k < std::size(figures); ++k) {
             out += fmt::format("<td class=\"n\" data-label=\"{}\">{}</td>", figures[k],
@@ -120,19 +114,30 @@ std::string reading_html(const Summary& summary) {
         "seeds. The gap is the difference to the fp32 run of the same seed, which had the same first weights and "
         "batches; "
         "± is the 95 % Student t interval over seeds.</dd>"
-        "<dt>verdict</dt><dd><b>no difference found</b> (<code>equivalent</code> in summary.csv): the 90 % interval of the "
-        "gap lies within {:g} % of the fp32 loss (two one-sided tests), which is also called <b>within the margin</b> where "
-        "the 95 % interval leaves zero out; <b>worse</b>: the 95 % interval is above zero; <b>undecided</b>: neither, run "
-        "more seeds; <b>one seed</b>: no interval, and the sign of its gap means nothing; <b>diverged</b>: in some seed the "
-        "loss was not finite in a step that was not skipped, or stayed {:g} nat above its least for {} steps, or ended above "
-        "its beginning. A gap <b>would have been seen</b> where the 95 % interval of as many seeds, scattering as these did, "
+        "<dt>verdict</dt><dd><b>no difference found</b> (<code>equivalent</code> in summary.csv): the 90 % interval of "
+        "the "
+        "gap lies within {:g} % of the fp32 loss (two one-sided tests), which is also called <b>within the margin</b> "
+        "where "
+        "the 95 % interval leaves zero out; <b>worse</b>: the 95 % interval is above zero; <b>undecided</b>: neither, "
+        "run "
+        "more seeds; <b>one seed</b>: no interval, and the sign of its gap means nothing; <b>diverged</b>: in some "
+        "seed the "
+        "loss was not finite in a step that was not skipped, or stayed {:g} nat above its least for {} steps, or ended "
+        "above "
+        "its beginning. A gap <b>would have been seen</b> where the 95 % interval of as many seeds, scattering as "
+        "these did, "
         "would leave zero out in four comparisons of five.</dd>"
-        "<dt>range</dt><dd>The largest forward value of the sampled sites that was cast to a format which ends at a smaller power of two "
-        "than fp32, and the largest number of that format. Small models with random weights have no outliers. In SmolLM2-135M the inputs "
-        "of mlp.down reach {:g} times their rms, with random weights at most {:g} times: a value is called close where {} times as much "
+        "<dt>range</dt><dd>The largest forward value of the sampled sites that was cast to a format which ends at a "
+        "smaller power of two "
+        "than fp32, and the largest number of that format. Small models with random weights have no outliers. In "
+        "SmolLM2-135M the inputs "
+        "of mlp.down reach {:g} times their rms, with random weights at most {:g} times: a value is called close where "
+        "{} times as much "
         "would overflow.</dd>"
-        "<dt>parts at step</dt><dd>The first of {} steps in a row whose smoothed gap (moving average, decay {:g}) exceeds "
-        "{:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not that the run "
+        "<dt>parts at step</dt><dd>The first of {} steps in a row whose smoothed gap (moving average, decay {:g}) "
+        "exceeds "
+        "{:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not that "
+        "the run "
         "failed. Empty where no difference was found.</dd>"
         "<dt>skipped</dt><dd>Steps dropped by the loss scaler because a gradient was not finite.</dd>"
         "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps{}.</dd>"
@@ -140,14 +145,16 @@ std::string reading_html(const Summary& summary) {
         "an "
         "overflow (with a scale: more than {:g} %).</dd>"
         "<dt>lost updates</dt><dd>Weights whose update was not zero and changed nothing, per step.</dd>"
-        "<dt>bytes/param</dt><dd>Bytes of parameters, gradients, master copies and optimiser state in the formats of the "
-        "policy, for each parameter. <b>activations</b>: those that a micro-batch keeps for the backward pass, over the same "
+        "<dt>bytes/param</dt><dd>Bytes of parameters, gradients, master copies and optimiser state in the formats of "
+        "the "
+        "policy, for each parameter. <b>activations</b>: those that a micro-batch keeps for the backward pass, over "
+        "the same "
         "number; they grow with batch and context.</dd>"
         "<dt>peak</dt><dd>What the formats of its matmuls could gain on a GPU at most: {}</dd></dl></details>\n",
         escape_html(window_words(summary)), Rules::longest_window, 100 * summary.margin, Rules::failure_rise,
         Rules::failure_steps, pretrained_peak, random_peak, two_digits(pretrained_peak / random_peak),
-        Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold,
-        of_gradients, 100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
+        Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold, of_gradients,
+        100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
 }
 
 std::string notes_html(const Summary& summary) {
@@ -225,13 +232,15 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
         {log.formulas.size(), "formula{} in a format, each against its exact values"}};
     for (const auto& [count, words] : counts) {
         if (count == 0) continue;
-        lead += fmt::format("{}{} {}.", lead.empty() ? "" : " ", count, fmt::format(fmt::runtime(words), count == 1 ? "" : "s"));
+        lead += fmt::format("{}{} {}.", lead.empty() ? "" : " ", count,
+                            fmt::format(fmt::runtime(words), count == 1 ? "" : "s"));
     }
     lead += fmt::format("{}From {}.", lead.empty() ? "" : " ", names_of_inputs(log));
     const std::string title = escape_html("macheps: " + heading);
     heading = escape_html(heading), lead = escape_html(lead);
-    const std::string kind = fmt::format("{}{}{}", is_training ? "" : "no-runs", !is_training && log.gemm.empty() ? " " : "",
-                                         log.gemm.empty() ? "no-gemm" : "");
+    const std::string kind =
+        fmt::format("{}{}{}", is_training ? "" : "no-runs", !is_training && log.gemm.empty() ? " " : "",
+                    log.gemm.empty() ? "no-gemm" : "");
     const std::string measured = sums_html(log.sums) + systems_html(log.systems, log.system_steps) +
                                  formulas_html(log.formulas, log.formula_points);
     const std::string products = gemm_html(log.gemm), answers = conclusion_html(conclusion);
@@ -248,27 +257,14 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
     // The page runs its own two scripts, in its own style, and nothing that a name or a manifest may have brought along.
     const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
                       styles = csp_source(page_assets::css);
-    return filled(page_assets::html, {{"title", title},
-                                      {"heading", heading},
-                                      {"conclusion", answers},
-                                      {"scripts", scripts},
-                                      {"styles", styles},
-                                      {"lead", lead},
-                                      {"css", page_assets::css},
-                                      {"summary", table},
-                                      {"reading", reading},
-                                      {"notes", notes},
-                                      {"diagnosis", diagnosis},
-                                      {"bucket", each},
-                                      {"kind", kind},
-                                      {"products", products},
-                                      {"measured", measured},
-                                      {"settings", settings},
-                                      {"footer", footer},
-                                      {"notices", notices},
-                                      {"chart", page_assets::chart},
-                                      {"data", data},
-                                      {"js", page_assets::js}});
+    return filled(
+        page_assets::html,
+        {{"title", title},       {"heading", heading},   {"conclusion", answers},       {"scripts", scripts},
+         {"styles", styles},     {"lead", lead},         {"css", page_assets::css},     {"summary", table},
+         {"reading", reading},   {"notes", notes},       {"diagnosis", diagnosis},      {"bucket", each},
+         {"kind", kind},         {"products", products}, {"measured", measured},        {"settings", settings},
+         {"footer", footer},     {"notices", notices},   {"chart", page_assets::chart}, {"data", data},
+         {"js", page_assets::js}});
 }
 
 void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page, PageSize size) {

@@ -55,7 +55,8 @@ class Drawing {
         y_.least -= room, y_.greatest += room;
         if (x_.least == x_.greatest) x_.least -= 1, x_.greatest += 1;
         std::string out = fmt::format(
-            "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {} {}\" width=\"{}\" role=\"img\" aria-label=\"{}\">",
+            "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {} {}\" width=\"{}\" role=\"img\" "
+            "aria-label=\"{}\">",
             escape_html(chart_.title), chart_width, chart_height, chart_width, escape_html(chart_.title));
         out += axes();
         std::string legend;
@@ -64,9 +65,10 @@ class Drawing {
             const std::string drawn = line_svg(line, number);
             if (drawn.empty()) continue;
             out += drawn;
-            legend += fmt::format("<span><svg width=\"26\" height=\"10\"><path d=\"M1 5H25\" stroke=\"{}\" stroke-width=\"2\" "
-                                  "stroke-dasharray=\"{}\"/></svg> {}</span> ",
-                                  colour(number), dash(number), escape_html(line.name));
+            legend += fmt::format(
+                "<span><svg width=\"26\" height=\"10\"><path d=\"M1 5H25\" stroke=\"{}\" stroke-width=\"2\" "
+                "stroke-dasharray=\"{}\"/></svg> {}</span> ",
+                colour(number), dash(number), escape_html(line.name));
             ++number;
         }
         return out + "</svg><div class=\"key\">" + legend + "</div></figure>\n";
@@ -91,9 +93,10 @@ class Drawing {
         const double step = round_step((y_.greatest - y_.least) / 5);
         for (double y = std::ceil(y_.least / step) * step; y <= y_.greatest; y += step) {
             const double shown = std::abs(y) < step / 2 ? 0 : y;
-            out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" "
-                               "text-anchor=\"end\">{:.3g}</text>",
-                               left, at_y(y), chart_width - right, left - 6, at_y(y) + 4, shown);
+            out += fmt::format(
+                "<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" "
+                "text-anchor=\"end\">{:.3g}</text>",
+                left, at_y(y), chart_width - right, left - 6, at_y(y) + 4, shown);
         }
         double free_from = 0;  // where the label before has ended
         for (const double x : x_ticks()) {
@@ -107,8 +110,9 @@ class Drawing {
         }
         out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
                            (left + chart_width - right) / 2, chart_height - 6, escape_html(chart_.x_name));
-        return out + fmt::format("<text transform=\"translate(13 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-                                 (top + chart_height - bottom) / 2, escape_html(chart_.y_name));
+        return out +
+               fmt::format("<text transform=\"translate(13 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+                           (top + chart_height - bottom) / 2, escape_html(chart_.y_name));
     }
 
     /// The values themselves where they are few, else round numbers; in ascending order.
@@ -135,12 +139,14 @@ class Drawing {
             path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, at_y(p.y));
             above += fmt::format("{}{:.1f} {:.1f}", above.empty() ? "M" : "L", x, at_y(p.greatest));
             below = fmt::format("L{:.1f} {:.1f}", x, at_y(p.least)) + below;
-            if (line.points.size() <= 8) dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", x, at_y(p.y));
+            if (line.points.size() <= 8)
+                dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", x, at_y(p.y));
         }
         if (path.empty()) return {};
-        return fmt::format("<g fill=\"{0}\" stroke=\"{0}\"><path class=\"band\" d=\"{1}{2}Z\"/><path class=\"line\" d=\"{3}\" "
-                           "stroke-dasharray=\"{4}\"/>{5}</g>",
-                           colour(number), above, below, path, dash(number), dots);
+        return fmt::format(
+            "<g fill=\"{0}\" stroke=\"{0}\"><path class=\"band\" d=\"{1}{2}Z\"/><path class=\"line\" d=\"{3}\" "
+            "stroke-dasharray=\"{4}\"/>{5}</g>",
+            colour(number), above, below, path, dash(number), dots);
     }
 
     const LineChart& chart_;

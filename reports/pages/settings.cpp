@@ -56,7 +56,7 @@ bool says(const Json& group, std::string_view key, std::string_view word) {
 /// Keys that say nothing of some runs, and when they do say something.
 constexpr std::pair<std::string_view, bool (*)(const Json& group, const Json& value)> conditions[] = {
     {"kv_heads", [](const Json&, const Json& value) { return !is_zero(value); }},  // 0: as many as there are heads
-    {"hidden", [](const Json&, const Json& value) { return !is_zero(value); }},    // 0: four times the width, or as usual
+    {"hidden", [](const Json&, const Json& value) { return !is_zero(value); }},  // 0: four times the width, or as usual
     {"rope_theta", [](const Json& group, const Json&) { return says(group, "kind", "llama"); }},
     {"gelu", [](const Json& group, const Json&) { return says(group, "kind", "gpt"); }},
     {"beta1", [](const Json& group, const Json&) { return says(group, "optimizer", "adam"); }},

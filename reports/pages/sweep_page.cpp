@@ -26,8 +26,10 @@ constexpr const char* sweep_style =
     "figure { display: inline-block; margin: 0 16px 18px 0; vertical-align: top; max-width: 100%; }\n"
     "figure svg { max-width: 100%; height: auto; } figcaption { font-weight: 600; }\n"
     "figure text { fill: var(--quiet); font-size: 11px; } .grid { stroke: var(--line); }\n"
-    ".line { fill: none; stroke-width: 2; } .band { stroke: none; opacity: .15; } .key { font-size: .85rem; max-width: 560px; }\n"
-    ".key span { margin-right: 12px; white-space: nowrap; display: inline-block; } td small { color: var(--quiet); display: block; }\n";
+    ".line { fill: none; stroke-width: 2; } .band { stroke: none; opacity: .15; } .key { font-size: .85rem; max-width: "
+    "560px; }\n"
+    ".key span { margin-right: 12px; white-space: nowrap; display: inline-block; } td small { color: var(--quiet); "
+    "display: block; }\n";
 
 /// How far a row's gap is from none, for choosing what is shown: what diverged first.
 double size_of_gap(const SweepRow& row) {
@@ -55,7 +57,8 @@ std::vector<std::string> policies_of(const SweepSummary& sweep) {
 
 std::string cell_html(const SweepRow& row) {
     const SummaryRow& r = row.policy.row;
-    if (r.verdict == "baseline") return fmt::format("<td class=\"n\">{:.4f}<small>loss, {} seeds</small></td>", r.loss, r.seeds);
+    if (r.verdict == "baseline")
+        return fmt::format("<td class=\"n\">{:.4f}<small>loss, {} seeds</small></td>", r.loss, r.seeds);
     return fmt::format("<td class=\"n\">{}<small class=\"verdict {}\">{}</small></td>", escape_html(gap_words(r)),
                        escape_html(r.verdict), escape_html(verdict_words(r)));
 }
@@ -196,7 +199,8 @@ std::string axis_chart(const SweepSummary& sweep, std::size_t axis, const std::v
         for (const auto& [x, list] : gaps[policy]) {
             double sum = 0;
             for (const double gap : list) sum += gap;
-            line.points.push_back({x, sum / static_cast<double>(list.size()), *std::min_element(list.begin(), list.end()),
+            line.points.push_back({x, sum / static_cast<double>(list.size()),
+                                   *std::min_element(list.begin(), list.end()),
                                    *std::max_element(list.begin(), list.end())});
         }
         if (!line.points.empty()) chart.lines.push_back(std::move(line));
@@ -222,19 +226,25 @@ std::string rates_html(const SweepSummary& sweep) {
     const std::vector<BestRate> rates = best_rates(sweep);
     if (rates.empty()) return {};
     constexpr std::size_t most_rows = 500;
-    std::string out = "<h2>Best learning rate</h2>\n<p class=\"how\">The rate with the least loss, all else kept; a rate at the edge of "
-                      "those tried may not be the best there is.</p>\n<div class=\"table\"><table class=\"narrow\"><thead><tr>";
+    std::string out =
+        "<h2>Best learning rate</h2>\n<p class=\"how\">The rate with the least loss, all else kept; a rate at the edge "
+        "of "
+        "those tried may not be the best there is.</p>\n<div class=\"table\"><table class=\"narrow\"><thead><tr>";
     for (const std::string& axis : sweep.axes) {
         if (axis != "lr") out += "<th>" + escape_html(axis) + "</th>";
     }
-    out += "<th>policy</th><th class=\"n\">best lr</th><th class=\"n\">loss</th><th class=\"n\">fp32's</th><th></th></tr></thead><tbody>\n";
+    out +=
+        "<th>policy</th><th class=\"n\">best lr</th><th class=\"n\">loss</th><th "
+        "class=\"n\">fp32's</th><th></th></tr></thead><tbody>\n";
     for (std::size_t i = 0; i < std::min(rates.size(), most_rows); ++i) {
         const BestRate& rate = rates[i];
         out += "<tr>";
         for (const std::string& value : rate.others) out += "<td>" + escape_html(value) + "</td>";
-        out += fmt::format("<th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{:.4f}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
-                           escape_html(rate.policy), rate.rate.empty() ? "none" : escape_html(rate.rate), rate.loss,
-                           escape_html(rate.fp32_rate), rate.moved ? "moved" : "");
+        out += fmt::format(
+            "<th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{:.4f}</td><td "
+            "class=\"n\">{}</td><td>{}</td></tr>\n",
+            escape_html(rate.policy), rate.rate.empty() ? "none" : escape_html(rate.rate), rate.loss,
+            escape_html(rate.fp32_rate), rate.moved ? "moved" : "");
     }
     return out + "</tbody></table></div>\n";
 }
@@ -245,12 +255,14 @@ std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits
     for (const SweepRow& row : sweep.rows) {
         if (row.policy.row.verdict != "baseline" && !row.curve.points().empty()) rows.push_back(&row);
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const SweepRow* a, const SweepRow* b) { return size_of_gap(*a) > size_of_gap(*b); });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const SweepRow* a, const SweepRow* b) { return size_of_gap(*a) > size_of_gap(*b); });
     rows.resize(std::min(rows.size(), limits.most_curves));
     std::string out;
     for (const SweepRow* row : rows) {
         ChartLine line{.name = "mean over seeds, from the least to the greatest"};
-        for (const GapCurve::Point& p : row->curve.points()) line.points.push_back({p.step, p.mean, p.least, p.greatest});
+        for (const GapCurve::Point& p : row->curve.points())
+            line.points.push_back({p.step, p.mean, p.least, p.greatest});
         const std::string words = values_words(sweep, *row);
         const bool is_cut = row->policy.row.verdict == "diverged";
         out += chart_svg({.title = row->policy.row.policy + (words.empty() ? "" : ", " + words) +
@@ -275,21 +287,23 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {}; img-src data:\">\n",
         csp_source(style));
     out += "<title>" + title + "</title>\n<style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n";
-    out +=
-        fmt::format("<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; their steps took {:.3g} hours by the clock.</p>\n", sweep.runs,
-                    sweep.runs == 1 ? "" : "s", sweep.settings, sweep.settings == 1 ? "" : "s", sweep.units,
-                    sweep.units == 1 ? sweep.parts.one : sweep.parts.many,
-                    sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),
-                    sweep.seconds / 3600);
+    out += fmt::format(
+        "<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; their steps took {:.3g} hours by the clock.</p>\n",
+        sweep.runs, sweep.runs == 1 ? "" : "s", sweep.settings, sweep.settings == 1 ? "" : "s", sweep.units,
+        sweep.units == 1 ? sweep.parts.one : sweep.parts.many,
+        sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),
+        sweep.seconds / 3600);
     if (!sweep.notes.empty()) {
         out += "<div class=\"note\"><ul>";
         for (const std::string& note : sweep.notes) out += "<li>" + escape_html(note) + "</li>";
         out += "</ul></div>\n";
     }
-    out += fmt::format("<h2>Settings and policies</h2>\n<p class=\"how\">The gap to the fp32 run of the same setting and seed, in nats a "
-                       "token: mean over seeds ± its 95 % interval, and the verdict with a margin of {:g} % of the fp32 loss. Under "
-                       "fp32 stands its own loss.</p>\n",
-                       100 * sweep.margin);
+    out += fmt::format(
+        "<h2>Settings and policies</h2>\n<p class=\"how\">The gap to the fp32 run of the same setting and seed, in "
+        "nats a "
+        "token: mean over seeds ± its 95 % interval, and the verdict with a margin of {:g} % of the fp32 loss. Under "
+        "fp32 stands its own loss.</p>\n",
+        100 * sweep.margin);
     out += StudyTable(sweep, limits).html();
     out += axes_html(sweep, limits);
     out += rates_html(sweep) + curves_html(sweep, limits);

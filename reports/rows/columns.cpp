@@ -147,7 +147,8 @@ constexpr ColumnWords site_words[] = {
     {"scale_age", steps, "since a delayed scale changed", ""},
     {"scale_frozen_steps", steps, "in a row that kept a delayed scale because amax was 0, infinite or NaN", ""},
     {"scale_exp_hist", "",
-     "decode scales by exponent, `exponent:count` joined by semicolons, besides `zero`, `inf`, `nan`; the byte of an e8m0 "
+     "decode scales by exponent, `exponent:count` joined by semicolons, besides `zero`, `inf`, `nan`; the byte of an "
+     "e8m0 "
      "scale is its exponent + 127; empty without scaling",
      "floor(log2(scale_inv))"},
 };
@@ -222,11 +223,13 @@ constexpr ColumnWords summary_words[] = {
     {"stress", "", "as in runs.csv", ""},
     {"sampled_steps", steps, "in which the sites were sampled; of the run with the most", ""},
     {"forward_ranges", "",
-     "largest forward value before its cast and largest finite number, for each format; `scaled` where every cast has a scale: "
+     "largest forward value before its cast and largest finite number, for each format; `scaled` where every cast has "
+     "a scale: "
      "`fp16:5.29/65504;e4m3fn:scaled`",
      ""},
     {"forward_overflow_format", "",
-     "format that a forward value overflowed without a scale; formats with the exponents of fp32 are left out, as they overflow no "
+     "format that a forward value overflowed without a scale; formats with the exponents of fp32 are left out, as they "
+     "overflow no "
      "earlier than fp32",
      "abs(x) > largest"},
     {"forward_overflow_site", "", "site and slot of the first of them", ""},
@@ -277,14 +280,19 @@ constexpr ColumnWords gemm_words[] = {
     {"digit_bits", "bits", "of a digit of Ozaki's scheme, of an integer of his second one, or of a part", ""},
     {"slices", "", "digits, residues or parts of each number", ""},
     {"products", "", "narrow products on the machine", ""},
-    {"inexact_products", values, "elements of the digit products that are not the integers they should be: 0 where the "
-     "exactness rule holds", ""},
+    {"inexact_products", values,
+     "elements of the digit products that are not the integers they should be: 0 where the "
+     "exactness rule holds",
+     ""},
     {"combine", "", "how digit products are summed: `fp64`, one rounding each, or `exact`, one at the end", ""},
     {"fp64_error", of_products, "max_error of a chain of fp64 fma on the same data", ""},
     {"saturated", values,
-     "finite outputs on whose way a sum or the output overflowed, which a format without Inf and NaN or an inward rounding "
-     "hides; no other figure includes them", ""},
-    {"plain_error", of_products, "of `--via`: max_error of a chain of fma in the format of the output, on the same data", ""},
+     "finite outputs on whose way a sum or the output overflowed, which a format without Inf and NaN or an inward "
+     "rounding "
+     "hides; no other figure includes them",
+     ""},
+    {"plain_error", of_products,
+     "of `--via`: max_error of a chain of fma in the format of the output, on the same data", ""},
     {"plain_max_ulp", "ulp", "of `--via`: max_ulp of that chain", "as max_ulp"},
     {"plain_mean_ulp", "ulp", "of `--via`: mean_ulp of that chain", "as mean_ulp"},
 };
@@ -307,7 +315,8 @@ static_assert(covers<SummaryRow>(summary_words), "summary_words lacks words for 
 static_assert(covers<GemmRow>(gemm_words), "gemm_words lacks words for a column of GemmRow");
 static_assert(covers<SolveRow>(solve_words), "solve_words lacks words for a column of SolveRow");
 static_assert(covers<FormulaRow>(formula_words), "formula_words lacks words for a column of FormulaRow");
-static_assert(covers<FormulaPointRow>(formula_point_words), "formula_point_words lacks words for a column of FormulaPointRow");
+static_assert(covers<FormulaPointRow>(formula_point_words),
+              "formula_point_words lacks words for a column of FormulaPointRow");
 static_assert(covers<SumRow>(sum_words), "sum_words lacks words for a column of SumRow");
 static_assert(covers<SolveStepRow>(solve_step_words), "solve_step_words lacks words for a column of SolveStepRow");
 
@@ -321,8 +330,10 @@ constexpr FileWords files[] = {
     {StepRow::file, "A row is an optimiser step of a run.", step_words},
     {EvalRow::file, "A row is a held-out evaluation of a run.", eval_words},
     {SiteRow::file,
-     "A row counts the casts of a site at a sampled step. x is a value before its cast. The cast rounds z = x / scale_inv to q, and "
-     "y = q * scale_inv is the result. If a matrix unit rounds its own outputs, only y is known: `amax` and `amin_nz` are those of "
+     "A row counts the casts of a site at a sampled step. x is a value before its cast. The cast rounds z = x / "
+     "scale_inv to q, and "
+     "y = q * scale_inv is the result. If a matrix unit rounds its own outputs, only y is known: `amax` and `amin_nz` "
+     "are those of "
      "y, and the columns that compare x with y are empty.",
      site_words},
     {ExponentRow::file, "A row is a bin of the histogram of exponents at a site and sampled step.", exponent_words},
@@ -330,7 +341,8 @@ constexpr FileWords files[] = {
     {SummaryRow::file, "A row is a policy against fp32 (`macheps report` writes it).", summary_words},
     {GemmRow::file, "A row is a matrix product on a machine (`macheps gemm`). Sums are over an output's k products.",
      gemm_words},
-    {SolveRow::file, "A row is a linear system, factored in one format and solved in one way (`macheps solve`).", solve_words},
+    {SolveRow::file, "A row is a linear system, factored in one format and solved in one way (`macheps solve`).",
+     solve_words},
     {FormulaRow::file, "A row is a formula in one format (`macheps eval`).", formula_words},
     {FormulaPointRow::file, "A row is one input of a formula (`macheps eval --points-out`).", formula_point_words},
     {SumRow::file, "A row is a sum by one method in one format (`macheps sum`).", sum_words},

@@ -3,9 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/host/float_environment.hpp"
-#include "core/text/print.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/print.hpp"
 #include "core/text/shown.hpp"
 
 #include <fmt/format.h>
@@ -128,7 +128,9 @@ bool is_list_of_numbers(std::string_view cell) {
 /// Whether a spreadsheet would compute the cell. Numbers may begin with their sign.
 bool is_formula(std::string_view cell) {
     const std::size_t begin = cell.find_first_not_of(" \t\r\n");
-    if (begin == cell.npos || begin + 1 == cell.size() || std::string_view("=+-@").find(cell[begin]) == std::string_view::npos) return false;
+    if (begin == cell.npos || begin + 1 == cell.size() ||
+        std::string_view("=+-@").find(cell[begin]) == std::string_view::npos)
+        return false;
     return !is_list_of_numbers(cell);
 }
 

@@ -191,10 +191,10 @@ struct SiteRow {
     std::optional<double> mse{}, sqnr_db{}, cosine{}, proj{};
     /// Of the casts whose values were read. y is the value that a code stands for, z the scaled x before rounding.
     std::optional<std::uint64_t> subnormal_inexact{};  ///< landed on a subnormal code, and y != x
-    std::optional<std::uint64_t> overflow_rounded{};   ///< |z| that rounding to nearest even would send past the largest
-    std::optional<std::uint64_t> block_flush{};        ///< blocks with some x != 0 and all y == 0; absent without blocks
-    std::optional<double> dynamic_range{};             ///< log2(amax) - log2(amin_nz)
-    std::optional<double> headroom_bits{};             ///< log2(largest / max |z|); below 0 the largest values are cut
+    std::optional<std::uint64_t> overflow_rounded{};  ///< |z| that rounding to nearest even would send past the largest
+    std::optional<std::uint64_t> block_flush{};       ///< blocks with some x != 0 and all y == 0; absent without blocks
+    std::optional<double> dynamic_range{};            ///< log2(amax) - log2(amin_nz)
+    std::optional<double> headroom_bits{};            ///< log2(largest / max |z|); below 0 the largest values are cut
     std::optional<double> rel_err_mean{}, rel_err_max{};  ///< |y - x| / |x| over x != 0
     std::optional<double> bias_rel{};                     ///< sum of sgn(x) (y - x) over sum of |x|
     /// Delayed scaling: steps since the scale changed, and steps in a row that kept it because amax was 0, Inf or NaN.
@@ -292,19 +292,20 @@ struct SummaryRow {
     std::string first_site{};
     double skipped_rate = 0;
     std::optional<double> underflow_rate{}, slowdown{}, memory_ratio{};
-    std::optional<std::int64_t> steps{};      ///< of its shortest run
-    std::optional<double> margin{};           ///< of equivalence, in nats
-    std::optional<double> detectable_gap{};   ///< nats: seen in four comparisons of five; absent with one seed
-    std::optional<std::string> forced{};      ///< why the verdict could not have come out otherwise; empty: it could
+    std::optional<std::int64_t> steps{};     ///< of its shortest run
+    std::optional<double> margin{};          ///< of equivalence, in nats
+    std::optional<double> detectable_gap{};  ///< nats: seen in four comparisons of five; absent with one seed
+    std::optional<std::string> forced{};     ///< why the verdict could not have come out otherwise; empty: it could
     std::optional<std::int64_t> failed_seeds{};
-    std::optional<double> static_bytes{}, activation_bytes{};  ///< a parameter; what lives from step to step, and the rest
-    std::optional<std::string> peak_gpu{};                     ///< whose figures `relative_peak` is made of
-    std::optional<double> relative_peak{};                     ///< dense peak of its matmuls' formats over bf16's
-    std::optional<double> loss_spikes{}, grad_norm_spikes{};   ///< spike scores, in percent of the steps
-    std::optional<double> update_stagnation{}, update_eff{};   ///< means over steps
-    std::optional<double> grad_cosine{}, grad_proj{};          ///< means over sampled steps
-    std::optional<std::string> stress{};                       ///< as of RunRow
-    std::optional<std::int64_t> sampled_steps{};               ///< in the run with the most sampled steps
+    std::optional<double> static_bytes{},
+        activation_bytes{};                 ///< a parameter; what lives from step to step, and the rest
+    std::optional<std::string> peak_gpu{};  ///< whose figures `relative_peak` is made of
+    std::optional<double> relative_peak{};  ///< dense peak of its matmuls' formats over bf16's
+    std::optional<double> loss_spikes{}, grad_norm_spikes{};  ///< spike scores, in percent of the steps
+    std::optional<double> update_stagnation{}, update_eff{};  ///< means over steps
+    std::optional<double> grad_cosine{}, grad_proj{};         ///< means over sampled steps
+    std::optional<std::string> stress{};                      ///< as of RunRow
+    std::optional<std::int64_t> sampled_steps{};              ///< in the run with the most sampled steps
     /// The largest forward values and the largest numbers of the formats they were cast to: `fp16:5.29/65504;e4m3fn:scaled`.
     std::optional<std::string> forward_ranges{};
     /// The first forward value that overflowed a narrow format (narrower range than fp32) without a scale.
@@ -330,8 +331,8 @@ struct SummaryRow {
                    column("grad_norm_spikes", &SummaryRow::grad_norm_spikes),
                    column("update_stagnation", &SummaryRow::update_stagnation),
                    column("update_eff", &SummaryRow::update_eff), column("grad_cosine", &SummaryRow::grad_cosine),
-                   column("grad_proj", &SummaryRow::grad_proj),
-                   column("stress", &SummaryRow::stress), column("sampled_steps", &SummaryRow::sampled_steps),
+                   column("grad_proj", &SummaryRow::grad_proj), column("stress", &SummaryRow::stress),
+                   column("sampled_steps", &SummaryRow::sampled_steps),
                    column("forward_ranges", &SummaryRow::forward_ranges),
                    column("forward_overflow_format", &SummaryRow::forward_overflow_format),
                    column("forward_overflow_site", &SummaryRow::forward_overflow_site),

@@ -23,11 +23,12 @@ struct GemmRow {
     std::optional<double> sqnr_db{};                         ///< 10 log10(sum exact^2 / sum e^2); inf without error
     double max_error = 0, rms_error = 0;                     ///< of |e| / |a||b|: what the bounds bound
     double bias = 0;                                         ///< mean of e / |a||b|
-    double drift = 0;           ///< mean of e sign(exact) / |a||b|: negative where sums come out too small
+    double drift = 0;  ///< mean of e sign(exact) / |a||b|: negative where sums come out too small
     // Empty where no bound is known.
     std::optional<double> unit{};   ///< the machine's certain bound per product, of |a||b|, where nothing underflows
     std::optional<double> bound{};  ///< a priori on max_error, certain: k unit, plus the underflow of the operands
-    std::optional<double> probable_bound{};  ///< the mean of what is cut, and lambda times the deviation of all that is rounded
+    std::optional<double>
+        probable_bound{};            ///< the mean of what is cut, and lambda times the deviation of all that is rounded
     std::optional<double> lambda{};  ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
     double first = 0;                ///< out[0,0]
     double first_exact = 0;          ///< exact[0,0], rounded once to fp64
@@ -37,9 +38,10 @@ struct GemmRow {
     // Of products that are made of narrower ones (`--via`); empty without.
     std::optional<std::string> via{};
     std::optional<std::int64_t> digit_bits{}, slices{}, products{};
-    std::optional<std::uint64_t> inexact_products{};  ///< elements of digit products that are not the integers they should be
+    std::optional<std::uint64_t>
+        inexact_products{};  ///< elements of digit products that are not the integers they should be
     std::optional<std::string> combine{};
-    std::optional<double> fp64_error{};  ///< max_error of one fp64 fma per term on the same data
+    std::optional<double> fp64_error{};        ///< max_error of one fp64 fma per term on the same data
     std::optional<std::uint64_t> saturated{};  ///< finite outputs on whose way something overflowed
     // Of `--via`: the same figures of one fma per term in the format `output`, on the same data.
     std::optional<double> plain_error{}, plain_max_ulp{}, plain_mean_ulp{};

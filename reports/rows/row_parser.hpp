@@ -39,7 +39,8 @@ class RowParser {
         std::vector<std::string_view> names;
         const std::string text = std::string(header) + "\n";
         std::string_view rest = text;
-        if (!csv::take_line(rest, names, unquoted_)) csv::throw_bad_row(path_, "the header has a quote in the wrong place");
+        if (!csv::take_line(rest, names, unquoted_))
+            csv::throw_bad_row(path_, "the header has a quote in the wrong place");
         width_ = names.size();
         std::size_t column = 0;
         const auto find = [&](const auto& c) {
@@ -55,7 +56,8 @@ class RowParser {
     template <class Take>
     void parse(std::string_view rows, const Take& take) {
         while (!rows.empty()) {
-            if (!csv::take_line(rows, cells_, unquoted_)) csv::throw_bad_row(path_, "a quote stands in the wrong place");
+            if (!csv::take_line(rows, cells_, unquoted_))
+                csv::throw_bad_row(path_, "a quote stands in the wrong place");
             if (cells_.size() != width_) csv::throw_bad_row(path_, "a row has more or fewer cells than the header");
             Row row;
             std::size_t column = 0;

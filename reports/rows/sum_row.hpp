@@ -11,20 +11,20 @@ namespace macheps::reports {
 struct SumRow {
     std::string method{}, format{}, round{}, data{};
     std::int64_t seed = 0, trials = 0, n = 0;
-    std::string result{};                         ///< of trial 0: its code in hex digits, as many as the format's width has
-    double value = 0;                             ///< of trial 0
-    double exact = 0;                             ///< s, rounded once to fp64
-    std::optional<double> cond{};                 ///< S / |s|, twice that of a dot product
-    std::optional<double> abs_error{};            ///< |value - s|
-    std::optional<double> error_unit{};           ///< |value - s| / (u S)
+    std::string result{};                ///< of trial 0: its code in hex digits, as many as the format's width has
+    double value = 0;                    ///< of trial 0
+    double exact = 0;                    ///< s, rounded once to fp64
+    std::optional<double> cond{};        ///< S / |s|, twice that of a dot product
+    std::optional<double> abs_error{};   ///< |value - s|
+    std::optional<double> error_unit{};  ///< |value - s| / (u S)
     std::optional<double> rms_unit{}, mean_unit{};  ///< over the trials, the second with its sign
-    std::optional<std::int64_t> height{};         ///< additions on the longest path
-    std::optional<double> bound_unit{};           ///< certain, on error_unit
-    std::optional<double> probable_unit{};        ///< exceeded with probability < 2 exp(-lambda^2 / 2) where the theory holds
+    std::optional<std::int64_t> height{};           ///< additions on the longest path
+    std::optional<double> bound_unit{};             ///< certain, on error_unit
+    std::optional<double> probable_unit{};  ///< exceeded with probability < 2 exp(-lambda^2 / 2) where the theory holds
     double lambda = 4;
-    std::optional<std::int64_t> stagnated_at{};   ///< of recursive sums: the first term from which none moved the sum
-    std::uint64_t nonfinite = 0;                  ///< trials
-    std::optional<std::int64_t> dot{};            ///< 1 for a dot product
+    std::optional<std::int64_t> stagnated_at{};  ///< of recursive sums: the first term from which none moved the sum
+    std::uint64_t nonfinite = 0;                 ///< trials
+    std::optional<std::int64_t> dot{};           ///< 1 for a dot product
     /// Trials that are finite although an operation overflowed: it ended at the largest number. No bound is given then.
     std::optional<std::uint64_t> saturated{};
 

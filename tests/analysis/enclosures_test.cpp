@@ -46,21 +46,50 @@ struct FunctionRow {
     MpfrOne function;
     double least = -HUGE_VAL, greatest = HUGE_VAL;  ///< MPFR takes minutes for gamma functions of other numbers
 };
-const FunctionRow functions[] = {
-    {"sqrt", mpfr_sqrt},   {"fabs", mpfr_abs},     {"floor", whole<mpfr_floor>}, {"ceil", whole<mpfr_ceil>},
-    {"trunc", whole<mpfr_trunc>}, {"round", whole<mpfr_round>}, {"nearbyint", whole<mpfr_roundeven>}, {"exp", mpfr_exp},
-    {"exp2", mpfr_exp2},   {"expm1", mpfr_expm1},  {"log", mpfr_log},     {"log2", mpfr_log2},   {"log10", mpfr_log10},
-    {"log1p", mpfr_log1p}, {"sin", mpfr_sin},      {"cos", mpfr_cos},     {"tan", mpfr_tan},     {"asin", mpfr_asin},
-    {"acos", mpfr_acos},   {"atan", mpfr_atan},    {"sinh", mpfr_sinh},   {"cosh", mpfr_cosh},   {"tanh", mpfr_tanh},
-    {"asinh", mpfr_asinh}, {"acosh", mpfr_acosh},  {"atanh", mpfr_atanh}, {"cbrt", mpfr_cbrt},   {"erf", mpfr_erf},
-    {"erfc", mpfr_erfc},   {"tgamma", mpfr_gamma, -1000, 1e6}, {"lgamma", log_gamma, -1000, 1e15}};
+const FunctionRow functions[] = {{"sqrt", mpfr_sqrt},
+                                 {"fabs", mpfr_abs},
+                                 {"floor", whole<mpfr_floor>},
+                                 {"ceil", whole<mpfr_ceil>},
+                                 {"trunc", whole<mpfr_trunc>},
+                                 {"round", whole<mpfr_round>},
+                                 {"nearbyint", whole<mpfr_roundeven>},
+                                 {"exp", mpfr_exp},
+                                 {"exp2", mpfr_exp2},
+                                 {"expm1", mpfr_expm1},
+                                 {"log", mpfr_log},
+                                 {"log2", mpfr_log2},
+                                 {"log10", mpfr_log10},
+                                 {"log1p", mpfr_log1p},
+                                 {"sin", mpfr_sin},
+                                 {"cos", mpfr_cos},
+                                 {"tan", mpfr_tan},
+                                 {"asin", mpfr_asin},
+                                 {"acos", mpfr_acos},
+                                 {"atan", mpfr_atan},
+                                 {"sinh", mpfr_sinh},
+                                 {"cosh", mpfr_cosh},
+                                 {"tanh", mpfr_tanh},
+                                 {"asinh", mpfr_asinh},
+                                 {"acosh", mpfr_acosh},
+                                 {"atanh", mpfr_atanh},
+                                 {"cbrt", mpfr_cbrt},
+                                 {"erf", mpfr_erf},
+                                 {"erfc", mpfr_erfc},
+                                 {"tgamma", mpfr_gamma, -1000, 1e6},
+                                 {"lgamma", log_gamma, -1000, 1e15}};
 
 struct PairRow {
     const char* name;
     MpfrTwo function;
 };
-const PairRow pair_functions[] = {{"pow", mpfr_pow},   {"atan2", mpfr_atan2}, {"hypot", mpfr_hypot}, {"fmod", mpfr_fmod},
-                                  {"remainder", mpfr_remainder}, {"fdim", mpfr_dim}, {"fmin", mpfr_min}, {"fmax", mpfr_max},
+const PairRow pair_functions[] = {{"pow", mpfr_pow},
+                                  {"atan2", mpfr_atan2},
+                                  {"hypot", mpfr_hypot},
+                                  {"fmod", mpfr_fmod},
+                                  {"remainder", mpfr_remainder},
+                                  {"fdim", mpfr_dim},
+                                  {"fmin", mpfr_min},
+                                  {"fmax", mpfr_max},
                                   {"copysign", mpfr_copysign}};
 
 struct FormulaCase {
@@ -101,7 +130,9 @@ const FormulaCase formulas[] = {
     {"log1p(x)-log(1+x)", [](const Mp& x) { return call(mpfr_log1p, x) - call(mpfr_log, Mp(1) + x); }},
     {"x*x-2*x+1", [](const Mp& x) { return x * x - Mp(2) * x + Mp(1); }},
     {"fmax(x,0)+log1p(exp(0-fabs(x)))",
-     [](const Mp& x) { return call(mpfr_max, x, Mp(0)) + call(mpfr_log1p, call(mpfr_exp, Mp(0) - call(mpfr_abs, x))); }},
+     [](const Mp& x) {
+         return call(mpfr_max, x, Mp(0)) + call(mpfr_log1p, call(mpfr_exp, Mp(0) - call(mpfr_abs, x)));
+     }},
 };
 
 /// Returns numbers at the edges of the format and of the functions, and `drawn` random ones.
@@ -109,9 +140,28 @@ std::vector<double> inputs_of(const FormatPair& pair, int drawn) {
     const BinaryFormat& f = pair.figures;
     const double u = std::ldexp(1.0, 1 - f.precision), least = std::ldexp(1.0, f.emin - f.precision + 1);
     std::vector<double> all;
-    for (const double x : {0.0, 1.0, 2.0, 3.0, 10.0, 0.5, 1 + u, 1 - u / 2, 1.5 + u, f.largest(), f.largest() / 2,
-                           std::ldexp(1.0, f.emin), least, 3 * least, std::ldexp(1.0, f.emax / 2),
-                           std::ldexp(1.0, f.emin / 2), 88.0, 304.0, 164.0, 0.25, 20.0, std::ldexp(1 + u, -f.precision)}) {
+    for (const double x : {0.0,
+                           1.0,
+                           2.0,
+                           3.0,
+                           10.0,
+                           0.5,
+                           1 + u,
+                           1 - u / 2,
+                           1.5 + u,
+                           f.largest(),
+                           f.largest() / 2,
+                           std::ldexp(1.0, f.emin),
+                           least,
+                           3 * least,
+                           std::ldexp(1.0, f.emax / 2),
+                           std::ldexp(1.0, f.emin / 2),
+                           88.0,
+                           304.0,
+                           164.0,
+                           0.25,
+                           20.0,
+                           std::ldexp(1 + u, -f.precision)}) {
         const double rounded = decode64(pair.format, encode64(pair.format, x, Round::nearest_even, Overflow::saturate));
         all.insert(all.end(), {rounded, -rounded});
     }
@@ -129,7 +179,8 @@ std::vector<double> inputs_of(const FormatPair& pair, int drawn) {
 bool is_same(double a, double b) { return a == b || (a != a && b != b); }
 
 struct Counts {
-    std::size_t compared = 0, wrong_results = 0, wrong_references = 0, unresolved = 0, unresolved_alone = 0, unknown = 0;
+    std::size_t compared = 0, wrong_results = 0, wrong_references = 0, unresolved = 0, unresolved_alone = 0,
+                unknown = 0;
 };
 
 /// Returns true if MPFR settles a value with the digits that an enclosure may have. It gets twice the bits, because it counts half of
@@ -144,8 +195,8 @@ bool is_settled(const FormatPair& pair, Round mode, const Value& value) {
 
 /// Compares one formula at one input in all modes. `exact` is its value; `value` computes it again, a rounding for each operation.
 template <class Value>
-void compare(const FormatPair& pair, const Expression& expression, const std::vector<double>& inputs, const Mp& exact, const Value& value,
-             Counts& counts) {
+void compare(const FormatPair& pair, const Expression& expression, const std::vector<double>& inputs, const Mp& exact,
+             const Value& value, Counts& counts) {
     for (const Round mode : modes) {
         ++counts.compared;
         mpfr_context = {.bits = 256, .format = &pair.figures, .mode = mode};
@@ -207,7 +258,8 @@ Counts compare_formulas(int drawn, mpfr_prec_t bits) {
             for (const double x : inputs) {
                 mpfr_context = {.bits = bits};
                 const Mp exact = formula.value(Mp(x));
-                compare(pair, expression, {x}, exact, [&] { return formula.value(Mp(x)); }, counts);
+                compare(
+                    pair, expression, {x}, exact, [&] { return formula.value(Mp(x)); }, counts);
             }
         }
     }
@@ -237,7 +289,8 @@ TEST_CASE("references are exact values rounded once, where fp64 and 150 digits m
     };
     const Format e5m6 = pairs[4].format;
     const Case cases[] = {
-        {"sin(x)", fp64, Round::nearest_even, 3.937315897247697e160, 0.9860124904063191, "an argument beyond 150 digits"},
+        {"sin(x)", fp64, Round::nearest_even, 3.937315897247697e160, 0.9860124904063191,
+         "an argument beyond 150 digits"},
         {"cos(x)", fp64, Round::nearest_even, 1e300, -0.5753861119575491, "the same"},
         {"exp(x)", fp64, Round::nearest_even, 2131.5, HUGE_VAL, "a value beyond 2^3073"},
         {"exp(x)", fp64, Round::toward_zero, 2131.5, 0x1.fffffffffffffp1023, "the same, rounded inwards"},
@@ -260,7 +313,8 @@ TEST_CASE("references are exact values rounded once, where fp64 and 150 digits m
     for (const Case& each : cases) {
         CAPTURE(each.text, each.why, each.x);
         const Expression expression = parse_infix(each.text);
-        const auto got = reference_value(expression, each.format, each.mode, std::vector<double>(expression.inputs.size(), each.x));
+        const auto got =
+            reference_value(expression, each.format, each.mode, std::vector<double>(expression.inputs.size(), each.x));
         REQUIRE(got);
         CHECK(got->rounded == each.expected);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests `macheps eval`: the table of formulas, both readers, ranges, and rejected input.
 #include "experiments/study/eval/eval.hpp"
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "experiments/study/eval/enclosure.hpp"
 #include "experiments/study/eval/walk.hpp"
 #include "tests/test.hpp"
@@ -22,14 +22,16 @@ std::vector<FormulaRow> rows_of(EvalGrid grid, int threads = 2) {
     require_possible(grid);
     ThreadPool pool(threads);
     std::vector<FormulaRow> rows;
-    run_eval(pool, grid, [&](const FormulaRow& row) { rows.push_back(row); }, {}, [](const std::string&) {});
+    run_eval(
+        pool, grid, [&](const FormulaRow& row) { rows.push_back(row); }, {}, [](const std::string&) {});
     return rows;
 }
 
 Format pairs_format() { return {.bits = 12, .precision = 7, .exponent_bias = 15}; }
 
 FormulaRow row_of(const char* text, const Format& format, double least, double greatest) {
-    return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = {{"x", least, greatest}}}).front();
+    return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = {{"x", least, greatest}}})
+        .front();
 }
 
 struct Figures {
@@ -46,7 +48,12 @@ const TableLine table_lines[] = {
     {"log1p(exp(x))", -20, 20, {0.5345, 13.657, 9918, 0}, {0.0299, 1, 1004, 0}, {0.7088, 8, 31, 0}},
     {"fmax(x,0)+log1p(exp(-fabs(x)))", -20, 20, {0.1881, 1, 7418, 0}, {0.0247, 1, 831, 0}, {0.1264, 1, 23, 0}},
     {"exp(x)-1", -20, 20, {4.2218, 12, 28505, 39426}, {11.4062, 13.895, 32239, 0}, {1.2355, 4.585, 90, 168}},
-    {"sqrt(x+1)-sqrt(x)", 0, HUGE_VAL, {4.0608, 13.170, 23130, 31745}, {6.4926, 13.941, 17030, 32641}, {2.0963, 5.209, 91, 128}},
+    {"sqrt(x+1)-sqrt(x)",
+     0,
+     HUGE_VAL,
+     {4.0608, 13.170, 23130, 31745},
+     {6.4926, 13.941, 17030, 32641},
+     {2.0963, 5.209, 91, 128}},
     {"1/(sqrt(x+1)+sqrt(x))", 0, HUGE_VAL, {0.4161, 2, 12788, 0}, {0.1799, 1.585, 5851, 0}, {0.3249, 1.585, 41, 0}},
 };
 
@@ -86,7 +93,8 @@ TEST_CASE("the half-angle formulas have the table's figures, zero left out", "[a
     for (const Line& line : lines) {
         Expression expression = parse_infix(line.text);
         expression.precondition = parse_cores("(FPCore (x) :pre (!= x 0) x)", "here").expressions[0].precondition;
-        const FormulaRow row = rows_of({.expressions = {expression}, .formats = {line.format}, .ranges = {{"x", -3.2, 3.2}}})[0];
+        const FormulaRow row =
+            rows_of({.expressions = {expression}, .formats = {line.format}, .ranges = {{"x", -3.2, 3.2}}})[0];
         CAPTURE(line.text, row.format);
         CHECK(row.inputs == line.figures.inputs);
         CHECK(row.not_correct == line.figures.wrong);
@@ -148,7 +156,8 @@ TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", 
         const double x = static_cast<float>(0.37 + i * 0.00731), narrow = half(x);
         CAPTURE(x);
         CHECK(value("(FPCore (x) (! :precision binary16 (* x x)))", {x}) == half(x * x));
-        CHECK(value("(FPCore (x) (! :precision binary16 (/ x 3)))", {x}) == half(static_cast<double>(static_cast<long double>(x) / 3)));
+        CHECK(value("(FPCore (x) (! :precision binary16 (/ x 3)))", {x}) ==
+              half(static_cast<double>(static_cast<long double>(x) / 3)));
         CHECK(value("(FPCore (x) (! :precision binary16 (cast x)))", {x}) == narrow);
         CHECK(value("(FPCore (x) (! :precision binary16 (- x)))", {x}) == -narrow);
         CHECK(value("(FPCore (x) (! :precision binary16 (fmax x 1)))", {x}) == std::max(narrow, 1.0));
@@ -167,11 +176,14 @@ TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", 
     CHECK(value("(FPCore (x y) (! :precision binary16 (+ x y)))", {1 + 0x1p-11, 0x1p-40}) == 1 + 0x1p-10);
     CHECK(value("(FPCore (x) (if (! :precision binary16 (== (+ 1 x) 1)) 7 8))", {0x1p-12}) == 7);
     CHECK(value("(FPCore (x) (! :precision binary16 (cast x)))", {1 + 0x1p-20}, false) == 1 + 0x1p-20);
-    const char* text = "(FPCore (x) :precision binary16 :round toZero (cast (! :precision bf16 (* x (! :round toPositive (+ x 1))))))";
+    const char* text =
+        "(FPCore (x) :precision binary16 :round toZero (cast (! :precision bf16 (* x (! :round toPositive (+ x 1))))))";
     CHECK(fpcore_text(parse_cores(text, "here", true).expressions.at(0)) == text);
     CHECK(fpcore_text(parse_cores(text, "here").expressions.at(0)) == "(FPCore (x) (* x (+ x 1)))");
-    const Cores left_out = parse_cores("(FPCore (x) :precision binary80 x)\n(FPCore (x) (! :round toOdd x))\n"
-                                       "(FPCore ((! :precision binary32 x)) x)\n(FPCore (x) :precision (float 15 128) x)", "here", true);
+    const Cores left_out = parse_cores(
+        "(FPCore (x) :precision binary80 x)\n(FPCore (x) (! :round toOdd x))\n"
+        "(FPCore ((! :precision binary32 x)) x)\n(FPCore (x) :precision (float 15 128) x)",
+        "here", true);
     CHECK(left_out.expressions.empty());
     REQUIRE(left_out.skipped.size() == 4);
     CHECK(left_out.skipped[0].why == "a precision binary80 is not computed in");
@@ -180,9 +192,11 @@ TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", 
     CHECK_THROWS_WITH(parse_cores("(FPCore (x) (! :precision x))", "here", true), Catch::Contains("with a value each"));
 }
 
-TEST_CASE("rows have the precision that a formula keeps, and :pre is about the numbers as they are", "[analysis][eval]") {
+TEST_CASE("rows have the precision that a formula keeps, and :pre is about the numbers as they are",
+          "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
-    const Cores cores = parse_cores("(FPCore (x) :precision e5m2 :round toZero (+ x 1))\n(FPCore (x) (+ x 1))", "here", true);
+    const Cores cores =
+        parse_cores("(FPCore (x) :precision e5m2 :round toZero (+ x 1))\n(FPCore (x) (+ x 1))", "here", true);
     const std::vector<FormulaRow> rows = rows_of({.expressions = cores.expressions, .formats = {e4m3fn}});
     REQUIRE(rows.size() == 2);
     CHECK(rows[0].format == "e5m2");
@@ -192,25 +206,29 @@ TEST_CASE("rows have the precision that a formula keeps, and :pre is about the n
     CHECK(rows[0].inputs == 248);
     CHECK(rows[1].inputs == 254);
     // 3.2 is no number of e4m3fn: 3.25 is the nearest, and beyond it.
-    const Expression between = parse_cores("(FPCore (x) :pre (and (<= -3.2 x 3.2) (!= x 0)) (tan (/ x 2)))", "here").expressions[0];
+    const Expression between =
+        parse_cores("(FPCore (x) :pre (and (<= -3.2 x 3.2) (!= x 0)) (tan (/ x 2)))", "here").expressions[0];
     CHECK(rows_of({.expressions = {between}, .formats = {e4m3fn}}).at(0).inputs == 136);
     CHECK(rows_of({.expressions = {between}, .formats = {bf16}}).at(0).inputs == 32920);
 }
 
-TEST_CASE("references are right over the default range of fp64, and rounded in the mode of the results", "[analysis][eval]") {
+TEST_CASE("references are right over the default range of fp64, and rounded in the mode of the results",
+          "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     ThreadPool pool(2);
     std::size_t points = 0;
-    run_eval(pool, {.expressions = {parse_infix("(1+x)-1")}, .formats = {fp64}}, [](const FormulaRow&) {},
-             [&](const FormulaPointRow& point) {
-                 ++points;
-                 CHECK(point.reference == std::stod(point.x));
-             },
-             [](const std::string&) {});
+    run_eval(
+        pool, {.expressions = {parse_infix("(1+x)-1")}, .formats = {fp64}}, [](const FormulaRow&) {},
+        [&](const FormulaPointRow& point) {
+            ++points;
+            CHECK(point.reference == std::stod(point.x));
+        },
+        [](const std::string&) {});
     CHECK(points == 1000);
     for (const Round mode : {Round::up, Round::down, Round::toward_zero, Round::nearest_away, Round::to_odd}) {
         const double most = mode == Round::up ? HUGE_VAL : 0x1p-12;
-        const EvalGrid grid{.expressions = {parse_infix("exp(x)")}, .formats = {fp16}, .round = mode, .ranges = {{"x", -most, most}}};
+        const EvalGrid grid{
+            .expressions = {parse_infix("exp(x)")}, .formats = {fp16}, .round = mode, .ranges = {{"x", -most, most}}};
         const FormulaRow row = rows_of(grid).front();
         CAPTURE(row.round);
         CHECK(row.not_correct == 0);
@@ -221,7 +239,9 @@ TEST_CASE("references are right over the default range of fp64, and rounded in t
 TEST_CASE("a range of few numbers is evaluated at each of them, and one number once", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto inputs = [](const char* text, const Format& format, std::vector<InputRange> ranges) {
-        return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = std::move(ranges)}).front().inputs;
+        return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = std::move(ranges)})
+            .front()
+            .inputs;
     };
     CHECK(inputs("exp(x)", fp64, {{"x", 304, 304}}) == 1);
     CHECK(inputs("x+1", fp16, {{"x", 0, 0}}) == 1);
@@ -230,7 +250,9 @@ TEST_CASE("a range of few numbers is evaluated at each of them, and one number o
     CHECK(inputs("x*y", fp32, {{"x", 1, 1 + 0x1p-22}, {"y", -1, -1 + 0x1p-23}}) == 9);
     CHECK(inputs("x*y", fp32, {{"x", 1, 2}, {"y", 3, 3}}) == 1000);
     CHECK(inputs("x", fp16, {{"x", -1, -0x1p-24}}) == 0x3c00);
-    const auto refused = [] { rows_of({.expressions = {parse_infix("x")}, .formats = {fp16}, .ranges = {{"x", 0.1, 0.1}}}); };
+    const auto refused = [] {
+        rows_of({.expressions = {parse_infix("x")}, .formats = {fp16}, .ranges = {{"x", 0.1, 0.1}}});
+    };
     CHECK_THROWS_WITH(refused(), Catch::Contains("0.1 is not a number of fp16") && Catch::Contains("0.0999755859375"));
 }
 
@@ -242,7 +264,8 @@ TEST_CASE("FPCore's precisions of widths are formats", "[analysis][eval]") {
     CHECK(own("(FPCore (x) :precision (float 11 64) x)") == fp64);
     CHECK(own("(FPCore (x) :precision (float 5 8) x)") == e5m2);
     CHECK(own("(FPCore (x) :precision (float 5 12) x)") == pairs_format());
-    const Expression inner = parse_cores("(FPCore (x) (! :precision (float 8 16) (* x x)))", "here", true).expressions.at(0);
+    const Expression inner =
+        parse_cores("(FPCore (x) (! :precision (float 8 16) (* x x)))", "here", true).expressions.at(0);
     CHECK(inner.contexts.at(0).format == bf16);
     CHECK(parse_cores("(FPCore (x) :precision (float 15 80) x)", "here", true).skipped.at(0).why ==
           "a precision (float 15 80) is not computed in");
@@ -253,37 +276,55 @@ TEST_CASE("every function of FPCore 2.0 is read", "[analysis][eval]") {
         CAPTURE(call);
         CHECK_NOTHROW(parse_infix(call));
     };
-    for (const char* name : {"fabs", "exp", "exp2", "expm1", "log", "log10", "log2", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos",
-                             "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "tgamma", "lgamma", "ceil", "floor",
-                             "trunc", "round", "nearbyint"}) {
+    for (const char* name :
+         {"fabs", "exp",  "exp2",   "expm1",  "log",  "log10", "log2",  "log1p", "sqrt",     "cbrt",  "sin",
+          "cos",  "tan",  "asin",   "acos",   "atan", "sinh",  "cosh",  "tanh",  "asinh",    "acosh", "atanh",
+          "erf",  "erfc", "tgamma", "lgamma", "ceil", "floor", "trunc", "round", "nearbyint"}) {
         is_read(std::string(name) + "(x)");
     }
-    for (const char* name : {"pow", "hypot", "atan2", "fmod", "remainder", "fmax", "fmin", "fdim", "copysign"}) is_read(std::string(name) + "(x, y)");
-    for (const char* name : {"isfinite", "isinf", "isnan", "isnormal", "signbit"}) is_read("if(" + std::string(name) + "(x), 1, 2)");
+    for (const char* name : {"pow", "hypot", "atan2", "fmod", "remainder", "fmax", "fmin", "fdim", "copysign"})
+        is_read(std::string(name) + "(x, y)");
+    for (const char* name : {"isfinite", "isinf", "isnan", "isnormal", "signbit"})
+        is_read("if(" + std::string(name) + "(x), 1, 2)");
     is_read("fma(x, y, z)");
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
-    const FormulaRow normal = rows_of({.expressions = {parse_infix("if(isnormal(x), 1, 2)")}, .formats = {fp16}}).front();
-    CHECK(normal.not_correct == 2 * 1023);  // the real number has no least exponent, the format's subnormal numbers have
+    const FormulaRow normal =
+        rows_of({.expressions = {parse_infix("if(isnormal(x), 1, 2)")}, .formats = {fp16}}).front();
+    CHECK(normal.not_correct ==
+          2 * 1023);  // the real number has no least exponent, the format's subnormal numbers have
 }
 
 TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]") {
     struct Case {
         const char *text, *told;
     };
-    const Case infix[] = {{"", "ends where"}, {"x +", "ends where"}, {"(x", "not closed"}, {"x y", "after the end"},
-                          {"expp(x)", "did you mean exp"}, {"pow(x)", "pow takes 2 arguments"}, {"x < 1", "no number"},
-                          {"1.2.3", "is no number"}, {"1e99999", "is no number"}, {"sqrt(x < 1)", "no comparison"},
-                          {"x $ y", "after the end"}, {"if(x, 1, 2)", "takes a comparison"}};
+    const Case infix[] = {{"", "ends where"},
+                          {"x +", "ends where"},
+                          {"(x", "not closed"},
+                          {"x y", "after the end"},
+                          {"expp(x)", "did you mean exp"},
+                          {"pow(x)", "pow takes 2 arguments"},
+                          {"x < 1", "no number"},
+                          {"1.2.3", "is no number"},
+                          {"1e99999", "is no number"},
+                          {"sqrt(x < 1)", "no comparison"},
+                          {"x $ y", "after the end"},
+                          {"if(x, 1, 2)", "takes a comparison"}};
     for (const Case& each : infix) {
         CAPTURE(each.text);
         CHECK_THROWS_WITH(parse_infix(each.text), Catch::Contains(each.told));
     }
     CHECK_THROWS_WITH(parse_infix(std::string(100000, '(')), Catch::Contains("nested too deep"));
     CHECK_THROWS_WITH(parse_infix(std::string(100000, '-')), Catch::Contains("nested too deep"));
-    const Case cores[] = {{"(FPCore (x) y)", "here:1: 'y' is no input"}, {"(FPCore (x)\n (foo x))", "here:2: unknown function"},
-                          {"(FPCore (x) (+ x 1)", "not closed"}, {"(FPCore x)", "begins with its inputs"}, {"(define x 1)", "no FPCore"},
-                          {"(FPCore (x) :pre x x)", ":pre is no comparison"}, {"(FPCore (x) (let ((a)) a))", "a binding is"},
-                          {")", "closes nothing"}, {"(FPCore (x) \"", "does not end"}};
+    const Case cores[] = {{"(FPCore (x) y)", "here:1: 'y' is no input"},
+                          {"(FPCore (x)\n (foo x))", "here:2: unknown function"},
+                          {"(FPCore (x) (+ x 1)", "not closed"},
+                          {"(FPCore x)", "begins with its inputs"},
+                          {"(define x 1)", "no FPCore"},
+                          {"(FPCore (x) :pre x x)", ":pre is no comparison"},
+                          {"(FPCore (x) (let ((a)) a))", "a binding is"},
+                          {")", "closes nothing"},
+                          {"(FPCore (x) \"", "does not end"}};
     for (const Case& each : cores) {
         CAPTURE(each.text);
         CHECK_THROWS_WITH(parse_cores(each.text, "here"), Catch::Contains(each.told));
@@ -296,35 +337,45 @@ TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]")
 TEST_CASE("formulas are refused where nothing can be evaluated", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Expression x = parse_infix("exp2(x)");
-    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"y", 0, 1}}}), Catch::Contains("no formula has an input 'y'"));
-    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"x", 1, 0}}}), Catch::Contains("no numbers"));
-    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {e4m3fn}, .ranges = {{"x", 1.01, 1.02}}}), Catch::Contains("has no number"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"y", 0, 1}}}),
+                      Catch::Contains("no formula has an input 'y'"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"x", 1, 0}}}),
+                      Catch::Contains("no numbers"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {e4m3fn}, .ranges = {{"x", 1.01, 1.02}}}),
+                      Catch::Contains("has no number"));
     CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {e8m0fnu}}), Catch::Contains("no format to compute in"));
-    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .functions = Functions::macheps}), Catch::Contains("has no exp2"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .functions = Functions::macheps}),
+                      Catch::Contains("has no exp2"));
 }
 
 TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil the precondition", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Expression core = parse_cores("(FPCore (x y) :pre (< x y) (- (* x x) (* y y)))", "here").expressions[0];
-    EvalGrid grid{.expressions = {core, parse_infix("x + 1")}, .formats = {fp32, bf16}, .ranges = {{"x", 1, 2}, {"y", 1, 2}}, .points = 300};
+    EvalGrid grid{.expressions = {core, parse_infix("x + 1")},
+                  .formats = {fp32, bf16},
+                  .ranges = {{"x", 1, 2}, {"y", 1, 2}},
+                  .points = 300};
     grid.round = Round::stochastic;
     const std::vector<FormulaRow> rows = rows_of(grid, 1);
     CHECK(rows_of(grid, 3) == rows);
     CHECK(rows[0].inputs == 300);
     CHECK(rows[0].not_correct > 0);
     ThreadPool pool(1);
-    run_eval(pool, grid, [](const FormulaRow&) {},
-             [](const FormulaPointRow& point) {
-                 if (point.x.find(' ') == std::string::npos) return;
-                 CHECK(std::stod(point.x) < std::stod(point.x.substr(point.x.find(' '))));
-             },
-             [](const std::string&) {});
+    run_eval(
+        pool, grid, [](const FormulaRow&) {},
+        [](const FormulaPointRow& point) {
+            if (point.x.find(' ') == std::string::npos) return;
+            CHECK(std::stod(point.x) < std::stod(point.x.substr(point.x.find(' '))));
+        },
+        [](const std::string&) {});
 }
 
-TEST_CASE("inputs are drawn where the precondition allows them, and a loop without an end costs one input", "[analysis][eval]") {
+TEST_CASE("inputs are drawn where the precondition allows them, and a loop without an end costs one input",
+          "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     // Three inputs in a thousandth of all numbers each: draws from all of them would hardly ever meet the precondition.
-    const Cores narrow = parse_cores("(FPCore (a b c) :pre (and (<= 1 a 2) (< -3 b (- 1.5)) (>= 4 c 3)) (+ a b c))", "here");
+    const Cores narrow =
+        parse_cores("(FPCore (a b c) :pre (and (<= 1 a 2) (< -3 b (- 1.5)) (>= 4 c 3)) (+ a b c))", "here");
     const FormulaRow row = rows_of({.expressions = narrow.expressions, .formats = {fp32}, .points = 200}).front();
     CHECK(row.inputs == 200);
     // From 1 on the sum does not move once h is too small.

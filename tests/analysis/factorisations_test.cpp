@@ -111,7 +111,8 @@ void compare(std::int64_t n, bool wild, const std::vector<Simd>& levels, int thr
 
 }  // namespace
 
-TEST_CASE("symmetric scaling brings the largest element of a diagonal into [0.5, 2), whatever the sign of its exponent", "[analysis]") {
+TEST_CASE("symmetric scaling brings the largest element of a diagonal into [0.5, 2), whatever the sign of its exponent",
+          "[analysis]") {
     for (int exponent = -9; exponent <= 9; ++exponent) {
         for (const double significand : {1.0, 1.5, 1.999}) {
             Matrix a(1);
@@ -130,8 +131,9 @@ TEST_CASE("a row or a column that rounding empties is known", "[analysis]") {
         bool empties;
     };
     // 2^-30 is zero in fp16.
-    for (const Case& c : {Case{{1, 1, 1, 1}, false}, Case{{1, 0x1p-30, 1, 1}, false}, Case{{1, 0x1p-30, 1, 0x1p-30}, true},
-                          Case{{1, 1, 0x1p-30, 0x1p-30}, true}, Case{{1, 0, 1, 0}, false}, Case{{0, 0, 1, 1}, false}}) {
+    for (const Case& c :
+         {Case{{1, 1, 1, 1}, false}, Case{{1, 0x1p-30, 1, 1}, false}, Case{{1, 0x1p-30, 1, 0x1p-30}, true},
+          Case{{1, 1, 0x1p-30, 0x1p-30}, true}, Case{{1, 0, 1, 0}, false}, Case{{0, 0, 1, 1}, false}}) {
         Matrix a(2);
         std::copy(std::begin(c.values), std::end(c.values), a.values.begin());
         CastCounts counts;

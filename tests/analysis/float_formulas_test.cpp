@@ -28,7 +28,8 @@ template <class Number>
 std::array<double, 3> variance(double c) {
     constexpr int n = 1000;
     std::vector<Number> x;
-    for (int i = 0; i < n; ++i) x.push_back(Number(c + drawn_wide_element(Distribution::positive, Operand::a, 0, 0, i, 1)));
+    for (int i = 0; i < n; ++i)
+        x.push_back(Number(c + drawn_wide_element(Distribution::positive, Operand::a, 0, 0, i, 1)));
     const Number count(n), less(n - 1);
     Number sum(0), squares(0);
     for (const Number each : x) {

@@ -178,7 +178,10 @@ BenchmarkCounts run_benchmarks(bool with_loops) {
             std::vector<BenchmarkPoint> points;
             run_eval(
                 pool, grid, [&](const FormulaRow& each) { row = each; },
-                [&](const FormulaPointRow& each) { points.push_back({each.x, each.reference}); }, [](const std::string&) {});
+                [&](const FormulaPointRow& each) {
+                    points.push_back({each.x, each.reference});
+                },
+                [](const std::string&) {});
             if (row.inputs == 0) {
                 counts.others.push_back(expression.name);
                 continue;
@@ -221,8 +224,9 @@ TEST_CASE("of FPBench's 136 benchmarks 126 run, and the others are known by name
     CHECK(counts.run == 126);
     std::sort(counts.others.begin(), counts.others.end());
     // Arrays and a truth value that is bound are not read; Filter turns for ever by design, others at the inputs drawn.
-    CHECK(counts.others == std::vector<std::string>{"Arrow-Hurwicz", "Circle", "Eigenvalue Computation", "Euler Oscillator", "Filter",
-                                                    "Flower", "Iterative Gram-Schmidt Method", "Rocket Trajectory",
+    CHECK(counts.others == std::vector<std::string>{"Arrow-Hurwicz", "Circle", "Eigenvalue Computation",
+                                                    "Euler Oscillator", "Filter", "Flower",
+                                                    "Iterative Gram-Schmidt Method", "Rocket Trajectory",
                                                     "Symplectic Oscillator", "smartRoot"});
 }
 

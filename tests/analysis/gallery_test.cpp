@@ -28,12 +28,12 @@ TEST_CASE("randsvd has the published bits, and its fp16 factors too", "[analysis
         std::uint64_t factors;
         double corner;
     };
-    const Case c = GENERATE(Case{"randsvd:1e3,2", 0xa11d69aa67793850, 0x1.f68d7bdf5a4dbp-1, 0x1.474f6c6c4e7cep-4,
-                                 0x79301de57852263f, -70.25},
-                            Case{"randsvd:1e3", 0xddfde9652591cea3, 0x1.f686399411e1ap-1, -0x1.c1aac57f8ebcap-8,
-                                 0x23335198f9c2a640, -115},
-                            Case{"randsvd:1e6,3", 0xbb8d7b47638eaa3d, 0x1.f691d7cfa9ad2p-1, -0x1.60b229432b2bp-11,
-                                 0x449e049b96311f60, -0.0903930664});
+    const Case c = GENERATE(
+        Case{"randsvd:1e3,2", 0xa11d69aa67793850, 0x1.f68d7bdf5a4dbp-1, 0x1.474f6c6c4e7cep-4, 0x79301de57852263f,
+             -70.25},
+        Case{"randsvd:1e3", 0xddfde9652591cea3, 0x1.f686399411e1ap-1, -0x1.c1aac57f8ebcap-8, 0x23335198f9c2a640, -115},
+        Case{"randsvd:1e6,3", 0xbb8d7b47638eaa3d, 0x1.f691d7cfa9ad2p-1, -0x1.60b229432b2bp-11, 0x449e049b96311f60,
+             -0.0903930664});
     CAPTURE(c.name);
     const Matrix a = make_matrix(parse_matrix(c.name), 100, 0);
     CHECK(hash_of(a.values) == c.hash);

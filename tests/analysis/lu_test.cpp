@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/solve/factor/lu.hpp"
-#include "core/types/float.hpp"
 #include "core/format_table.hpp"
+#include "core/types/float.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/study/rounder.hpp"
 #include "experiments/study/solve/equilibrate.hpp"
@@ -114,7 +114,8 @@ void compare_with_definition(std::int64_t n, bool wild, bool fused, std::int64_t
             CAPTURE(F.bits, F.precision, seed, simd_name(simd), wild, fused, block);
             const LuPlan plan{.format = F, .fused = fused, .block = block, .operands = F, .accumulator = F};
             const Factors factors = factor_lu(a, plan, pool, simd);
-            const bool is_finite = is_regular && std::all_of(expected.begin(), expected.end(), [](const auto& x) { return isfinite(x); });
+            const bool is_finite =
+                is_regular && std::all_of(expected.begin(), expected.end(), [](const auto& x) { return isfinite(x); });
             CHECK(factors.is_regular == is_finite);
             // Behind a panel that failed nothing was done.
             if (!is_finite && block > 0 && block < n) continue;
@@ -124,7 +125,8 @@ void compare_with_definition(std::int64_t n, bool wild, bool fused, std::int64_t
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 const double x = factors.lu.values[i];
                 const bool both_nan = x != x && isnan(expected[i]);
-                different += !both_nan && std::bit_cast<std::uint64_t>(x) != std::bit_cast<std::uint64_t>(double(expected[i]));
+                different +=
+                    !both_nan && std::bit_cast<std::uint64_t>(x) != std::bit_cast<std::uint64_t>(double(expected[i]));
             }
             CHECK(different == 0);
         }
@@ -264,9 +266,9 @@ TEST_CASE("LU of a uniform matrix has the published codes and errors", "[analysi
         double right, blocked, stored_wide, bfloat;
     };
     // n = 512 is in the slow part.
-    const Case c = GENERATE(Case{32, 1.441e-3, 1.441e-3, 1.923e-7, 1.156e-2}, Case{64, 2.234e-3, 1.864e-3, 9.464e-4, 1.963e-2},
-                            Case{128, 4.221e-3, 2.626e-3, 1.883e-3, 3.641e-2},
-                            Case{256, 7.986e-3, 4.134e-3, 3.936e-3, 6.148e-2});
+    const Case c =
+        GENERATE(Case{32, 1.441e-3, 1.441e-3, 1.923e-7, 1.156e-2}, Case{64, 2.234e-3, 1.864e-3, 9.464e-4, 1.963e-2},
+                 Case{128, 4.221e-3, 2.626e-3, 1.883e-3, 3.641e-2}, Case{256, 7.986e-3, 4.134e-3, 3.936e-3, 6.148e-2});
     CAPTURE(c.n);
     const Matrix half = uniform_rounded(c.n, fp16), brain = uniform_rounded(c.n, bf16);
     const LuPlan blocked{.format = fp16, .block = 32, .operands = fp16, .accumulator = fp32};
@@ -334,7 +336,8 @@ TEST_CASE("two-sided scaling saves what the range of fp16 loses", "[analysis][sc
         std::int64_t scalar_underflow, scalar_subnormal;
         bool scalar_ok;
     };
-    const Case c = GENERATE(Case{20, 0, 66, 2126, true, 491, 3276, true}, Case{40, 869, 1654, 1984, false, 6352, 1921, false});
+    const Case c =
+        GENERATE(Case{20, 0, 66, 2126, true, 491, 3276, true}, Case{40, 869, 1654, 1984, false, 6352, 1921, false});
     CAPTURE(c.spread);
     Matrix a = make_matrix(parse_matrix("randsvd:100"), 100, 0);
     const auto exponent = [&](std::int64_t side, std::int64_t i) {
@@ -367,7 +370,8 @@ TEST_CASE("LU of 512 rows has the published errors", "[analysis][lu][slow]") {
     const Matrix half = uniform_rounded(512, fp16), brain = uniform_rounded(512, bf16);
     const auto error = [&](const Matrix& m, const LuPlan& plan) { return lu_error(m, factor_lu(m, plan, pool)); };
     CHECK(error(half, {.format = fp16}) == Approx(1.439e-2).epsilon(5e-4));
-    CHECK(error(half, {.format = fp16, .block = 32, .operands = fp16, .accumulator = fp32}) == Approx(5.221e-3).epsilon(5e-4));
+    CHECK(error(half, {.format = fp16, .block = 32, .operands = fp16, .accumulator = fp32}) ==
+          Approx(5.221e-3).epsilon(5e-4));
     CHECK(error(half, {.format = fp32, .block = 32, .operands = fp16, .accumulator = fp32}) ==
           Approx(7.523e-3).epsilon(5e-4));
     CHECK(error(brain, {.format = bf16}) == Approx(1.105e-1).epsilon(5e-4));

@@ -21,8 +21,10 @@ TEST_CASE("Matrix Market files are read in every layout and symmetry", "[files][
     CHECK(values("%%MatrixMarket matrix array real general\n% words\n2 2\n1\n2\n3\n4e0\n") == Values{1, 3, 2, 4});
     CHECK(values("%%MatrixMarket matrix array real symmetric\n2 2\n1 2\n4\n") == Values{1, 2, 2, 4});
     CHECK(values("%%MatrixMarket matrix array integer skew-symmetric\n2 2\n5\n") == Values{0, -5, 5, 0});
-    CHECK(values("%%matrixmarket MATRIX Coordinate REAL General\n\n2 2 3\n1 1 1.5\r\n2 1 -2\n2 1 -1\n") == Values{1.5, 0, -3, 0});
-    CHECK(values("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n1 1\n3 1") == Values{1, 0, 1, 0, 0, 0, 1, 0, 0});
+    CHECK(values("%%matrixmarket MATRIX Coordinate REAL General\n\n2 2 3\n1 1 1.5\r\n2 1 -2\n2 1 -1\n") ==
+          Values{1.5, 0, -3, 0});
+    CHECK(values("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n1 1\n3 1") ==
+          Values{1, 0, 1, 0, 0, 0, 1, 0, 0});
     CHECK(values("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 7\n") == Values{0, -7, 7, 0});
 }
 
@@ -30,23 +32,23 @@ TEST_CASE("what is no square real matrix is refused with its line", "[files][mat
     struct Case {
         const char *text, *told;
     };
-    const Case c = GENERATE(
-        Case{"", "a.mtx:0: no Matrix Market header"}, Case{"1 2 3\n", "a.mtx:1: no Matrix Market header"},
-        Case{"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n", "complex numbers"},
-        Case{"%%MatrixMarket matrix coordinate real hermitian\n", "Hermitian"},
-        Case{"%%MatrixMarket matrix array pattern general\n1 1\n", "a pattern has places"},
-        Case{"%%MatrixMarket matrix array real general\n2 3\n", "a.mtx:2: 2 x 3 is not square"},
-        Case{"%%MatrixMarket matrix array real general\n0 0\n", "0 rows"},
-        Case{"%%MatrixMarket matrix array real general\n101 101\n", "101 rows"},
-        Case{"%%MatrixMarket matrix array real general\n99999999999999999999 1\n", "is no count"},
-        Case{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", "ends before"},
-        Case{"%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "more elements"},
-        Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", "no place 3 1"},
-        Case{"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "1 of 2 entries"},
-        Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n", "'one' is no number"},
-        Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1\n", "2 words"},
-        Case{"%%MatrixMarket matrix coordinate real general\n2 2 0\n1 1 1\n", "more entries"},
-        Case{"%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", "no diagonal"});
+    const Case c =
+        GENERATE(Case{"", "a.mtx:0: no Matrix Market header"}, Case{"1 2 3\n", "a.mtx:1: no Matrix Market header"},
+                 Case{"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n", "complex numbers"},
+                 Case{"%%MatrixMarket matrix coordinate real hermitian\n", "Hermitian"},
+                 Case{"%%MatrixMarket matrix array pattern general\n1 1\n", "a pattern has places"},
+                 Case{"%%MatrixMarket matrix array real general\n2 3\n", "a.mtx:2: 2 x 3 is not square"},
+                 Case{"%%MatrixMarket matrix array real general\n0 0\n", "0 rows"},
+                 Case{"%%MatrixMarket matrix array real general\n101 101\n", "101 rows"},
+                 Case{"%%MatrixMarket matrix array real general\n99999999999999999999 1\n", "is no count"},
+                 Case{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", "ends before"},
+                 Case{"%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "more elements"},
+                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", "no place 3 1"},
+                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "1 of 2 entries"},
+                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n", "'one' is no number"},
+                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1\n", "2 words"},
+                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 0\n1 1 1\n", "more entries"},
+                 Case{"%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", "no diagonal"});
     CAPTURE(c.text);
     try {
         values(c.text);

@@ -30,7 +30,8 @@ inline double rounded_by_mpfr(const BinaryFormat& f, mpfr_srcptr v, int ternary,
     const double beyond = is_nearest || is_outward ? sign * HUGE_VAL : sign * f.largest();
     if (mpfr_inf_p(v) != 0) return beyond;
     const int side = ternary == 0 ? 0 : (ternary > 0) == is_negative ? 1 : -1;  // of the magnitude
-    if (mpfr_zero_p(v) != 0) return side != 0 && is_outward ? sign * std::ldexp(1.0, f.emin - f.precision + 1) : sign * 0.0;
+    if (mpfr_zero_p(v) != 0)
+        return side != 0 && is_outward ? sign * std::ldexp(1.0, f.emin - f.precision + 1) : sign * 0.0;
     mpfr_t y, n;
     mpfr_init2(y, mpfr_get_prec(v) + 2);
     mpfr_init2(n, mpfr_get_prec(v) + 2);
@@ -45,7 +46,8 @@ inline double rounded_by_mpfr(const BinaryFormat& f, mpfr_srcptr v, int ternary,
         mpfr_floor(n, y);
         auto whole = mpfr_get_ui(n, MPFR_RNDZ);
         mpfr_sub(y, y, n, MPFR_RNDN);  // exact
-        int against_zero = mpfr_zero_p(y) != 0 ? side : 1, against_half = mpfr_cmp_d(y, 0.5) != 0 ? mpfr_cmp_d(y, 0.5) : side;
+        int against_zero = mpfr_zero_p(y) != 0 ? side : 1,
+            against_half = mpfr_cmp_d(y, 0.5) != 0 ? mpfr_cmp_d(y, 0.5) : side;
         if (against_zero < 0) {
             --whole;
             against_zero = against_half = 1;
@@ -74,7 +76,11 @@ inline MpfrContext mpfr_context;
 class Mp {
   public:
     Mp(double x = 0) { mpfr_init2(v_, 256), mpfr_set_d(v_, x, MPFR_RNDN); }
-    Mp(const Mp& other) : is_rounded_(other.is_rounded_), is_lost_(other.is_lost_), has_left_(other.has_left_), ternary_(other.ternary_) {
+    Mp(const Mp& other)
+        : is_rounded_(other.is_rounded_),
+          is_lost_(other.is_lost_),
+          has_left_(other.has_left_),
+          ternary_(other.ternary_) {
         mpfr_init2(v_, mpfr_get_prec(other.v_));
         mpfr_set(v_, other.v_, MPFR_RNDN);
     }
@@ -101,7 +107,8 @@ class Mp {
         out.is_lost_ = is_lost;
         out.has_left_ = mpfr_overflow_p() != 0 || mpfr_underflow_p() != 0;
         if (mpfr_context.format != nullptr) {
-            mpfr_set_d(out.v_, rounded_by_mpfr(*mpfr_context.format, out.v_, out.ternary_, mpfr_context.mode), MPFR_RNDN);
+            mpfr_set_d(out.v_, rounded_by_mpfr(*mpfr_context.format, out.v_, out.ternary_, mpfr_context.mode),
+                       MPFR_RNDN);
             out.ternary_ = 0;
             out.has_left_ = false;
         }
@@ -121,7 +128,8 @@ class Mp {
         Mp low, high;
         mpfr_set_prec(low.v_, mpfr_get_prec(v_));
         mpfr_set_prec(high.v_, mpfr_get_prec(v_));
-        const mpfr_exp_t margin = (mpfr_zero_p(v_) != 0 ? 0 : mpfr_get_exp(v_)) - static_cast<mpfr_exp_t>(mpfr_get_prec(v_)) / 2;
+        const mpfr_exp_t margin =
+            (mpfr_zero_p(v_) != 0 ? 0 : mpfr_get_exp(v_)) - static_cast<mpfr_exp_t>(mpfr_get_prec(v_)) / 2;
         mpfr_set_ui_2exp(low.v_, 1, margin, MPFR_RNDN);
         mpfr_add(high.v_, v_, low.v_, MPFR_RNDU);
         mpfr_sub(low.v_, v_, low.v_, MPFR_RNDD);
@@ -143,8 +151,8 @@ inline Mp call(MpfrOne function, const Mp& a) {
     return Mp::of([&](mpfr_ptr out) { return function(out, a.get(), MPFR_RNDN); }, a.is_exact(), a.is_useless());
 }
 inline Mp call(MpfrTwo function, const Mp& a, const Mp& b) {
-    return Mp::of([&](mpfr_ptr out) { return function(out, a.get(), b.get(), MPFR_RNDN); }, a.is_exact() && b.is_exact(),
-                  a.is_useless() || b.is_useless());
+    return Mp::of([&](mpfr_ptr out) { return function(out, a.get(), b.get(), MPFR_RNDN); },
+                  a.is_exact() && b.is_exact(), a.is_useless() || b.is_useless());
 }
 /// A sum of zero has a minus sign where rounding is downwards (IEEE 754-2019 6.3).
 inline Mp sum(MpfrTwo function, const Mp& a, const Mp& b) {

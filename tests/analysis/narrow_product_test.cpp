@@ -34,7 +34,8 @@ WideOperands spread_operands(double spread) {
     return x;
 }
 
-NarrowProduct made(const char* machine, int slices, int bits, const WideOperands& x, bool full = false, bool exactly = false) {
+NarrowProduct made(const char* machine, int slices, int bits, const WideOperands& x, bool full = false,
+                   bool exactly = false) {
     CpuBackend backend(1);
     return narrow_product(backend,
                           {.via = parse_via("ozaki1:" + std::to_string(slices)),
@@ -59,9 +60,10 @@ TEST_CASE("as many bits make a digit as the machine's sums keep", "[analysis][vi
         const char* machine;
         int bits[4];  // at k = 64, 256, 1024, 4096
     };
-    const Case c = GENERATE(Case{"sm90.wgmma.fp16", {10, 9, 8, 7}}, Case{"sm90.wgmma.bf16", {9, 9, 8, 7}},
-                            Case{"sm100.tcgen05.fp8", {5, 5, 5, 5}}, Case{"sm90.wgmma.fp8", {5, 4, 3, 2}},
-                            Case{"sm90.wgmma.fp8+promote64", {5, 5, 5, 5}}, Case{"sm90.wgmma.fp8+promote128", {5, 4, 4, 4}});
+    const Case c =
+        GENERATE(Case{"sm90.wgmma.fp16", {10, 9, 8, 7}}, Case{"sm90.wgmma.bf16", {9, 9, 8, 7}},
+                 Case{"sm100.tcgen05.fp8", {5, 5, 5, 5}}, Case{"sm90.wgmma.fp8", {5, 4, 3, 2}},
+                 Case{"sm90.wgmma.fp8+promote64", {5, 5, 5, 5}}, Case{"sm90.wgmma.fp8+promote128", {5, 4, 4, 4}});
     CAPTURE(c.machine);
     const SpelledRule machine = parse_machine(c.machine);
     for (int i = 0; i < 4; ++i) {
@@ -91,7 +93,8 @@ TEST_CASE("errors fall by a digit for each slice, as published", "[analysis][via
     CHECK(wide_errors(spread_operands(4), fp64_chain(spread_operands(4))).max_error == Approx(8.02e-16).epsilon(0.01));
     const double by_8[] = {1.1e-3, 5.4e-6, 2.6e-8, 1.3e-10, 5.1e-13, 1.9e-15, 1.9e-17};
     for (int s = 1; s <= 7; ++s) CHECK(error_of("sm90.wgmma.fp16", s, 8, x) == Approx(by_8[s - 1]).epsilon(0.05));
-    const double by_5[] = {9.1e-3, 4.2e-4, 1.4e-5, 5.4e-7, 1.5e-8, 5.1e-10, 1.4e-11, 5.3e-13, 1.8e-14, 6.2e-16, 2.5e-17};
+    const double by_5[] = {9.1e-3,  4.2e-4,  1.4e-5,  5.4e-7,  1.5e-8, 5.1e-10,
+                           1.4e-11, 5.3e-13, 1.8e-14, 6.2e-16, 2.5e-17};
     for (int s = 1; s <= 11; ++s) {
         CHECK(error_of("sm90.wgmma.fp8+promote64", s, 5, x) == Approx(by_5[s - 1]).epsilon(0.05));
     }
@@ -114,15 +117,20 @@ TEST_CASE("parts of fp32 numbers make nearly fp32 products", "[analysis][via]") 
     CpuBackend backend(1);
     const WideOperands x = wide_operands(fp32, Distribution::normal, 3, 1, 6, 5, 200);
     const auto error = [&](const char* via, const char* machine) {
-        return wide_errors(x, narrow_product(backend, {.via = parse_via(via), .machine = parse_machine(machine)}, x).out)
+        return wide_errors(x,
+                           narrow_product(backend, {.via = parse_via(via), .machine = parse_machine(machine)}, x).out)
             .max_error;
     };
     // Three parts of 8 bits hold all 24: what is left is the rounding of fp32 sums. One part alone is off by 2^-9 and more.
     CHECK(error("bf16x9", "sm80.mma.bf16") < 0x1p-19);
     CHECK(error("tf32x3", "sm80.mma.tf32") < 0x1p-18);
     CHECK(error("fp16x2", "sm80.mma.fp16") < 0x1p-18);
-    CHECK(narrow_product(backend, {.via = parse_via("bf16x9"), .machine = parse_machine("sm80.mma.bf16")}, x).products == 9);
-    CHECK(narrow_product(backend, {.via = parse_via("tf32x3"), .machine = parse_machine("sm80.mma.tf32")}, x).products == 3);
+    CHECK(
+        narrow_product(backend, {.via = parse_via("bf16x9"), .machine = parse_machine("sm80.mma.bf16")}, x).products ==
+        9);
+    CHECK(
+        narrow_product(backend, {.via = parse_via("tf32x3"), .machine = parse_machine("sm80.mma.tf32")}, x).products ==
+        3);
 }
 
 TEST_CASE("wide rows ask for more slices, and what cannot be is refused", "[analysis][via]") {
@@ -138,9 +146,9 @@ TEST_CASE("wide rows ask for more slices, and what cannot be is refused", "[anal
     CHECK_THROWS_AS(parse_via("ozaki1:65"), Error);
     CHECK_THROWS_AS(parse_via("ozaki3:15"), Error);
     CHECK_THROWS_AS(made("sm90.wgmma.fp8", 3, 6, spread_operands(0)), Error);
-    CHECK_THROWS_AS(
-        narrow_product(backend, {.via = parse_via("bf16x9"), .machine = parse_machine("sm90.wgmma.fp8")}, spread_operands(0)),
-        Error);
+    CHECK_THROWS_AS(narrow_product(backend, {.via = parse_via("bf16x9"), .machine = parse_machine("sm90.wgmma.fp8")},
+                                   spread_operands(0)),
+                    Error);
 }
 
 TEST_CASE("residues have the published moduli and as many bits as these leave", "[analysis][via]") {
@@ -161,7 +169,8 @@ TEST_CASE("products of residues are those of the integers, in 128 bits", "[analy
     const int moduli = GENERATE(8, 12, 15);
     CAPTURE(moduli);
     CpuBackend backend(1);
-    const ViaPlan plan{.via = parse_via("ozaki2:" + std::to_string(moduli)), .machine = parse_machine("sm90.wgmma.fp16")};
+    const ViaPlan plan{.via = parse_via("ozaki2:" + std::to_string(moduli)),
+                       .machine = parse_machine("sm90.wgmma.fp16")};
     const NarrowProduct got = narrow_product(backend, plan, x);
     CHECK(*got.inexact == 0);
     CHECK(got.products == moduli);
@@ -169,7 +178,8 @@ TEST_CASE("products of residues are those of the integers, in 128 bits", "[analy
         int exponent = 0;
         double most = 0;
         for (std::int64_t p = 0; p < x.k; ++p) {
-            most = std::max(most, std::fabs(of_a ? x.a[static_cast<std::size_t>(outer * x.k + p)] : x.b[static_cast<std::size_t>(p * x.n + outer)]));
+            most = std::max(most, std::fabs(of_a ? x.a[static_cast<std::size_t>(outer * x.k + p)]
+                                                 : x.b[static_cast<std::size_t>(p * x.n + outer)]));
         }
         std::frexp(most, &exponent);
         return exponent;
@@ -180,11 +190,14 @@ TEST_CASE("products of residues are those of the integers, in 128 bits", "[analy
             const int of_row = largest(true, i), of_column = largest(false, j), t = got.digit_bits;
             __int128 sum = 0;
             for (std::int64_t p = 0; p < x.k; ++p) {
-                const auto a = static_cast<std::int64_t>(std::rint(std::ldexp(x.a[static_cast<std::size_t>(i * x.k + p)], t - of_row)));
-                const auto b = static_cast<std::int64_t>(std::rint(std::ldexp(x.b[static_cast<std::size_t>(p * x.n + j)], t - of_column)));
+                const auto a = static_cast<std::int64_t>(
+                    std::rint(std::ldexp(x.a[static_cast<std::size_t>(i * x.k + p)], t - of_row)));
+                const auto b = static_cast<std::int64_t>(
+                    std::rint(std::ldexp(x.b[static_cast<std::size_t>(p * x.n + j)], t - of_column)));
                 sum += static_cast<__int128>(a) * b;
             }
-            different += got.out[static_cast<std::size_t>(i * x.n + j)] != std::ldexp(static_cast<double>(sum), of_row + of_column - 2 * t);
+            different += got.out[static_cast<std::size_t>(i * x.n + j)] !=
+                         std::ldexp(static_cast<double>(sum), of_row + of_column - 2 * t);
         }
     }
     CHECK(different == 0);
@@ -215,8 +228,9 @@ TEST_CASE("integers of 8 and 32 bits give what exact sums of formats give", "[an
     CpuBackend backend(1);
     for (const char* way : {"ozaki1:8", "ozaki1:auto", "ozaki2:9", "ozaki2:15"}) {
         CAPTURE(way);
-        const NarrowProduct expected = narrow_product(backend,
-                                                      {.via = parse_via(way), .machine = parse_machine("fp32.chain"), .digit_bits = way[5] == '1' ? 7 : 0}, x);
+        const NarrowProduct expected = narrow_product(
+            backend,
+            {.via = parse_via(way), .machine = parse_machine("fp32.chain"), .digit_bits = way[5] == '1' ? 7 : 0}, x);
         const NarrowProduct got = narrow_product(backend, {.via = parse_via(way), .machine = integers}, x);
         CHECK(*got.inexact == 0);
         CHECK(got.digit_bits == expected.digit_bits);

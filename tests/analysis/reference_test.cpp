@@ -64,7 +64,8 @@ std::vector<cpp_rational> exact_solution(const Matrix& a, const std::vector<doub
         std::swap(rows[k], rows[pivot]);
         for (std::size_t i = 0; i < size; ++i) {
             if (i == k) continue;
-            for (std::size_t j = k + 1; j <= size; ++j) rows[i][j] = (rows[k][k] * rows[i][j] - rows[i][k] * rows[k][j]) / before;
+            for (std::size_t j = k + 1; j <= size; ++j)
+                rows[i][j] = (rows[k][k] * rows[i][j] - rows[i][k] * rows[k][j]) / before;
             rows[i][k] = 0;
         }
         before = rows[k][k];
@@ -96,7 +97,8 @@ System by_elimination(std::string name, Matrix a, std::vector<double> b) {
 }
 
 System of_gallery(const std::string& name, std::int64_t n) {
-    return by_elimination(name + ", n = " + std::to_string(n), make_matrix(parse_matrix(name), n, 1), right_hand_side(n, 1));
+    return by_elimination(name + ", n = " + std::to_string(n), make_matrix(parse_matrix(name), n, 1),
+                          right_hand_side(n, 1));
 }
 
 /// Integers below 2^26 with a solution of integers below 2^10: b is exact.
@@ -126,7 +128,9 @@ System random_integers(std::int64_t n) {
 /// that of random triangular matrices, exponentially in n.
 System unimodular(std::int64_t n, int most) {
     std::mt19937_64 random(static_cast<std::uint64_t>(n));
-    const auto draw = [&] { return static_cast<double>(static_cast<int>(random() % static_cast<unsigned>(2 * most + 1)) - most); };
+    const auto draw = [&] {
+        return static_cast<double>(static_cast<int>(random() % static_cast<unsigned>(2 * most + 1)) - most);
+    };
     Matrix l(n), u(n), a(n);
     for (std::int64_t i = 0; i < n; ++i) {
         l(i, i) = u(i, i) = 1;
@@ -164,7 +168,8 @@ System badly_scaled(std::int64_t n, int reach) {
 System graded(std::int64_t n, int step) {
     Matrix a = make_matrix(parse_matrix("uniform"), n, 3);
     for (std::int64_t i = 0; i < n; ++i) {
-        for (std::int64_t j = 0; j < n; ++j) a(i, j) = std::ldexp(1 + std::fabs(a(i, j)), -step * static_cast<int>(i + j));
+        for (std::int64_t j = 0; j < n; ++j)
+            a(i, j) = std::ldexp(1 + std::fabs(a(i, j)), -step * static_cast<int>(i + j));
     }
     return by_elimination("graded by 2^-" + std::to_string(step), std::move(a), right_hand_side(n, 3));
 }
@@ -174,7 +179,8 @@ System nearly_singular(std::int64_t n, double off) {
     Matrix a(n);
     std::mt19937_64 random(7);
     for (std::int64_t i = 0; i + 1 < n; ++i) {
-        for (std::int64_t j = 0; j < n; ++j) a(i, j) = static_cast<double>(random() % 1024) - 512, a(n - 1, j) += a(i, j);
+        for (std::int64_t j = 0; j < n; ++j)
+            a(i, j) = static_cast<double>(random() % 1024) - 512, a(n - 1, j) += a(i, j);
     }
     a(n - 1, n - 1) = std::ldexp(1, 40);
     double rest = 0;
@@ -212,7 +218,8 @@ TEST_CASE("a reference solution is within its proven bound, or there is none", "
     ThreadPool pool(2);
     std::vector<System> systems;
     for (const std::int64_t n : {5, 12, 20, 30, 40}) systems.push_back(of_gallery("hilbert", n));
-    for (const char* kappa : {"1", "1e3", "1e6", "1e10", "1e14"}) systems.push_back(of_gallery(std::string("randsvd:") + kappa, 14));
+    for (const char* kappa : {"1", "1e3", "1e6", "1e10", "1e14"})
+        systems.push_back(of_gallery(std::string("randsvd:") + kappa, 14));
     for (const char* name : {"uniform", "lehmer", "moler", "kahan:1", "wilkinson", "tridiag:-1,2,-1"}) {
         systems.push_back(of_gallery(name, 20));
     }
@@ -233,7 +240,8 @@ TEST_CASE("a reference solution is within its proven bound, or there is none", "
     }
 }
 
-TEST_CASE("beyond 113 digits, beyond fp64 and for singular matrices, no reference solution is claimed", "[analysis][reference]") {
+TEST_CASE("beyond 113 digits, beyond fp64 and for singular matrices, no reference solution is claimed",
+          "[analysis][reference]") {
     ThreadPool pool(2);
     std::vector<System> systems;
     for (const std::int64_t n : {80, 100, 120}) systems.push_back(unimodular(n, 3));
@@ -299,7 +307,8 @@ TEST_CASE("a wrong solution or a wrong inverse proves nothing false", "[analysis
     CHECK_FALSE(contraction(a, std::vector<Quad>(inverse.size(), Quad(HUGE_VAL)), pool).holds());
 }
 
-TEST_CASE("without a reference solution the refinement goes on, and no verdict rests on a forward error", "[analysis][reference]") {
+TEST_CASE("without a reference solution the refinement goes on, and no verdict rests on a forward error",
+          "[analysis][reference]") {
     ThreadPool pool(2);
     const Matrix a = make_matrix(parse_matrix("lehmer"), 12, 0);
     const std::vector<double> b = right_hand_side(12, 0);
@@ -308,7 +317,8 @@ TEST_CASE("without a reference solution the refinement goes on, and no verdict r
     const Factors factors = factor_lu(cast_matrix(a, scaling, bf16, counts), {.format = bf16}, pool);
     RefinePlan plan{.method = Method::ir, .substitution = bf16};
     const Reference proven = reference_solution(a, b, pool), uncertain{.quality = "uncertain"};
-    const Refined with = refine(a, b, factors, scaling, plan, proven), without = refine(a, b, factors, scaling, plan, uncertain);
+    const Refined with = refine(a, b, factors, scaling, plan, proven),
+                  without = refine(a, b, factors, scaling, plan, uncertain);
     CHECK(with.verdict == Verdict::converged);
     CHECK(without.verdict == Verdict::converged);
     CHECK(without.steps == with.steps);
@@ -362,7 +372,8 @@ TEST_CASE("the stop of an oracle asks for both errors", "[analysis][reference]")
     CHECK(refined.verdict == Verdict::unrefined);
 }
 
-TEST_CASE("systems of more than 256 rows beyond fp64 are proven by an inverse of 113 digits", "[analysis][reference][slow]") {
+TEST_CASE("systems of more than 256 rows beyond fp64 are proven by an inverse of 113 digits",
+          "[analysis][reference][slow]") {
     ThreadPool pool(2);
     System system = unimodular(300, 1);
     CHECK_FALSE(check_claim(system, reference_solution(system.a, system.b, pool)));

@@ -101,14 +101,15 @@ TEST_CASE("the forward error falls as published, step by step", "[analysis][refi
     SolveGrid grid = published_grid("randsvd:1e3");
     grid.factors = {fp16};
     const Ran out = ran(grid);
-    const double by_factors[] = {6.185e-2, 2.523e-3, 1.302e-4, 5.051e-6, 2.129e-7, 9.138e-9,
+    const double by_factors[] = {6.185e-2,  2.523e-3,  1.302e-4,  5.051e-6,  2.129e-7,  9.138e-9,
                                  2.953e-10, 1.973e-11, 1.257e-12, 5.945e-14, 3.081e-15, 1.493e-16};
     const double by_gmres[] = {6.185e-2, 5.228e-6, 2.753e-10, 1.095e-15, 4.996e-17};
     REQUIRE(out.steps.size() == std::size(by_factors) + std::size(by_gmres));
     for (std::size_t i = 0; i < out.steps.size(); ++i) {
         const bool first = i < std::size(by_factors);
         CAPTURE(i);
-        CHECK(out.steps[i].fe.value() == Approx(first ? by_factors[i] : by_gmres[i - std::size(by_factors)]).epsilon(5e-4));
+        CHECK(out.steps[i].fe.value() ==
+              Approx(first ? by_factors[i] : by_gmres[i - std::size(by_factors)]).epsilon(5e-4));
     }
     CHECK(*out.rows[0].contraction == Approx(0.05).epsilon(0.1));
     CHECK(*out.rows[0].cond_x == Approx(1.04e3).epsilon(5e-3));
@@ -147,9 +148,10 @@ TEST_CASE("GMRES with fp8 factors converges as published, LU-IR never", "[analys
     struct Case {
         const char *matrix, *e4m3, *e5m2, *bfloat;
     };
-    const Case c = GENERATE(Case{"randsvd:10,2", "2/23", "3/63", "2/6"}, Case{"randsvd:100,2", "2/27", "2/55", "2/7"},
-                            Case{"randsvd:1000,2", "2/30", "3/89", "2/9"}, Case{"randsvd:10", "2/31", "3/87", "2/6"},
-                            Case{"randsvd:100", "3/86", "3/163", "2/9"}, Case{"randsvd:1000", "3/196", "3/269", "2/17"});
+    const Case c =
+        GENERATE(Case{"randsvd:10,2", "2/23", "3/63", "2/6"}, Case{"randsvd:100,2", "2/27", "2/55", "2/7"},
+                 Case{"randsvd:1000,2", "2/30", "3/89", "2/9"}, Case{"randsvd:10", "2/31", "3/87", "2/6"},
+                 Case{"randsvd:100", "3/86", "3/163", "2/9"}, Case{"randsvd:1000", "3/196", "3/269", "2/17"});
     CAPTURE(c.matrix);
     SolveGrid grid = published_grid(c.matrix);
     grid.factors = {e4m3fn, e5m2, bf16};
@@ -169,7 +171,8 @@ TEST_CASE("GMRES with fp8 factors converges as published, LU-IR never", "[analys
 TEST_CASE("fp16 factors serve fp32 work up to 1e4", "[analysis][refine][slow]") {
     SolveGrid grid = published_grid("randsvd:10");
     grid.matrices.clear();
-    for (const double condition : {1e1, 1e2, 1e3, 1e4, 1e5}) grid.matrices.push_back(parse_matrix("randsvd", condition));
+    for (const double condition : {1e1, 1e2, 1e3, 1e4, 1e5})
+        grid.matrices.push_back(parse_matrix("randsvd", condition));
     grid.factors = {fp16};
     grid.methods = {Method::ir};
     grid.work = fp32;
@@ -224,7 +227,8 @@ TEST_CASE("limits of convergence are those of the theory", "[analysis][refine]")
     CHECK(limit(Method::gmres_ir, fp16, fp64) == Approx(3.4e7).epsilon(0.03));
 }
 
-TEST_CASE("GMRES without a preconditioner converges where the matrix itself is benign, and takes more steps", "[analysis][refine]") {
+TEST_CASE("GMRES without a preconditioner converges where the matrix itself is benign, and takes more steps",
+          "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("randsvd:10")};
     grid.sizes = {30};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each way to take rows from rows in fp16, beside loops over Float.
 #include "experiments/study/solve/factor/row_tile.hpp"
-#include "core/types/float.hpp"
 #include "core/format_table.hpp"
+#include "core/types/float.hpp"
 #include "tests/test.hpp"
 
 #include <bit>

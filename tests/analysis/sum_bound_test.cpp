@@ -25,9 +25,10 @@ SumGrid campaign(bool is_dot, std::vector<std::int64_t> seeds, std::vector<std::
                  .sizes = std::move(sizes),
                  .seeds = std::move(seeds),
                  .is_dot = is_dot};
-    for (const char* data : {"normal", "uniform", "positive", "lognormal", "outliers"}) grid.data.push_back(parse_sum_data(data));
-    for (const char* method : {"recursive", "ascending", "descending", "pairwise", "blocked:8", "lanes32", "splitk:3", "kahan", "neumaier",
-                               "sum2", "sumK:3", "exact"}) {
+    for (const char* data : {"normal", "uniform", "positive", "lognormal", "outliers"})
+        grid.data.push_back(parse_sum_data(data));
+    for (const char* method : {"recursive", "ascending", "descending", "pairwise", "blocked:8", "lanes32", "splitk:3",
+                               "kahan", "neumaier", "sum2", "sumK:3", "exact"}) {
         grid.methods.push_back(parse_sum_method(method, is_dot));
     }
     for (const char* method : {"chain", "muladd", "dot2"}) {
@@ -50,15 +51,18 @@ void judge(const SumGrid& grid, Counts& counts) {
             counts.saturated += *row.saturated > 0;
             if (*row.saturated > 0) {
                 const bool is_given = row.bound_unit.has_value() || row.probable_unit.has_value();
-                if (is_given) FAIL_CHECK("a bound of a sum that saturated: " << row.method << ' ' << row.format << ' ' << row.round);
+                if (is_given)
+                    FAIL_CHECK("a bound of a sum that saturated: " << row.method << ' ' << row.format << ' '
+                                                                   << row.round);
             }
             if (!row.error_unit || !row.bound_unit) return;
             ++counts.bounded;
             if (*row.error_unit <= *row.bound_unit * (1 + 1e-12)) return;
             ++counts.beyond;
             if (counts.beyond < 10) {
-                UNSCOPED_INFO(row.method << ' ' << row.format << ' ' << row.round << ' ' << row.data << " seed " << row.seed << " n "
-                                         << row.n << " dot " << *row.dot << ": " << *row.error_unit << " > " << *row.bound_unit);
+                UNSCOPED_INFO(row.method << ' ' << row.format << ' ' << row.round << ' ' << row.data << " seed "
+                                         << row.seed << " n " << row.n << " dot " << *row.dot << ": " << *row.error_unit
+                                         << " > " << *row.bound_unit);
             }
         },
         [](const std::string&) {});
@@ -88,8 +92,9 @@ bool leaves_range(const std::vector<double>& numbers, const std::vector<double>&
         } else {
             const double high = *above, low = *(above - 1);
             const auto place = above - numbers.begin();
-            const bool is_high_even = (place - (std::lower_bound(numbers.begin(), numbers.end(), 0.0) - numbers.begin())) % 2 == 0;
-            const bool takes_high = mode == Round::toward_zero     ? exact < 0
+            const bool is_high_even =
+                (place - (std::lower_bound(numbers.begin(), numbers.end(), 0.0) - numbers.begin())) % 2 == 0;
+            const bool takes_high = mode == Round::toward_zero    ? exact < 0
                                     : high - exact == exact - low ? is_high_even
                                                                   : high - exact < exact - low;
             s = takes_high ? high : low;
@@ -111,13 +116,16 @@ TEST_CASE("no row of sum exceeds its certain bound, in formats that saturate too
 
 TEST_CASE("none of 259,200 rows of sum exceeds its certain bound", "[analysis][sum][slow]") {
     Counts counts;
-    for (const bool is_dot : {false, true}) judge(campaign(is_dot, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {3, 17, 64, 300}), counts);
+    for (const bool is_dot : {false, true})
+        judge(campaign(is_dot, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {3, 17, 64, 300}), counts);
     CHECK(counts.rows == 259200);
-    WARN(counts.bounded << " rows with a bound, " << counts.saturated << " saturated, " << counts.beyond << " beyond their bound");
+    WARN(counts.bounded << " rows with a bound, " << counts.saturated << " saturated, " << counts.beyond
+                        << " beyond their bound");
     CHECK(counts.beyond == 0);
 }
 
-TEST_CASE("sum counts the sums in which something saturated, as a search in the format's numbers does", "[analysis][sum]") {
+TEST_CASE("sum counts the sums in which something saturated, as a search in the format's numbers does",
+          "[analysis][sum]") {
     std::size_t saturated = 0, rows = 0;
     for (const Format& format : {e2m1fn, e2m3fn, e3m2fn}) {
         const std::vector<double> numbers = numbers_of(format);
@@ -133,7 +141,8 @@ TEST_CASE("sum counts the sums in which something saturated, as a search in the 
             pool, chosen_simd(), grid,
             [&](const SumRow& row) {
                 CAPTURE(row.method, row.format, row.round, row.data, row.n, row.seed, row.result);
-                const SumVectors terms = sum_vectors(parse_sum_data(row.data), format, static_cast<std::uint64_t>(row.seed), row.n, false);
+                const SumVectors terms =
+                    sum_vectors(parse_sum_data(row.data), format, static_cast<std::uint64_t>(row.seed), row.n, false);
                 const Round mode = row.round == "toward_zero" ? Round::toward_zero : Round::nearest_even;
                 CHECK(*row.saturated == (leaves_range(numbers, terms.x, mode) ? 1u : 0u));
                 saturated += *row.saturated;
@@ -157,7 +166,8 @@ TEST_CASE("sum draws data with all digits of every format, and shows the errors 
                 for (const double x : terms) {
                     if (!std::isfinite(x)) continue;
                     int exponent = 0, own = 0;
-                    for (double rest = std::frexp(x, &exponent); rest != 0; ++own) rest = rest * 2 - std::trunc(rest * 2);
+                    for (double rest = std::frexp(x, &exponent); rest != 0; ++own)
+                        rest = rest * 2 - std::trunc(rest * 2);
                     digits = std::max(digits, own);
                     largest = std::max(largest, std::fabs(x));
                 }
@@ -170,8 +180,10 @@ TEST_CASE("sum draws data with all digits of every format, and shows the errors 
         }
     }
     SumGrid grid{.formats = {fp64}, .sizes = {1000}};
-    for (const char* method : {"recursive", "pairwise", "blocked:128", "lanes32"}) grid.methods.push_back(parse_sum_method(method, false));
-    for (const char* data : {"positive", "normal", "uniform", "lognormal", "outliers"}) grid.data.push_back(parse_sum_data(data));
+    for (const char* method : {"recursive", "pairwise", "blocked:128", "lanes32"})
+        grid.methods.push_back(parse_sum_method(method, false));
+    for (const char* data : {"positive", "normal", "uniform", "lognormal", "outliers"})
+        grid.data.push_back(parse_sum_data(data));
     ThreadPool pool(1);
     run_sums(
         pool, chosen_simd(), grid,

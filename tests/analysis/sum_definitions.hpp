@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The orders of summation a second time, in plain loops over one number: Float<F> to nearest, codes and op in every mode.
 #pragma once
-#include "core/types/float.hpp"
 #include "core/rng.hpp"
+#include "core/types/float.hpp"
 #include "experiments/study/sum/kernel.hpp"
 
 #include <bit>
@@ -61,19 +61,32 @@ class PlainSum {
         using study::SumMethod;
         const std::size_t n = x_.size();
         switch (method) {
-            case SumMethod::recursive: return r.value(range(0, n));
-            case SumMethod::pairwise: return r.value(halves(0, n));
-            case SumMethod::blocked: return r.value(blocks(parameter));
-            case SumMethod::splitk: return r.value(blocks((n + parameter - 1) / parameter));
-            case SumMethod::lanes: return r.value(warp(0, n));
-            case SumMethod::torch: return r.value(torch_sum());
-            case SumMethod::kahan: return r.value(kahan());
-            case SumMethod::neumaier: return r.value(neumaier());
-            case SumMethod::sum2: return r.value(sum2());
-            case SumMethod::sum_k: return r.value(sum_k(parameter));
-            case SumMethod::chain: return r.value(chain());
-            case SumMethod::dot2: return r.value(dot2());
-            default: return NAN;
+            case SumMethod::recursive:
+                return r.value(range(0, n));
+            case SumMethod::pairwise:
+                return r.value(halves(0, n));
+            case SumMethod::blocked:
+                return r.value(blocks(parameter));
+            case SumMethod::splitk:
+                return r.value(blocks((n + parameter - 1) / parameter));
+            case SumMethod::lanes:
+                return r.value(warp(0, n));
+            case SumMethod::torch:
+                return r.value(torch_sum());
+            case SumMethod::kahan:
+                return r.value(kahan());
+            case SumMethod::neumaier:
+                return r.value(neumaier());
+            case SumMethod::sum2:
+                return r.value(sum2());
+            case SumMethod::sum_k:
+                return r.value(sum_k(parameter));
+            case SumMethod::chain:
+                return r.value(chain());
+            case SumMethod::dot2:
+                return r.value(dot2());
+            default:
+                return NAN;
         }
     }
 
@@ -115,7 +128,8 @@ class PlainSum {
     };
     Number group(Strand& strand, std::size_t full, int level) {
         Number s = r.from(0);
-        for (std::size_t i = 0; i < full; ++i) s = r.add(s, level == 0 ? term(strand.next()) : group(strand, full, level - 1));
+        for (std::size_t i = 0; i < full; ++i)
+            s = r.add(s, level == 0 ? term(strand.next()) : group(strand, full, level - 1));
         return s;
     }
     Number torch_sum() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps sum` against its definition, and against the check values of its tables.
 #include "experiments/study/sum/sum.hpp"
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/rounding_names.hpp"
 #include "experiments/study/sum/round.hpp"
 #include "tests/analysis/sum_definitions.hpp"
@@ -39,12 +39,11 @@ struct Choice {
     std::int64_t parameter;
     bool dots;
 };
-constexpr Choice choices[] = {{SumMethod::recursive, 0, false}, {SumMethod::pairwise, 0, false},
-                              {SumMethod::blocked, 7, false},   {SumMethod::splitk, 5, false},
-                              {SumMethod::lanes, 0, false},     {SumMethod::torch, 0, false},
-                              {SumMethod::kahan, 0, false},     {SumMethod::neumaier, 0, false},
-                              {SumMethod::sum2, 0, false},      {SumMethod::sum_k, 3, false},
-                              {SumMethod::chain, 0, true},      {SumMethod::dot2, 0, true}};
+constexpr Choice choices[] = {
+    {SumMethod::recursive, 0, false}, {SumMethod::pairwise, 0, false}, {SumMethod::blocked, 7, false},
+    {SumMethod::splitk, 5, false},    {SumMethod::lanes, 0, false},    {SumMethod::torch, 0, false},
+    {SumMethod::kahan, 0, false},     {SumMethod::neumaier, 0, false}, {SumMethod::sum2, 0, false},
+    {SumMethod::sum_k, 3, false},     {SumMethod::chain, 0, true},     {SumMethod::dot2, 0, true}};
 
 /// Whether two results are one number: every NaN is one, and the zeros are two.
 bool is_same(double a, double b) {
@@ -73,10 +72,9 @@ std::size_t compare_with_definition(const Format& f, Round mode, std::size_t n, 
             }
             for (const Simd simd : available_simd()) {
                 LaneArithmetic arithmetic(simd, f, mode, keys);
-                const LaneSums sums = sum_in_lanes(arithmetic, choice.method, choice.parameter,
-                                                   {.x = all_x.data(),
-                                                    .y = has_products ? all_y.data() : nullptr,
-                                                    .n = static_cast<std::int64_t>(n)});
+                const LaneSums sums = sum_in_lanes(
+                    arithmetic, choice.method, choice.parameter,
+                    {.x = all_x.data(), .y = has_products ? all_y.data() : nullptr, .n = static_cast<std::int64_t>(n)});
                 for (std::size_t l = 0; l < sum_lanes; ++l) {
                     auto steps = make(keys[l]);
                     PlainSum<decltype(steps)> plain(steps, x[l], y[l]);
@@ -95,7 +93,8 @@ std::size_t compare_with_definition(const Format& f, Round mode, std::size_t n, 
 
 template <Format F>
 void compare_with_floats(std::size_t n, bool wild) {
-    const std::size_t finite = compare_with_definition(F, Round::nearest_even, n, wild, [](RngKey) { return FloatSteps<F>{}; });
+    const std::size_t finite =
+        compare_with_definition(F, Round::nearest_even, n, wild, [](RngKey) { return FloatSteps<F>{}; });
     CAPTURE(F.bits, F.precision, n, wild);
     CHECK(finite >= (wild ? 0u : sum_lanes * std::size(choices)));
 }
@@ -104,7 +103,8 @@ std::vector<SumRow> rows_of(const SumGrid& grid, int threads = 2, Simd simd = ch
     ThreadPool pool(threads);
     require_possible(grid);
     std::vector<SumRow> rows;
-    run_sums(pool, simd, grid, [&](const SumRow& row) { rows.push_back(row); }, [](const std::string&) {});
+    run_sums(
+        pool, simd, grid, [&](const SumRow& row) { rows.push_back(row); }, [](const std::string&) {});
     return rows;
 }
 
@@ -115,8 +115,9 @@ SumGrid grid_of(const std::string& data, std::int64_t n, const std::vector<std::
     return grid;
 }
 
-const std::vector<std::string> table_methods{"recursive", "ascending", "descending", "pairwise", "blocked:128", "lanes32",
-                                             "splitk:8",  "kahan",     "neumaier",   "sum2",     "sumK:3",      "exact"};
+const std::vector<std::string> table_methods{"recursive",   "ascending", "descending", "pairwise",
+                                             "blocked:128", "lanes32",   "splitk:8",   "kahan",
+                                             "neumaier",    "sum2",      "sumK:3",     "exact"};
 
 }  // namespace
 
@@ -151,9 +152,8 @@ TEST_CASE("every mode of rounding equals op, word for word, on every instruction
         }
     }
     for (const Round mode : {Round::stochastic, Round::down}) {
-        finite += compare_with_definition(fp64, mode, 40, true, [&](RngKey key) {
-            return CodeSteps{.format = fp64, .mode = mode, .key = key};
-        });
+        finite += compare_with_definition(
+            fp64, mode, 40, true, [&](RngKey key) { return CodeSteps{.format = fp64, .mode = mode, .key = key}; });
     }
     CHECK(finite > 10000);
 }
@@ -167,8 +167,8 @@ TEST_CASE("a sum's rounding equals op on numbers far apart, ties and the ends of
             for (int i = 0; i < 40000; ++i) {
                 const std::uint64_t mask = f.sign_bit() | f.magnitude_mask();
                 std::uint64_t a = random() & mask, b = random() & mask;
-                if (i % 4 == 0) b = (a ^ (random() & 3)) & mask;                       // neighbours, cancellation
-                if (i % 4 == 1) b = ((a & ~f.magnitude_mask()) | (random() & 7));      // the least numbers
+                if (i % 4 == 0) b = (a ^ (random() & 3)) & mask;                   // neighbours, cancellation
+                if (i % 4 == 1) b = ((a & ~f.magnitude_mask()) | (random() & 7));  // the least numbers
                 const auto word = static_cast<std::uint32_t>(i % 8 == 0 ? 0 : i % 8 == 1 ? 0xffffffffu : random());
                 a <<= f.padding, b <<= f.padding;
                 const std::uint64_t expected =
@@ -281,13 +281,13 @@ TEST_CASE("dot2 has the codes of its table, and in bf16 buys nothing", "[analysi
         double cond, chain, dot2;
         const char* code;
     };
-    const Line line = GENERATE(
-        Line{fp32, 16, 8.8e6, 0.0132, 0, "38100000"}, Line{fp32, 24, 2.3e9, 3.82, 1.1e-6, "340ffff6"},
-        Line{fp32, 32, 5.8e11, 865, 2.2e-4, "300ff800"}, Line{fp32, 40, 1.5e14, 2.2e5, 0.056, "2c080000"},
-        Line{fp16, 4, 2.2e3, 0.0148, 0, "3080"}, Line{fp16, 8, 3.5e4, 0.21, 8.7e-4, "207f"},
-        Line{fp16, 12, 5.5e5, 3.3, 0.0104, "1074"}, Line{fp16, 16, 8.8e6, 60, 0.278, "01a0"},
-        Line{bf16, 4, 2.2e3, 0.0139, 0.0139, "3e12"}, Line{bf16, 8, 3.5e4, 0.208, 0.43, "3c4e"},
-        Line{bf16, 12, 5.5e5, 3.33, 3.8, "3b2e"});
+    const Line line =
+        GENERATE(Line{fp32, 16, 8.8e6, 0.0132, 0, "38100000"}, Line{fp32, 24, 2.3e9, 3.82, 1.1e-6, "340ffff6"},
+                 Line{fp32, 32, 5.8e11, 865, 2.2e-4, "300ff800"}, Line{fp32, 40, 1.5e14, 2.2e5, 0.056, "2c080000"},
+                 Line{fp16, 4, 2.2e3, 0.0148, 0, "3080"}, Line{fp16, 8, 3.5e4, 0.21, 8.7e-4, "207f"},
+                 Line{fp16, 12, 5.5e5, 3.3, 0.0104, "1074"}, Line{fp16, 16, 8.8e6, 60, 0.278, "01a0"},
+                 Line{bf16, 4, 2.2e3, 0.0139, 0.0139, "3e12"}, Line{bf16, 8, 3.5e4, 0.208, 0.43, "3c4e"},
+                 Line{bf16, 12, 5.5e5, 3.33, 3.8, "3b2e"});
     SumGrid grid = grid_of("cancel", 256, {"chain", "dot2"}, {line.format}, true);
     grid.data = {with_c(grid.data[0], line.c)};
     grid.seeds = {1};
@@ -369,8 +369,8 @@ TEST_CASE("no certain bound of a sum is broken, and few probable ones where roun
                 is_dot ? std::vector{fp32, bf16, fp16, e4m3fn, e5m2} : std::vector{fp32, bf16, tf32};
             SumGrid grid = grid_of(data, 1, methods, formats, is_dot);
             grid.sizes = {1, 2, 31, 100, 1500};
-            grid.rounds = {Round::nearest_even, Round::nearest_away, Round::toward_zero, Round::up, Round::down,
-                           Round::stochastic};
+            grid.rounds = {Round::nearest_even, Round::nearest_away, Round::toward_zero,
+                           Round::up,           Round::down,         Round::stochastic};
             grid.seeds = {0, 1, 2};
             std::size_t beyond = 0, drawn = 0;
             for (const SumRow& row : rows_of(grid)) {
@@ -419,8 +419,8 @@ TEST_CASE("rows of sums depend neither on threads nor on the instruction set", "
 }
 
 TEST_CASE("a chain on a machine of that order is the recursive sum; exact sums know no order", "[analysis][sum]") {
-    const std::vector<SumRow> rows =
-        rows_of(grid_of("normal", 777, {"recursive", "machine:chain:fp16", "pairwise", "machine:pairwise:fp16"}, {fp16}));
+    const std::vector<SumRow> rows = rows_of(
+        grid_of("normal", 777, {"recursive", "machine:chain:fp16", "pairwise", "machine:pairwise:fp16"}, {fp16}));
     CHECK(rows[0].result == rows[1].result);
     CHECK(rows[2].result == rows[3].result);
     const std::vector<SumRow> forward = rows_of(grid_of("cancel:40", 256, {"exact"}, {fp32}, true));
@@ -437,7 +437,8 @@ TEST_CASE("what no sum can be made of is refused", "[analysis][sum]") {
     CHECK_THROWS_WITH(parse_sum_data("cancel:-1"), Catch::Contains("from 0 to 200"));
     CHECK_THROWS_WITH(rows_of(grid_of("cancel", 4, {"exact"}, {fp32}, true)), Catch::Contains("cancel has no c"));
     CHECK_THROWS_WITH(rows_of(grid_of("cancel:4", 5, {"exact"}, {fp32}, true)), Catch::Contains("even n"));
-    CHECK_THROWS_WITH(rows_of(grid_of("positive", 5, {"exact"}, {e8m0fnu})), Catch::Contains("no format to compute in"));
+    CHECK_THROWS_WITH(rows_of(grid_of("positive", 5, {"exact"}, {e8m0fnu})),
+                      Catch::Contains("no format to compute in"));
     CHECK_THROWS_WITH(rows_of(grid_of("positive", 5, {"machine:sm90.wgmma.fp8"}, {fp16})),
                       Catch::Contains("takes none of these formats"));
 }

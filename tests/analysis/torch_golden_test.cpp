@@ -2,8 +2,8 @@
 // What PyTorch computed on a CPU, recorded by tests/peers/golden.py: the rules of its products and of its sum give the same bits.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/text/json.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/study/sum/kernel.hpp"

@@ -21,7 +21,8 @@ struct Cause {
     const char* matrix;  ///< a name of the gallery, or the elements of a square matrix, column by column
     std::int64_t n;
     Format factor;
-    const char *lu, *cholesky, *qr;  ///< the verdict of `lu`, of `ir`, and of `gmres-ir`; a dash where it is not applicable
+    const char *lu, *cholesky,
+        *qr;  ///< the verdict of `lu`, of `ir`, and of `gmres-ir`; a dash where it is not applicable
     bool pivots = true;
     int max_steps = 30;
     Stop stop = Stop::residual;
@@ -29,8 +30,8 @@ struct Cause {
 
 /// The verdicts follow from the matrices by hand; each comment says why.
 const Cause causes[] = {
-    {"4 on the diagonal in fp64", "tridiag:0,4,0", 5, fp64, "converged converged converged", "converged converged converged",
-     "converged converged converged"},
+    {"4 on the diagonal in fp64", "tridiag:0,4,0", 5, fp64, "converged converged converged",
+     "converged converged converged", "converged converged converged"},
     // A benign matrix in 8 digits: the first x is off by about 2^-8, and each step gains digits.
     {"lehmer in bf16", "lehmer", 12, bf16, "unrefined converged converged", "unrefined converged converged",
      "unrefined converged converged"},
@@ -44,8 +45,8 @@ const Cause causes[] = {
     {"500 in e4m3fn", "500 1 1 3", 2, e4m3fn, "cast_overflow cast_overflow cast_overflow",
      "cast_overflow cast_overflow cast_overflow", "cast_overflow cast_overflow cast_overflow"},
     // e2m1fn has neither Inf nor NaN: 70 becomes 6, and x is off by a factor of about 11 in one component. GMRES repairs it.
-    {"70 in e2m1fn", "70 0 0 1", 2, e2m1fn, "cast_overflow cast_overflow converged", "cast_overflow cast_overflow converged",
-     "cast_overflow cast_overflow converged"},
+    {"70 in e2m1fn", "70 0 0 1", 2, e2m1fn, "cast_overflow cast_overflow converged",
+     "cast_overflow cast_overflow converged", "cast_overflow cast_overflow converged"},
     // The second row is below half of 2^-24.
     {"2^-40 in fp16", "1 0 0 9.094947017729282e-13", 2, fp16, "cast_underflow cast_underflow cast_underflow",
      "cast_underflow cast_underflow cast_underflow", "cast_underflow cast_underflow cast_underflow"},
@@ -54,7 +55,8 @@ const Cause causes[] = {
     // Eigenvalues 3 and -1; 1 and -1.
     {"1 2, 2 1", "1 2 2 1", 2, fp16, "-", "indefinite indefinite indefinite", "-"},
     // The factors are exact, but b is rounded to fp16 before the substitution.
-    {"an exchange of rows", "0 1 1 0", 2, fp16, "unrefined converged converged", "indefinite indefinite indefinite", "-"},
+    {"an exchange of rows", "0 1 1 0", 2, fp16, "unrefined converged converged", "indefinite indefinite indefinite",
+     "-"},
     {"an exchange of rows, unpivoted", "0 1 1 0", 2, fp16, "zero_pivot zero_pivot zero_pivot", "-", "-", false},
     // LU: -60000 - 60000; Cholesky: 60000 / 2^-12; QR: the norm of a column is 84853.
     {"60000 twice", "60000 60000 60000 -60000", 2, fp16, "factor_overflow factor_overflow factor_overflow", "-",
@@ -62,8 +64,8 @@ const Cause causes[] = {
     {"60000 beside 2^-24", "5.9604644775390625e-8 60000 60000 1", 2, fp16, "-",
      "factor_overflow factor_overflow factor_overflow", "-"},
     // The third row is the sum of the others; in fp16 it is off by 4. No solution can be proven, and the oracle has none.
-    {"a singular matrix, regular in fp16", "1 0 1 0 1 1 2049 2053 4102", 3, fp16, "no_reference no_reference no_reference", "-",
-     "no_reference no_reference no_reference", true, 1, Stop::oracle},
+    {"a singular matrix, regular in fp16", "1 0 1 0 1 1 2049 2053 4102", 3, fp16,
+     "no_reference no_reference no_reference", "-", "no_reference no_reference no_reference", true, 1, Stop::oracle},
     // x is about 2^20, beyond 65504 in the substitution; GMRES's substitutions have 113 digits.
     {"2^-20 on the diagonal", "tridiag:0,9.5367431640625e-7,0", 3, fp16, "nonfinite nonfinite converged",
      "nonfinite nonfinite converged", "nonfinite nonfinite converged"},
@@ -75,7 +77,9 @@ std::string verdicts_of(const Cause& cause, Factorisation kind, const std::files
     std::string matrix = cause.matrix;
     if (matrix.find(' ') != std::string::npos) {
         const auto path = folder / "a.mtx";
-        std::ofstream(path) << "%%MatrixMarket matrix array real general\n" << cause.n << ' ' << cause.n << '\n' << matrix << '\n';
+        std::ofstream(path) << "%%MatrixMarket matrix array real general\n"
+                            << cause.n << ' ' << cause.n << '\n'
+                            << matrix << '\n';
         matrix = "file:" + path.string();
     }
     grid.matrices = {parse_matrix(matrix)};
@@ -106,7 +110,8 @@ TEST_CASE("every verdict of solve names its cause, for every factorisation and m
         const struct {
             Factorisation kind;
             const char* expected;
-        } all[] = {{Factorisation::lu, cause.lu}, {Factorisation::cholesky, cause.cholesky}, {Factorisation::qr, cause.qr}};
+        } all[] = {
+            {Factorisation::lu, cause.lu}, {Factorisation::cholesky, cause.cholesky}, {Factorisation::qr, cause.qr}};
         for (const auto& [kind, expected] : all) {
             if (expected[0] == '-') continue;
             CAPTURE(cause.name, to_string(kind));

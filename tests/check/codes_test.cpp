@@ -40,8 +40,8 @@ Product product() {
 std::set<std::string> codes_of(const Product& p, const check::Options& options, std::optional<double> need_bits = {}) {
     check::Declaration d = declare("gemm", Store::fp32);
     d.need_bits = need_bits;
-    const check::Verdict v = judge_arrays(
-        d, {array("a", {24, 32}, p.a), array("b", {32, 24}, p.b), array("out", {24, 24}, p.out)}, options);
+    const check::Verdict v =
+        judge_arrays(d, {array("a", {24, 32}, p.a), array("b", {32, 24}, p.b), array("out", {24, 24}, p.out)}, options);
     std::set<std::string> all;
     for (const check::Reason& reason : v.reasons) all.insert(reason.code);
     return all;

@@ -120,17 +120,22 @@ TEST_CASE("operands that only fit transposed are refused with the layout that fi
             return std::vector<float>(static_cast<std::size_t>(shape[0] * shape[1]), 1.0f);
         };
         try {
-            check_arrays(d, {stored_array("a", a, ones(a)), stored_array("b", b, ones(b)),
-                             stored_array("out", {3, 5}, std::vector<float>(15, 4))}, {.require = Power::null}, pool);
+            check_arrays(d,
+                         {stored_array("a", a, ones(a)), stored_array("b", b, ones(b)),
+                          stored_array("out", {3, 5}, std::vector<float>(15, 4))},
+                         {.require = Power::null}, pool);
         } catch (const Error& error) {
             return error.parts().what + "; " + error.parts().fix;
         }
         return std::string("judged");
     };
-    CHECK(refusal({3, 4}, {5, 4}) == "shapes disagree: a [3, 4], b [5, 4], out [3, 5]; declare --b-layout nk: with transposed operands the shapes agree");
+    CHECK(refusal({3, 4}, {5, 4}) ==
+          "shapes disagree: a [3, 4], b [5, 4], out [3, 5]; declare --b-layout nk: with transposed operands the shapes "
+          "agree");
     CHECK(refusal({4, 3}, {4, 5}).find("declare --a-layout km:") != std::string::npos);
     CHECK(refusal({4, 3}, {5, 4}).find("declare --a-layout km --b-layout nk:") != std::string::npos);
-    CHECK(refusal({3, 4}, {4, 5}, "b_layout").find("b [4, 5], out [3, 5]; declare --b-layout kn:") != std::string::npos);
+    CHECK(refusal({3, 4}, {4, 5}, "b_layout").find("b [4, 5], out [3, 5]; declare --b-layout kn:") !=
+          std::string::npos);
     CHECK(refusal({3, 4}, {6, 4}).find("a [m,k], b [k,n], out [m,n]") != std::string::npos);
     CHECK(refusal({3, 4}, {5, 4}, "b_layout") == "judged");
 }

@@ -31,15 +31,17 @@ enum class Kind {
 };
 inline constexpr int kinds = 18;
 inline constexpr std::array<const char*, kinds> kind_names{
-    "normal",        "positive",   "constant",    "constant rows", "two values", "few values", "fp8 codes", "fp4 codes",
-    "whole numbers", "cancelling", "alternating", "ramp",          "outliers",   "wide",       "sorted",    "huge",
-    "tiny",          "mostly zero"};
+    "normal",    "positive",  "constant",      "constant rows", "two values",  "few values",
+    "fp8 codes", "fp4 codes", "whole numbers", "cancelling",    "alternating", "ramp",
+    "outliers",  "wide",      "sorted",        "huge",          "tiny",        "mostly zero"};
 
 /// Returns [rows, columns] numbers of `format`.
 inline Floats drawn_data(Kind kind, std::size_t rows, std::size_t columns, const Format& format, std::mt19937& random) {
     std::normal_distribution<float> normal(0, 1);
     std::uniform_real_distribution<float> uniform(0, 1);
-    const auto to = [](const Format& f, float x) { return decode(f, encode(f, x, Round::nearest_even, Overflow::saturate)); };
+    const auto to = [](const Format& f, float x) {
+        return decode(f, encode(f, x, Round::nearest_even, Overflow::saturate));
+    };
     Floats x(rows * columns);
     const float sign = random() % 2 ? 1.0f : -1.0f, one = sign * (0.05f + 3 * uniform(random)), two = normal(random);
     Floats few(5);
@@ -69,7 +71,8 @@ inline Floats drawn_data(Kind kind, std::size_t rows, std::size_t columns, const
     }
     if (kind == Kind::sorted) {
         for (std::size_t r = 0; r < rows; ++r)
-            std::sort(x.begin() + static_cast<std::ptrdiff_t>(r * columns), x.begin() + static_cast<std::ptrdiff_t>((r + 1) * columns));
+            std::sort(x.begin() + static_cast<std::ptrdiff_t>(r * columns),
+                      x.begin() + static_cast<std::ptrdiff_t>((r + 1) * columns));
     }
     return x;
 }

@@ -50,9 +50,11 @@ void judge_right(const check::Declaration& d, const std::vector<StoredArray>& ar
 /// Returns a shape that suits the operation: usually small, sometimes as long as the rows of models.
 std::pair<std::int64_t, std::int64_t> shape_of(bool is_one_per_row, std::mt19937& random, bool is_large) {
     constexpr std::array<std::int64_t, 8> lengths{1, 7, 64, 128, 200, 333, 768, 1000};
-    const std::int64_t columns = is_large && random() % 4 == 0 ? (random() % 2 ? 4096 : 10000) : lengths[random() % lengths.size()];
+    const std::int64_t columns =
+        is_large && random() % 4 == 0 ? (random() % 2 ? 4096 : 10000) : lengths[random() % lengths.size()];
     const std::int64_t most = is_one_per_row ? 160 : 24;
-    const std::int64_t rows = random() % 4 == 0 ? 1 : 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(most));
+    const std::int64_t rows =
+        random() % 4 == 0 ? 1 : 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(most));
     return {std::max<std::int64_t>(1, std::min(rows, 60000 / columns)), columns};
 }
 
@@ -113,13 +115,14 @@ void run_rows(const std::string& op, Kind kind, unsigned seed, bool is_large, Fo
         for (float& each : stored) each = decode(out, encode(out, each, Round::nearest_even, overflow));
         arrays.push_back(coded("out", c.out_shape, stored, out));
     }
-    CAPTURE(op, kind_names[static_cast<std::size_t>(kind)], seed, rows, columns, static_cast<int>(in), out.bits, out.precision,
-            k.order.name, d.sum_order, k.fault.narrow_inner, k.fault.narrow_sum, k.reciprocal, k.joint, k.fuses);
+    CAPTURE(op, kind_names[static_cast<std::size_t>(kind)], seed, rows, columns, static_cast<int>(in), out.bits,
+            out.precision, k.order.name, d.sum_order, k.fault.narrow_inner, k.fault.narrow_sum, k.reciprocal, k.joint,
+            k.fuses);
     judge_right(d, arrays, found[op]);
 }
 
-constexpr std::array<const char*, 6> units{"any", "sm80.mma.bf16", "sm90.wgmma.fp16", "sm89.mma.fp8",
-                                           "sm90.wgmma.fp8+promote128", "sm80.mma.fp16.acc16"};
+constexpr std::array<const char*, 6> units{
+    "any", "sm80.mma.bf16", "sm90.wgmma.fp16", "sm89.mma.fp8", "sm90.wgmma.fp8+promote128", "sm80.mma.fp16.acc16"};
 
 void run_product(Kind kind, unsigned seed, bool is_large, FoundBy& found) {
     static const std::vector<kernels::Order> orders = more_orders();
@@ -137,7 +140,13 @@ void run_product(Kind kind, unsigned seed, bool is_large, FoundBy& found) {
                       m = random() % 3 == 0 ? 1 : 4 + random() % 20, n = 4 + random() % 20;
     ProductCheck c;
     c.machine = machine;
-    c.g = {.m = m, .n = n, .k = k, .a_format = a, .b_format = a, .a = drawn_data(kind, m, k, a, random), .b = Floats(k * n)};
+    c.g = {.m = m,
+           .n = n,
+           .k = k,
+           .a_format = a,
+           .b_format = a,
+           .a = drawn_data(kind, m, k, a, random),
+           .b = Floats(k * n)};
     const Kind of_b = random() % 2 ? kind : Kind::normal;
     const Floats columns = drawn_data(of_b, n, k, a, random);
     for (std::size_t j = 0; j < n; ++j) {
@@ -158,8 +167,8 @@ void run_product(Kind kind, unsigned seed, bool is_large, FoundBy& found) {
         sums = plain.run(kernels::Store::fp32, way == orders.size() ? nullptr : &orders[way]);
     }
     const Floats out = c.stored(c.epilogue(sums, random() % 2));
-    CAPTURE(kind_names[static_cast<std::size_t>(kind)], kind_names[static_cast<std::size_t>(of_b)], seed, machine, m, n, k, a.bits,
-            a.precision, c.out.bits, c.out.precision, way, c.bias.size(), c.a_scale.size());
+    CAPTURE(kind_names[static_cast<std::size_t>(kind)], kind_names[static_cast<std::size_t>(of_b)], seed, machine, m, n,
+            k, a.bits, a.precision, c.out.bits, c.out.precision, way, c.bias.size(), c.a_scale.size());
     judge_right(c.declaration(), c.arrays(out), found[machine == "any" ? "gemm" : "gemm on a machine"]);
 }
 
@@ -169,21 +178,22 @@ Found run_campaign(int each, bool is_large, unsigned first_seed) {
     unsigned seed = first_seed;
     for (int kind = 0; kind < kinds; ++kind) {
         for (int run = 0; run < each; ++run) {
-            for (const std::string& op : row_operations()) run_rows(op, static_cast<Kind>(kind), seed++, is_large, found);
+            for (const std::string& op : row_operations())
+                run_rows(op, static_cast<Kind>(kind), seed++, is_large, found);
             for (int i = 0; i < 4; ++i) run_product(static_cast<Kind>(kind), seed++, is_large, found);
         }
     }
     Found all;
     for (const auto& [name, one] : found) {
-        std::printf("%-18s %5d right outputs, %d alarms, %3d dismissed, %3d declined, rho %.4f\n", name.c_str(), one.runs,
-                    one.alarms, one.dismissed, one.declined, one.rho);
+        std::printf("%-18s %5d right outputs, %d alarms, %3d dismissed, %3d declined, rho %.4f\n", name.c_str(),
+                    one.runs, one.alarms, one.dismissed, one.declined, one.rho);
         all.runs += one.runs;
         all.alarms += one.alarms;
         all.declined += one.declined;
         all.dismissed += one.dismissed;
     }
-    std::printf("%d right outputs of %zu operations: %d alarms, %d with dismissed tests, %d declined\n", all.runs, found.size(),
-                all.alarms, all.dismissed, all.declined);
+    std::printf("%d right outputs of %zu operations: %d alarms, %d with dismissed tests, %d declined\n", all.runs,
+                found.size(), all.alarms, all.dismissed, all.declined);
     return all;
 }
 

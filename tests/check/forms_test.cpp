@@ -24,7 +24,8 @@ struct LogitRow {
     float most = 0, sum = 0;
 };
 LogitRow row_of(const Floats& x, std::size_t at, std::size_t n) {
-    LogitRow row{.most = *std::max_element(x.begin() + static_cast<std::ptrdiff_t>(at), x.begin() + static_cast<std::ptrdiff_t>(at + n))};
+    LogitRow row{.most = *std::max_element(x.begin() + static_cast<std::ptrdiff_t>(at),
+                                           x.begin() + static_cast<std::ptrdiff_t>(at + n))};
     for (std::size_t i = 0; i < n; ++i) row.sum += exp32(x[at + i] - row.most);
     return row;
 }
@@ -47,7 +48,8 @@ Case losses(float offset, Kernel kernel) {
         targets.append(reinterpret_cast<const char*>(&target), 8);
         c.out.push_back(kernel(row_of(x, r * n, n), x[r * n + static_cast<std::size_t>(target)]));
     }
-    c.arrays = {array("x", {rows, n}, x), {.name = "target", .where = "test", .type = "<i8", .width = 8, .shape = {rows}, .bytes = targets},
+    c.arrays = {array("x", {rows, n}, x),
+                {.name = "target", .where = "test", .type = "<i8", .width = 8, .shape = {rows}, .bytes = targets},
                 array("out", {rows}, c.out)};
     return c;
 }
@@ -74,11 +76,14 @@ bool passes(const char* op, const std::string& form, const std::vector<StoredArr
 
 }  // namespace
 
-TEST_CASE("a loss that joins maximum and logarithm first fails under a common offset unless it is declared", "[check][forms]") {
+TEST_CASE("a loss that joins maximum and logarithm first fails under a common offset unless it is declared",
+          "[check][forms]") {
     for (const float offset : {0.0f, 1e3f, 1e5f}) {
         CAPTURE(offset);
-        const auto stable = losses(offset, [](LogitRow row, float at) { return log32(row.sum) - (at - row.most); }).arrays;
-        const auto joined = losses(offset, [](LogitRow row, float at) { return (row.most + log32(row.sum)) - at; }).arrays;
+        const auto stable =
+            losses(offset, [](LogitRow row, float at) { return log32(row.sum) - (at - row.most); }).arrays;
+        const auto joined =
+            losses(offset, [](LogitRow row, float at) { return (row.most + log32(row.sum)) - at; }).arrays;
         CHECK(passes("cross_entropy", "", stable));
         CHECK(passes("cross_entropy", "shifted", stable));
         CHECK(passes("cross_entropy", "lse", joined));
@@ -86,16 +91,20 @@ TEST_CASE("a loss that joins maximum and logarithm first fails under a common of
     }
 }
 
-TEST_CASE("softmax and its logarithm by way of the joined logarithm fail under an offset unless it is declared", "[check][forms]") {
+TEST_CASE("softmax and its logarithm by way of the joined logarithm fail under an offset unless it is declared",
+          "[check][forms]") {
     for (const float offset : {1e3f, 1e5f}) {
         CAPTURE(offset);
-        const auto log_stable = rows_of_logits(offset, [](LogitRow row, float x) { return (x - row.most) - log32(row.sum); });
-        const auto log_joined = rows_of_logits(offset, [](LogitRow row, float x) { return x - (row.most + log32(row.sum)); });
+        const auto log_stable =
+            rows_of_logits(offset, [](LogitRow row, float x) { return (x - row.most) - log32(row.sum); });
+        const auto log_joined =
+            rows_of_logits(offset, [](LogitRow row, float x) { return x - (row.most + log32(row.sum)); });
         CHECK(passes("log_softmax", "", log_stable));
         CHECK_FALSE(passes("log_softmax", "", log_joined));
         CHECK(passes("log_softmax", "lse", log_joined));
         const auto stable = rows_of_logits(offset, [](LogitRow row, float x) { return exp32(x - row.most) / row.sum; });
-        const auto joined = rows_of_logits(offset, [](LogitRow row, float x) { return exp32(x - (row.most + log32(row.sum))); });
+        const auto joined =
+            rows_of_logits(offset, [](LogitRow row, float x) { return exp32(x - (row.most + log32(row.sum))); });
         CHECK(passes("softmax", "", stable));
         CHECK_FALSE(passes("softmax", "", joined));
         CHECK(passes("softmax", "lse", joined));
@@ -112,7 +121,12 @@ TEST_CASE("activations by other functions pass under their form, and fail withou
     static const auto gelu_argument = argument;
     const Way ways[] = {
         {"tanh", "direct", tanh32, true},
-        {"tanh", "exp", [](float x) { const float e = exp32(2 * x); return (e - 1) / (e + 1); }, false},
+        {"tanh", "exp",
+         [](float x) {
+             const float e = exp32(2 * x);
+             return (e - 1) / (e + 1);
+         },
+         false},
         {"tanh", "exp", [](float x) { return 1 - 2 / (1 + exp32(2 * x)); }, false},
         {"tanh", "exp", [](float x) { return 2 / (1 + exp32(-2 * x)) - 1; }, false},
         {"sigmoid", "exp", [](float x) { return 1 / (1 + exp32(-x)); }, true},
@@ -150,7 +164,8 @@ TEST_CASE("a product with a sigmoid and a quotient stay within the limits of eac
     }
     for (const char* form : {"sigmoid", "quotient"}) {
         for (const Floats* out : {&product, &quotient}) {
-            const check::Verdict v = judge_arrays(declared("silu", form), {array("x", {60, 1000}, x), array("out", {60, 1000}, *out)});
+            const check::Verdict v =
+                judge_arrays(declared("silu", form), {array("x", {60, 1000}, x), array("out", {60, 1000}, *out)});
             CAPTURE(form, codes(v), v.judgement.rho);
             CHECK(is_accepted(v));
         }
@@ -162,7 +177,8 @@ TEST_CASE("the forms of gates and of a product's activation are those of the act
     const Floats gate = normal(3000, random, 0, 4), up = normal(3000, random);
     Floats out;
     for (std::size_t i = 0; i < 3000; ++i) out.push_back(0.5f * gate[i] * (1 + tanh32(0.5f * gate[i])) * up[i]);
-    const std::vector<StoredArray> gated{array("gate", {30, 100}, gate), array("up", {30, 100}, up), array("out", {30, 100}, out)};
+    const std::vector<StoredArray> gated{array("gate", {30, 100}, gate), array("up", {30, 100}, up),
+                                         array("out", {30, 100}, out)};
     CHECK(passes("swiglu", "tanh", gated));
     CHECK_FALSE(passes("swiglu", "", gated));
     // A product with one term is exact.
@@ -185,13 +201,15 @@ TEST_CASE("the forms of gates and of a product's activation are those of the act
 
 TEST_CASE("sums of exponentials and their logarithms in bf16 pass where that is declared", "[check][forms]") {
     using kernels::to_bf16;
-    const auto log_softmax = rows_of_logits(0, [](LogitRow row, float x) { return (x - row.most) - to_bf16(log32(to_bf16(row.sum))); });
+    const auto log_softmax =
+        rows_of_logits(0, [](LogitRow row, float x) { return (x - row.most) - to_bf16(log32(to_bf16(row.sum))); });
     check::Declaration d = declare("log_softmax", Store::fp32);
     CHECK_FALSE(is_accepted(judge_arrays(d, log_softmax)));
     check::declare(d, "inner", "bf16");
     CHECK(is_accepted(judge_arrays(d, log_softmax)));
 
-    std::vector<StoredArray> sums = losses(0, [](LogitRow row, float) { return row.most + to_bf16(log32(to_bf16(row.sum))); }).arrays;
+    std::vector<StoredArray> sums =
+        losses(0, [](LogitRow row, float) { return row.most + to_bf16(log32(to_bf16(row.sum))); }).arrays;
     sums.erase(sums.begin() + 1);
     check::Declaration lse = declare("logsumexp", Store::fp32);
     CHECK_FALSE(is_accepted(judge_arrays(lse, sums)));

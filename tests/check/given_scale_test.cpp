@@ -19,7 +19,8 @@ using Keys = std::vector<std::pair<const char*, std::string>>;
 StoredArray fp8(const std::string& name, std::vector<std::int64_t> shape, const Floats& values) {
     StoredArray out{.name = name, .where = "test", .type = "|u1", .width = 1, .shape = std::move(shape)};
     for (const float x : values)
-        out.bytes += static_cast<char>(encode64(e4m3fn, static_cast<double>(x), Round::nearest_even, Overflow::saturate));
+        out.bytes +=
+            static_cast<char>(encode64(e4m3fn, static_cast<double>(x), Round::nearest_even, Overflow::saturate));
     return out;
 }
 
@@ -55,22 +56,31 @@ check::Verdict judge(const std::vector<StoredArray>& arrays, const Keys& keys) {
 TEST_CASE("a quantiser with given scales is judged with them, whatever shares one", "[check][quantise]") {
     const Floats x = draw(51);
     std::mt19937 random(52);
-    for (const auto& [name, groups] : {std::pair{"tensor", Groups{rows, row_length}}, {"row", Groups{1, row_length}},
-                                       {"column", Groups{rows, 1}}, {"1x128", Groups{1, 128}}}) {
+    for (const auto& [name, groups] : {std::pair{"tensor", Groups{rows, row_length}},
+                                       {"row", Groups{1, row_length}},
+                                       {"column", Groups{rows, 1}},
+                                       {"1x128", Groups{1, 128}}}) {
         CAPTURE(name);
         Floats decode, encode;
         for (std::int64_t g = 0; g < groups.count(); ++g) {
             decode.push_back(std::uniform_real_distribution<float>(0.01f, 0.05f)(random));
             encode.push_back(1 / decode.back());
         }
-        const auto of = [&](const Floats& scales, std::int64_t i) { return scales[static_cast<std::size_t>(groups.of(i))]; };
-        const StoredArray scale = array("scale", {groups.count()}, decode), inverse = array("encode_scale", {groups.count()}, encode),
+        const auto of = [&](const Floats& scales, std::int64_t i) {
+            return scales[static_cast<std::size_t>(groups.of(i))];
+        };
+        const StoredArray scale = array("scale", {groups.count()}, decode),
+                          inverse = array("encode_scale", {groups.count()}, encode),
                           given = array("x", {rows, row_length}, x);
-        const StoredArray multiplied = fp8("out", {rows, row_length}, each(x, [&](float v, std::int64_t i) { return v * of(encode, i); })),
-                          divided = fp8("out", {rows, row_length}, each(x, [&](float v, std::int64_t i) { return v / of(decode, i); })),
-                          shifted = fp8("out", {rows, row_length}, each(x, [&](float v, std::int64_t i) {
-                                            return v * encode[static_cast<std::size_t>((groups.of(i) + 1) % groups.count())] * 1.001f;
-                                        }));
+        const StoredArray multiplied = fp8("out", {rows, row_length},
+                                           each(x, [&](float v, std::int64_t i) { return v * of(encode, i); })),
+                          divided = fp8("out", {rows, row_length},
+                                        each(x, [&](float v, std::int64_t i) { return v / of(decode, i); })),
+                          shifted =
+                              fp8("out", {rows, row_length}, each(x, [&](float v, std::int64_t i) {
+                                      return v * encode[static_cast<std::size_t>((groups.of(i) + 1) % groups.count())] *
+                                             1.001f;
+                                  }));
         const Keys by_decode{{"granularity", name}, {"given_scale", "scale"}},
             by_encode{{"granularity", name}, {"given_scale", "encode_scale"}},
             by_quotient{{"granularity", name}, {"given_scale", "scale"}, {"scaling", "divide"}};
@@ -92,7 +102,8 @@ TEST_CASE("one number is the given scale of a whole tensor", "[check][quantise]"
     const Floats x = draw(53);
     const StoredArray given = array("x", {rows, row_length}, x);
     const StoredArray out = fp8("out", {rows, row_length}, each(x, [](float v, std::int64_t) { return v / 0.02f; })),
-                      product = fp8("out", {rows, row_length}, each(x, [](float v, std::int64_t) { return v * (1 / 0.02f); }));
+                      product = fp8("out", {rows, row_length},
+                                    each(x, [](float v, std::int64_t) { return v * (1 / 0.02f); }));
     CHECK(judge({given, out}, {{"given_scale", "0.02"}, {"scaling", "divide"}}).outcome == Outcome::pass);
     CHECK(judge({given, product}, {{"given_scale", "0.02"}}).outcome == Outcome::pass);
     CHECK_FALSE(is_accepted(judge({given, out}, {{"given_scale", "0.021"}, {"scaling", "divide"}})));
@@ -142,7 +153,8 @@ TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quant
 
 TEST_CASE("a quantiser without scales passes, because it cannot miss a scale", "[check][quantise]") {
     const Floats x = draw(55);
-    const check::Verdict v = judge({array("x", {rows, row_length}, x), fp8("out", {rows, row_length}, x)}, {{"granularity", "none"}});
+    const check::Verdict v =
+        judge({array("x", {rows, row_length}, x), fp8("out", {rows, row_length}, x)}, {{"granularity", "none"}});
     CAPTURE(codes(v));
     CHECK(v.outcome == Outcome::pass);
 }

@@ -53,7 +53,8 @@ RowCase llama_norm(std::size_t rows, std::mt19937& random, Floats& out, float fa
     out.clear();
     for (std::size_t r = 0; r < rows; ++r) {
         double squares = 0;
-        for (std::size_t i = 0; i < n; ++i) squares += static_cast<double>(c.x[r * n + i]) * static_cast<double>(c.x[r * n + i]);
+        for (std::size_t i = 0; i < n; ++i)
+            squares += static_cast<double>(c.x[r * n + i]) * static_cast<double>(c.x[r * n + i]);
         const auto root = static_cast<float>(1 / std::sqrt(squares / n + 1e-5));
         for (std::size_t i = 0; i < n; ++i)
             out.push_back(kernels::to_bf16(factor * (kernels::to_bf16(c.x[r * n + i] * root) * c.second[i])));
@@ -67,7 +68,11 @@ RowCase llama_norm(std::size_t rows, std::mt19937& random, Floats& out, float fa
 ProductCheck constant_rows(Floats& out, float factor = 1) {
     std::mt19937 random(4);
     ProductCheck c;
-    c.g = {.m = 64, .n = 64, .k = 1024, .a = drawn_data(Kind::constant_rows, 64, 1024, fp32, random), .b = Floats(1024 * 64, 0.1f)};
+    c.g = {.m = 64,
+           .n = 64,
+           .k = 1024,
+           .a = drawn_data(Kind::constant_rows, 64, 1024, fp32, random),
+           .b = Floats(1024 * 64, 0.1f)};
     const kernels::Gemm plain{.m = 64, .n = 64, .k = 1024, .a = c.g.a, .b = c.g.b};
     out = plain.run(kernels::Store::fp32, nullptr);
     for (float& y : out) y *= factor;
@@ -109,8 +114,8 @@ TEST_CASE("every operation with inner formats passes on data of few codes", "[ch
     int runs = 0;
     for (const std::string& op : row_operations()) {
         if (!check::find_operation(op).has_inner) continue;
-        for (const Kind kind : {Kind::fp8_codes, Kind::fp4_codes, Kind::whole_numbers, Kind::constant, Kind::constant_rows,
-                                Kind::two_values, Kind::normal}) {
+        for (const Kind kind : {Kind::fp8_codes, Kind::fp4_codes, Kind::whole_numbers, Kind::constant,
+                                Kind::constant_rows, Kind::two_values, Kind::normal}) {
             for (const Store inner : {Store::bf16, Store::fp16}) {
                 for (const Store out : {Store::bf16, Store::fp16, Store::fp32}) {
                     RowCase c = row_case(op, random, op == "cross_entropy" ? 100 : 2, 512, Store::fp32, out);
@@ -125,8 +130,9 @@ TEST_CASE("every operation with inner formats passes on data of few codes", "[ch
                     k.fault.narrow_inner = true;
                     k.inner_store = inner;
                     const Judged right = judged(c.declaration, stored_case(op, c, k));
-                    CAPTURE(op, kind_names[static_cast<std::size_t>(kind)], static_cast<int>(inner), static_cast<int>(out),
-                            codes_of(right.judgement), right.judgement.z, right.judgement.z_part);
+                    CAPTURE(op, kind_names[static_cast<std::size_t>(kind)], static_cast<int>(inner),
+                            static_cast<int>(out), codes_of(right.judgement), right.judgement.z,
+                            right.judgement.z_part);
                     CHECK(right.judgement.reasons.empty());
                     ++runs;
                 }
@@ -153,7 +159,8 @@ TEST_CASE("chains over equal terms pass, and the report says which tests do not 
     const ProductCheck larger = constant_rows(wrong, 1.01f);
     CHECK(codes_of(judged(larger.declaration(), larger.arrays(wrong)).judgement).find("KC020") != std::string::npos);
 
-    const check::Checked checked = check::check_arrays(c.declaration(), c.arrays(out), {.require = check::Power::null}, pool());
+    const check::Checked checked =
+        check::check_arrays(c.declaration(), c.arrays(out), {.require = check::Power::null}, pool());
     CHECK(checked.outcome == check::Outcome::pass);
     CHECK(checked.text().find("rounding errors are not independent on this data") != std::string::npos);
     const Json json = checked.json();
@@ -165,7 +172,8 @@ TEST_CASE("chains over equal terms pass, and the report says which tests do not 
             Floats sums;
             for (std::size_t r = 0; r < 4; ++r) sums.push_back(kernels::chain(Floats(n, size)));
             const auto length = static_cast<std::int64_t>(n);
-            const Judged sum = judged(declare("sum", Store::fp32), {array("x", {4, length}, x), array("out", {4}, sums)});
+            const Judged sum =
+                judged(declare("sum", Store::fp32), {array("x", {4, length}, x), array("out", {4}, sums)});
             CAPTURE(size, n, codes_of(sum.judgement));
             CHECK(sum.judgement.reasons.empty());
         }
@@ -279,7 +287,8 @@ TEST_CASE("on random data the premise holds for every operation with sums", "[ch
             for (const Store store : {Store::fp32, Store::bf16}) {
                 RowCase c = row_case(op, random, check::find_operation(op).is_one_per_row ? 100 : 6, 700, store, store);
                 c.declaration.reduction = check::Reduction::none;
-                c.x = drawn_data(kind, static_cast<std::size_t>(c.rows), 700, store == Store::bf16 ? bf16 : fp32, random);
+                c.x =
+                    drawn_data(kind, static_cast<std::size_t>(c.rows), 700, store == Store::bf16 ? bf16 : fp32, random);
                 c.arrays[0] = array(c.arrays[0].name, c.arrays[0].shape, c.x, store);
                 if (check::find_operation(op).is_one_per_row) c.out_shape = {c.rows};
                 const Judged one = judged(c.declaration, stored_case(op, c, random_kernel(random)));
@@ -295,7 +304,8 @@ TEST_CASE("on random data the premise holds for every operation with sums", "[ch
             }
         }
     }
-    for (const Kind kind : {Kind::normal, Kind::positive, Kind::outliers, Kind::wide, Kind::cancelling, Kind::fp8_codes}) {
+    for (const Kind kind :
+         {Kind::normal, Kind::positive, Kind::outliers, Kind::wide, Kind::cancelling, Kind::fp8_codes}) {
         for (const char* machine : {"any", "sm80.mma.bf16", "sm90.wgmma.fp16", "sm90.wgmma.fp8+promote128"}) {
             const std::string name = machine;
             const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
@@ -305,7 +315,8 @@ TEST_CASE("on random data the premise holds for every operation with sums", "[ch
             c.g = {.m = 24, .n = 24, .k = 1024, .a_format = format, .b_format = format};
             c.g.a = drawn_data(kind, 24, 1024, format, random);
             c.g.b = drawn_data(kind, 1024, 24, format, random);
-            const Judged one = judged(c.declaration(), c.arrays(c.g.run(name == "any" ? MatmulRule{} : parse_machine(name).rule)));
+            const Judged one =
+                judged(c.declaration(), c.arrays(c.g.run(name == "any" ? MatmulRule{} : parse_machine(name).rule)));
             check::Premise premise(one.posed.problem, one.limits);
             std::vector<std::int64_t> all(24 * 24);
             for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);

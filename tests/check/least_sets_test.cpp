@@ -47,7 +47,8 @@ bool is_within_limits(std::string_view mutant, const Plan& plan, std::string_vie
     // two codes, and a product with the rounded reciprocal may lose as much.
     // The mean of losses that were rounded to fp16 is off by at most half an ulp of fp16. Its only output has no more bits.
     if (mutant == "rounded to fp16 on the way" && op == "cross_entropy" && out != "fp32") return true;
-    return mutant == "functions of cuda.fast" && (out != "fp32" || op == "softmax" || op == "logsumexp" || op == "cross_entropy");
+    return mutant == "functions of cuda.fast" &&
+           (out != "fp32" || op == "softmax" || op == "logsumexp" || op == "cross_entropy");
 }
 
 void require_shortcuts(const Plan& plan, const std::string& x, const std::string& out) {
@@ -111,7 +112,8 @@ TEST_CASE("a right kernel of any order passes the least set of every operation a
 
 TEST_CASE("every operation on rows has a least set for few and short rows", "[check][made]") {
     const auto require_set = [](const Plan& plan, int rows, int columns) {
-        const std::string keys = keys_of(plan, "bf16", "bf16"), shape = fmt::format("rows = {}; columns = {}", rows, columns);
+        const std::string keys = keys_of(plan, "bf16", "bf16"),
+                          shape = fmt::format("rows = {}; columns = {}", rows, columns);
         CAPTURE(keys, shape);
         const LeastSet set = least_set_of(keys, shape);
         CHECK(set.coverage.weakness(set.chosen, Power::structure).missed == std::vector<std::string>{});
@@ -121,7 +123,8 @@ TEST_CASE("every operation on rows has a least set for few and short rows", "[ch
         if (op == "gemm" || keys.find("1x128") != std::string_view::npos) continue;
         const bool is_extreme = op == "max" || op == "min" || op == "amax" || op == "argmax";
         for (const int rows : is_extreme ? std::vector<int>{1, 2, 3, 5, 16} : std::vector<int>{1, 3}) {
-            for (const int columns : is_extreme ? std::vector<int>{64, 100, 256} : std::vector<int>{64}) require_set(plan, rows, columns);
+            for (const int columns : is_extreme ? std::vector<int>{64, 100, 256} : std::vector<int>{64})
+                require_set(plan, rows, columns);
         }
     }
 }
@@ -129,8 +132,8 @@ TEST_CASE("every operation on rows has a least set for few and short rows", "[ch
 TEST_CASE("a wrong kernel of several lengths has one name, and its other numbers stay", "[check][made]") {
     CHECK(line_name("last 7 terms dropped (K mod 8)") == "last terms dropped (K mod 8)");
     CHECK(line_name("last 127 terms dropped (K mod 128)") == "last terms dropped (K mod 128)");
-    for (const char* name : {"last term dropped", "rounded to fp16 on the way", "index + 1", "one row larger by 0.001", "split-K 4",
-                             "variance as E[x^2] - mean^2", "last terms", ""})
+    for (const char* name : {"last term dropped", "rounded to fp16 on the way", "index + 1", "one row larger by 0.001",
+                             "split-K 4", "variance as E[x^2] - mean^2", "last terms", ""})
         CHECK(line_name(name) == name);
 }
 
@@ -138,7 +141,8 @@ TEST_CASE("variance in one pass and softmax without its maximum fail on least se
     require_famous_bugs_fail("fp16", "fp16");
 }
 
-TEST_CASE("variance in one pass and softmax without its maximum fail on the least sets of all formats", "[check][made][slow]") {
+TEST_CASE("variance in one pass and softmax without its maximum fail on the least sets of all formats",
+          "[check][made][slow]") {
     for (const std::string x : {"fp32", "bf16", "fp16"}) {
         for (const std::string out : {"fp32", "bf16", "fp16"}) require_famous_bugs_fail(x, out);
     }
@@ -155,7 +159,8 @@ TEST_CASE("least sets show every shortcut that is not declared", "[check][made][
 TEST_CASE("a declared shortcut does not count as a wrong kernel", "[check][made]") {
     const auto lines_of = [](const std::string& keys) {
         std::string all;
-        for (const Coverage::Line& line : least_set_of(keys, "rows = 8; columns = 40").coverage.lines) all += line.mutant + ";";
+        for (const Coverage::Line& line : least_set_of(keys, "rows = 8; columns = 40").coverage.lines)
+            all += line.mutant + ";";
         return all;
     };
     const std::string plain = lines_of("op = 'layernorm'; x = 'bf16'; out = 'bf16'; eps = 1e-5");
@@ -166,10 +171,12 @@ TEST_CASE("a declared shortcut does not count as a wrong kernel", "[check][made]
         lines_of("op = 'layernorm'; x = 'bf16'; out = 'bf16'; eps = 1e-5; variance = 'one_pass'; inner = 'bf16'");
     CHECK(declared.find("variance as E[x^2] - mean^2") == std::string::npos);
     CHECK(declared.find("on the way") == std::string::npos);
-    const std::string unshifted = lines_of("op = 'logsumexp'; x = 'bf16'; out = 'bf16'; unshifted = true; inputs = ['normal']");
+    const std::string unshifted =
+        lines_of("op = 'logsumexp'; x = 'bf16'; out = 'bf16'; unshifted = true; inputs = ['normal']");
     CHECK(unshifted.find("exponentials of x itself") == std::string::npos);
     CHECK(lines_of("op = 'softmax'; x = 'e2m1fn'; out = 'bf16'").find("exponentials of x itself") == std::string::npos);
-    CHECK(lines_of("op = 'cast'; x = 'fp32'; out = 'bf16'; rounding = 'up'").find("output rounded up") == std::string::npos);
+    CHECK(lines_of("op = 'cast'; x = 'fp32'; out = 'bf16'; rounding = 'up'").find("output rounded up") ==
+          std::string::npos);
 }
 
 }  // namespace least_sets_test

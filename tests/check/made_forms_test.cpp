@@ -34,7 +34,8 @@ constexpr FormCase form_cases[] = {
 };
 
 bool is_refused_over(const LeastSet& set, const Kernel& kernel) {
-    return std::any_of(set.launches.begin(), set.launches.end(), [&](const Launch& in) { return is_refused(kernel, in); });
+    return std::any_of(set.launches.begin(), set.launches.end(),
+                       [&](const Launch& in) { return is_refused(kernel, in); });
 }
 
 void require_forms(const std::string& x, const std::string& out) {
@@ -51,7 +52,8 @@ void require_forms(const std::string& x, const std::string& out) {
                                        [&](const Coverage::Line& each) { return each.mutant == name; });
         REQUIRE(line != set.coverage.lines.end());
         CHECK(line->required_by == Power::precision);
-        CHECK(std::any_of(set.chosen.begin(), set.chosen.end(), [&](std::size_t i) { return line->sights[i] >= Sight::caught; }));
+        CHECK(std::any_of(set.chosen.begin(), set.chosen.end(),
+                          [&](std::size_t i) { return line->sights[i] >= Sight::caught; }));
         // On the same inputs, the kernel passes if the form is declared.
         for (Launch in : set.launches) {
             in.declaration.form = row.form;
@@ -79,7 +81,8 @@ constexpr StartCase start_cases[] = {
 
 void require_starts(const std::string& x, const std::string& out, double greatest, bool has_infinity) {
     for (const char* op : {"max", "min", "amax", "argmax", "softmax", "log_softmax", "logsumexp", "cross_entropy"}) {
-        const std::string keys = fmt::format("op = '{}'; x = '{}'{}", op, x, op == std::string("argmax") ? "" : "; out = '" + out + "'");
+        const std::string keys =
+            fmt::format("op = '{}'; x = '{}'{}", op, x, op == std::string("argmax") ? "" : "; out = '" + out + "'");
         const LeastSet set = least_set_of(keys, small);
         for (const StartCase& row : start_cases) {
             // A row of -inf shows the start of a maximum. The exponentials of such a row are NaN or 0 in any case, and all of its places
@@ -87,10 +90,12 @@ void require_starts(const std::string& x, const std::string& out, double greates
             const bool is_extreme = op == std::string("max") || op == std::string("min");
             const double stored = out == "fp16" ? 65504 : out == "bf16" ? 0x1.fep127 : 0x1.fffffep127;
             if (op == std::string("logsumexp") && stored < row.size + 104) continue;
-            const bool is_shown = is_extreme ? (greatest > row.size || has_infinity) && stored >= row.size : greatest > row.size;
+            const bool is_shown =
+                is_extreme ? (greatest > row.size || has_infinity) && stored >= row.size : greatest > row.size;
             // The least number of fp16 is 6e-8: it stores 1e-12 as zero, which is right.
             if (out == "fp16" && row.bug == std::string("at least 1e-12")) continue;
-            if (!is_shown || (std::string(" ") + row.ops + " ").find(std::string(" ") + op + " ") == std::string::npos) continue;
+            if (!is_shown || (std::string(" ") + row.ops + " ").find(std::string(" ") + op + " ") == std::string::npos)
+                continue;
             Kernel kernel;
             kernel.bug = row.bug;
             CAPTURE(keys, row.bug);
@@ -101,7 +106,8 @@ void require_starts(const std::string& x, const std::string& out, double greates
             if (line.kind != "range") continue;
             CAPTURE(keys, line.mutant);
             CHECK(line.required_by == Power::all);
-            CHECK(std::any_of(set.chosen.begin(), set.chosen.end(), [&](std::size_t i) { return line.sights[i] >= Sight::caught; }));
+            CHECK(std::any_of(set.chosen.begin(), set.chosen.end(),
+                              [&](std::size_t i) { return line.sights[i] >= Sight::caught; }));
         }
     }
 }
@@ -122,7 +128,8 @@ TEST_CASE("extremes that begin at a number or leave out an end fail on least set
     require_starts("fp16", "fp16", 65504, true);
 }
 
-TEST_CASE("extremes that begin at a number or leave out an end fail on least sets of all formats", "[check][made][slow]") {
+TEST_CASE("extremes that begin at a number or leave out an end fail on least sets of all formats",
+          "[check][made][slow]") {
     for (const std::string out : {"fp32", "bf16", "fp16"}) {
         require_starts("fp32", out, 0x1.fffffep127, true);
         require_starts("bf16", out, 0x1.fep127, true);
@@ -132,12 +139,14 @@ TEST_CASE("extremes that begin at a number or leave out an end fail on least set
     }
 }
 
-TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the report names them", "[check][made][forms]") {
+TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the report names them",
+          "[check][made][forms]") {
     const auto assumed = [](const std::string& keys) {
         std::string all;
         const LeastSet set = least_set_of(keys + "; inputs = ['normal']", "rows = 8; columns = 40");
         const Launch& in = set.launches.front();
-        for (const std::string& each : assumptions_of(pose(in.declaration, launched({}, in), pool()).problem)) all += each + ";";
+        for (const std::string& each : assumptions_of(pose(in.declaration, launched({}, in), pool()).problem))
+            all += each + ";";
         for (const Coverage::Line& line : set.coverage.lines) all += line.mutant + ";";
         return all;
     };
@@ -165,7 +174,8 @@ TEST_CASE("quantisers that divide for a product or multiply for a quotient fail 
     };
     for (const Way& way : {
              Way{"granularity = 'tensor'", "x divided by the inverse of the encode scale", true},
-             Way{"granularity = 'row'; scale_rule = 'amax_over_max'", "x divided by the inverse of the encode scale", true},
+             Way{"granularity = 'row'; scale_rule = 'amax_over_max'", "x divided by the inverse of the encode scale",
+                 true},
              Way{"granularity = 'tensor'; scale_rule = 'amax_over_max'; scaling = 'divide'",
                  "x times the inverse of the decode scale", false},
          }) {
@@ -193,7 +203,8 @@ TEST_CASE("quantisers that divide for a product or multiply for a quotient fail 
                 if (!std::all_of(in.at("x").begin(), in.at("x").end(), finite)) continue;
                 const check::Posed posed = check::pose(in.declaration, with_output(in, y), pool());
                 const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
-                is_refused_by_any = is_refused_by_any || !check::judge(limits, posed.out, {.pool = &pool()}).reasons.empty();
+                is_refused_by_any =
+                    is_refused_by_any || !check::judge(limits, posed.out, {.pool = &pool()}).reasons.empty();
             }
             CHECK(is_refused_by_any);
             const auto line = std::find_if(set.coverage.lines.begin(), set.coverage.lines.end(),
@@ -204,7 +215,8 @@ TEST_CASE("quantisers that divide for a product or multiply for a quotient fail 
     }
     // Scales that are powers of two make both ways exact.
     const LeastSet exact = least_set_of("op = 'quantize'; x = 'bf16'; out = 'e4m3fn'; granularity = '1x128'", small);
-    for (const Coverage::Line& line : exact.coverage.lines) CHECK(line.mutant.find("the inverse of") == std::string::npos);
+    for (const Coverage::Line& line : exact.coverage.lines)
+        CHECK(line.mutant.find("the inverse of") == std::string::npos);
 }
 
 }  // namespace made_forms_test

@@ -101,8 +101,10 @@ Floats Kernel::softmax_row(const Launch& in, std::size_t row, const Floats& x) c
     if (in.op == "logsumexp" && std::isinf(most)) most = 0;
     if (has("maximum of an infinity") && in.op == "logsumexp") most = extreme(x, false);
     if (has("no maximum")) most = 0;
-    if (has("maximum of the first 16")) most = *std::max_element(x.begin(), x.begin() + std::min<long>(16, std::ssize(x)));
-    if (has("maximum rounded to 4 bits")) most = std::ldexp(std::round(std::ldexp(most, 3 - std::ilogb(most))), std::ilogb(most) - 3);
+    if (has("maximum of the first 16"))
+        most = *std::max_element(x.begin(), x.begin() + std::min<long>(16, std::ssize(x)));
+    if (has("maximum rounded to 4 bits"))
+        most = std::ldexp(std::round(std::ldexp(most, 3 - std::ilogb(most))), std::ilogb(most) - 3);
     if (has("maximum at least 0")) most = std::max(most, 0.0f);
     const float scale = has("logits divided by 1.001") ? 1.001f : 1;
     Floats e(x.size()), y(x.size());
@@ -193,7 +195,9 @@ Floats Kernel::norm_row(const Launch& in, std::size_t row, const Floats& x) cons
         if (has("gain of the first 64 again")) gain = in.at("gain")[i % 64];
         if (has("gain squared")) gain *= gain;
         if (has("gain by the row")) gain = in.at("gain")[row % n];
-        y[i] = has("shift before gain") ? (normal + shift) * gain : has("shift taken away") ? normal * gain - shift : normal * gain + shift;
+        y[i] = has("shift before gain")  ? (normal + shift) * gain
+               : has("shift taken away") ? normal * gain - shift
+                                         : normal * gain + shift;
     }
     return y;
 }
@@ -202,7 +206,12 @@ Floats Kernel::run_row(const Launch& in, std::size_t row, const Floats& x) const
     const std::string& op = in.op;
     const std::size_t n = x.size();
     if (op == "sum") {
-        if (has("magnitudes summed")) return {sum([&] { Floats a = x; for (float& t : a) t = std::fabs(t); return a; }())};
+        if (has("magnitudes summed"))
+            return {sum([&] {
+                Floats a = x;
+                for (float& t : a) t = std::fabs(t);
+                return a;
+            }())};
         return {has("a mean for the sum") ? sum(x) / static_cast<float>(n) : sum(x)};
     }
     if (op == "mean") return {mean(x)};
@@ -237,7 +246,8 @@ Floats Kernel::run_row(const Launch& in, std::size_t row, const Floats& x) const
         return {joint && s > 0 && std::isfinite(s) ? s * rsqrt(s) : std::sqrt(s)};
     }
     if (op.ends_with("norm")) return norm_row(in, row, x);
-    if (op.find("softmax") != std::string::npos || op == "logsumexp" || op == "cross_entropy") return softmax_row(in, row, x);
+    if (op.find("softmax") != std::string::npos || op == "logsumexp" || op == "cross_entropy")
+        return softmax_row(in, row, x);
     Floats y(n);
     for (std::size_t i = 0; i < n; ++i) y[i] = element(in, x[i]);
     return y;

@@ -101,9 +101,7 @@ class Kernel {
     float rsqrt(float x) const {
         if (has("root for its inverse")) return std::sqrt(x);
         const auto y = static_cast<float>(1 / std::sqrt(static_cast<double>(x)));
-        return has("inverse root of 12 bits")
-                   ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(y) & 0xfffff000u)
-                   : y;
+        return has("inverse root of 12 bits") ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(y) & 0xfffff000u) : y;
     }
     float tanh(float x) const {
         if (has("tanh by e^2x, which overflows")) {
@@ -118,8 +116,8 @@ class Kernel {
     float erf(float x) const {
         if (has("erf by a polynomial")) {  // Abramowitz and Stegun 7.1.26: within 1.5e-7, which the left tail shows
             const float a = std::fabs(x), t = 1 / (1 + 0.3275911f * a);
-            const float p = t * (0.254829592f +
-                                 t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+            const float p =
+                t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
             return std::copysign(1 - p * std::exp(-a * a), x);
         }
         return static_cast<float>(std::erf(static_cast<double>(x)));

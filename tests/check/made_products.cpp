@@ -15,7 +15,8 @@ struct Blocks {
 Blocks blocks_of(const Launch& in, const std::string& scale) {
     const auto shape = in.declaration.scale_shapes.find(scale);
     Blocks blocks;
-    if (shape != in.declaration.scale_shapes.end()) std::sscanf(shape->second.c_str(), "%dx%d", &blocks.outer, &blocks.k);
+    if (shape != in.declaration.scale_shapes.end())
+        std::sscanf(shape->second.c_str(), "%dx%d", &blocks.outer, &blocks.k);
     return blocks;
 }
 
@@ -68,7 +69,8 @@ float Kernel::product_sum(const Launch& in, Floats terms, std::size_t row, std::
             float scale = in.at("a_scale")[at_a] * in.at("b_scale")[at_b];
             if (has("block scales of bf16")) scale = kernels::to_bf16(scale);
             if (has("block scales of b left out")) scale = in.at("a_scale")[at_a];
-            total += sum(Floats(terms.begin() + static_cast<long>(first), terms.begin() + static_cast<long>(last))) * scale;
+            total +=
+                sum(Floats(terms.begin() + static_cast<long>(first), terms.begin() + static_cast<long>(last))) * scale;
         }
         return total;
     }
@@ -83,7 +85,8 @@ float Kernel::product_sum(const Launch& in, Floats terms, std::size_t row, std::
     }
     if (has("two slices, each of bf16")) {
         const auto middle = terms.begin() + static_cast<long>(k / 2);
-        return kernels::to_bf16(order.sum(Floats(terms.begin(), middle))) + kernels::to_bf16(order.sum(Floats(middle, terms.end())));
+        return kernels::to_bf16(order.sum(Floats(terms.begin(), middle))) +
+               kernels::to_bf16(order.sum(Floats(middle, terms.end())));
     }
     if (has("sums of 16 bits")) {
         float s = 0;
@@ -98,7 +101,8 @@ float Kernel::product_sum(const Launch& in, Floats terms, std::size_t row, std::
 
 float Kernel::epilogue(const Launch& in, float y, std::size_t row, std::size_t column) const {
     const check::Declaration& d = in.declaration;
-    const auto n = static_cast<std::size_t>(in.request.n), m = in.stored.back().bytes.size() / in.stored.back().width / n;
+    const auto n = static_cast<std::size_t>(in.request.n),
+               m = in.stored.back().bytes.size() / in.stored.back().width / n;
     const auto scale = [&](const char* name, std::size_t place) {
         if (!in.has(name) || blocks_of(in, name).k > 0) return 1.0f;
         const Floats& all = in.at(name);
@@ -119,7 +123,10 @@ float Kernel::epilogue(const Launch& in, float y, std::size_t row, std::size_t c
         std::size_t place = column;
         if (has("bias by the row")) place = row % n;
         if (has("bias of the last column left out") && column + 1 == n) return 0.0f;
-        return in.has("bias") ? in.at("bias")[place] * (has("bias twice") ? 2.0f : has("bias taken away") ? -1.0f : 1.0f) : 0.0f;
+        return in.has("bias") ? in.at("bias")[place] * (has("bias twice")        ? 2.0f
+                                                        : has("bias taken away") ? -1.0f
+                                                                                 : 1.0f)
+                              : 0.0f;
     };
     if (has("alpha on the bias too")) {
         y = (y + bias()) * alpha;
@@ -155,12 +162,15 @@ Floats Kernel::product(const Launch& in) const {
     Floats out(rows * n);
     std::vector<std::size_t> ends;
     for (std::size_t part = 0; part < parts; ++part)
-        ends.push_back(r.groups.empty() ? (part + 1) * m
-                                        : static_cast<std::size_t>(in.at("groups")[part]) + (part == 0 ? 0 : ends[part - 1]));
+        ends.push_back(r.groups.empty()
+                           ? (part + 1) * m
+                           : static_cast<std::size_t>(in.at("groups")[part]) + (part == 0 ? 0 : ends[part - 1]));
     std::size_t part = 0;
     for (std::size_t row = 0; row < rows; ++row) {
         while (row >= ends[part]) ++part;
-        const std::size_t of = has("the first b for every batch") ? 0 : has("the next batch's b") ? (part + 1) % parts : part;
+        const std::size_t of = has("the first b for every batch") ? 0
+                               : has("the next batch's b")        ? (part + 1) % parts
+                                                                  : part;
         for (std::size_t column = 0; column < n; ++column) {
             float y = product_sum(in, terms_of(in, row, of * k, column), row, column);
             if (has("accumulators of the tile before") && is_in_tile(row, column, 0, 1))
@@ -195,7 +205,8 @@ void Kernel::misplace(Floats& y, std::size_t columns) const {
         const std::size_t at = std::min(place(row, column), size - 2);
         std::swap(y[at], y[at + 1]);
     }
-    if (has("rows beyond 32 are zero")) std::fill(y.begin() + static_cast<long>(std::min<std::size_t>(32 * columns, size)), y.end(), 0.0f);
+    if (has("rows beyond 32 are zero"))
+        std::fill(y.begin() + static_cast<long>(std::min<std::size_t>(32 * columns, size)), y.end(), 0.0f);
     if (has("one element NaN")) y[place(row, column)] = NAN;
     if (has("one element 0")) y[place(row, column)] = 0;
     if (has("one column larger by 1 %")) {

@@ -27,7 +27,8 @@ inline LeastSet least_set_of(const std::string& keys, const std::string& shape) 
 
 /// Makes data from N(0, 1), which people often test with.
 inline Launch normal_launch(const std::string& keys, const std::string& shape) {
-    const auto plan = check::parse_plans(fmt::format("[recipe]\n{}\n{}\ninputs = ['normal']\n", keys, shape), "made").front();
+    const auto plan =
+        check::parse_plans(fmt::format("[recipe]\n{}\n{}\ninputs = ['normal']\n", keys, shape), "made").front();
     return launch_of(check::all_inputs(plan).front());
 }
 
@@ -85,7 +86,9 @@ inline std::string keys_of(const Plan& plan, const std::string& x, const std::st
 inline std::string shape_of(const Plan& plan, bool is_small = true) {
     const bool has_blocks = std::string_view(plan.keys).find("128x128") != std::string_view::npos;
     if (std::string_view(plan.op) == "gemm")
-        return has_blocks ? "m = 36; n = 130; k = 300" : is_small ? "m = 36; n = 44; k = 130" : "m = 64; n = 60; k = 500";
+        return has_blocks ? "m = 36; n = 130; k = 300"
+               : is_small ? "m = 36; n = 44; k = 130"
+                          : "m = 64; n = 60; k = 500";
     return is_small ? "rows = 40; columns = 130" : "rows = 64; columns = 1000";
 }
 

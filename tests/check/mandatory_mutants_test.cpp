@@ -78,7 +78,8 @@ constexpr MutantPlan mutant_plans[] = {
 bool is_excused(const MutantPlan& plan, const std::string& mutant) {
     if (mutant == "ties away from zero" && !find_operation(plan.op).is_product) return true;
     // An error of a few ulp of fp32 changes a 16-bit output only close to the midpoint of two codes.
-    if (mutant == "functions of cuda.fast" && std::string(plan.keys).find("out = 'fp32'") == std::string::npos) return true;
+    if (mutant == "functions of cuda.fast" && std::string(plan.keys).find("out = 'fp32'") == std::string::npos)
+        return true;
     return std::string(plan.unseen).find(";" + mutant) != std::string::npos;
 }
 

@@ -33,7 +33,8 @@ std::vector<Output> outputs() {
 
 Floats in_format(const Output& out, Floats values) {
     for (float& y : values)
-        y = decode(out.format, encode(out.format, y, Round::nearest_even, out.saturates ? Overflow::saturate : Overflow::nonsaturate));
+        y = decode(out.format, encode(out.format, y, Round::nearest_even,
+                                      out.saturates ? Overflow::saturate : Overflow::nonsaturate));
     return values;
 }
 
@@ -98,7 +99,8 @@ TEST_CASE("results beyond the range of their format are judged, of every operati
     }
 }
 
-TEST_CASE("an exponential beyond the largest number is infinite, and one below the smallest is zero", "[check][overflow]") {
+TEST_CASE("an exponential beyond the largest number is infinite, and one below the smallest is zero",
+          "[check][overflow]") {
     const Floats x{88, 89, 100, 1, -87, -100, -104, -1000};
     RowCase c{.declaration = declare("exp", Store::fp32), .out_shape = {1, 8}};
     Floats y;
@@ -136,7 +138,11 @@ TEST_CASE("products beyond the range of their format or accumulator are judged",
         for (const bool is_positive : {false, true}) {
             for (const Output& out : outputs()) {
                 ProductCheck c;
-                c.g = {.m = 5, .n = 9, .k = 24, .a = normal(5 * 24, random, 0, size), .b = normal(24 * 9, random, 0, size)};
+                c.g = {.m = 5,
+                       .n = 9,
+                       .k = 24,
+                       .a = normal(5 * 24, random, 0, size),
+                       .b = normal(24 * 9, random, 0, size)};
                 if (is_positive) {
                     for (Floats* each : {&c.g.a, &c.g.b})
                         for (float& x : *each) x = std::fabs(x);

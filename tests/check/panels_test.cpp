@@ -23,8 +23,8 @@ void add_bits(std::string& text, const std::vector<T>& values) {
 
 std::string bits_of(const check::Limits& limits) {
     std::string text = std::to_string(limits.declined);
-    for (const auto* each : {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable, &limits.deviation,
-                             &limits.rounded_inside})
+    for (const auto* each : {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable,
+                             &limits.deviation, &limits.rounded_inside})
         add_bits<double>(text, *each);
     add_bits<check::Overflowing>(text, limits.overflow);
     for (const auto& kinds : limits.inner_kinds) add_bits<std::uint32_t>(text, kinds);
@@ -35,14 +35,17 @@ std::string bits_of(const check::Limits& limits) {
 std::string figures_of(const check::Verdict& v) {
     const check::Judgement& j = v.judgement;
     const check::Sharpness& s = v.sharpness;
-    std::string text = fmt::format("{} rho {:a} z {:a} {:a} {:a} {:a} {:a} {:a} bias {:a} {:a} mean {:a} outputs {} {}\n",
-                                   to_string(v.outcome), j.rho, j.z, j.z_part, j.z_rows, j.z_columns, j.z_tiles, j.z_groups, j.bias,
-                                   j.bias_limit, j.mean_square, j.outputs, j.exact_outputs);
-    text += fmt::format("scale {:a} {:a} {:a} {:a} {:a} bias {:a} bits {} dropped {} stale {:a} fitness {:a} {:a}\n", s.scale_of_all,
-                        s.scale_of_row, s.scale_of_column, s.scale_of_tile, s.scale_of_group, s.bias_share, s.accumulator_bits,
-                        s.dropped_terms, s.stale_share, v.fitness.bits, v.fitness.lost_share);
+    std::string text =
+        fmt::format("{} rho {:a} z {:a} {:a} {:a} {:a} {:a} {:a} bias {:a} {:a} mean {:a} outputs {} {}\n",
+                    to_string(v.outcome), j.rho, j.z, j.z_part, j.z_rows, j.z_columns, j.z_tiles, j.z_groups, j.bias,
+                    j.bias_limit, j.mean_square, j.outputs, j.exact_outputs);
+    text +=
+        fmt::format("scale {:a} {:a} {:a} {:a} {:a} bias {:a} bits {} dropped {} stale {:a} fitness {:a} {:a}\n",
+                    s.scale_of_all, s.scale_of_row, s.scale_of_column, s.scale_of_tile, s.scale_of_group, s.bias_share,
+                    s.accumulator_bits, s.dropped_terms, s.stale_share, v.fitness.bits, v.fitness.lost_share);
     for (const check::Reason& r : v.reasons)
-        text += fmt::format("{} {} {} {:a} {:a} {:a} {:a} {}\n", r.code, r.index, r.count, r.got, r.want, r.bound, r.ratio, r.text);
+        text += fmt::format("{} {} {} {:a} {:a} {:a} {:a} {}\n", r.code, r.index, r.count, r.got, r.want, r.bound,
+                            r.ratio, r.text);
     for (const check::Metric& m : v.metrics) text += fmt::format("{} {:a}\n", m.name, m.value);
     for (const check::Mutant& m : v.mutants)
         text += fmt::format("{} {} {} {:a}\n", m.name, m.certified, m.caught, m.largest);
@@ -52,13 +55,15 @@ std::string figures_of(const check::Verdict& v) {
 /// Compares a check in panels of one row with one that holds all limits.
 void compare(const Launch& in, const std::vector<StoredArray>& arrays) {
     const check::Posed held = check::pose(in.declaration, arrays, pool()),
-                       read = check::pose(in.declaration, arrays, pool(), {.most_limit_bytes = 1, .reads_in_place = true});
+                       read =
+                           check::pose(in.declaration, arrays, pool(), {.most_limit_bytes = 1, .reads_in_place = true});
     const check::Limits limits = check::limits_of(held.problem, 1e-9, pool()),
                         panels = check::limits_of(read.problem, 1e-9, pool());
     CHECK(!limits.panels);
     CHECK((panels.panels != nullptr) == (limits.size() > 0 && !held.problem.is_reduced()));
     CHECK(bits_of(limits) == bits_of(panels));
-    CHECK(figures_of(check::check(held.problem, held.out, {}, pool())) == figures_of(check::check(read.problem, read.out, {}, pool())));
+    CHECK(figures_of(check::check(held.problem, held.out, {}, pool())) ==
+          figures_of(check::check(read.problem, read.out, {}, pool())));
 }
 
 }  // namespace
@@ -72,8 +77,9 @@ TEST_CASE("limits in panels have the bits of limits that are held", "[check][mem
 }
 
 TEST_CASE("a wrong output is also found in panels", "[check][memory]") {
-    const Launch in = normal_launch("op = 'rmsnorm'; x = 'bf16'; gain = 'bf16'; out = 'fp16'; eps = 1e-5; inner = 'bf16'",
-                                    "rows = 70; columns = 90");
+    const Launch in =
+        normal_launch("op = 'rmsnorm'; x = 'bf16'; gain = 'bf16'; out = 'fp16'; eps = 1e-5; inner = 'bf16'",
+                      "rows = 70; columns = 90");
     std::vector<StoredArray> arrays = launched({}, in);
     compare(in, arrays);
     arrays.back().bytes[2 * 4321] = static_cast<char>(arrays.back().bytes[2 * 4321] ^ 0x40);
@@ -82,7 +88,8 @@ TEST_CASE("a wrong output is also found in panels", "[check][memory]") {
     compare(in, arrays);
 }
 
-TEST_CASE("limits in panels have the bits of limits that are held, for more formats and sizes", "[check][memory][slow]") {
+TEST_CASE("limits in panels have the bits of limits that are held, for more formats and sizes",
+          "[check][memory][slow]") {
     for (const Plan& plan : plans) {
         for (const auto& [x, out] : {std::pair{"fp32", "fp16"}, {"bf16", "fp32"}, {"e4m3fn", "bf16"}}) {
             CAPTURE(plan.op, plan.keys, x, out);
@@ -101,7 +108,8 @@ TEST_CASE("a check that takes more memory than is granted is refused before it s
     CHECK_NOTHROW(check::check_arrays(in.declaration, arrays, {.memory = 640000, .holds_limits = false}, pool()));
     CHECK_THROWS_WITH(check::check_arrays(in.declaration, arrays, {.memory = 639999, .holds_limits = false}, pool()),
                       Catch::Contains("this check takes about 625 KiB"));
-    CHECK_THROWS_WITH(check::check_arrays(in.declaration, arrays, {.memory = 640000}, pool()), Catch::Contains("this check"));
+    CHECK_THROWS_WITH(check::check_arrays(in.declaration, arrays, {.memory = 640000}, pool()),
+                      Catch::Contains("this check"));
 }
 
 }  // namespace panels_test

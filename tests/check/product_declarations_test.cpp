@@ -28,17 +28,19 @@ struct Product {
             for (std::int64_t j = 0; j < n; ++j) {
                 float sum = 0;
                 for (std::int64_t p = 0; p < k; ++p)
-                    sum = std::fma(convert(a[static_cast<std::size_t>(i * k + p)]), convert(b[static_cast<std::size_t>(p * n + j)]), sum);
+                    sum = std::fma(convert(a[static_cast<std::size_t>(i * k + p)]),
+                                   convert(b[static_cast<std::size_t>(p * n + j)]), sum);
                 out.push_back(store(sum));
             }
         }
         return out;
     }
-    check::Verdict judge(const Floats& out, const std::vector<std::pair<const char*, std::string>>& keys, Store store = Store::fp32,
-                         const check::Options& options = {}) const {
+    check::Verdict judge(const Floats& out, const std::vector<std::pair<const char*, std::string>>& keys,
+                         Store store = Store::fp32, const check::Options& options = {}) const {
         check::Declaration d = declare("gemm", store);
         for (const auto& [key, value] : keys) check::declare(d, key, value);
-        return judge_arrays(d, {array("a", {m, k}, a), array("b", {k, n}, b), array("out", {m, n}, out, store)}, options);
+        return judge_arrays(d, {array("a", {m, k}, a), array("b", {k, n}, b), array("out", {m, n}, out, store)},
+                            options);
     }
 };
 
@@ -77,10 +79,12 @@ TEST_CASE("operands that may be converted in any usual way are all converted in 
 
 TEST_CASE("a product's stores may be truncated or rounded by chance where that is declared", "[check][declarations]") {
     const Product p(32);
-    const Floats cut = p.run(same, kernels::truncated_to_bf16), near = p.run(same, kernels::to_bf16), away = p.run(same, bf16_away);
+    const Floats cut = p.run(same, kernels::truncated_to_bf16), near = p.run(same, kernels::to_bf16),
+                 away = p.run(same, bf16_away);
     std::mt19937 random(33);
     const Floats chance = p.run(same, [&](float x) {
-        return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + (static_cast<std::uint32_t>(random()) & 0xffffu)) & 0xffff0000u);
+        return std::bit_cast<float>(
+            (std::bit_cast<std::uint32_t>(x) + (static_cast<std::uint32_t>(random()) & 0xffffu)) & 0xffff0000u);
     });
     const auto verdict = [&](const Floats& out, const char* mode, std::int64_t every = 1) {
         return p.judge(out, {{"rounding", mode}}, Store::bf16, {.sampling = {.every = every}});

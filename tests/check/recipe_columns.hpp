@@ -8,8 +8,8 @@ struct Column {
     const char *recipe, *out;
 };
 inline constexpr Column columns[] = {{"normal", "fp32"},   {"normal", "bf16"},      {"positive", "fp32"},
-                              {"integers", "fp32"}, {"resolution", "fp32"},  {"ties", "bf16"},
-                              {"one-hot", "fp32"},  {"tail-1", "fp32"},      {"cancel", "fp32"},
-                              {"wide", "fp32"},     {"subnormal-a", "fp32"}, {"specials", "fp32"}};
+                                     {"integers", "fp32"}, {"resolution", "fp32"},  {"ties", "bf16"},
+                                     {"one-hot", "fp32"},  {"tail-1", "fp32"},      {"cancel", "fp32"},
+                                     {"wide", "fp32"},     {"subnormal-a", "fp32"}, {"specials", "fp32"}};
 
 }  // namespace macheps::test

@@ -50,7 +50,7 @@ struct Kernel {
     Jitter f;
     bool reciprocal = false, joint = false;
     Fault fault{};
-    bool fuses = true;  ///< a last product and its addend are rounded once
+    bool fuses = true;                ///< a last product and its addend are rounded once
     Store inner_store = Store::bf16;  ///< of narrow_inner
 
     float sum(Floats x) const {

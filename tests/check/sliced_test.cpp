@@ -22,7 +22,8 @@ kernels::Order lanes(std::size_t count, std::size_t terms, std::size_t block, bo
                 float all = 0;
                 for (std::size_t from = 0; from < x.size(); from += block) {
                     Floats s(count);
-                    for (std::size_t i = from; i < std::min(from + block, x.size()); ++i) s[(i - from) / terms % count] += x[i];
+                    for (std::size_t i = from; i < std::min(from + block, x.size()); ++i)
+                        s[(i - from) / terms % count] += x[i];
                     for (std::size_t half = count / 2; by_halves && half > 0; half /= 2) {
                         for (std::size_t i = 0; i < half; ++i) s[i] += s[i + half];
                     }
@@ -135,7 +136,8 @@ struct Fp32Product {
 };
 float chain_step(float a, float b, float sum) { return std::fma(a, b, sum); }
 float bf16x3_step(float a, float b, float sum) {
-    const float a1 = kernels::to_bf16(a), b1 = kernels::to_bf16(b), a2 = kernels::to_bf16(a - a1), b2 = kernels::to_bf16(b - b1);
+    const float a1 = kernels::to_bf16(a), b1 = kernels::to_bf16(b), a2 = kernels::to_bf16(a - a1),
+                b2 = kernels::to_bf16(b - b1);
     return std::fma(a1, b1, std::fma(a1, b2, std::fma(a2, b1, sum)));
 }
 
@@ -151,7 +153,8 @@ TEST_CASE("no usual order of 6000 products is refused by the bound of slices", "
     CHECK(judged(5500, 5, 4, 16, 3000).refused + judged(500, 6, 48, 64, 800).refused == 0);
 }
 
-TEST_CASE("the bound of slices holds where only one way to deal terms to lanes has large partial sums", "[check][sliced]") {
+TEST_CASE("the bound of slices holds where only one way to deal terms to lanes has large partial sums",
+          "[check][sliced]") {
     const auto [count, neighbours, why] = GENERATE(table<std::size_t, std::size_t, const char*>({
         {4, 4, "follows from 8 lanes of 4 terms"},
         {2, 8, "follows from 8 lanes of 4 terms, whose neighbours are merged first"},
@@ -200,7 +203,8 @@ TEST_CASE("partial sums in bf16 do not hide an output that is 3 % too large", "[
             for (std::int64_t slice = 0; slice < 4; ++slice) {
                 float sum = 0;
                 for (std::int64_t q = slice * 64; q < slice * 64 + 64; ++q)
-                    sum = std::fma(a[static_cast<std::size_t>(i * 256 + q)], b[static_cast<std::size_t>(q * 48 + j)], sum);
+                    sum = std::fma(a[static_cast<std::size_t>(i * 256 + q)], b[static_cast<std::size_t>(q * 48 + j)],
+                                   sum);
                 all += kernels::to_bf16(sum);
             }
             right.push_back(kernels::to_bf16(all));
@@ -223,7 +227,8 @@ TEST_CASE("a verdict names the tighter declaration that passes too, and the loos
     const check::Checked loose = check::check_arrays(gemm("any"), p.arrays(p.run(chain_step)), {}, pool());
     CHECK(loose.outcome == Outcome::pass);
     REQUIRE(!loose.tighter.empty());
-    CHECK(loose.text().find("looser than needed: with --machine fp32.chain it passes too, and bounds are ") != std::string::npos);
+    CHECK(loose.text().find("looser than needed: with --machine fp32.chain it passes too, and bounds are ") !=
+          std::string::npos);
     CHECK(loose.json().at("tighter").size() == loose.tighter.size());
     for (const check::Alternative& each : loose.tighter) CHECK(each.narrower >= 1.5);
     // Terms are added in order of size, the positive ones first. This is legal only if any order is.
@@ -233,7 +238,8 @@ TEST_CASE("a verdict names the tighter declaration that passes too, and the loos
         for (std::int64_t j = 0; j < p.n; ++j) {
             Floats terms;
             for (std::int64_t q = 0; q < p.k; ++q)
-                terms.push_back(p.a[static_cast<std::size_t>(i * p.k + q)] * p.b[static_cast<std::size_t>(q * p.n + j)]);
+                terms.push_back(p.a[static_cast<std::size_t>(i * p.k + q)] *
+                                p.b[static_cast<std::size_t>(q * p.n + j)]);
             std::sort(terms.begin(), terms.end());
             out[static_cast<std::size_t>(i * p.n + j)] = kernels::chain(terms);
         }

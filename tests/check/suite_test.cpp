@@ -163,8 +163,9 @@ TEST_CASE("a semicolon ends a line outside strings and comments", "[check][suite
         CAPTURE(text);
         CHECK(split_toml_lines(text).stray);
     }
-    for (const char* text : {"a.'\xcd\xa6' = 1", "a = ['\xcd\xa6','\xcd\xa6']", "a = {b='\xcd\xa6', 'c' = \"\xcd\xa6\"}",
-                             "a = 9g'\nb = '\xcd\xa6'", "a = 1 # '\n'\xcd\xa6' = \"\"\"\n\xcd\xa6\"\"\"\n"}) {
+    for (const char* text :
+         {"a.'\xcd\xa6' = 1", "a = ['\xcd\xa6','\xcd\xa6']", "a = {b='\xcd\xa6', 'c' = \"\xcd\xa6\"}",
+          "a = 9g'\nb = '\xcd\xa6'", "a = 1 # '\n'\xcd\xa6' = \"\"\"\n\xcd\xa6\"\"\"\n"}) {
         CAPTURE(text);
         CHECK_FALSE(split_toml_lines(text).stray);
     }
@@ -351,7 +352,8 @@ TEST_CASE("a norm that rounds before its gain is told how to say so, and one tha
     for (float& each : gain) each = to_bf16(1 + 0.1 * normal(random));
     for (std::size_t r = 0; r < rows; ++r) {
         double squares = 0;
-        for (std::size_t c = 0; c < columns; ++c) squares += static_cast<double>(x[r * columns + c]) * x[r * columns + c];
+        for (std::size_t c = 0; c < columns; ++c)
+            squares += static_cast<double>(x[r * columns + c]) * x[r * columns + c];
         for (std::size_t c = 0; c < columns; ++c) {
             const std::size_t i = r * columns + c;
             const double y = x[i] / std::sqrt(squares / columns + 1e-5);
@@ -362,8 +364,9 @@ TEST_CASE("a norm that rounds before its gain is told how to say so, and one tha
     Declaration d{.operation = &find_operation("rmsnorm")};
     check::declare(d, "eps", "1e-5");
     const auto checked = [&](const std::vector<float>& out) {
-        return check_arrays(d, {stored_array("x", {rows, columns}, x), stored_array("gain", {columns}, gain),
-                                stored_array("out", {rows, columns}, out)},
+        return check_arrays(d,
+                            {stored_array("x", {rows, columns}, x), stored_array("gain", {columns}, gain),
+                             stored_array("out", {rows, columns}, out)},
                             {}, test::pool());
     };
     const Checked told = checked(rounded), other = checked(wrong);

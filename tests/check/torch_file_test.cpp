@@ -131,7 +131,8 @@ TEST_CASE("a .pt file of PyTorch 2.15 with fp8 tensors, a state_dict and other e
     const auto all = read_arrays(fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/torch_files/torch_2_15.pt");
     std::vector<std::string> names;
     for (const StoredArray& array : all) names.push_back(array.name);
-    CHECK(names == std::vector<std::string>{"a", "b", "s", "nz", "packed", "u16", "model.weight", "model.bias", "weight", "inputs.0"});
+    CHECK(names == std::vector<std::string>{"a", "b", "s", "nz", "packed", "u16", "model.weight", "model.bias",
+                                            "weight", "inputs.0"});
     REQUIRE(all.size() == 10);
     const Values g{-5.5, -4.5, -3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5};
     CHECK(all[0].format == e4m3fn);
@@ -160,11 +161,11 @@ TEST_CASE("tensors of every type that has no class of storages are read, with of
         std::size_t width;
         std::optional<Format> format;
     };
-    for (const auto& [dtype, width, format] : {Case{"float8_e4m3fn", 1, e4m3fn}, Case{"float8_e5m2", 1, e5m2},
-                                               Case{"float8_e4m3fnuz", 1, e4m3fnuz}, Case{"float8_e5m2fnuz", 1, e5m2fnuz},
-                                               Case{"float8_e8m0fnu", 1, e8m0fnu}, Case{"float4_e2m1fn_x2", 1, {}},
-                                               Case{"uint16", 2, {}}, Case{"uint32", 4, {}}, Case{"uint64", 8, {}},
-                                               Case{"bits8", 1, {}}, Case{"bits16", 2, {}}, Case{"bfloat16", 2, bf16}}) {
+    for (const auto& [dtype, width, format] :
+         {Case{"float8_e4m3fn", 1, e4m3fn}, Case{"float8_e5m2", 1, e5m2}, Case{"float8_e4m3fnuz", 1, e4m3fnuz},
+          Case{"float8_e5m2fnuz", 1, e5m2fnuz}, Case{"float8_e8m0fnu", 1, e8m0fnu}, Case{"float4_e2m1fn_x2", 1, {}},
+          Case{"uint16", 2, {}}, Case{"uint32", 4, {}}, Case{"uint64", 8, {}}, Case{"bits8", 1, {}},
+          Case{"bits16", 2, {}}, Case{"bfloat16", 2, bf16}}) {
         CAPTURE(dtype);
         const auto all = read(Pickler().tensor_3(dtype, "0", 1, {2}, {1}).add(".").bytes);
         REQUIRE(all.size() == 1);
@@ -173,8 +174,8 @@ TEST_CASE("tensors of every type that has no class of storages are read, with of
         CHECK(all[0].bytes == storage.substr(width, 2 * width));
     }
     CHECK(read(Pickler().tensor_3("uint16", "0", 0, {3, 2}, {1, 3}).add(".").bytes)[0].bytes ==
-          storage.substr(0, 2) + storage.substr(6, 2) + storage.substr(2, 2) + storage.substr(8, 2) + storage.substr(4, 2) +
-              storage.substr(10, 2));
+          storage.substr(0, 2) + storage.substr(6, 2) + storage.substr(2, 2) + storage.substr(8, 2) +
+              storage.substr(4, 2) + storage.substr(10, 2));
     CHECK(holds(error_of([] { read(Pickler().tensor_3("uint64", "0", 2, {2}, {1}).add(".").bytes); }), "lies outside"));
 }
 
@@ -199,12 +200,18 @@ TEST_CASE("dictionary entries that are not tensors are skipped, and tensors insi
     CHECK(names(with(body(Pickler().name("torch", "float16")))) == "y ");
     CHECK(names(with(std::string("\x8a\x09\x05\x00\x00\x00\x00\x00\x00\x80\x00", 11))) == "y ");  // 2^63 + 5
     CHECK(names(with(body(Pickler().add("]").tensor("FloatStorage", "0", 0, {1}, {1}).add("a")))) == "x.0 y ");
-    CHECK(names(with(body(Pickler().add("}").text("z").tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) == "x.z y ");
-    CHECK(names(with(body(Pickler().add("}").number(7).tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) == "x.7 y ");
+    CHECK(names(with(body(Pickler().add("}").text("z").tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) ==
+          "x.z y ");
+    CHECK(names(with(body(Pickler().add("}").number(7).tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) ==
+          "x.7 y ");
     // One list contains itself, and each of a thousand lists occurs twice in the next. Every container is visited once.
-    CHECK(names(with("]q\x09h\x09" "a")) == "y ");
+    CHECK(names(with("]q\x09h\x09"
+                     "a")) == "y ");
     std::string doubled = "(]q\x01";
-    for (int i = 0; i < 60; ++i) doubled += "](h\x01h\x01" "eq\x01";
+    for (int i = 0; i < 60; ++i)
+        doubled +=
+            "](h\x01h\x01"
+            "eq\x01";
     CHECK(names(with(doubled + "t")) == "y ");
     std::string deep = "]";
     for (int i = 0; i < 1000; ++i) deep = "]" + deep + "a";
@@ -219,7 +226,8 @@ TEST_CASE("a .pt file that is more than tensors is refused by name", "[check][fi
     const std::string shell = refused(Pickler().name("os", "system").add("(").text("true").add("tR.").bytes);
     CHECK(shell.starts_with("3 test.pt: it names os.system, and a file of pickled code is not opened (byte 2"));
     CHECK(holds(shell, "save as safetensors"));
-    CHECK(holds(refused(Pickler().name("torch._utils", "_rebuild_sparse_tensor").bytes), "it names torch._utils._rebuild"));
+    CHECK(holds(refused(Pickler().name("torch._utils", "_rebuild_sparse_tensor").bytes),
+                "it names torch._utils._rebuild"));
     CHECK(holds(refused(Pickler().name("builtins", "eval").bytes), "it names builtins.eval"));
     CHECK(holds(refused(Pickler().name("__builtin__", "getattr").bytes), "it names __builtin__.getattr"));
     CHECK(holds(refused(Pickler().tensor_3("complex32", "0", 0, {1}, {1}).add(".").bytes),
@@ -280,7 +288,13 @@ TEST_CASE("a .pt file that is damaged anywhere is an error or other numbers, nev
     Pickler pickler;
     pickler.add("}(").text("a").tensor("FloatStorage", "0", 1, {2, 2}, {3, 1}).text("b");
     pickler.tensor("BFloat16Storage", "1", 0, {2}, {1}).text("c").tensor_3("float8_e4m3fn", "0", 3, {4, 2}, {2, 1});
-    pickler.text("d").add("](K\x01\x88" "e").text("e").name("torch", "Size").add("K\x01\x85\x85Ru.");
+    pickler.text("d")
+        .add(
+            "](K\x01\x88"
+            "e")
+        .text("e")
+        .name("torch", "Size")
+        .add("K\x01\x85\x85Ru.");
     const std::string pickle = pickler.bytes, file = torch_file(pickle);
     for (std::size_t length = 0; length < pickle.size(); ++length)
         CHECK(error_of([&] { read(pickle.substr(0, length)); }).starts_with("3 test.pt: "));

@@ -22,10 +22,12 @@ struct BugRow {
 };
 constexpr const char* sums = " sum mean norm2 logsumexp softmax log_softmax rmsnorm layernorm gemm ";
 constexpr const char* everywhere =
-    " softmax log_softmax rmsnorm layernorm gelu gelu_tanh silu sigmoid tanh exp swiglu geglu geglu_tanh rope relu cast "
+    " softmax log_softmax rmsnorm layernorm gelu gelu_tanh silu sigmoid tanh exp swiglu geglu geglu_tanh rope relu "
+    "cast "
     "quantize gemm embedding ";
 constexpr const char* of_rows = " sum mean max min amax norm2 logsumexp cross_entropy ";
-constexpr const char* rounded = " mean rmsnorm layernorm softmax log_softmax gelu gelu_tanh silu sigmoid tanh exp swiglu geglu rope gemm ";
+constexpr const char* rounded =
+    " mean rmsnorm layernorm softmax log_softmax gelu gelu_tanh silu sigmoid tanh exp swiglu geglu rope gemm ";
 
 constexpr BugRow bugs[] = {
     // Sums.
@@ -264,7 +266,9 @@ constexpr BugRow bugs[] = {
 /// A bug and the declaration that it is tried with.
 struct WrongKernelCase {
     std::string bug, keys, shape;
-    bool operator<(const WrongKernelCase& other) const { return std::pair(keys, bug) < std::pair(other.keys, other.bug); }
+    bool operator<(const WrongKernelCase& other) const {
+        return std::pair(keys, bug) < std::pair(other.keys, other.bug);
+    }
 };
 
 std::vector<WrongKernelCase> cases(const std::string& x, const std::string& out) {
@@ -276,7 +280,8 @@ std::vector<WrongKernelCase> cases(const std::string& x, const std::string& out)
         if (colon != std::string::npos && bug[colon + 1] != ' ') needs = bug.substr(colon + 1), bug.resize(colon);
         std::set<std::string_view> taken;
         for (const Plan& plan : plans) {
-            if (std::string_view(row.ops).find(fmt::format(" {} ", plan.op)) == std::string_view::npos || taken.contains(plan.op))
+            if (std::string_view(row.ops).find(fmt::format(" {} ", plan.op)) == std::string_view::npos ||
+                taken.contains(plan.op))
                 continue;
             const std::string keys = keys_of(plan, x, out);
             const bool is_format = needs == "fp32" || needs == "fp16" || needs == "bf16";
@@ -333,7 +338,8 @@ TEST_CASE("of wrong kernels in bf16 that no table has nearly all fail on the lea
 }
 
 TEST_CASE("of 300 wrong kernels that no table has at least 290 fail on the least sets", "[check][made][slow]") {
-    const auto [x, out] = GENERATE(table<std::string, std::string>({{"bf16", "bf16"}, {"fp16", "fp32"}, {"fp32", "fp16"}}));
+    const auto [x, out] =
+        GENERATE(table<std::string, std::string>({{"bf16", "bf16"}, {"fp16", "fp32"}, {"fp32", "fp16"}}));
     Figures figures;
     std::printf("%s to %s\n", x.c_str(), out.c_str());
     run_cases(x, out, 1, figures);

@@ -5,11 +5,11 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "core/host/thread_pool.hpp"
 #include "core/math.hpp"
-#include "core/text/print.hpp"
 #include "core/profile_table.hpp"
 #include "core/rng.hpp"
-#include "core/host/thread_pool.hpp"
+#include "core/text/print.hpp"
 #if __has_include("core/types/float.hpp")
 #include "core/types/float.hpp"
 #endif

@@ -256,10 +256,12 @@ TEST_CASE("stochastic rounding without random bits is refused, whatever the numb
     CHECK_THROWS_AS(round_shift(8, 1, Round::stochastic, false), Error);  // nothing would be lost
 }
 
-TEST_CASE("round_shift is the quotient by a power of two, rounded, on both sides of the width of its integers", "[core][codec]") {
+TEST_CASE("round_shift is the quotient by a power of two, rounded, on both sides of the width of its integers",
+          "[core][codec]") {
     __extension__ using Wide = unsigned __int128;
     const std::uint64_t ones = ~std::uint64_t{0}, top = std::uint64_t{1} << 63;
-    const std::uint64_t significands[] = {1, 2, 3, 6, 0xaaaaaaaa80000001, top / 2, top - 1, top, top + 1, top + top / 2, ones - 1, ones};
+    const std::uint64_t significands[] = {
+        1, 2, 3, 6, 0xaaaaaaaa80000001, top / 2, top - 1, top, top + 1, top + top / 2, ones - 1, ones};
     for (const std::uint64_t significand : significands) {
         for (int drop = 1; drop <= 70; ++drop) {
             CAPTURE(significand, drop);
@@ -277,7 +279,8 @@ TEST_CASE("round_shift is the quotient by a power of two, rounded, on both sides
                 CHECK(is(Round::down, negative ? up : down));
                 CHECK(is(Round::to_odd, is_exact ? down : down | 1));
                 for (const int bits : {1, 16, 32}) {
-                    for (const std::uint32_t word : {0u, 1u, (1u << (bits - 1)) - 1, 1u << (bits - 1), ~0u >> (32 - bits)}) {
+                    for (const std::uint32_t word :
+                         {0u, 1u, (1u << (bits - 1)) - 1, 1u << (bits - 1), ~0u >> (32 - bits)}) {
                         CHECK(is(Round::stochastic, ((x << bits) / divisor + word) >> bits, {word, bits}));
                     }
                 }
@@ -428,27 +431,37 @@ TEST_CASE("numbers far beyond and below a format round as its mode says, whateve
     for (const NamedFormat& row : all_formats) {
         const Format f = row.format;
         const bool is_widest = f.bits == 64;
-        for (const Round mode : {Round::nearest_even, Round::nearest_away, Round::toward_zero, Round::up, Round::down, Round::to_odd}) {
+        for (const Round mode :
+             {Round::nearest_even, Round::nearest_away, Round::toward_zero, Round::up, Round::down, Round::to_odd}) {
             for (const Overflow overflow : {Overflow::nonsaturate, Overflow::saturate}) {
                 for (const bool negative : {false, true}) {
                     const double sign = negative ? -1 : 1;
                     const auto code = [&](std::uint64_t significand, int exponent) {
-                        return detail::encode_unpacked(f, {Kind::finite, negative, significand, exponent}, mode, overflow, {}) << f.padding;
+                        return detail::encode_unpacked(f, {Kind::finite, negative, significand, exponent}, mode,
+                                                       overflow, {})
+                               << f.padding;
                     };
                     // In a narrower format the largest and the least double are as far beyond and below.
-                    const bool is_outward = mode == Round::nearest_even || mode == Round::nearest_away || (mode == Round::up && !negative) ||
-                                            (mode == Round::down && negative);
-                    const double huge = is_widest && is_outward && overflow == Overflow::nonsaturate ? HUGE_VAL : 0x1.fffffffffffffp1023;
-                    for (const int exponent : {1024, 2047, 3009, 3010, 3072, 3073, 3074, 4095, 4096, 5000, 65536, 1 << 20, 1 << 30}) {
-                        for (const std::uint64_t significand : {std::uint64_t{1}, std::uint64_t{3}, ~std::uint64_t{0}}) {
-                            CAPTURE(row.name, static_cast<int>(mode), static_cast<int>(overflow), negative, exponent, significand);
+                    const bool is_outward = mode == Round::nearest_even || mode == Round::nearest_away ||
+                                            (mode == Round::up && !negative) || (mode == Round::down && negative);
+                    const double huge = is_widest && is_outward && overflow == Overflow::nonsaturate
+                                            ? HUGE_VAL
+                                            : 0x1.fffffffffffffp1023;
+                    for (const int exponent :
+                         {1024, 2047, 3009, 3010, 3072, 3073, 3074, 4095, 4096, 5000, 65536, 1 << 20, 1 << 30}) {
+                        for (const std::uint64_t significand :
+                             {std::uint64_t{1}, std::uint64_t{3}, ~std::uint64_t{0}}) {
+                            CAPTURE(row.name, static_cast<int>(mode), static_cast<int>(overflow), negative, exponent,
+                                    significand);
                             REQUIRE(code(significand, exponent) == encode64(f, sign * huge, mode, overflow));
                         }
                     }
-                    const bool is_away = (mode == Round::up && !negative) || (mode == Round::down && negative) || mode == Round::to_odd;
+                    const bool is_away =
+                        (mode == Round::up && !negative) || (mode == Round::down && negative) || mode == Round::to_odd;
                     const double tiny = is_widest ? (is_away ? 0x1p-1074 : 0.0) : 0x1p-1074;
                     for (const int exponent : {-1200, -2048, -3074, -4096, -65536, -(1 << 20), -(1 << 30)}) {
-                        for (const std::uint64_t significand : {std::uint64_t{1}, std::uint64_t{3}, ~std::uint64_t{0}}) {
+                        for (const std::uint64_t significand :
+                             {std::uint64_t{1}, std::uint64_t{3}, ~std::uint64_t{0}}) {
                             CAPTURE(row.name, static_cast<int>(mode), negative, exponent, significand);
                             REQUIRE(code(significand, exponent) == encode64(f, sign * tiny, mode, overflow));
                         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codec profiles against NVIDIA's own headers, whose host branches need no GPU.
 #include "core/format_table.hpp"
+#include "core/host/thread_pool.hpp"
 #include "core/profile_table.hpp"
 #include "core/rng.hpp"
-#include "core/host/thread_pool.hpp"
 #include "tests/test.hpp"
 
 #include <cuda_bf16.h>

@@ -2,9 +2,9 @@
 // Matrices in emulated formats, for the tests of Eigen: each solver gives the bits of the same elimination, written out
 // with Float in the file of its test.
 #pragma once
-#include "core/types/eigen.hpp"
-#include "core/text/float_print.hpp"
 #include "core/rng.hpp"
+#include "core/text/float_print.hpp"
+#include "core/types/eigen.hpp"
 #include "tests/test.hpp"
 
 #include <vector>

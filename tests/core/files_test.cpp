@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two doors to files: what is published appears whole, whoever else is at work; what is read has an end.
 #include "core/error.hpp"
-#include "core/text/nesting.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/nesting.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 

@@ -2,9 +2,9 @@
 // Float<F>: its shortcuts through fp32 and fp64 against op on every pair of 8-bit codes and on hard operands of the
 // wider formats; limits, conversions, text.
 #include "core/types/float.hpp"
-#include "core/text/float_print.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
+#include "core/text/float_print.hpp"
 #include "tests/test.hpp"
 
 #include <array>

@@ -5,8 +5,8 @@
 // float in doubt. The figures that docs/math.md gives are read from the page and compared with those held here.
 #include "core/math.hpp"
 #include "core/format.hpp"
-#include "core/rng.hpp"
 #include "core/host/thread_pool.hpp"
+#include "core/rng.hpp"
 #include "tests/test.hpp"
 
 #include <mpfr.h>

@@ -16,11 +16,16 @@ namespace {
 
 bool has(double x, Property property) {
     switch (property) {
-        case Property::nan: return std::isnan(x);
-        case Property::infinity: return std::isinf(x);
-        case Property::sign: return x < 0;
-        case Property::zero: return x == 0;
-        default: return x == 0 && std::signbit(x);
+        case Property::nan:
+            return std::isnan(x);
+        case Property::infinity:
+            return std::isinf(x);
+        case Property::sign:
+            return x < 0;
+        case Property::zero:
+            return x == 0;
+        default:
+            return x == 0 && std::signbit(x);
     }
 }
 

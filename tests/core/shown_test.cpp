@@ -18,11 +18,14 @@ TEST_CASE("shown text is one line of visible characters", "[core][shown]") {
     };
     const std::vector<Case> cases{
         {"block.0.mlp.up:forward.a", "block.0.mlp.up:forward.a", "a usual name stays"},
-        {"M\xc3\xbcller \xe2\x86\x92 \xf0\x9f\x98\x80", "M\xc3\xbcller \xe2\x86\x92 \xf0\x9f\x98\x80", "so do other scripts"},
+        {"M\xc3\xbcller \xe2\x86\x92 \xf0\x9f\x98\x80", "M\xc3\xbcller \xe2\x86\x92 \xf0\x9f\x98\x80",
+         "so do other scripts"},
         {"a\nb\r\tc", "a\\nb\\r\\tc", "line ends"},
         {"\x1b[31m\x07\x7f", "\\x1b[31m\\x07\\x7f", "controls of a terminal"},
         {std::string("a\0b", 3), "a\\x00b", "NUL"},
-        {"\xc2\x9b" "31m", "\\u009b31m", "the other controls"},
+        {"\xc2\x9b"
+         "31m",
+         "\\u009b31m", "the other controls"},
         {"\xe2\x80\xaexe.txt", "\\u202exe.txt", "turns text around"},
         {"a\xe2\x80\x8b\xef\xbb\xbf", "a\\u200b\\ufeff", "shows nothing"},
         {"\xf3\xa0\x81\x81", "\\U000e0041", "a tag"},
@@ -60,7 +63,14 @@ TEST_CASE("long names and long lists are shortened", "[core][shown]") {
 }
 
 TEST_CASE("JSON escapes every invisible character", "[core][shown]") {
-    const std::vector<std::string> texts{"\xe2\x80\xae" "x", "\xc2\x9b", "\xf3\xa0\x81\x81", "##[error]x", "\x7f", "\n\t\x01"};
+    const std::vector<std::string> texts{
+        "\xe2\x80\xae"
+        "x",
+        "\xc2\x9b",
+        "\xf3\xa0\x81\x81",
+        "##[error]x",
+        "\x7f",
+        "\n\t\x01"};
     for (const std::string& text : texts) {
         const std::string json = Json(text).dump();
         CAPTURE(json);

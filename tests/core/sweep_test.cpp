@@ -4,8 +4,8 @@
 // core/codec.hpp) by comparisons alone, and the sweep asks encode about every member of every row, with both signs.
 // Conventions: `ieee`.
 #include "core/codec.hpp"
-#include "core/rng.hpp"
 #include "core/host/thread_pool.hpp"
+#include "core/rng.hpp"
 #include "tests/oracle/rounding_oracle.hpp"
 #include "tests/test.hpp"
 

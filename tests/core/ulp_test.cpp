@@ -68,7 +68,8 @@ TEST_CASE("neighbouring codes are one step apart, and nextafter walks over every
         std::uint64_t here = from_ordinal(f, least_ordinal(f)), steps = 0, wrong = 0;
         const std::uint64_t last = from_ordinal(f, greatest_ordinal(f));
         const double end = decode64(f, last);
-        CHECK(end == (f.has_inf() ? std::numeric_limits<double>::infinity() : decode64(f, f.max_finite_code() << f.padding)));
+        CHECK(end ==
+              (f.has_inf() ? std::numeric_limits<double>::infinity() : decode64(f, f.max_finite_code() << f.padding)));
         while (ordinal(f, here) != greatest_ordinal(f)) {
             const std::uint64_t next = nextafter(f, here, last);
             const bool onto_zero = decode64(f, next) == 0;

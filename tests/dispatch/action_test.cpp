@@ -16,8 +16,8 @@ const fs::path root = MACHEPS_SOURCE_DIR;
 
 /// Runs examples/check/cache-key on a source tree, a /proc/cpuinfo and an /etc/os-release of the scratch folder.
 std::string cache_key() {
-    const std::string command = "cd '" + scratch().string() + "' && bash '" + (root / "examples/check/cache-key").string() +
-                                "' tree cpuinfo os-release >key.txt";
+    const std::string command = "cd '" + scratch().string() + "' && bash '" +
+                                (root / "examples/check/cache-key").string() + "' tree cpuinfo os-release >key.txt";
     REQUIRE(std::system(command.c_str()) == 0);
     return contents(scratch() / "key.txt");
 }
@@ -28,7 +28,8 @@ TEST_CASE("the key of the action's cache changes with the sources, the system an
     fs::create_directories(scratch() / "tree/scripts");
     fs::create_directories(scratch() / "tree/build");
     write("tree/scripts/setup", "packages=()\n");
-    write("cpuinfo", "processor\t: 0\nflags\t\t: fpu sse2 avx2 avx512f\n\nprocessor\t: 1\nflags\t\t: fpu sse2 avx2 avx512f\n");
+    write("cpuinfo",
+          "processor\t: 0\nflags\t\t: fpu sse2 avx2 avx512f\n\nprocessor\t: 1\nflags\t\t: fpu sse2 avx2 avx512f\n");
     write("os-release", "ID=ubuntu\nVERSION_ID=\"24.04\"\nBUG_REPORT_URL=\"first\"\n");
     const std::string first = cache_key();
     CHECK(finds(first, "^macheps-[a-z0-9_]+-[0-9a-f]{16}-[0-9a-f]{16}-[0-9a-f]{16}\n$"));

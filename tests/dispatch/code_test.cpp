@@ -54,9 +54,9 @@ bool is_guarded(std::string_view symbol) {
 /// Returns whether a CPU of x86-64's first level lacks the instruction: AVX and later, BMI, LZCNT, POPCNT and AMX. It runs TZCNT as
 /// BSF, which compilers use where the operand is not 0.
 bool is_beyond_baseline(std::string_view mnemonic, std::string_view operands) {
-    static const std::set<std::string_view> others{"andn", "bextr", "blsi",  "blsr", "blsmsk", "bzhi",  "mulx",     "pdep",
-                                                   "pext", "rorx",  "sarx",  "shlx", "shrx",   "lzcnt", "popcnt",   "movbe",
-                                                   "adcx", "adox",  "crc32", "ldtilecfg", "sttilecfg"};
+    static const std::set<std::string_view> others{
+        "andn", "bextr", "blsi",  "blsr",   "blsmsk", "bzhi", "mulx", "pdep",  "pext",      "rorx",     "sarx",
+        "shlx", "shrx",  "lzcnt", "popcnt", "movbe",  "adcx", "adox", "crc32", "ldtilecfg", "sttilecfg"};
     if (mnemonic == "verr" || mnemonic == "verw") return false;
     if (mnemonic.starts_with('v') || mnemonic.starts_with("tile") || mnemonic.starts_with("tdp")) return true;
     return others.contains(mnemonic) || (mnemonic.starts_with('k') && operands.find("%k") != std::string_view::npos);
@@ -65,7 +65,8 @@ bool is_beyond_baseline(std::string_view mnemonic, std::string_view operands) {
 std::string demangled(const std::string& symbol) {
     const std::string name = symbol.substr(0, symbol.find('.'));  // without the suffixes of clones
     int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+    const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                      std::free);
     return status == 0 ? text.get() : symbol;
 }
 
@@ -100,11 +101,13 @@ class Code {
     Names faults() const {
         Names faults;
         for (const auto& [function, instruction] : vector_code_) {
-            if (!is_of_target(function) && !is_guarded(function)) faults.push_back(demangled(function) + " has " + instruction);
+            if (!is_of_target(function) && !is_guarded(function))
+                faults.push_back(demangled(function) + " has " + instruction);
         }
         for (const auto& [caller, callee] : calls_) {
             const bool runs_everywhere = !is_of_target(caller) && !is_guarded(caller);
-            if (runs_everywhere && is_of_target(callee)) faults.push_back(demangled(caller) + " calls " + demangled(callee));
+            if (runs_everywhere && is_of_target(callee))
+                faults.push_back(demangled(caller) + " calls " + demangled(callee));
         }
         return faults;
     }
@@ -159,7 +162,9 @@ TEST_CASE("the reader of machine code finds code of a target that every CPU runs
     CHECK(faults_in({shared, "    1000:\tjmp    1000 <_ZN7macheps7N_AVX35tableEv>"}).size() == 1);
     CHECK(faults_in({shared, "    1000:\tlzcnt  %eax,%eax"}).size() == 1);
     CHECK(faults_in({kernel, vector, call}).empty());
-    CHECK(faults_in({shared, "    1000:\tcall   *%rax", "    1004:\ttzcnt  %eax,%eax", "    1008:\tmovups %xmm0,(%rax)"}).empty());
+    CHECK(
+        faults_in({shared, "    1000:\tcall   *%rax", "    1004:\ttzcnt  %eax,%eax", "    1008:\tmovups %xmm0,(%rax)"})
+            .empty());
 }
 
 }  // namespace code_test

@@ -19,11 +19,15 @@ inline bool has_emulator() { return std::system("command -v qemu-x86_64 >/dev/nu
 
 /// Runs a shell script in a folder. `macheps` in it is the program, on the given CPU.
 inline Outcome run_on(const OtherCpu& cpu, const fs::path& folder, const std::string& script) {
-    const std::string emulated = *cpu.name == '\0' ? "" : std::string("bash '" MACHEPS_SOURCE_DIR "/tests/dispatch/on_cpu.sh' ") + cpu.name;
-    std::ofstream(folder / "script.sh") << "macheps() { " << emulated << " '" MACHEPS_PROGRAM "' \"$@\"; }\n" << script << '\n';
-    const std::string line = "cd '" + folder.string() + "' && GITHUB_ACTIONS= sh script.sh >out.txt 2>err.txt </dev/null";
+    const std::string emulated =
+        *cpu.name == '\0' ? "" : std::string("bash '" MACHEPS_SOURCE_DIR "/tests/dispatch/on_cpu.sh' ") + cpu.name;
+    std::ofstream(folder / "script.sh") << "macheps() { " << emulated << " '" MACHEPS_PROGRAM "' \"$@\"; }\n"
+                                        << script << '\n';
+    const std::string line =
+        "cd '" + folder.string() + "' && GITHUB_ACTIONS= sh script.sh >out.txt 2>err.txt </dev/null";
     const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(folder / "out.txt"), contents(folder / "err.txt")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(folder / "out.txt"),
+            contents(folder / "err.txt")};
 }
 
 }  // namespace macheps::test

@@ -20,8 +20,10 @@ struct Use {
 };
 constexpr Use uses[] = {
     {"train",
-     "macheps train --steps 2 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 --seeds 0 "
-     "--policy amp-bf16,h100-fp8-fast,pure-bf16-sr --out run -q && cat run/steps.csv run/evals.csv run/sites.csv run/summary.csv"},
+     "macheps train --steps 2 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 "
+     "--seeds 0 "
+     "--policy amp-bf16,h100-fp8-fast,pure-bf16-sr --out run -q && cat run/steps.csv run/evals.csv run/sites.csv "
+     "run/summary.csv"},
     {"report", "macheps report run --json"},
     {"sweep", "macheps sweep run plan.toml --out swept -q && macheps sweep status swept"},
     {"merge", "macheps merge swept >/dev/null && cat swept/merged/steps.csv swept/merged/evals.csv"},
@@ -39,10 +41,16 @@ constexpr Use uses[] = {
     {"solve", "macheps solve -n 16 -q"},
     {"sum", "macheps sum -n 256 -q"},
     {"eval", "macheps eval 'log1p(exp(x))' --x -20:20 -f e4m3fn,bf16 --points 200 -q"},
-    {"check", "macheps check a.npy b.npy out.npy --op gemm --json && macheps check x.npy softmax.npy out=softmax --op softmax --json"},
-    {"check", "macheps check make-inputs --op gemm --a fp16 --b fp16 --out fp16 --shape 16,16,64 -o inputs >/dev/null && cksum inputs/*"},
+    {"check",
+     "macheps check a.npy b.npy out.npy --op gemm --json && macheps check x.npy softmax.npy out=softmax --op softmax "
+     "--json"},
+    {"check",
+     "macheps check make-inputs --op gemm --a fp16 --b fp16 --out fp16 --shape 16,16,64 -o inputs >/dev/null && cksum "
+     "inputs/*"},
     {"check", "macheps check power --op gelu --x bf16 --out bf16 --shape 4,64 --json"},
-    {"machine", "macheps machine eval vectors.jsonl --json | grep -E 'name|lines|wrong|disputed'; macheps machine show sm90.wgmma.fp8"},
+    {"machine",
+     "macheps machine eval vectors.jsonl --json | grep -E 'name|lines|wrong|disputed'; macheps machine show "
+     "sm90.wgmma.fp8"},
     {"reveal", "macheps reveal"},
     {"testfloat", "macheps testfloat bf16_add --generate | head -200"},
     {"verify", "macheps verify --replay traces"},
@@ -64,7 +72,9 @@ fs::path make_folder(const std::string& name) {
     const fs::path folder = scratch() / name;
     fs::remove_all(folder);
     fs::create_directories(folder);
-    const auto put = [&](const char* file, const std::string& text) { std::ofstream(folder / file, std::ios::binary) << text; };
+    const auto put = [&](const char* file, const std::string& text) {
+        std::ofstream(folder / file, std::ios::binary) << text;
+    };
     std::mt19937 random(1);
     const auto draw = [&](std::size_t count) {
         std::vector<float> numbers(count);
@@ -80,7 +90,8 @@ fs::path make_folder(const std::string& name) {
     for (std::size_t first = 0; first < x.size(); first += width) {
         double sum = 0;
         for (std::size_t i = first; i < first + width; ++i) sum += std::exp(double{x[i]});
-        for (std::size_t i = first; i < first + width; ++i) softmax[i] = static_cast<float>(std::exp(double{x[i]}) / sum);
+        for (std::size_t i = first; i < first + width; ++i)
+            softmax[i] = static_cast<float>(std::exp(double{x[i]}) / sum);
     }
     put("numbers.f32", std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)));
     put("a.npy", npy("(6, 48)", a));
@@ -101,7 +112,8 @@ fs::path make_folder(const std::string& name) {
 std::string first_difference(const std::string& output, const std::string& expected) {
     std::istringstream left(output), right(expected);
     for (std::string a, b; output != expected;) {
-        const bool has_left = static_cast<bool>(std::getline(left, a)), has_right = static_cast<bool>(std::getline(right, b));
+        const bool has_left = static_cast<bool>(std::getline(left, a)),
+                   has_right = static_cast<bool>(std::getline(right, b));
         if (has_left != has_right || a != b || !has_left) return "'" + a + "' for '" + b + "'";
     }
     return {};
@@ -113,7 +125,8 @@ std::set<std::string> listed_verbs() {
     std::set<std::string> verbs;
     bool is_list = false;
     for (std::string line; std::getline(help, line);) {
-        if (is_list && line.starts_with("  ") && line.size() > 2 && line[2] != ' ') verbs.insert(line.substr(2, line.find(' ', 2) - 2));
+        if (is_list && line.starts_with("  ") && line.size() > 2 && line[2] != ' ')
+            verbs.insert(line.substr(2, line.find(' ', 2) - 2));
         is_list = is_list || line == "Subcommands:";
     }
     return verbs;

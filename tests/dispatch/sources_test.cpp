@@ -79,7 +79,8 @@ TEST_CASE("functions of a SIMD target are named outside it only as arguments of 
     int choices = 0;
     for (const char* room : {"core", "emulation", "reports", "experiments", "python", "bench", "examples", "tests"}) {
         for (const auto& entry : fs::recursive_directory_iterator(fs::path(MACHEPS_SOURCE_DIR) / room)) {
-            if (!extensions.contains(entry.path().extension()) || entry.path().filename() == "sources_test.cpp") continue;
+            if (!extensions.contains(entry.path().extension()) || entry.path().filename() == "sources_test.cpp")
+                continue;
             const std::string text = text_of(entry.path());
             choices += text.find("choose(") != std::string::npos ? 1 : 0;
             for (const std::string& fault : faults_of(text)) faults.push_back(entry.path().string() + ": " + fault);
@@ -97,8 +98,9 @@ TEST_CASE("the reader of the sources finds calls before the choice", "[dispatch]
         CAPTURE(wrong);
         CHECK(!faults_of(wrong).empty());
     }
-    for (const char* right : {"return choose(level, scalar_table, N_AVX2::table, N_AVX3::table)();", "namespace N_AVX2 {\n}",
-                              "// N_AVX2::table() in a comment", "choose(level, [] { return f(); },\n N_AVX2::run, N_AVX3::run)(x);"}) {
+    for (const char* right :
+         {"return choose(level, scalar_table, N_AVX2::table, N_AVX3::table)();", "namespace N_AVX2 {\n}",
+          "// N_AVX2::table() in a comment", "choose(level, [] { return f(); },\n N_AVX2::run, N_AVX3::run)(x);"}) {
         CAPTURE(right);
         CHECK(faults_of(right).empty());
     }

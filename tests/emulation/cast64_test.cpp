@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Casts from fp64: the way by an odd place against the definition, which takes fp64 numbers apart.
+#include "emulation/cpu/ops/casts/cast64.hpp"
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
-#include "emulation/cpu/ops/casts/cast64.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
@@ -20,8 +20,20 @@ namespace {
 
 /// Values of the format, midpoints of neighbours and what lies beside them in fp64 and in fp32; specials; noise.
 std::vector<double> hard_numbers(const Format& f) {
-    std::vector<double> at{0, 1, 3e38, 3.5e38, 1e300, 1e-300, 0x1p-149, 0x1p-150, 0x1.8p-150, 0x1p-126, 0x1.fffffep127,
-                           0x1.ffffffp127, 5e-324, std::numeric_limits<double>::infinity(),
+    std::vector<double> at{0,
+                           1,
+                           3e38,
+                           3.5e38,
+                           1e300,
+                           1e-300,
+                           0x1p-149,
+                           0x1p-150,
+                           0x1.8p-150,
+                           0x1p-126,
+                           0x1.fffffep127,
+                           0x1.ffffffp127,
+                           5e-324,
+                           std::numeric_limits<double>::infinity(),
                            std::numeric_limits<double>::quiet_NaN()};
     std::mt19937_64 random(7);
     const std::uint64_t codes = f.max_finite_code() + 1;
@@ -31,9 +43,9 @@ std::vector<double> hard_numbers(const Format& f) {
                      next = decode64(f, std::min(code + 1, f.max_finite_code()) << f.padding);
         for (const double x : {here, here / 2 + next / 2}) {
             const auto narrow = static_cast<float>(x);
-            at.insert(at.end(), {x, std::nextafter(x, 1e308), std::nextafter(x, -1e308),
-                                 double{std::nextafter(narrow, 1e38f)}, double{std::nextafter(narrow, -1e38f)},
-                                 x * (1 + 0x1p-30), x * (1 - 0x1p-30)});
+            at.insert(at.end(),
+                      {x, std::nextafter(x, 1e308), std::nextafter(x, -1e308), double{std::nextafter(narrow, 1e38f)},
+                       double{std::nextafter(narrow, -1e38f)}, x * (1 + 0x1p-30), x * (1 - 0x1p-30)});
         }
         at.push_back(std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 320) - 210));
     }
@@ -135,7 +147,13 @@ TEST_CASE("stochastic casts from fp64 take the words of their elements, and see 
 
 TEST_CASE("a scale multiplies in fp64, and a tally counts fp64 numbers", "[emulation][cast64]") {
     ThreadPool pool(1);
-    const std::vector<double> x{0.1, -3, 1e300, 5e-324, 0, 7e4, std::numeric_limits<double>::infinity(),
+    const std::vector<double> x{0.1,
+                                -3,
+                                1e300,
+                                5e-324,
+                                0,
+                                7e4,
+                                std::numeric_limits<double>::infinity(),
                                 std::numeric_limits<double>::quiet_NaN()};
     std::vector<double> out(x.size());
     Tally64 tally;
@@ -162,8 +180,8 @@ TEST_CASE("codes that do not fit are refused", "[emulation][cast64]") {
     const double x = 1;
     std::uint8_t code = 0;
     CHECK_THROWS_AS(encode_array64(Simd::scalar, pool, &x, &code, 1, Cast{.format = bf16}, 1), Error);
-    CHECK_THROWS_AS(encode_array64(Simd::scalar, pool, &x, &code, 1, Cast{.format = e4m3fn, .round = Round::stochastic}, 1),
-                    Error);
+    CHECK_THROWS_AS(
+        encode_array64(Simd::scalar, pool, &x, &code, 1, Cast{.format = e4m3fn, .round = Round::stochastic}, 1), Error);
 }
 
 }  // namespace cast64_test

@@ -88,12 +88,15 @@ TEST_CASE("a chain that is cut where scales change has the bits of its sentence,
         int interval;
         Promotion promotion;
     };
-    const Kind kinds[] = {
-        {"1x128", "128x128", 128, Promotion::fma_joint}, {"1x128", "1x128", 128, Promotion::fma_left},
-        {"mx32", "mx32", 32, Promotion::fma_joint},      {"nvfp4", "nvfp4_16x16", 16, Promotion::fma_joint},
-        {"mx32", "mx32_32x32", 32, Promotion::fma_joint},
-        {"mx32", "tensor", 32, Promotion::fma_joint},    {"row", "column", 0, Promotion::none},
-        {"row", "tensor", 0, Promotion::none},           {"1x128", "1x128", 32, Promotion::fma_joint}};
+    const Kind kinds[] = {{"1x128", "128x128", 128, Promotion::fma_joint},
+                          {"1x128", "1x128", 128, Promotion::fma_left},
+                          {"mx32", "mx32", 32, Promotion::fma_joint},
+                          {"nvfp4", "nvfp4_16x16", 16, Promotion::fma_joint},
+                          {"mx32", "mx32_32x32", 32, Promotion::fma_joint},
+                          {"mx32", "tensor", 32, Promotion::fma_joint},
+                          {"row", "column", 0, Promotion::none},
+                          {"row", "tensor", 0, Promotion::none},
+                          {"1x128", "1x128", 32, Promotion::fma_joint}};
     const auto engines = test::backends({1, 2});
     std::mt19937 random(7);
     for (const Kind& kind : kinds) {

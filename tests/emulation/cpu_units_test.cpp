@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Units of CPUs: the check values of their models, recorded results, and wrong models that these refute.
 #include "core/error.hpp"
-#include "core/text/json.hpp"
 #include "core/profile_table.hpp"
+#include "core/text/json.hpp"
 #include "emulation/cpu/matmul/machine/instruction_grid.hpp"
 #include "emulation/evidence/operands/mutants.hpp"
 #include "emulation/machine/instruction.hpp"
@@ -56,7 +56,8 @@ void for_each_line(const std::function<void(const std::string&, const std::strin
     std::ifstream in(captures());
     for (std::string text; std::getline(in, text);) {
         const Json line = Json::parse(text);
-        f(line["arch"].get<std::string>() + "." + line["instr"].get<std::string>(), line["qual"].get<std::string>(), line);
+        f(line["arch"].get<std::string>() + "." + line["instr"].get<std::string>(), line["qual"].get<std::string>(),
+          line);
     }
 }
 
@@ -67,7 +68,8 @@ std::map<std::string, std::vector<Captured>> captured_lines() {
         if (!line.contains("b") || qual.find(".s32.") != std::string::npos) return;
         const std::size_t dot = unit.find('.');
         lines[unit].push_back({find_instruction(unit.substr(0, dot), unit.substr(dot + 1), qual),
-                               {.a = codes(line["a"]), .b = codes(line["b"]), .c = hex_of(line["c"])}, hex_of(line["d"])});
+                               {.a = codes(line["a"]), .b = codes(line["b"]), .c = hex_of(line["c"])},
+                               hex_of(line["d"])});
     });
     return lines;
 }
@@ -118,8 +120,8 @@ TEST_CASE("a pair of bf16 is summed as x86, Arm and POWER10 each do it", "[emula
 }
 
 TEST_CASE("a tile of AMX adds C last, where pairs of AVX-512 lose every product", "[emulation][cpu_units]") {
-    const InstructionOperands ones{.a = {0x3f80, 0x3f80, 0x3f80, 0x3f80}, .b = {0x3f80, 0x3f80, 0x3f80, 0x3f80},
-                                   .c = 0x4b800000};
+    const InstructionOperands ones{
+        .a = {0x3f80, 0x3f80, 0x3f80, 0x3f80}, .b = {0x3f80, 0x3f80, 0x3f80, 0x3f80}, .c = 0x4b800000};
     CHECK(evaluate_instruction(find_instruction("x86", "tdpbf16ps", "k4.f32.bf16.bf16.f32"), ones) == 0x4b800002);
     std::uint64_t c = ones.c;
     for (int i = 0; i < 2; ++i) c = pair_on("x86", "vdpbf16ps", 0x3f80, 0x3f80, 0x3f80, 0x3f80, c);
@@ -131,7 +133,8 @@ TEST_CASE("a tile of AMX adds C last, where pairs of AVX-512 lose every product"
 }
 
 TEST_CASE("every recorded sum of a CPU's unit is reproduced, on every engine", "[emulation][cpu_units]") {
-    if (!std::filesystem::exists(captures())) SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
+    if (!std::filesystem::exists(captures()))
+        SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
     std::size_t total = 0;
     for (const auto& [unit, lines] : captured_lines()) {
         CAPTURE(unit);
@@ -151,7 +154,8 @@ TEST_CASE("every recorded sum of a CPU's unit is reproduced, on every engine", "
 }
 
 TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu_units]") {
-    if (!std::filesystem::exists(captures())) SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
+    if (!std::filesystem::exists(captures()))
+        SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
     const auto lines = captured_lines();
     struct Case {
         const char* unit;
@@ -178,7 +182,8 @@ TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu
              {"x86.vdpbf16ps", "before", 7, [](SumRule& r) { r.flush_results = ResultFlush::before_rounding; }},
              {"x86.vdpbf16ps", "grid", 3, [](SumRule& r) { r.flush_results = ResultFlush::subnormal; }},
              {"x86.vdpbf16ps", "exact", 39, one_rounding},
-             {"x86.vdpbf16ps", "Arm's", 134, [](SumRule& r) {
+             {"x86.vdpbf16ps", "Arm's", 134,
+              [](SumRule& r) {
                   r.model = SumModel::odd_pairs;
                   r.rounding = Round::to_odd;
                   r.nan = NanRule::any;
@@ -226,7 +231,8 @@ TEST_CASE("conversions of x86 and Arm differ in what they flush", "[emulation][c
         const bool is_x86 = unit == "x86.vcvtneps2bf16";
         if (!is_x86 && unit != "arm.bfcvtn") return;
         const auto x = static_cast<std::uint32_t>(codes(line["a"])[0]);
-        const std::uint64_t d = hex_of(line["d"]), cut = code("x86.vcvtneps2bf16", x, bf16), whole = code("arm.bfcvtn", x, bf16);
+        const std::uint64_t d = hex_of(line["d"]), cut = code("x86.vcvtneps2bf16", x, bf16),
+                            whole = code("arm.bfcvtn", x, bf16);
         ++lines;
         wrong += (is_x86 ? cut : whole) != d ? 1 : 0;
         (is_x86 ? kept : flushed) += (is_x86 ? whole : cut) != d ? 1 : 0;
@@ -243,7 +249,10 @@ TEST_CASE("an instruction of a CPU is found by its name", "[emulation][cpu_units
         CAPTURE(machine->name);
         CHECK(evidence_words(*machine).size() > 20);
         const bool fp8 = machine->operands.contains(e5m2), half = machine->result == fp16;
-        const std::string a = fp8 ? "e5m2" : machine->operands.contains(bf16) ? "bf16" : "f16", d = half ? "f16" : "f32";
+        const std::string a = fp8                                ? "e5m2"
+                              : machine->operands.contains(bf16) ? "bf16"
+                                                                 : "f16",
+                          d = half ? "f16" : "f32";
         std::string_view words = machine->instruction;
         while (!words.empty()) {
             const std::string instr(words.substr(0, words.find(' ')));

@@ -88,7 +88,8 @@ std::uint32_t computed(const Output& x, MatmulRule rule, Round to_tf32 = Round::
         std::vector<float> values;
         for (const std::uint32_t code : codes) {
             const float value = decode(format, code);
-            values.push_back(x.rounds_to_tf32 && format == fp32 ? quantize(tf32, value, to_tf32, Overflow::nonsaturate) : value);
+            values.push_back(x.rounds_to_tf32 && format == fp32 ? quantize(tf32, value, to_tf32, Overflow::nonsaturate)
+                                                                : value);
         }
         Tensor t = backend.empty({static_cast<std::int64_t>(values.size())});
         backend.upload(values, t.view());
@@ -131,12 +132,12 @@ std::uint32_t computed(const Output& x, MatmulRule rule, Round to_tf32 = Round::
 TEST_CASE("outputs of libraries on an H100 are those of their rules, by bits", "[emulation][rules][captures]") {
     // Close to the right rule: another scale order, interval or instruction, or the same one without slices.
     const std::map<std::string, std::string> similar{
-        {"cublaslt.fp8.fast", "cublaslt.fp8.split"},          {"cublaslt.fp8.split", "cublaslt.fp8.fast"},
-        {"cublaslt.fp8.outer", "torch.rowwise.sm90"},         {"cublaslt.fp8.outer.fast", "torch.rowwise.sm90.fast"},
-        {"cublaslt.fp8.1d2d", "cublaslt.fp8.1d1d"},           {"cublaslt.fp8.1d1d", "cublaslt.fp8.1d2d"},
-        {"triton.fp8", "triton.fp8+promote128"},              {"triton.fp8+promote32", "triton.fp8+promote64"},
-        {"sm90.wgmma.bf16", "sm80.mma.bf16"},                 {"sm90.wgmma.fp16", "sm80.mma.fp16"},
-        {"sm90.mma.tf32", "sm80.mma.tf32"},                   {"fp32.chain", "fp32.chain"},
+        {"cublaslt.fp8.fast", "cublaslt.fp8.split"},  {"cublaslt.fp8.split", "cublaslt.fp8.fast"},
+        {"cublaslt.fp8.outer", "torch.rowwise.sm90"}, {"cublaslt.fp8.outer.fast", "torch.rowwise.sm90.fast"},
+        {"cublaslt.fp8.1d2d", "cublaslt.fp8.1d1d"},   {"cublaslt.fp8.1d1d", "cublaslt.fp8.1d2d"},
+        {"triton.fp8", "triton.fp8+promote128"},      {"triton.fp8+promote32", "triton.fp8+promote64"},
+        {"sm90.wgmma.bf16", "sm80.mma.bf16"},         {"sm90.wgmma.fp16", "sm80.mma.fp16"},
+        {"sm90.mma.tf32", "sm80.mma.tf32"},           {"fp32.chain", "fp32.chain"},
     };
     std::map<std::string, int> outputs, differing;
     int by_rounding = 0;

@@ -42,9 +42,9 @@ LibraryExamination examined(const MatmulRule& rule, int shapes) {
 }  // namespace
 
 TEST_CASE("each rule of a library is named from its own results", "[emulation][library]") {
-    for (const char* name : {"blas.openblas-0.3.21.skylakex", "blas.openblas.448", "blas.onednn", "blas.mkl",
-                             "blas.blis-0.9.generic", "blas.blis-0.9.haswell", "blas.blis-0.9.haswell.wide", "eigen.gemm",
-                             "eigen.gemm.32k"}) {
+    for (const char* name :
+         {"blas.openblas-0.3.21.skylakex", "blas.openblas.448", "blas.onednn", "blas.mkl", "blas.blis-0.9.generic",
+          "blas.blis-0.9.haswell", "blas.blis-0.9.haswell.wide", "eigen.gemm", "eigen.gemm.32k"}) {
         CAPTURE(name);
         const LibraryExamination found = examined(find_matmul_rule(name)->rule, 4);
         CHECK(found.verdict == LibraryVerdict::reproduced);
@@ -58,7 +58,8 @@ TEST_CASE("each rule of a library is named from its own results", "[emulation][l
     CHECK(other.nearest.find("differs in terms of a block, 336 for ") != std::string::npos);
 }
 
-TEST_CASE("a library's name stands for the rule that this CPU runs, and for rules that there are", "[emulation][library]") {
+TEST_CASE("a library's name stands for the rule that this CPU runs, and for rules that there are",
+          "[emulation][library]") {
     for (const LibraryName& each : library_names()) {
         CAPTURE(each.name);
         CHECK(find_matmul_rule(each.name) == nullptr);  // policies mean the same everywhere, and cannot say it
@@ -95,7 +96,8 @@ TEST_CASE("a rule is asked about the shapes that it claims, and others about the
     const auto* tall = find_matmul_rule("blas.blis-0.9.haswell");
     const auto* wide = find_matmul_rule("blas.blis-0.9.haswell.wide");
     const auto blis = [&](const LibraryJob& job) {
-        std::vector<float> out = by_rule(tall->claims(job.m, job.n / 2 * 2, job.k) ? tall->rule : wide->rule, job, fp32);
+        std::vector<float> out =
+            by_rule(tall->claims(job.m, job.n / 2 * 2, job.k) ? tall->rule : wide->rule, job, fp32);
         if (job.n % 2 != 0) out.back() += 1;
         return out;
     };
@@ -199,7 +201,8 @@ TEST_CASE("Eigen, where it is, is reproduced or said not to be", "[emulation][li
     REQUIRE(child);
     const LibraryExamination found =
         examine_library([&](const LibraryJob& job) { return child->multiply(job); }, by_rule, fp32, 8, 1);
-    std::printf("Eigen: %s, %d of %d shapes, %s\n", to_string(found.verdict), found.equal, found.shapes, found.rule.c_str());
+    std::printf("Eigen: %s, %d of %d shapes, %s\n", to_string(found.verdict), found.equal, found.shapes,
+                found.rule.c_str());
     CHECK((found.verdict == LibraryVerdict::reproduced) == (found.equal == found.shapes));
 }
 #endif
@@ -211,7 +214,8 @@ TEST_CASE("a variable that changes a library's bits is one that its child can be
         is_named = is_named || (each.name == "OPENBLAS_CORETYPE" && each.value == "Haswell");
     CHECK(is_named);
     std::string why;
-    auto with = LibraryChild::open("openblas", 1, why), without = LibraryChild::open("openblas", 1, why, "OPENBLAS_CORETYPE");
+    auto with = LibraryChild::open("openblas", 1, why),
+         without = LibraryChild::open("openblas", 1, why, "OPENBLAS_CORETYPE");
     unsetenv("OPENBLAS_CORETYPE");
     if (!with || !without) SKIP_TEST("absent: " + why);
     CHECK(with->identity().kernel == "Haswell");
@@ -256,7 +260,8 @@ TEST_CASE("OpenBLAS, where it is, is reproduced or said not to be", "[emulation]
     const LibraryExamination found =
         examine_library([&](const LibraryJob& job) { return child->multiply(job); }, by_rule, fp32, 8, 1);
     std::printf("%s, kernel %s: %s, %d of %d shapes, %s\n", child->identity().version.c_str(),
-                child->identity().kernel.c_str(), to_string(found.verdict), found.equal, found.shapes, found.rule.c_str());
+                child->identity().kernel.c_str(), to_string(found.verdict), found.equal, found.shapes,
+                found.rule.c_str());
     CHECK((found.verdict == LibraryVerdict::reproduced) == (found.equal == found.shapes));
     CHECK(found.shapes == 8);
 }

@@ -37,7 +37,8 @@ TEST_CASE("what a build leaves out is not offered, and who asks for it is told",
 #else
     const bool has_avx512 = false;
 #endif
-    CHECK(std::string(refusal->what()).find(has_avx512 ? "this program was built without avx512" : "this CPU has no avx512") !=
+    CHECK(std::string(refusal->what())
+              .find(has_avx512 ? "this program was built without avx512" : "this CPU has no avx512") !=
           std::string::npos);
     saved.empty() ? unsetenv("MACHEPS_SIMD") : setenv("MACHEPS_SIMD", saved.c_str(), 1);
 }

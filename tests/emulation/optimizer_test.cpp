@@ -337,8 +337,8 @@ TEST_CASE("an update is rounded by its own cast before it is added", "[emulation
         Tensor p = uploaded(b, {0.0f, 1.0f}, {2});
         UpdateStats stats;
         // -(1 + 2^-9) is between two bf16 numbers and nearest to -1.
-        b.sgd(p, uploaded(b, {0x1.008p0f, 0x1.008p0f}, {2}), Tensor{}.view(), {.lr = 1, .update_cast = {.format = bf16}},
-              &stats);
+        b.sgd(p, uploaded(b, {0x1.008p0f, 0x1.008p0f}, {2}), Tensor{}.view(),
+              {.lr = 1, .update_cast = {.format = bf16}}, &stats);
         CHECK(downloaded(b, p) == std::vector<float>{-1.0f, 0.0f});
         CHECK(stats.wanted2 == 2 * 0x1.008p0 * 0x1.008p0);
     }

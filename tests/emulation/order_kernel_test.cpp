@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vector code of chains and orders of summation against their scalar definition.
+#include "emulation/cpu/matmul/order/order_kernel.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
-#include "emulation/cpu/matmul/order/order_kernel.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -41,13 +41,16 @@ float drawn(std::mt19937& random, Draw how, const Format& format) {
             x = sign * std::ldexp(1 + uniform(), format.emin() - 1 - static_cast<int>(random() % 3));
             break;
         case Draw::large:  // sums that pass the largest number, and some that come back
-            x = sign * std::ldexp(1 + uniform(), (std::min(-format.emin(), 126) + 1) / 2 - static_cast<int>(random() % 4));
+            x = sign *
+                std::ldexp(1 + uniform(), (std::min(-format.emin(), 126) + 1) / 2 - static_cast<int>(random() % 4));
             break;
         case Draw::grid:  // sums of few bits, which end in ties
             x = sign * static_cast<double>(random() % 9) * 0.125;
             break;
         default:
-            x = random() % 40 == 0 ? (random() % 2 != 0 ? INFINITY : NAN) : random() % 3 == 0 ? sign * 0.0 : sign * uniform();
+            x = random() % 40 == 0  ? (random() % 2 != 0 ? INFINITY : NAN)
+                : random() % 3 == 0 ? sign * 0.0
+                                    : sign * uniform();
             break;
     }
     return decode(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
@@ -93,7 +96,8 @@ Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, co
         for (const Sizes& s : shapes) {
             for (int d = 0; d < static_cast<int>(Draw::count); ++d) {
                 const Format& a_format = formats[random() % formats.size()];
-                const Format& b_format = is_order_of_summation(*rule.machine) ? a_format : formats[random() % formats.size()];
+                const Format& b_format =
+                    is_order_of_summation(*rule.machine) ? a_format : formats[random() % formats.size()];
                 Matmul args{.m = s.m, .n = s.n, .k = s.k};
                 args.rule = rule;
                 args.a = {.ld = s.k, .format = a_format};
@@ -109,8 +113,10 @@ Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, co
                 for (std::int64_t i = 0; i < s.n; ++i) bias.push_back(drawn(random, Draw::normal, fp32));
                 if (static_cast<Draw>(d) == Draw::cancelling && !args.a.transposed && !args.b.transposed) {
                     for (std::int64_t p = 0; p + 1 < s.k; p += 2) {
-                        for (std::int64_t i = 0; i < s.m; ++i) a[static_cast<std::size_t>(i * s.k + p + 1)] = -a[static_cast<std::size_t>(i * s.k + p)];
-                        for (std::int64_t j = 0; j < s.n; ++j) b[static_cast<std::size_t>((p + 1) * s.n + j)] = b[static_cast<std::size_t>(p * s.n + j)];
+                        for (std::int64_t i = 0; i < s.m; ++i)
+                            a[static_cast<std::size_t>(i * s.k + p + 1)] = -a[static_cast<std::size_t>(i * s.k + p)];
+                        for (std::int64_t j = 0; j < s.n; ++j)
+                            b[static_cast<std::size_t>((p + 1) * s.n + j)] = b[static_cast<std::size_t>(p * s.n + j)];
                     }
                 }
                 args.a.data = a.data();
@@ -125,7 +131,8 @@ Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, co
 
 }  // namespace
 
-TEST_CASE("a sum far below a product decides a tie of bf16 in every column and row of a tile", "[emulation][order_kernel]") {
+TEST_CASE("a sum far below a product decides a tie of bf16 in every column and row of a tile",
+          "[emulation][order_kernel]") {
     // (1 + 2^-7) 1.5 lies between two numbers of bf16; fp32 loses the sum before it, which is 2^-40 less or more.
     constexpr std::int64_t m = 7, n = 37, k = 63;
     ThreadPool one(1);
@@ -139,8 +146,13 @@ TEST_CASE("a sum far below a product decides a tie of bf16 in every column and r
             b[static_cast<std::size_t>(at * n + j)] = is_less(j) ? -0x1p-20f : is_tiny(j) ? 0x1p-20f : 1;
             b[static_cast<std::size_t>((at + 1) * n + j)] = 1.5f;
         }
-        Matmul args{.m = m, .n = n, .k = k, .a = {.data = a.data(), .ld = k, .format = bf16},
-                    .b = {.data = b.data(), .ld = n, .format = bf16}, .out = out.data(), .ld_out = n};
+        Matmul args{.m = m,
+                    .n = n,
+                    .k = k,
+                    .a = {.data = a.data(), .ld = k, .format = bf16},
+                    .b = {.data = b.data(), .ld = n, .format = bf16},
+                    .out = out.data(),
+                    .ld_out = n};
         args.rule.machine = find_machine("bf16.chain");
         for (const Simd level : available_simd()) {
             matmul(level, one, args);
@@ -176,7 +188,10 @@ TEST_CASE("an infinite sum of fp16 hides no overflow of the sums beside it", "[e
                     a[static_cast<std::size_t>(i * k)] = first[kind];
                     a[static_cast<std::size_t>(i * k + 1)] = second[kind];
                 }
-                Matmul args{.m = m, .n = n, .k = k, .a = {.data = a.data(), .ld = k, .format = fp16},
+                Matmul args{.m = m,
+                            .n = n,
+                            .k = k,
+                            .a = {.data = a.data(), .ld = k, .format = fp16},
                             .b = {.data = b.data(), .ld = n, .format = fp16}};
                 args.rule.machine = find_machine("fp16.chain");
                 for (const Simd level : available_simd()) compare(level, args, result, "rows " + std::to_string(rows));
@@ -202,15 +217,16 @@ TEST_CASE("vector code of every chain and order gives the bits of the definition
             served.insert(machine->name);
             std::mt19937 random(3);
             const Result result = compare_rule(level, {.machine = machine}, random, shapes, 1);
-            INFO(machine->name << " on " << simd_name(level) << ": " << result.outputs << " outputs, first " << result.first);
+            INFO(machine->name << " on " << simd_name(level) << ": " << result.outputs << " outputs, first "
+                               << result.first);
             CHECK(result.wrong == 0);
             CHECK(result.outputs > 1000);
         }
     }
-    for (const char* name : {"bf16.chain", "fp16.chain", "fp32.pairwise", "fp32.kahan", "fp32.unfused", "exact",
-                             "x86.vdpbf16ps", "x86.vdpphps", "x86.amx.bf16", "x86.amx.fp16", "x86.amx.fp8", "arm.bfdot",
-                             "arm.bfmmla", "arm.bfdot.ebf", "arm.sme.fmopa", "arm.fp8dot2", "power10.xvbf16ger2",
-                             "x86.vfmaddph"}) {
+    for (const char* name :
+         {"bf16.chain", "fp16.chain", "fp32.pairwise", "fp32.kahan", "fp32.unfused", "exact", "x86.vdpbf16ps",
+          "x86.vdpphps", "x86.amx.bf16", "x86.amx.fp16", "x86.amx.fp8", "arm.bfdot", "arm.bfmmla", "arm.bfdot.ebf",
+          "arm.sme.fmopa", "arm.fp8dot2", "power10.xvbf16ger2", "x86.vfmaddph"}) {
         CAPTURE(name);
         CHECK(served.count(name) == 1);
     }

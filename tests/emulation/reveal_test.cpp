@@ -342,10 +342,12 @@ TEST_CASE("the steps of a tree are read as they were written", "[emulation][reve
         int terms;
         const char *steps, *why;
     };
-    for (const Case& c : {Case{4, "s1 = 0-1\ns2 = 2-3\n", "two roots"}, Case{4, "s1 = 0-2\n", "a term is left over"},
-                          Case{4, "s1 = 0-1\ns2 = s1 + 1-3\n", "a term twice"}, Case{4, "s1 = 0-4\n", "a term too many"},
-                          Case{4, "s1 = 0-1\ns2 = s3 + 2-3\n", "a sum that comes later"}, Case{4, "s2 = 0-3\n", "another number"},
-                          Case{4, "s1 = 0-1 2-3\n", "no plus"}, Case{2, "s1 = 0\ns2 = s1 + 1\n", "a sum of one"}, Case{2, "", "nothing"}}) {
+    for (const Case& c :
+         {Case{4, "s1 = 0-1\ns2 = 2-3\n", "two roots"}, Case{4, "s1 = 0-2\n", "a term is left over"},
+          Case{4, "s1 = 0-1\ns2 = s1 + 1-3\n", "a term twice"}, Case{4, "s1 = 0-4\n", "a term too many"},
+          Case{4, "s1 = 0-1\ns2 = s3 + 2-3\n", "a sum that comes later"}, Case{4, "s2 = 0-3\n", "another number"},
+          Case{4, "s1 = 0-1 2-3\n", "no plus"}, Case{2, "s1 = 0\ns2 = s1 + 1\n", "a sum of one"},
+          Case{2, "", "nothing"}}) {
         CAPTURE(c.why);
         CHECK_THROWS_AS(parse_tree_steps(c.terms, c.steps), Error);
     }

@@ -27,7 +27,8 @@ std::vector<float> magnitudes() {
     std::vector<float> all{0.0f, 0x1p-149f, 0x1p-148f, 0x0.fffffep-126f, 0x1.fffffep127f};
     for (int e = -149; e <= 127; ++e) {
         const float power = std::ldexp(1.0f, e);
-        for (const float x : {std::nextafter(power, 0.0f), power, std::nextafter(power, inf), power * 1.5f, power * 1.75f})
+        for (const float x :
+             {std::nextafter(power, 0.0f), power, std::nextafter(power, inf), power * 1.5f, power * 1.75f})
             all.push_back(x);
     }
     return all;
@@ -86,7 +87,8 @@ TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of it
                 continue;
             }
             CAPTURE(max, amax);
-            const int down = floor_log2(amax), up = power_of_two(down) == static_cast<long double>(amax) ? down : down + 1;
+            const int down = floor_log2(amax),
+                      up = power_of_two(down) == static_cast<long double>(amax) ? down : down + 1;
             CHECK(scale::ao_floor(amax, max) == byte(down));
             CHECK(scale::ao_ceil(amax, max) == byte(up));
             // EVEN rounds amax to the element's significand first, half up: the next power begins half a unit below it.
@@ -121,7 +123,8 @@ TEST_CASE("current scaling takes an amax of at least eps, and of no number a sca
     constexpr float eps = 0x1p-10f;
     for (const float max : {448.0f, 57344.0f}) {
         CAPTURE(max);
-        for (const float amax : {0.0f, 0x1p-149f, std::nextafter(eps, 0.0f), eps}) CHECK(scale::te_current(amax, max, eps) == max / eps);
+        for (const float amax : {0.0f, 0x1p-149f, std::nextafter(eps, 0.0f), eps})
+            CHECK(scale::te_current(amax, max, eps) == max / eps);
         const float above = std::nextafter(eps, 1.0f);
         CHECK(scale::te_current(above, max, eps) == max / above);
         CHECK(scale::te_current(above, max, eps) < max / eps);
@@ -133,8 +136,11 @@ TEST_CASE("current scaling takes an amax of at least eps, and of no number a sca
     }
 }
 
-TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxes, times a constant", "[emulation][scale]") {
-    const auto rounded = [](double x) { return static_cast<float>(x); };  // a product of two fp32 numbers is exact in fp64
+TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxes, times a constant",
+          "[emulation][scale]") {
+    const auto rounded = [](double x) {
+        return static_cast<float>(x);
+    };  // a product of two fp32 numbers is exact in fp64
     const double constant = rounded(1.0 / (2688.0 * 2688.0));
     for (int i = 0; i < 1000; ++i) {
         const float a = 1 + 0.001f * static_cast<float>(i), b = 3 + 0.0017f * static_cast<float>(i * i % 1009);
@@ -143,9 +149,12 @@ TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxe
     }
 }
 
-TEST_CASE("the smallest and the largest decode scale are those of the groups, above 1 and below it", "[emulation][scale]") {
-    for (const auto& amaxes : {std::vector<float>{1e6f, 4e6f, 2e6f}, {1e-3f, 4e-3f, 2e-3f}, {1.0f, 1e6f}, {1e6f, 1.0f}, {1e6f}}) {
-        const ScaledCast how{.cast = {.format = e4m3fn}, .granularity = find_granularity("row"), .rule = find_scale_rule("ao_fp8")};
+TEST_CASE("the smallest and the largest decode scale are those of the groups, above 1 and below it",
+          "[emulation][scale]") {
+    for (const auto& amaxes :
+         {std::vector<float>{1e6f, 4e6f, 2e6f}, {1e-3f, 4e-3f, 2e-3f}, {1.0f, 1e6f}, {1e6f, 1.0f}, {1e6f}}) {
+        const ScaledCast how{
+            .cast = {.format = e4m3fn}, .granularity = find_granularity("row"), .rule = find_scale_rule("ao_fp8")};
         std::vector<std::uint32_t> patterns;
         for (const float amax : amaxes) patterns.push_back(bit_cast<std::uint32_t>(amax));
         std::vector<float> encode(amaxes.size()), decode(amaxes.size());

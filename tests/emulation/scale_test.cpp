@@ -306,8 +306,7 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
                     const float decode = r.scales.at(k_is_last ? row : column, k_is_last ? column : row);
                     different += bits_of(decode) != bits_of(scale.decode) && decode == decode;
                 }
-                INFO(kind.granularity->name << ":" << kind.rule->name << ", " << size.rows << " x "
-                                    << size.columns);
+                INFO(kind.granularity->name << ":" << kind.rule->name << ", " << size.rows << " x " << size.columns);
                 CHECK(different == 0);
 
                 for (const Simd level : available_simd()) {

@@ -55,8 +55,9 @@ void for_each_engine(const Check& check) {
 
 TEST_CASE("what a cast did to its numbers is added up alike by every instruction set", "[emulation][stats]") {
     const auto all_bits = [](const FidelityFigures& f) {
-        return std::vector<std::uint64_t>{f.subnormal_inexact, f.overflow_rounded,   f.nonzero,     bits(f.relative_sum),
-                                          bits(f.relative_max), bits(f.signed_error), bits(f.abs_x), bits(f.z_max)};
+        return std::vector<std::uint64_t>{f.subnormal_inexact,  f.overflow_rounded,   f.nonzero,
+                                          bits(f.relative_sum), bits(f.relative_max), bits(f.signed_error),
+                                          bits(f.abs_x),        bits(f.z_max)};
     };
     std::vector<std::uint64_t> seen(8);
     for (const Kind kind : {Kind::moderate, Kind::any_finite, Kind::any_bits}) {
@@ -85,7 +86,8 @@ TEST_CASE("what a cast did to its numbers is added up alike by every instruction
                     FidelityFigures parts;
                     const std::int64_t first = n / 3;
                     add_fidelity(simd, cast, x.data(), y.data(), codes.data(), first, parts);
-                    add_fidelity(simd, cast, x.data() + first, y.data() + first, codes.data() + first, n - first, parts);
+                    add_fidelity(simd, cast, x.data() + first, y.data() + first, codes.data() + first, n - first,
+                                 parts);
                     CHECK(all_bits(parts) == all_bits(expected));
                 }
                 const std::vector<std::uint64_t> figures = all_bits(expected);

@@ -53,16 +53,18 @@ float fp32_of(double x) { return static_cast<float>(x); }
 
 /// torch/optim/adam.py, line by line, with the rounding of a tensor's format after each.
 Moved by_lines(Moved x, float g, const Adam& s, float (*r)(float)) {
-    if (s.adds_decay_to_gradient) g = r(g + fp32_of(s.weight_decay) * x.p);  // grad.add(param, alpha=weight_decay)
-    else x.p = r(x.p * fp32_of(1 - s.lr * s.weight_decay));                  // param.mul_
+    if (s.adds_decay_to_gradient)
+        g = r(g + fp32_of(s.weight_decay) * x.p);  // grad.add(param, alpha=weight_decay)
+    else
+        x.p = r(x.p * fp32_of(1 - s.lr * s.weight_decay));  // param.mul_
     const float weight = fp32_of(1 - s.beta1);
     // exp_avg.lerp_, which comes from the nearer end
     x.m = weight < 0.5f ? r(x.m + weight * (g - x.m)) : r(g - (g - x.m) * (1.0f - weight));
-    x.v = r(x.v * fp32_of(s.beta2));                                       // exp_avg_sq.mul_
-    x.v = r(x.v + fp32_of(1 - s.beta2) * g * g);                           // .addcmul_
-    const float root = r(std::sqrt(x.v));                                  // .sqrt()
-    const float divided = r(root / fp32_of(std::sqrt(s.bias_correction2)));  // / bias_correction2_sqrt
-    const float denominator = r(divided + fp32_of(s.eps));                 // .add_(eps)
+    x.v = r(x.v * fp32_of(s.beta2));                                          // exp_avg_sq.mul_
+    x.v = r(x.v + fp32_of(1 - s.beta2) * g * g);                              // .addcmul_
+    const float root = r(std::sqrt(x.v));                                     // .sqrt()
+    const float divided = r(root / fp32_of(std::sqrt(s.bias_correction2)));   // / bias_correction2_sqrt
+    const float denominator = r(divided + fp32_of(s.eps));                    // .add_(eps)
     x.p = r(x.p - fp32_of(s.lr / s.bias_correction1) * (x.m / denominator));  // param.addcdiv_
     return x;
 }
@@ -70,8 +72,10 @@ Moved by_lines(Moved x, float g, const Adam& s, float (*r)(float)) {
 /// Computes adam_math of torch's fused kernel; `r` rounds each stored number.
 Moved by_fused(Moved x, float g, const Adam& s, float (*r)(float)) {
     float p = x.p, m = x.m, v = x.v;
-    if (s.adds_decay_to_gradient) g = fp32_of(double{g} + double{p} * s.weight_decay);
-    else p = fp32_of(double{p} - s.lr * s.weight_decay * double{p});
+    if (s.adds_decay_to_gradient)
+        g = fp32_of(double{g} + double{p} * s.weight_decay);
+    else
+        p = fp32_of(double{p} - s.lr * s.weight_decay * double{p});
     m = fp32_of(s.beta1 * double{m} + (1 - s.beta1) * double{g});
     v = fp32_of(s.beta2 * double{v} + (1 - s.beta2) * double{g} * double{g});
     const float step_size = fp32_of(s.lr / double{fp32_of(s.bias_correction1)});
@@ -88,8 +92,10 @@ Moved by_cpu_lines(Moved x, float g, const Adam& s, float (*r)(float), bool is_f
     const auto fused = [](float a, float b, float c) {
         return static_cast<float>(static_cast<long double>(a) * b + static_cast<long double>(c));
     };
-    if (s.adds_decay_to_gradient) g = r(fused(fp32_of(s.weight_decay), x.p, g));
-    else x.p = r(x.p * factor(1 - s.lr * s.weight_decay));
+    if (s.adds_decay_to_gradient)
+        g = r(fused(fp32_of(s.weight_decay), x.p, g));
+    else
+        x.p = r(x.p * factor(1 - s.lr * s.weight_decay));
     const float weight = fp32_of(1 - s.beta1);
     x.m = weight < 0.5f ? r(fused(weight, g - x.m, x.m)) : r(fused(weight - 1.0f, g - x.m, g));
     x.v = r(x.v * factor(s.beta2));
@@ -131,13 +137,15 @@ Adam step_of(std::string_view name, Format format) {
 
 }  // namespace
 
-TEST_CASE("each kernel of Adam rounds where its source rounds, with every option, in bf16 and in fp32", "[experiments][optimizer]") {
+TEST_CASE("each kernel of Adam rounds where its source rounds, with every option, in bf16 and in fp32",
+          "[experiments][optimizer]") {
     using ByHand = Moved (*)(Moved, float, const Adam&, float (*)(float));
     const std::pair<const char*, ByHand> kernels[] = {
         {"single", by_lines},
         {"fused", by_fused},
         {"single-cpu", [](Moved x, float g, const Adam& s, float (*r)(float)) { return by_cpu_lines(x, g, s, r); }},
-        {"foreach-cpu", [](Moved x, float g, const Adam& s, float (*r)(float)) { return by_cpu_lines(x, g, s, r, true); }},
+        {"foreach-cpu",
+         [](Moved x, float g, const Adam& s, float (*r)(float)) { return by_cpu_lines(x, g, s, r, true); }},
         {"multi-tensor", by_multi_tensor}};
     std::mt19937 words(7);
     std::normal_distribution<float> normal;
@@ -150,7 +158,8 @@ TEST_CASE("each kernel of Adam rounds where its source rounds, with every option
                 for (int i = 0; i < 80; ++i) {
                     // Some second moments are so small that their root is at most eps.
                     const float g = r(i % 8 == 0 ? 0.0f : normal(words) * 1e-3f), size = i % 4 == 0 ? 1e-17f : 1e-6f;
-                    const Moved x{r(normal(words) * 0.02f), r(normal(words) * 1e-3f), r(std::abs(normal(words)) * size)};
+                    const Moved x{r(normal(words) * 0.02f), r(normal(words) * 1e-3f),
+                                  r(std::abs(normal(words)) * size)};
                     const auto step = [&](std::string_view name) {
                         Adam s = step_of(name, format);
                         s.beta1 = beta1, s.adds_decay_to_gradient = coupled;
@@ -202,7 +211,8 @@ TEST_CASE("weight decay shrinks matrices, and neither biases nor norms", "[exper
                 for (std::size_t i = 0; i < a.size(); ++i) {
                     // b = a - lr decay start, each rounded a few times to fp32.
                     const double wanted = double{a[i]} - options.lr * options.weight_decay * double{start[i]};
-                    largest = std::max(largest, std::abs(double{b[i]} - wanted) / (0x1p-22 * std::max(1.0, std::abs(double{start[i]}))));
+                    largest = std::max(largest, std::abs(double{b[i]} - wanted) /
+                                                    (0x1p-22 * std::max(1.0, std::abs(double{start[i]}))));
                 }
                 CHECK(largest <= 1);
                 CHECK(a != b);

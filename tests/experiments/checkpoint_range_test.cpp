@@ -14,8 +14,8 @@ using namespace macheps::configs;
 namespace {
 
 /// The finding of an import in which --checkpoint-dtype is not given, unless `checkpoint` names one.
-const Finding* finding_of(ImportResult& result, const char* framework, const std::string& text, const char* checkpoint = "",
-                          const char* device = "h100") {
+const Finding* finding_of(ImportResult& result, const char* framework, const std::string& text,
+                          const char* checkpoint = "", const char* device = "h100") {
     const test::ConfigFolder folder;
     ImportOptions options;
     options.framework = framework;
@@ -45,21 +45,22 @@ TEST_CASE("a bf16 checkpoint in fp16 is a finding in the configs of every framew
         {"transformers", "{output_dir: o, learning_rate: 1.0e-4}", "bf16", false, "it runs as it is stored"},
         {"transformers", "{fp16_full_eval: true, output_dir: o}", "bf16", true, "evaluation alone is fp16"},
         {"transformers", "{fp16: true, output_dir: o, torch_dtype: bfloat16}", "", true, "a dtype key"},
-        {"transformers", "{fp16: true, output_dir: o, model_name_or_path: Qwen/Qwen2.5-7B}", "", true, "a model's name"},
+        {"transformers", "{fp16: true, output_dir: o, model_name_or_path: Qwen/Qwen2.5-7B}", "", true,
+         "a model's name"},
         {"transformers", "{fp16: true, output_dir: o, model_name_or_path: Qwen/Qwen2.5-7B}", "fp32", false,
          "the option is surer than a name"},
         {"llamafactory",
          "{model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct, stage: sft, do_train: true, finetuning_type: full, "
          "fp16: true}",
          "", true, "a model's name"},
-        {"llamafactory",
-         "{model_name_or_path: gpt2, stage: sft, do_train: true, finetuning_type: full, fp16: true}", "", false,
-         "a name of which nothing is known"},
+        {"llamafactory", "{model_name_or_path: gpt2, stage: sft, do_train: true, finetuning_type: full, fp16: true}",
+         "", false, "a name of which nothing is known"},
         {"axolotl", "{base_model: google/gemma-3-4b-it, fp16: true, micro_batch_size: 1}", "", true, "a model's name"},
         {"axolotl", "{base_model: google/gemma-3-4b-it, bf16: true, micro_batch_size: 1}", "", false, "bf16"},
         {"accelerate", "{compute_environment: LOCAL_MACHINE, mixed_precision: fp16, num_processes: 1}", "bf16", true,
          "the option"},
-        {"deepspeed", "{fp16: {enabled: true}, zero_optimization: {stage: 2}}", "bf16", true, "the engine casts the model"},
+        {"deepspeed", "{fp16: {enabled: true}, zero_optimization: {stage: 2}}", "bf16", true,
+         "the engine casts the model"},
         {"deepspeed", "{bf16: {enabled: true}, zero_optimization: {stage: 2}}", "bf16", false, "bf16"},
         {"torch", "{autocast: {dtype: float16}, grad_scaler: {}, model_dtype: bfloat16}", "", true, "a dtype key"},
         {"torch", "{autocast: {dtype: float16}, grad_scaler: {}}", "bf16", true, "the option"},
@@ -89,9 +90,9 @@ TEST_CASE("a bf16 checkpoint in fp16 is a finding in the configs of every framew
 
 TEST_CASE("the finding says that a dtype is known from the name of the model, with its source", "[import]") {
     ImportResult result;
-    const Finding* found = finding_of(
-        result, "llamafactory",
-        "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nstage: sft\ndo_train: true\nfinetuning_type: full\nfp16: true\n");
+    const Finding* found = finding_of(result, "llamafactory",
+                                      "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nstage: sft\ndo_train: "
+                                      "true\nfinetuning_type: full\nfp16: true\n");
     REQUIRE(found != nullptr);
     CHECK(found->message.find("Llama 3 models were trained in bf16") != std::string::npos);
     CHECK(found->message.find("known from the name meta-llama/Meta-Llama-3-8B-Instruct alone") != std::string::npos);

@@ -5,10 +5,10 @@
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
-#include "experiments/training/run/experiment.hpp"
-#include "experiments/training/run/experiment_runs.hpp"
 #include "experiments/training/run/directory/manifest.hpp"
 #include "experiments/training/run/directory/run_directory.hpp"
+#include "experiments/training/run/experiment.hpp"
+#include "experiments/training/run/experiment_runs.hpp"
 #include "experiments/training/run/trainer.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -48,9 +48,7 @@ init_scale      = 1048576.0
 growth_interval = 2
 )";
 
-fs::path folder(const std::string& name) {
-    return test::memory_folder() / ("checkpoint_" + name);
-}
+fs::path folder(const std::string& name) { return test::memory_folder() / ("checkpoint_" + name); }
 
 fs::path fresh_folder(const std::string& name) {
     fs::remove_all(folder(name));

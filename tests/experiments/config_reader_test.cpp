@@ -230,7 +230,9 @@ TEST_CASE("what is no YAML is refused where it stops being any", "[config]") {
         {"a: [1,\n", "x.yaml:2:1: ", "a [ is not closed"},
         {"{a: 1\n", "x.yaml:1:1: ", "close every bracket"},
         {"a: 1\n---\nb: 2\n", "x.yaml:2:1: ", "second document"},
-        {"\xef\xbb\xbf\xef\xbb\xbf" "a: 1\n", "x.yaml:1:1: ", "second byte order mark"},
+        {"\xef\xbb\xbf\xef\xbb\xbf"
+         "a: 1\n",
+         "x.yaml:1:1: ", "second byte order mark"},
         {"a: !custom x\n", "x.yaml:1:4: ", "'!custom'"},
         {"a: !!python/object:os.system {}\n", "x.yaml:1:4: ", "means nothing here"},
         {"a: !!int x\n", "x.yaml:1:4: ", "means nothing here"},

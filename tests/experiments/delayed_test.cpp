@@ -139,8 +139,11 @@ TEST_CASE("one infinity freezes a scale for as long as the history", "[experimen
     CHECK(scales[22] == 448.0f / (0.001f * 34));
 }
 
-TEST_CASE("a scale's age counts updates without a change, and those of them that had no usable amax", "[experiments][recipe]") {
-    const CastRule rule{.format = e4m3fn, .granularity = find_granularity("tensor"), .scale_rule = find_scale_rule("te_delayed"),
+TEST_CASE("a scale's age counts updates without a change, and those of them that had no usable amax",
+          "[experiments][recipe]") {
+    const CastRule rule{.format = e4m3fn,
+                        .granularity = find_granularity("tensor"),
+                        .scale_rule = find_scale_rule("te_delayed"),
                         .delayed = {.length = 1}};
     REQUIRE(rule.has_history());
     AmaxHistories histories;
@@ -149,7 +152,14 @@ TEST_CASE("a scale's age counts updates without a change, and those of them that
         float amax;
         std::int64_t steps, frozen;
     };
-    for (const Update& c : {Update{0, 1, 1}, {2, 0, 0}, {infinity, 1, 1}, {nan, 2, 2}, {0, 3, 3}, {2, 4, 0}, {2, 5, 0}, {infinity, 6, 1},
+    for (const Update& c : {Update{0, 1, 1},
+                            {2, 0, 0},
+                            {infinity, 1, 1},
+                            {nan, 2, 2},
+                            {0, 3, 3},
+                            {2, 4, 0},
+                            {2, 5, 0},
+                            {infinity, 6, 1},
                             {4, 0, 0}}) {
         CAPTURE(c.amax, c.steps);
         histories.of("slot", rule).see(c.amax);

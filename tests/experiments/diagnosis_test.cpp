@@ -302,7 +302,8 @@ TEST_CASE("micro-batches added in bf16 are told from the settings", "[diagnosis]
     // A policy may divide its steps by itself, as those of configs do.
     const TemporaryFolder own;
     const Verdicts divided = diagnose(trained(
-        own, small({variant("parts", "pure-bf16", "[accumulation]\nmicro_batches = 2\n"), load_policy("pure-bf16")}, 10)));
+        own,
+        small({variant("parts", "pure-bf16", "[accumulation]\nmicro_batches = 2\n"), load_policy("pure-bf16")}, 10)));
     CHECK(figure_of(finding_of(divided, "parts", "narrow-accumulation"), "parts") == 2);
     CHECK_FALSE(ids_of(divided, "pure-bf16").contains("narrow-accumulation"));
 }

@@ -223,7 +223,9 @@ TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded the po
         CHECK(on_bf16 == (std::string(policy) == "pure-bf16"));
         // Logits below 8 lose 2^-20 in fp32. CUDA's autocast rounds each token's loss to fp16, and their mean stays fp32. In
         // pure bf16 the mean is rounded as well: twice the unit roundoff.
-        const double lost = on_bf16 ? 2 * bf16.unit_roundoff() : std::string(policy) == "amp-fp16" ? fp16.unit_roundoff() : 0;
+        const double lost = on_bf16                             ? 2 * bf16.unit_roundoff()
+                            : std::string(policy) == "amp-fp16" ? fp16.unit_roundoff()
+                                                                : 0;
         CHECK(std::abs(rounded - want) <= (lost + 0x1p-20) * want);
         for (const RunRow& run : CsvReader<RunRow>(e.directory / RunRow::file).rows()) {
             CHECK(static_cast<double>(static_cast<float>(run.final_loss.value())) != run.final_loss.value());

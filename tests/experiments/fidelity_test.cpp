@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sampled steps say beyond counts: the errors of casts, gradients beside fp32's, the formats that matmuls multiply.
 #include "experiments/training/model/matmul_formats.hpp"
-#include "experiments/training/run/watch/cast_fidelity.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/experiment.hpp"
+#include "experiments/training/run/watch/cast_fidelity.hpp"
 #include "experiments/training/run/watch/gradient_shadow.hpp"
 #include "reports/rows/csv.hpp"
 #include "tests/experiments/trained.hpp"
@@ -204,7 +204,7 @@ TEST_CASE("a policy without casts has fp32's gradients to the bit, and a low one
     CHECK(bf16_like.cosine > 0.9999);
     CHECK(bf16_like.cosine < 1);
     CHECK(fp8.cosine < bf16_like.cosine);
-    CHECK(fp8.cosine > 0.998);  // the embedding's gradient is no fp8
+    CHECK(fp8.cosine > 0.998);                 // the embedding's gradient is no fp8
     CHECK(fp8.snr_db < bf16_like.snr_db - 8);  // four bits less, at best two of them in effect
     CHECK(fp8.least_cosine < fp8.cosine);
     CHECK(fp8.least_parameter.starts_with("block."));

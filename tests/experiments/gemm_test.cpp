@@ -109,20 +109,23 @@ TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[e
     CHECK(none.value().high == 0);
 }
 
-TEST_CASE("the nearest fp64 number of an exact sum is rounded once, near and below 2^-1022 too", "[experiments][gemm]") {
+TEST_CASE("the nearest fp64 number of an exact sum is rounded once, near and below 2^-1022 too",
+          "[experiments][gemm]") {
     struct Case {
         std::vector<int> ones;  ///< the value is the sum of these powers of two
         double high, low;
     };
-    for (const Case& c : {Case{{-1075}, 0, 0}, Case{{-1075, -1135}, 0x1p-1074, 0}, Case{{-2148}, 0, 0},
-                          Case{{-1074, -1075}, 0x1p-1073, 0}, Case{{-1073, -1075}, 0x1p-1073, 0},
-                          Case{{-1073, -1075, -2148}, 0x1.8p-1073, 0}, Case{{-1022, -1075, -1200}, 0x1.0000000000001p-1022, 0},
-                          Case{{-1021, -1074}, 0x1p-1021, 0x1p-1074}, Case{{-1021, -1074, -1100}, 0x1.0000000000001p-1021, -0x1p-1074},
-                          Case{{0, -53}, 1, 0x1p-53}, Case{{0, -53, -200}, 0x1.0000000000001p0, -0x1p-53}}) {
+    for (const Case& c :
+         {Case{{-1075}, 0, 0}, Case{{-1075, -1135}, 0x1p-1074, 0}, Case{{-2148}, 0, 0},
+          Case{{-1074, -1075}, 0x1p-1073, 0}, Case{{-1073, -1075}, 0x1p-1073, 0},
+          Case{{-1073, -1075, -2148}, 0x1.8p-1073, 0}, Case{{-1022, -1075, -1200}, 0x1.0000000000001p-1022, 0},
+          Case{{-1021, -1074}, 0x1p-1021, 0x1p-1074}, Case{{-1021, -1074, -1100}, 0x1.0000000000001p-1021, -0x1p-1074},
+          Case{{0, -53}, 1, 0x1p-53}, Case{{0, -53, -200}, 0x1.0000000000001p0, -0x1p-53}}) {
         CAPTURE(c.ones, c.high);
         for (const int sign : {1, -1}) {
             std::vector<std::int64_t> digits(80);
-            for (const int one : c.ones) digits[static_cast<std::size_t>((one + 2148) / 32)] += sign * (std::int64_t{1} << ((one + 2148) % 32));
+            for (const int one : c.ones)
+                digits[static_cast<std::size_t>((one + 2148) / 32)] += sign * (std::int64_t{1} << ((one + 2148) % 32));
             const WideValue value = fixed_point_value(digits, -2148);
             CHECK(value.high == sign * c.high);
             CHECK(std::fabs(value.low - sign * c.low) <= 0x1p-52 * std::fabs(c.low));

@@ -73,7 +73,8 @@ double rounded_by_table(const Format& format, double x) {
 
 }  // namespace
 
-TEST_CASE("every figure of a product is in the units of its output, for all machines and formats", "[experiments][gemm]") {
+TEST_CASE("every figure of a product is in the units of its output, for all machines and formats",
+          "[experiments][gemm]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
     std::size_t rows = 0, saturated = 0;
@@ -81,9 +82,10 @@ TEST_CASE("every figure of a product is in the units of its output, for all mach
     for (const NamedFormat& output : all_formats) {
         if (output.format == fp64 || !output.format.has_sign()) continue;
         for (const auto& [machines, format] :
-             {std::pair{std::vector{"fp32.chain", "exact", "sm90.wgmma.fp8", "sm90.wgmma.fp8+promote64", "chain:bf16", "chain:e2m1fn",
-                                    "pairwise:fp16", "kahan:bf16", "exact:e3m2fn", "chain:fp16:toward_zero"},
-                        e4m3fn},
+             {std::pair{
+                  std::vector{"fp32.chain", "exact", "sm90.wgmma.fp8", "sm90.wgmma.fp8+promote64", "chain:bf16",
+                              "chain:e2m1fn", "pairwise:fp16", "kahan:bf16", "exact:e3m2fn", "chain:fp16:toward_zero"},
+                  e4m3fn},
               std::pair{std::vector{"sm80.mma.fp16", "sm70.mma.fp16", "fp32.pairwise", "chain:e3m2fn:down"}, fp16}}) {
             GemmGrid grid{.formats = {{format, format}},
                           .distributions = {Distribution::normal, Distribution::outliers},
@@ -116,7 +118,8 @@ TEST_CASE("every figure of a product is in the units of its output, for all mach
                 check_figures(row, row.first, t, output.format);
                 // fp32 sums of 23 terms are right to 2^-12 of S: an output that did not saturate is within that of the range.
                 if (row.machine == "fp32.chain" || row.machine == "exact") {
-                    const Rational largest = rational(decode64(output.format, output.format.max_finite_code() << output.format.padding));
+                    const Rational largest =
+                        rational(decode64(output.format, output.format.max_finite_code() << output.format.padding));
                     const Rational half = unit_in_last_place(output.format, largest, largest) / 2;
                     CHECK(abs(t.exact) <= largest + half + t.magnitudes / 4096);
                 }
@@ -127,7 +130,8 @@ TEST_CASE("every figure of a product is in the units of its output, for all mach
     CHECK(saturated > 20);
 }
 
-TEST_CASE("a certain bound of gemm holds in formats that saturate, and what saturated is counted", "[experiments][gemm]") {
+TEST_CASE("a certain bound of gemm holds in formats that saturate, and what saturated is counted",
+          "[experiments][gemm]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
     std::uint64_t saturated = 0, beyond = 0;
@@ -154,7 +158,8 @@ TEST_CASE("a certain bound of gemm holds in formats that saturate, and what satu
     CHECK(beyond == 0);
 }
 
-TEST_CASE("every figure of gemm --via is in the units of its output, and the plain product is listed too", "[analysis][via]") {
+TEST_CASE("every figure of gemm --via is in the units of its output, and the plain product is listed too",
+          "[analysis][via]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
     struct Way {
@@ -162,13 +167,11 @@ TEST_CASE("every figure of gemm --via is in the units of its output, and the pla
         Format data, output;
         bool has_fp64_digits;
     };
-    const Way ways[] = {{"bf16x9", "sm80.mma.bf16", fp32, fp32, false},
-                        {"tf32x3", "sm80.mma.tf32", fp32, fp32, false},
-                        {"fp16x2", "sm80.mma.fp16", fp32, fp32, false},
-                        {"ozaki1:6", "sm90.wgmma.fp16", fp64, fp64, true},
-                        {"ozaki1:2", "sm100.tcgen05.fp8", fp32, fp64, false},  // two digits of 5 bits
-                        {"ozaki1:auto", "exact.int32", fp64, fp64, true},
-                        {"ozaki2:15", "exact.int32", fp64, fp64, true}};
+    const Way ways[] = {
+        {"bf16x9", "sm80.mma.bf16", fp32, fp32, false},       {"tf32x3", "sm80.mma.tf32", fp32, fp32, false},
+        {"fp16x2", "sm80.mma.fp16", fp32, fp32, false},       {"ozaki1:6", "sm90.wgmma.fp16", fp64, fp64, true},
+        {"ozaki1:2", "sm100.tcgen05.fp8", fp32, fp64, false},  // two digits of 5 bits
+        {"ozaki1:auto", "exact.int32", fp64, fp64, true},     {"ozaki2:15", "exact.int32", fp64, fp64, true}};
     for (const Way& way : ways) {
         ViaGrid grid{.via = parse_via(way.via),
                      .machines = {parse_via_machine(way.machine)},
@@ -191,7 +194,8 @@ TEST_CASE("every figure of gemm --via is in the units of its output, and the pla
             const int emin = way.output == fp64 ? -1022 : -126;
             for (std::size_t p = 0; p < x.a.size(); ++p)
                 plain = nearest(rational(x.a[p]) * rational(x.b[p]) + plain, way.output.precision, emin);
-            const Rational error = abs(Rational(plain - t.exact)), place = power_of_two(last_place(t.exact, way.output.precision, emin));
+            const Rational error = abs(Rational(plain - t.exact)),
+                           place = power_of_two(last_place(t.exact, way.output.precision, emin));
             REQUIRE(row.plain_error.has_value());
             CHECK(*row.plain_error == Approx(to_double(error / t.magnitudes)).epsilon(1e-12).margin(0));
             CHECK(*row.plain_max_ulp == Approx(to_double(error / place)).epsilon(1e-12).margin(0));

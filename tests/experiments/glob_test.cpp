@@ -84,7 +84,8 @@ bool matches_by_trial(const std::string& pattern, const std::string& name) {
     }
     if (pattern.empty()) return name.empty();
     if (pattern[0] == '*')
-        return matches_by_trial(pattern.substr(1), name) || (!name.empty() && matches_by_trial(pattern, name.substr(1)));
+        return matches_by_trial(pattern.substr(1), name) ||
+               (!name.empty() && matches_by_trial(pattern, name.substr(1)));
     return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) &&
            matches_by_trial(pattern.substr(1), name.substr(1));
 }

@@ -37,8 +37,7 @@ TEST_CASE("the sample of Accelerate is FSDP 2 with torchao's fp8", "[import][acc
     CHECK_FALSE(result.refused());
     CHECK(fields_of(result, storage_fields) ==
           "store=F compute=ao_tensorwise oplist=torch-cuda grad=F reduce=B buffers=F");
-    CHECK(field_of(result, "fp8")
-              .starts_with("ao_tensorwise pad_inner_dim=true all_gather=true filter=accelerate-ao"));
+    CHECK(field_of(result, "fp8").starts_with("ao_tensorwise pad_inner_dim=true all_gather=true filter=accelerate-ao"));
     std::string loading = text;
     loading.replace(loading.find("loading: false"), 14, "loading: true");
     CHECK(find_rule(import_text(loading, {}), "accelerate/torchao-low-memory-loading", 'E'));

@@ -34,7 +34,8 @@ TEST_CASE("axolotl resolves auto by what torch says of the device", "[experiment
         {"float32: true", "a100", "B", "none"},
         {"float16: true", "a100", "B", "none"},
         {"bf16: false\nbfloat16: true", "a100", "B", "none"},
-        {"bf16: auto", "cpu", "H", "none"},  // fp16 is switched on instead: fp16 weights, and no autocast to it on a CPU
+        {"bf16: auto", "cpu", "H",
+         "none"},  // fp16 is switched on instead: fp16 weights, and no autocast to it on a CPU
     };
     for (const auto& row : rows) {
         CAPTURE(row.keys, row.device);

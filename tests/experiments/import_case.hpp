@@ -19,9 +19,7 @@ namespace macheps::test {
 /// A folder of config files, removed at the end.
 class ConfigFolder {
   public:
-    ConfigFolder() : path_(memory_folder() / "configs") {
-        std::filesystem::create_directories(path_);
-    }
+    ConfigFolder() : path_(memory_folder() / "configs") { std::filesystem::create_directories(path_); }
     ~ConfigFolder() {
         std::error_code ignored;
         std::filesystem::remove_all(path_, ignored);

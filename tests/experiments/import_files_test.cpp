@@ -136,7 +136,8 @@ struct Namer {
     const char *framework, *text;
 };
 constexpr Namer namers[] = {
-    {"transformers", "{per_device_train_batch_size: 4, learning_rate: 2.0e-5, output_dir: out, fp16: true, deepspeed: FILE}"},
+    {"transformers",
+     "{per_device_train_batch_size: 4, learning_rate: 2.0e-5, output_dir: out, fp16: true, deepspeed: FILE}"},
     {"llamafactory",
      "{model_name_or_path: my/model, stage: sft, do_train: true, finetuning_type: full, template: llama3, fp16: true, "
      "deepspeed: FILE}"},
@@ -158,8 +159,8 @@ TEST_CASE("a file that another one names is read there, in either order, and the
         CAPTURE(namer.framework);
         const ConfigFolder folder;
         const std::string part = folder.write("ds_z3.json", all_auto);
-        const std::string alone = words_of_result(import_config(
-            std::vector{folder.write("main.yaml", naming(namer, "ds_z3.json"))}, {}));
+        const std::string alone =
+            words_of_result(import_config(std::vector{folder.write("main.yaml", naming(namer, "ds_z3.json"))}, {}));
         CHECK(alone.find("compute fp16") != std::string::npos);
         CHECK(alone.find("refuses") == std::string::npos);
         const std::string main = folder.write("main.yaml", naming(namer, "ds_z3.json"));

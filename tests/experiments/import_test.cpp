@@ -97,9 +97,7 @@ Finding only_finding(const std::string& yaml, std::string_view version = "2.1") 
 /// A folder of this process with config files.
 class Folder {
   public:
-    Folder() : path_(test::memory_folder() / "import") {
-        std::filesystem::create_directories(path_);
-    }
+    Folder() : path_(test::memory_folder() / "import") { std::filesystem::create_directories(path_); }
     ~Folder() { std::filesystem::remove_all(path_); }
     std::string write(const std::string& name, const std::string& text) const {
         std::filesystem::create_directories((path_ / name).parent_path());

@@ -91,16 +91,18 @@ TEST_CASE("captures of CPUs: sums by machines, conversions by codec profiles, in
 }
 
 TEST_CASE("a wrong conversion is a mismatch, and one of another form an error", "[experiments][machine_eval]") {
-    const std::string right = R"({"arch":"x86","instr":"vcvtneps2bf16","qual":"k1.bf16.f32","a":["3f800000"],"d":"3f80"})",
-                      wrong = R"({"arch":"x86","instr":"vcvtneps2bf16","qual":"k1.bf16.f32","a":["3f800000"],"d":"3f81"})";
+    const std::string right =
+                          R"({"arch":"x86","instr":"vcvtneps2bf16","qual":"k1.bf16.f32","a":["3f800000"],"d":"3f80"})",
+                      wrong =
+                          R"({"arch":"x86","instr":"vcvtneps2bf16","qual":"k1.bf16.f32","a":["3f800000"],"d":"3f81"})";
     const MachineEvaluation found = evaluate(right + "\n" + wrong);
     CHECK(found.lines == 2);
     CHECK(found.wrong == 1);
     REQUIRE(found.conversion_mismatches.size() == 1);
     CHECK(found.conversion_mismatches[0].number == 2);
     CHECK(found.conversion_mismatches[0].line.result == 0x3f80);
-    CHECK_THROWS_AS(evaluate(R"({"arch":"x86","instr":"vcvtps2ph","qual":"k1.f16.f32.away","a":["3f800000"],"d":"3c00"})"),
-                    Error);
+    CHECK_THROWS_AS(
+        evaluate(R"({"arch":"x86","instr":"vcvtps2ph","qual":"k1.f16.f32.away","a":["3f800000"],"d":"3c00"})"), Error);
 }
 
 }  // namespace machine_eval_test

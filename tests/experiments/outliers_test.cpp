@@ -44,7 +44,8 @@ std::vector<std::uint64_t> trained_bits(const std::string& name, double outliers
     std::vector<std::uint64_t> bits;
     for (const StepResult& step : run.run(steps)) bits.push_back(std::bit_cast<std::uint64_t>(step.loss));
     for (const auto& parameter : run.step.model().parameters()) {
-        for (const float value : test::values_of(run.backend, parameter->value)) bits.push_back(std::bit_cast<std::uint32_t>(value));
+        for (const float value : test::values_of(run.backend, parameter->value))
+            bits.push_back(std::bit_cast<std::uint32_t>(value));
     }
     return bits;
 }
@@ -87,12 +88,14 @@ TEST_CASE("outliers change no bit of fp32, tf32 and bf16 training, in either mod
     }
 }
 
-TEST_CASE("outliers of 2^11 overflow fp16 in the first step, in every size, and nowhere else", "[experiments][outliers]") {
+TEST_CASE("outliers of 2^11 overflow fp16 in the first step, in every size, and nowhere else",
+          "[experiments][outliers]") {
     for (const char* size : {"tiny", "small", "base"}) {
         for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
             const ModelConfig model = sized_model(size, kind);
             CAPTURE(size, to_string(kind));
-            const std::vector<SiteRow> plain = first_sites("fp32", 0, model), stressed = first_sites("fp32", 0x1p11, model);
+            const std::vector<SiteRow> plain = first_sites("fp32", 0, model),
+                                       stressed = first_sites("fp32", 0x1p11, model);
             for (const SiteRow& row : plain) CHECK((row.site.find(":forward") == std::string::npos || row.amax < 32));
             for (int block = 0; block < 2; ++block) {
                 const std::string site = fmt::format("block.{}.mlp.down:forward.a", block);

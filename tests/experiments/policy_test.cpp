@@ -43,9 +43,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 /// A folder of policy files, removed at the end.
 class Folder {
   public:
-    Folder() : path_(test::disk_folder() / "policies") {
-        std::filesystem::create_directories(path_ / "inner");
-    }
+    Folder() : path_(test::disk_folder() / "policies") { std::filesystem::create_directories(path_ / "inner"); }
     ~Folder() { std::filesystem::remove_all(path_); }
     std::string write(const std::string& name, const std::string& text) const {
         std::ofstream(path_ / name) << text;

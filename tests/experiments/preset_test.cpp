@@ -279,8 +279,8 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
         CHECK_FALSE(policy.description.empty());
         CHECK(policy.text == preset_text(name));
         const std::string_view scaler = name.ends_with("amp-fp16") || name == "e5m2-direct" ? "torch"
-                                        : name.starts_with("static") ? "static"
-                                                                     : "none";
+                                        : name.starts_with("static")                        ? "static"
+                                                                                            : "none";
         CHECK(policy.loss_scaler.kind->name == scaler);
         CHECK(policy.optimizer_arithmetic == (name == "pure-fp16" ? fp16 : fp32));
     }
@@ -288,14 +288,47 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
     CHECK(torch == LossScalerConfig(*find_scaler("torch")));
     CHECK(torch.at("init_scale") == 65536);
     CHECK(torch.at("growth_interval") == 2000);
-    const std::vector<std::string_view> order{
-        "fp32",      "tf32",          "amp-fp16",      "amp-bf16",       "fp16-noscale",      "static-1024",
-        "pure-bf16", "pure-bf16-sr",  "pure-fp16",     "infer-fp16", "fp8-tensorwise", "a100-amp-fp16",     "a100-amp-bf16",
-        "h100-tf32", "h100-amp-fp16", "h100-amp-bf16", "h100-fp8-fast",  "h100-fp8-promoted", "b200-amp-bf16",
-        "b200-fp8",  "b200-mxfp8",    "b200-nvfp4",
-        "te-delayed", "te-current", "te-block", "te-mxfp8", "te-nvfp4", "ao-tensorwise", "ao-rowwise", "ao-rowwise-gw-hp",
-        "ao-mxfp8-rceil", "ao-mxfp8-floor", "ao-mxfp8-even", "ao-mxfp8-ceil", "dsv3", "mx-microxcaling", "e5m2-direct",
-        "cpu-autocast-bf16", "cpu-autocast-bf16-amx", "lf-fp8-as-executed", "lf-fp8-as-documented"};
+    const std::vector<std::string_view> order{"fp32",
+                                              "tf32",
+                                              "amp-fp16",
+                                              "amp-bf16",
+                                              "fp16-noscale",
+                                              "static-1024",
+                                              "pure-bf16",
+                                              "pure-bf16-sr",
+                                              "pure-fp16",
+                                              "infer-fp16",
+                                              "fp8-tensorwise",
+                                              "a100-amp-fp16",
+                                              "a100-amp-bf16",
+                                              "h100-tf32",
+                                              "h100-amp-fp16",
+                                              "h100-amp-bf16",
+                                              "h100-fp8-fast",
+                                              "h100-fp8-promoted",
+                                              "b200-amp-bf16",
+                                              "b200-fp8",
+                                              "b200-mxfp8",
+                                              "b200-nvfp4",
+                                              "te-delayed",
+                                              "te-current",
+                                              "te-block",
+                                              "te-mxfp8",
+                                              "te-nvfp4",
+                                              "ao-tensorwise",
+                                              "ao-rowwise",
+                                              "ao-rowwise-gw-hp",
+                                              "ao-mxfp8-rceil",
+                                              "ao-mxfp8-floor",
+                                              "ao-mxfp8-even",
+                                              "ao-mxfp8-ceil",
+                                              "dsv3",
+                                              "mx-microxcaling",
+                                              "e5m2-direct",
+                                              "cpu-autocast-bf16",
+                                              "cpu-autocast-bf16-amx",
+                                              "lf-fp8-as-executed",
+                                              "lf-fp8-as-documented"};
     CHECK(preset_names() == order);
 }
 
@@ -407,7 +440,8 @@ TEST_CASE("a preset of a GPU is its base on that GPU's matrix units: every matmu
     std::size_t on_machines = 0;
     for (const std::string_view name : preset_names())
         on_machines += !resolved(std::string(name).c_str()).machines().front().first.starts_with("fp32.chain");
-    CHECK(on_machines == std::size(machine_presets) + 3);  // the recipe that is written for a Hopper, dsv3; autocast on CPUs
+    CHECK(on_machines ==
+          std::size(machine_presets) + 3);  // the recipe that is written for a Hopper, dsv3; autocast on CPUs
 }
 
 TEST_CASE("autocast on a CPU: softmax keeps the scores' format, and every product has the rule of oneDNN's kernel",

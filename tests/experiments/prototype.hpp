@@ -79,15 +79,18 @@ inline policy::Policy prototype_all_by(const std::string& text, const std::strin
     const auto key = [](const char* matmul, const std::string& a, const std::string& b) {
         return std::string(matmul) + " = { a = \"" + a + "\", b = \"" + b + "\" }\n";
     };
-    return prototype("", key("forward", text, text) + key("input_grad", gradient, text) + key("weight_grad", gradient, text));
+    return prototype(
+        "", key("forward", text, text) + key("input_grad", gradient, text) + key("weight_grad", gradient, text));
 }
 
 inline policy::Policy current_with_e4m3() {
-    return prototype("te-current", "input_grad = { a = \"e4m3fn/tensor:te_current\" }\n"
-                                   "weight_grad = { a = \"e4m3fn/tensor:te_current\" }\n");
+    return prototype("te-current",
+                     "input_grad = { a = \"e4m3fn/tensor:te_current\" }\n"
+                     "weight_grad = { a = \"e4m3fn/tensor:te_current\" }\n");
 }
 inline policy::Policy nvfp4_without_stochastic() {
-    return prototype("te-nvfp4", "input_grad = { a = \"e2m1fn/nvfp4\" }\nweight_grad = { a = \"e2m1fn/nvfp4:hadamard\" }\n");
+    return prototype("te-nvfp4",
+                     "input_grad = { a = \"e2m1fn/nvfp4\" }\nweight_grad = { a = \"e2m1fn/nvfp4:hadamard\" }\n");
 }
 inline policy::Policy nvfp4_without_hadamard() {
     return prototype("te-nvfp4",

@@ -27,8 +27,8 @@ class LinearGradients final : public StepWatcher {
     void on_batch(std::int64_t, std::int64_t, const Batch&) override {}
     void on_gradients(Transformer& model) override {
         for (const auto& parameter : model.parameters()) {
-            const bool is_linear = parameter->name.find("attn.") != std::string::npos ||
-                                   parameter->name.find("mlp.") != std::string::npos;
+            const bool is_linear =
+                parameter->name.find("attn.") != std::string::npos || parameter->name.find("mlp.") != std::string::npos;
             if (!is_linear || !parameter->name.ends_with(".weight")) continue;
             const std::size_t from = values.size();
             values.resize(from + static_cast<std::size_t>(parameter->grad.view().count()));
@@ -73,7 +73,7 @@ using Draws = std::array<Figures, gradient_draws>;
 struct GradientLine {
     const char* name;
     Policy policy;
-    int bits;  ///< of the operands: lines of the same width share what they scatter by
+    int bits;                       ///< of the operands: lines of the same width share what they scatter by
     std::array<Figures, 2> wanted;  ///< with the first weights, and with those after 150 steps of fp32
 };
 
@@ -86,7 +86,9 @@ struct Measure {
 };
 const Measure measures[] = {
     {"cosine", [](const Figures& f) { return f.cosine; }, [](double x) { return std::log(1 - x); },
-     [](double x) { return x > 0.9999 ? 1e-5 : x > 0.99 ? 1e-4 : 1e-3; }},
+     [](double x) { return x > 0.9999 ? 1e-5
+                           : x > 0.99 ? 1e-4
+                                      : 1e-3; }},
     {"SNR", [](const Figures& f) { return f.snr_db; }, [](double x) { return x; }, [](double) { return 0.1; }},
     {"proj", [](const Figures& f) { return f.proj; }, [](double x) { return x; }, [](double) { return 1e-3; }},
 };
@@ -98,7 +100,8 @@ double mean_of_figures(const Draws& each, const Measure& measure) {
 }
 
 /// The standard deviation of one draw, over all lines of a width.
-double deviation(const std::vector<GradientLine>& lines, const std::vector<Draws>& found, int bits, const Measure& measure) {
+double deviation(const std::vector<GradientLine>& lines, const std::vector<Draws>& found, int bits,
+                 const Measure& measure) {
     double squares = 0, freedom = 0;
     for (std::size_t i = 0; i < lines.size(); ++i) {
         if (lines[i].bits != bits) continue;
@@ -155,7 +158,8 @@ void check_gradients(std::size_t state) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
         Figures& mean = average[lines[i].name];
         for (const Figures& f : found[i]) {
-            mean.cosine += f.cosine / gradient_draws, mean.snr_db += f.snr_db / gradient_draws, mean.proj += f.proj / gradient_draws;
+            mean.cosine += f.cosine / gradient_draws, mean.snr_db += f.snr_db / gradient_draws,
+                mean.proj += f.proj / gradient_draws;
         }
         std::cout << lines[i].name << ": " << mean.cosine << " / " << mean.snr_db << " / " << mean.proj << '\n';
         for (const Measure& measure : measures) {
@@ -191,7 +195,9 @@ void check_gradients(std::size_t state) {
 
 }  // namespace
 
-TEST_CASE("10.2: recipes leave of the first gradient what the specification's prototype measured", "[recipe]") { check_gradients(0); }
+TEST_CASE("10.2: recipes leave of the first gradient what the specification's prototype measured", "[recipe]") {
+    check_gradients(0);
+}
 
 TEST_CASE("10.2: recipes leave of a later gradient what the specification's prototype measured", "[recipe][slow]") {
     check_gradients(1);

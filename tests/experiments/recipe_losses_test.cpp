@@ -33,9 +33,8 @@ struct Trained {
 
 /// The copies that are cast of X, W and dY, one for each matmul that reads it. In 4 bits the specification's dY differs by a third
 /// with the Hadamard transform, which only the copy for the weight gradient has: so its figures count both copies.
-constexpr std::array<std::array<std::string_view, 2>, 3> copies{{{":forward.a", ":weight_grad.b"},
-                                                                 {":forward.b", ":input_grad.b"},
-                                                                 {":input_grad.a", ":weight_grad.a"}}};
+constexpr std::array<std::array<std::string_view, 2>, 3> copies{
+    {{":forward.a", ":weight_grad.b"}, {":forward.b", ":input_grad.b"}, {":input_grad.a", ":weight_grad.a"}}};
 
 /// Steps whose casts are counted site by site: the first, which is like no other, and every fifteenth.
 Trained train(const Policy& policy, std::int64_t seed) {
@@ -53,7 +52,9 @@ Trained train(const Policy& policy, std::int64_t seed) {
             for (std::size_t i = 0; i < copies.size(); ++i) {
                 const bool is_copy = std::any_of(copies[i].begin(), copies[i].end(),
                                                  [&](std::string_view slot) { return row.site.ends_with(slot); });
-                if (!is_copy || row.format == "bf16" || row.format == "fp32" || row.site.find("attn.mix") != std::string::npos) continue;
+                if (!is_copy || row.format == "bf16" || row.format == "fp32" ||
+                    row.site.find("attn.mix") != std::string::npos)
+                    continue;
                 lost[i] += static_cast<double>(row.underflow);
                 count[i] += static_cast<double>(row.count);
             }
@@ -101,8 +102,13 @@ const std::vector<LossLine>& loss_lines() {
         // 10.3 has its weights lose 0; but they begin Gaussian, of which 10.1 has the same blocks lose 0.001, as they do here.
         {"te_block", prototype("te-block"), 0.0009, 0.0004, {0.001, 0.001, 0.012}, fine, 8},
         {"te_delayed max 1024", prototype("te-delayed"), 0.0012, 0.0008, {0.004, 0.02, 0.14}, {0.001, 0.01, 0.01}, 8},
-        {"te_delayed most_recent 16", prototype("te-delayed:most_recent:history=16"), 0.0013, 0.0015, {0.004, 0.02, 0.14},
-         {0.001, 0.01, 0.01}, 8},
+        {"te_delayed most_recent 16",
+         prototype("te-delayed:most_recent:history=16"),
+         0.0013,
+         0.0015,
+         {0.004, 0.02, 0.14},
+         {0.001, 0.01, 0.01},
+         8},
         {"mxfp8 FLOOR", prototype("ao-mxfp8-floor"), 0.0014, 0.0008, {0.001, 0.001, 0.009}, fine, 8},
         {"nvfp4 no SR", nvfp4_without_stochastic(), 0.0081, 0.0030, {7.3, 10.1, 9.1}, coarse, 4},
         {"nvfp4 1-D W", nvfp4_with_flat_weights(), 0.0086, 0.0006, {7.3, 6.7, 8.9}, coarse, 4},

@@ -87,7 +87,8 @@ TEST_CASE("arrays of zeros, infinities and NaN are scaled as the libraries do", 
 
 TEST_CASE("a square of 32 x 32 has one power of two, whichever way a matmul sums", "[scaling]") {
     std::vector<float> x(64 * 96);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::ldexp(static_cast<float>(i * 37 % 101) - 50, static_cast<int>(i * 7 % 5));
+    for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = std::ldexp(static_cast<float>(i * 37 % 101) - 50, static_cast<int>(i * 7 % 5));
     x[40 * 96 + 70] = 3e5f;  // of the square in row 1, column 2
     const ScaledArray rows = scaled({.format = e4m3fn, .granularity = "mx32_32x32"}, x, 64, 96),
                       columns = scaled({.format = e4m3fn, .granularity = "mx32_32x32", .axis = 0}, x, 64, 96);

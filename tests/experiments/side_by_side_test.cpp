@@ -2,8 +2,8 @@
 // Runs trained side by side write what one after the other writes, stopped, resumed or failed.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/directory/manifest.hpp"
+#include "experiments/training/run/experiment.hpp"
 #include "reports/rows/csv.hpp"
 #include "reports/rows/event.hpp"
 #include "tests/scratch.hpp"

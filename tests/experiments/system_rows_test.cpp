@@ -194,7 +194,8 @@ TEST_CASE("row 1: what leaves a slot is a number of the slot's format", "[experi
     }
 }
 
-TEST_CASE("row 1: a CPU's autocast leaves softmax in bf16 and CUDA's the loss, each the other in fp32", "[experiments][systems]") {
+TEST_CASE("row 1: a CPU's autocast leaves softmax in bf16 and CUDA's the loss, each the other in fp32",
+          "[experiments][systems]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         const SiteList sites = model_sites(test::tiny_model(kind));
         const ResolvedPolicy cuda = resolve(torch_policy(autocast_b), sites), cpu = resolve(torch_policy(cpu_b), sites);
@@ -230,19 +231,21 @@ TEST_CASE("row 1: the loss of a gpt2 has the formats of whoever computes it, a l
         {"torch", "{autocast: {dtype: bfloat16}, model_dtype: bfloat16}", "bf16", "fp32", "a low model under autocast"},
         {"transformers", "{bf16: true, output_dir: o}", "bf16", "fp32", "autocast"},
         {"transformers", "{bf16: true, use_cpu: true, output_dir: o}", "fp32", "fp32", "a CPU's autocast"},
-        {"transformers", "{fp16: true, fsdp: full_shard, output_dir: o}", "fp16", "fp32", "Accelerate enters autocast too"},
+        {"transformers", "{fp16: true, fsdp: full_shard, output_dir: o}", "fp16", "fp32",
+         "Accelerate enters autocast too"},
         {"accelerate", "{compute_environment: LOCAL_MACHINE, mixed_precision: bf16, num_processes: 1}", "bf16", "fp32",
          "autocast"},
-        {"accelerate", "{compute_environment: LOCAL_MACHINE, mixed_precision: bf16, use_cpu: true, num_processes: 1}", "fp32",
-         "fp32", "a CPU's autocast"},
+        {"accelerate", "{compute_environment: LOCAL_MACHINE, mixed_precision: bf16, use_cpu: true, num_processes: 1}",
+         "fp32", "fp32", "a CPU's autocast"},
         {"deepspeed", deepspeed_b, "bf16", "bf16", "a bf16 model without autocast"},
         {"deepspeed", half_engine, "fp16", "fp16", "an fp16 model without autocast"},
         {"deepspeed", engine_autocast, "bf16", "fp32", "the engine enters autocast"},
         {"apex", "{opt_level: O1}", "fp32", "fp32", "cross_entropy is on Apex's fp32 list"},
         {"llamafactory", "{stage: pt, do_train: true, finetuning_type: full, bf16: true}", "bf16", "fp32", "autocast"},
-        {"llamafactory", "{stage: pt, do_train: true, finetuning_type: full, bf16: true, upcast_lmhead_output: true}", "fp32",
-         "fp32", "the logits are widened"},
-        {"axolotl", "{base_model: my/model, bf16: auto, micro_batch_size: 1}", "bf16", "fp32", "a bf16 model under autocast"},
+        {"llamafactory", "{stage: pt, do_train: true, finetuning_type: full, bf16: true, upcast_lmhead_output: true}",
+         "fp32", "fp32", "the logits are widened"},
+        {"axolotl", "{base_model: my/model, bf16: auto, micro_batch_size: 1}", "bf16", "fp32",
+         "a bf16 model under autocast"},
         {"nanogpt", "{dtype: bfloat16, device: cuda}", "bf16", "fp32", "autocast"},
         {"megatron", "{bf16: true}", "fp32", "fp32", "vocab_parallel_cross_entropy widens the logits"},
     };
@@ -253,8 +256,7 @@ TEST_CASE("row 1: the loss of a gpt2 has the formats of whoever computes it, a l
         CHECK(format_name(gpt2.cast("loss:forward.out").format) == one.out);
         CHECK(format_name(gpt2.cast("loss:forward.mean").format) == one.mean);
         const ResolvedPolicy llama = resolve(policy, model_sites(test::tiny_model(ModelKind::llama)));
-        for (const char* slot : {"loss:forward.out", "loss:forward.mean"})
-            CHECK(llama.cast(slot).format == fp32);
+        for (const char* slot : {"loss:forward.out", "loss:forward.mean"}) CHECK(llama.cast(slot).format == fp32);
     }
 }
 

@@ -349,7 +349,8 @@ void break_folders(Depth depth) {
             const Outcome outcome = folder.run(arguments, injection.start());
             tallied.add(outcome.code);
             // `--each` prints the error of a file in its table.
-            const bool is_in_table = outcome.code == 3 && outcome.err.empty() && outcome.out.find("configs/a.json") != std::string::npos;
+            const bool is_in_table =
+                outcome.code == 3 && outcome.err.empty() && outcome.out.find("configs/a.json") != std::string::npos;
             if (!is_in_table) check_ending(outcome, injection);
             check_no_draft(folder.path(), injection);
             if (outcome.code == 0) CHECK(outcome.out == fine.out);

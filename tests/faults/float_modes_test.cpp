@@ -274,7 +274,8 @@ const std::vector<Operation>& all_operations() {
     static const std::vector<Operation> list = [] {
         std::vector<Operation> operations = other_operations();
         for (const elementwise::Unary& f : elementwise::unaries) {
-            operations.push_back({f.name.data(), [f](Inputs& in) { return in.b.map(f, in.y, in.out), in.got(in.out); }});
+            operations.push_back(
+                {f.name.data(), [f](Inputs& in) { return in.b.map(f, in.y, in.out), in.got(in.out); }});
             operations.push_back({f.name.data(), [f](Inputs& in) {
                                       return in.b.map_backward(f, in.y, in.small, in.out), in.got(in.out);
                                   }});

@@ -100,8 +100,8 @@ TEST_CASE("a suite's pattern looks at a limited number of names", "[faults][fold
     folder.write("wide.toml", "[[check]]\nop = \"gemm\"\nfiles = \"/*/*/*/*/*/*/*/*/*/*.npz\"\n");
     const rlimit seconds{20, 20};
     const Outcome outcome = folder.run("check wide.toml", {.prepare = [seconds] {
-        if (setrlimit(RLIMIT_CPU, &seconds) != 0) _exit(97);
-    }});
+                                           if (setrlimit(RLIMIT_CPU, &seconds) != 0) _exit(97);
+                                       }});
     CAPTURE(outcome.err);
     CHECK((outcome.code == 2 || outcome.code == 3));
 }
@@ -134,8 +134,8 @@ TEST_CASE("the time for a file of tensors grows with their number only", "[fault
     folder.write("many.safetensors", safetensors_of(names));
     const rlimit seconds{5, 5};
     const Outcome outcome = folder.run("check many.safetensors --op gemm", {.prepare = [seconds] {
-        if (setrlimit(RLIMIT_CPU, &seconds) != 0) _exit(97);
-    }});
+                                           if (setrlimit(RLIMIT_CPU, &seconds) != 0) _exit(97);
+                                       }});
     CAPTURE(outcome.err);
     CHECK(outcome.code == 3);
     CHECK(outcome.err.size() < 400);

@@ -18,7 +18,7 @@ struct InputKind {
     std::string base;                   ///< a good file
     std::vector<std::string> commands;  ///< words, separated by blanks
     std::function<std::string(const std::string& name)> with_name;
-    bool is_whole_or_nothing = false;   ///< no proper beginning of it is a good file
+    bool is_whole_or_nothing = false;  ///< no proper beginning of it is a good file
 };
 
 /// Names as no author of a kernel or a config chooses them.
@@ -31,7 +31,8 @@ inline const std::vector<std::string> hostile_names{
     std::string("a\0b", 3),
     "\xe2\x80\xae gnp.exe",
     "a\xe2\x81\xa6z\xe2\x80\x8b",
-    "\xc2\x9b" "31mred",
+    "\xc2\x9b"
+    "31mred",
     "\xff\xfe\x80",
     "\xc3(",
     "\xed\xa0\x80",
@@ -99,8 +100,9 @@ inline std::string zip_of(const std::vector<Member>& members, int repeats = 0) {
         ++entries;
     };
     for (const Member& member : members) {
-        const std::string shared = little_endian(20, 2) + std::string(8, '\0') + little_endian(crc_of(member.bytes), 4) +
-                                   little_endian(member.bytes.size(), 4) + little_endian(member.bytes.size(), 4);
+        const std::string shared = little_endian(20, 2) + std::string(8, '\0') +
+                                   little_endian(crc_of(member.bytes), 4) + little_endian(member.bytes.size(), 4) +
+                                   little_endian(member.bytes.size(), 4);
         const std::size_t at = text.size();
         text += "PK\x03\x04" + shared + little_endian(member.name.size(), 2) + std::string(2, '\0') + member.name +
                 member.bytes;
@@ -110,8 +112,7 @@ inline std::string zip_of(const std::vector<Member>& members, int repeats = 0) {
     }
     const std::size_t at = text.size();
     return text + directory + "PK\x05\x06" + std::string(4, '\0') + little_endian(entries, 2) +
-           little_endian(entries, 2) + little_endian(directory.size(), 4) + little_endian(at, 4) +
-           std::string(2, '\0');
+           little_endian(entries, 2) + little_endian(directory.size(), 4) + little_endian(at, 4) + std::string(2, '\0');
 }
 
 /// An .npy file of fp32 ones.
@@ -164,8 +165,9 @@ class Spoiler {
     }
     /// A number of the text becomes one that few formats hold.
     std::string with_other_number(const std::string& text) {
-        static const std::vector<std::string> numbers{"-1",  "0",    "1e999",      "99999999999999999999",
-                                                      "nan", "-0.0", "2147483648", "0x10", "1.5", "-9223372036854775808"};
+        static const std::vector<std::string> numbers{
+            "-1",         "0",    "1e999", "99999999999999999999", "nan", "-0.0",
+            "2147483648", "0x10", "1.5",   "-9223372036854775808"};
         const std::size_t begin = text.find_first_of("0123456789", below(text.size()));
         if (begin == std::string::npos) return inserted(text);
         const std::size_t end = std::min(text.find_first_not_of("0123456789.", begin), text.size());
@@ -203,7 +205,8 @@ inline std::string why_not_shown(std::string_view text) {
             if (a == 0xed && b > 0x9f) return "a surrogate";
             if (a == 0xc2 && b < 0xa0) return "a control character of U+0080 to U+009F";
             if (a == 0xd8 && b == 0x9c) return "U+061C";
-            if (a == 0xe2 && b == 0x80 && ((c >= 0x8b && c <= 0x8f) || (c >= 0xa8 && c <= 0xae))) return "U+2000 and after";
+            if (a == 0xe2 && b == 0x80 && ((c >= 0x8b && c <= 0x8f) || (c >= 0xa8 && c <= 0xae)))
+                return "U+2000 and after";
             if (a == 0xe2 && b == 0x81 && c >= 0xa0 && c <= 0xaf) return "U+2060 and after";
             if (a == 0xef && b == 0xbb && c == 0xbf) return "U+FEFF";
         }

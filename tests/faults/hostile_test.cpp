@@ -124,7 +124,8 @@ TEST_CASE("names that no file has end in exit 3 or 5, and no check failed", "[fa
     const std::string too_long(300, 'x'), no_utf8 = "\xff\xfe";
     folder.write(no_utf8, std::string(4096, 'a'));
     folder.write(no_utf8 + ".toml", "name = \"mine\"\nextends = \"fp32\"\n");
-    const std::string tiny = "train --steps 1 --layers 1 --width 8 --heads 2 --context 6 --batch 2 --policy fp32 --seeds 0";
+    const std::string tiny =
+        "train --steps 1 --layers 1 --width 8 --heads 2 --context 6 --batch 2 --policy fp32 --seeds 0";
     struct Case {
         std::vector<std::string> more;
         int code;

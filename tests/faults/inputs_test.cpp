@@ -59,8 +59,9 @@ class Inputs {
                       "[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n[axes]\n"
                       "policy = [\"amp-bf16\"]\nlr = [1e-3, 2e-3]\nseeds = [0]\n");
         REQUIRE(folder_.run("sweep plan plan.toml --out sweep").code == 0);
-        REQUIRE(folder_.run("train --steps 2 --layers 1 --width 8 --heads 1 --context 8 --batch 2 --policy amp-fp16 "
-                            "--seeds 0 --probe-every 1 -q --out run")
+        REQUIRE(folder_
+                    .run("train --steps 2 --layers 1 --width 8 --heads 1 --context 8 --batch 2 --policy amp-fp16 "
+                         "--seeds 0 --probe-every 1 -q --out run")
                     .code == 0);
         folder_.write("good.npz", good_npz());
         fs::create_directory(folder_ / "traces");
@@ -73,20 +74,22 @@ class Inputs {
     }
 
     std::vector<InputKind> kinds() const {
-        const std::string json_config = R"({"fp16":{"enabled":true,"loss_scale":0},"optimizer":{"type":"Adam"}})",
-                          yaml_config = "bf16: true\nlearning_rate: 1e-4\noptim: adamw_torch\nmodel_name_or_path: x\n",
-                          policy = "name = \"mine\"\nextends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.mlp.up\"\n"
-                                   "forward = { a = \"e4m3fn/row\" }\n",
-                          formulas = "(FPCore (x) :name \"one\" :pre (< 0 x 1) (- (sqrt (+ x 1)) (sqrt x)))\n",
-                          market = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 2.0\n2 2 1.5\n",
-                          suite = "[[check]]\nname = \"one\"\nop = \"gemm\"\nfiles = \"good.npz\"\n",
-                          recipe = "[recipe]\nop = \"softmax\"\nx = \"bf16\"\nrows = 2\ncolumns = 8\ninputs = [\"normal\"]\n",
-                          line = R"({"arch":"sm_70","instr":"mma","qual":"m8n8k4.f32.f16.f16.f32","cls":"usual",)"
-                                 R"("a":["3594","ac4a","cc60","2fa3"],"b":["b826","45ac","385c","c43c"],)"
-                                 R"("c":"40f94608","d":"c033ffd8"})"
-                                 "\n",
-                          lock = R"({"schema":1,"rows":[{"name":"gemm","input":"good.npz","declaration":"x","inputs":"y",)"
-                                 R"("bits":"z","rho":0.5,"z":0,"rms":0.1,"omega":0,"blind":["x"]}]})";
+        const std::string
+            json_config = R"({"fp16":{"enabled":true,"loss_scale":0},"optimizer":{"type":"Adam"}})",
+            yaml_config = "bf16: true\nlearning_rate: 1e-4\noptim: adamw_torch\nmodel_name_or_path: x\n",
+            policy =
+                "name = \"mine\"\nextends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.mlp.up\"\n"
+                "forward = { a = \"e4m3fn/row\" }\n",
+            formulas = "(FPCore (x) :name \"one\" :pre (< 0 x 1) (- (sqrt (+ x 1)) (sqrt x)))\n",
+            market = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 2.0\n2 2 1.5\n",
+            suite = "[[check]]\nname = \"one\"\nop = \"gemm\"\nfiles = \"good.npz\"\n",
+            recipe = "[recipe]\nop = \"softmax\"\nx = \"bf16\"\nrows = 2\ncolumns = 8\ninputs = [\"normal\"]\n",
+            line = R"({"arch":"sm_70","instr":"mma","qual":"m8n8k4.f32.f16.f16.f32","cls":"usual",)"
+                   R"("a":["3594","ac4a","cc60","2fa3"],"b":["b826","45ac","385c","c43c"],)"
+                   R"("c":"40f94608","d":"c033ffd8"})"
+                   "\n",
+            lock = R"({"schema":1,"rows":[{"name":"gemm","input":"good.npz","declaration":"x","inputs":"y",)"
+                   R"("bits":"z","rho":0.5,"z":0,"rms":0.1,"omega":0,"blind":["x"]}]})";
         const std::string sweep = contents(folder_ / "sweep/sweep.json"), torch = torch_text();
         const auto replaced = [](std::string text, const std::string& what, const std::string& with) {
             for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
@@ -99,56 +102,126 @@ class Inputs {
             const auto with_name = [=](const std::string& n) {
                 return replaced(text, "amp-fp16", '"' + replaced(n, "\"", "\"\"") + '"');
             };
-            return InputKind{
-                name, file, text, {"report run", "report run --csv", "report run --json", "report run --diagnose"}, with_name};
+            return InputKind{name,
+                             file,
+                             text,
+                             {"report run", "report run --csv", "report run --json", "report run --diagnose"},
+                             with_name};
         };
         return {
-            {"npz", "FILE.npz", good_npz(), {"check FILE --op gemm --allow-weak", "check FILE --op gemm --json --allow-weak"},
+            {"npz",
+             "FILE.npz",
+             good_npz(),
+             {"check FILE --op gemm --allow-weak", "check FILE --op gemm --json --allow-weak"},
              [](const std::string& n) {
-                 return zip_of({{n + ".npy", npy_of_ones(2, 2)}, {"a.npy", npy_of_ones(2, 2)}, {"b.npy", npy_of_ones(2, 2)}});
-             }, true},
-            {"npy", "FILE.npy", npy_of_ones(2, 2), {"solve --matrix file:FILE -f fp16 --method ir -q", "check FILE --op softmax"},
-             [replaced](const std::string& n) { return replaced(npy_of_ones(2, 2), "<f4", n.substr(0, 300)); }, true},
-            {"safetensors", "FILE.safetensors", safetensors_of({"a", "b", "out"}),
+                 return zip_of(
+                     {{n + ".npy", npy_of_ones(2, 2)}, {"a.npy", npy_of_ones(2, 2)}, {"b.npy", npy_of_ones(2, 2)}});
+             },
+             true},
+            {"npy",
+             "FILE.npy",
+             npy_of_ones(2, 2),
+             {"solve --matrix file:FILE -f fp16 --method ir -q", "check FILE --op softmax"},
+             [replaced](const std::string& n) { return replaced(npy_of_ones(2, 2), "<f4", n.substr(0, 300)); },
+             true},
+            {"safetensors",
+             "FILE.safetensors",
+             safetensors_of({"a", "b", "out"}),
              {"check FILE --op softmax --junit junit.xml", "check FILE --op gemm --github --allow-weak"},
-             [](const std::string& n) { return safetensors_of({n, n + "2", "a"}); }, true},
-            {"pickle", "FILE.pt", torch, {"check FILE --op gemm --allow-weak", "check FILE --op softmax --sarif out.sarif"},
-             [=](const std::string& n) { return replaced(torch, "half", n.substr(0, 4)); }, true},
-            {"JSON config", "FILE.json", json_config,
-             {"policy import FILE", "policy import FILE --json", "policy import --each FILE", "policy import FILE --toml"},
-             [=](const std::string& n) { return R"({"fp16":{"enabled":true},)" + quoted(n) + ":{" + quoted(n) + ":" + quoted(n) + "}}"; }},
-            {"YAML config", "FILE.yaml", yaml_config, {"policy import FILE", "policy import FILE --sarif"},
+             [](const std::string& n) {
+                 return safetensors_of({n, n + "2", "a"});
+             },
+             true},
+            {"pickle",
+             "FILE.pt",
+             torch,
+             {"check FILE --op gemm --allow-weak", "check FILE --op softmax --sarif out.sarif"},
+             [=](const std::string& n) { return replaced(torch, "half", n.substr(0, 4)); },
+             true},
+            {"JSON config",
+             "FILE.json",
+             json_config,
+             {"policy import FILE", "policy import FILE --json", "policy import --each FILE",
+              "policy import FILE --toml"},
+             [=](const std::string& n) {
+                 return R"({"fp16":{"enabled":true},)" + quoted(n) + ":{" + quoted(n) + ":" + quoted(n) + "}}";
+             }},
+            {"YAML config",
+             "FILE.yaml",
+             yaml_config,
+             {"policy import FILE", "policy import FILE --sarif"},
              [=](const std::string& n) {
                  return yaml_config + quoted(n) + ": 1\noutput_dir: " + quoted(n) + "\ndeepspeed: " + quoted(n) + "\n";
              }},
-            {"TOML policy", "FILE.toml", policy,
+            {"TOML policy",
+             "FILE.toml",
+             policy,
              {"policy explain ./FILE --layers 1", "policy show ./FILE", "policy diff ./FILE tf32 --layers 1"},
              [=](const std::string& n) { return replaced(policy, "mine", n) + "description = " + quoted(n) + "\n"; }},
-            {"archive", "FILE.npz", zip_of({{"a.npy", npy_of_ones(2, 2)}}, 3), {"check FILE --op gemm"},
-             [](const std::string& n) { return zip_of({{n, n}, {"x/" + n + "/data.pkl", n}, {n + ".npy", n}}, 3); }, true},
-            {"sweep folder", "sweep/sweep.json", sweep,
-             {"sweep status sweep", "sweep status sweep --csv", "sweep plan sweep --csv", "merge sweep", "report sweep"},
-             [=](const std::string& n) { return replaced(replaced(sweep, "\"amp-bf16\"", quoted(n)), "\"lr\"", quoted(n)); }},
-            {"Matrix Market", "FILE.mtx", market, {"solve --matrix file:FILE -f fp16 --method ir -q"},
-             [=](const std::string& n) { return replaced(market, "1.5", n) + "% " + n + "\n"; }},
-            {"FPCore", "FILE.fpcore", formulas, {"eval FILE -f e5m2 -q", "eval FILE -f e5m2 --table -q", "eval FILE -f e5m2 --as fpcore"},
+            {"archive",
+             "FILE.npz",
+             zip_of({{"a.npy", npy_of_ones(2, 2)}}, 3),
+             {"check FILE --op gemm"},
+             [](const std::string& n) {
+                 return zip_of({{n, n}, {"x/" + n + "/data.pkl", n}, {n + ".npy", n}}, 3);
+             },
+             true},
+            {"sweep folder",
+             "sweep/sweep.json",
+             sweep,
+             {"sweep status sweep", "sweep status sweep --csv", "sweep plan sweep --csv", "merge sweep",
+              "report sweep"},
              [=](const std::string& n) {
-                 return "(FPCore (x) :name " + quoted(n) + " (+ x 1))\n(FPCore (" + n + ") :name \"two\" (f " + n + "))\n";
+                 return replaced(replaced(sweep, "\"amp-bf16\"", quoted(n)), "\"lr\"", quoted(n));
              }},
-            {"suite", "FILE.toml", suite, {"check FILE", "check FILE --json", "check power FILE"},
+            {"Matrix Market",
+             "FILE.mtx",
+             market,
+             {"solve --matrix file:FILE -f fp16 --method ir -q"},
+             [=](const std::string& n) { return replaced(market, "1.5", n) + "% " + n + "\n"; }},
+            {"FPCore",
+             "FILE.fpcore",
+             formulas,
+             {"eval FILE -f e5m2 -q", "eval FILE -f e5m2 --table -q", "eval FILE -f e5m2 --as fpcore"},
+             [=](const std::string& n) {
+                 return "(FPCore (x) :name " + quoted(n) + " (+ x 1))\n(FPCore (" + n + ") :name \"two\" (f " + n +
+                        "))\n";
+             }},
+            {"suite",
+             "FILE.toml",
+             suite,
+             {"check FILE", "check FILE --json", "check power FILE"},
              [=](const std::string& n) { return replaced(suite, "\"one\"", quoted(n)) + quoted(n) + " = 1\n"; }},
-            {"recipe", "FILE.toml", recipe, {"check power FILE", "check make-inputs FILE -o made"},
+            {"recipe",
+             "FILE.toml",
+             recipe,
+             {"check power FILE", "check make-inputs FILE -o made"},
              [=](const std::string& n) { return recipe + "name = " + quoted(n) + "\n"; }},
-            {"JSON lines", "FILE.jsonl", line, {"machine eval FILE", "machine eval FILE --json"},
-             [=](const std::string& n) { return replaced(replaced(line, "\"usual\"", quoted(n)), "c033ffd8", "c033ffd9"); }},
-            {"trace", "traces/one.jsonl", line, {"verify --replay traces", "verify --replay traces --csv rows.csv"},
-             [=](const std::string& n) { return "{\"digest\":" + quoted(n) + "}\n" + line; }, true},
-            {"baseline", "FILE.lock", lock, {"check good.npz --op gemm --allow-weak --baseline FILE"},
+            {"JSON lines",
+             "FILE.jsonl",
+             line,
+             {"machine eval FILE", "machine eval FILE --json"},
+             [=](const std::string& n) {
+                 return replaced(replaced(line, "\"usual\"", quoted(n)), "c033ffd8", "c033ffd9");
+             }},
+            {"trace",
+             "traces/one.jsonl",
+             line,
+             {"verify --replay traces", "verify --replay traces --csv rows.csv"},
+             [=](const std::string& n) { return "{\"digest\":" + quoted(n) + "}\n" + line; },
+             true},
+            {"baseline",
+             "FILE.lock",
+             lock,
+             {"check good.npz --op gemm --allow-weak --baseline FILE"},
              [=](const std::string& n) { return replaced(lock, "\"x\"", quoted(n)); }},
             csv_kind("steps of a run", "run/steps.csv"),
             csv_kind("sites of a run", "run/sites.csv"),
             csv_kind("runs of a run", "run/runs.csv"),
-            {"manifest of a run", "run/manifest.json", contents(folder_ / "run/manifest.json"), {"report run", "report run --small"},
+            {"manifest of a run",
+             "run/manifest.json",
+             contents(folder_ / "run/manifest.json"),
+             {"report run", "report run --small"},
              [=, text = contents(folder_ / "run/manifest.json")](const std::string& n) {
                  return replaced(text, "\"amp-fp16\"", quoted(n));
              }},
@@ -163,14 +236,16 @@ class Inputs {
     }
 
     /// Returns the problem of a command that reads `text`, or nothing; counts the command in `count`.
-    std::string try_text(const InputKind& kind, const std::string& text, bool must_fail, std::size_t& count, std::size_t which) {
+    std::string try_text(const InputKind& kind, const std::string& text, bool must_fail, std::size_t& count,
+                         std::size_t which) {
         const std::string path = path_of(kind);
         folder_.write(path, text);
         ++count;
         const std::string& command = kind.commands[which % kind.commands.size()];
         Outcome outcome = folder_.run(words_with(command, path), {.prepare = limit_program});
         // One input has one annotation, which is a command on purpose. Any other one is forged.
-        const std::size_t own = command.find("--github") == std::string::npos ? std::string::npos : outcome.out.find("::");
+        const std::size_t own =
+            command.find("--github") == std::string::npos ? std::string::npos : outcome.out.find("::");
         if (own != std::string::npos && (own == 0 || outcome.out[own - 1] == '\n')) outcome.out.erase(own, 2);
         const std::string problem = problem_of(outcome, must_fail);
         if (problem.empty()) return {};
@@ -180,7 +255,9 @@ class Inputs {
     void restore(const InputKind& kind) const { folder_.write(path_of(kind), kind.base); }
 
   private:
-    static std::string torch_text() { return contents(fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/torch_files/torch_2_15.pt"); }
+    static std::string torch_text() {
+        return contents(fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/torch_files/torch_2_15.pt");
+    }
 
     Folder folder_;
 };

@@ -181,8 +181,8 @@ TEST_CASE("the memory that is planned for is about what is taken", "[faults][slo
     for (const char* sizes : {"--size small", "--size small --model llama", "--size small --batch 32",
                               "--size tiny --width 512 --context 8 --batch 1 --optimizer sgd",
                               "--size tiny --layers 150 --width 8 --heads 2 --context 4 --batch 1"}) {
-        const Outcome plan =
-            folder.run(std::string("train --dry-run --json --steps 2 --policy fp32 --seeds 0 --eval-batches 1 ") + sizes);
+        const Outcome plan = folder.run(
+            std::string("train --dry-run --json --steps 2 --policy fp32 --seeds 0 --eval-batches 1 ") + sizes);
         CAPTURE(sizes, plan.err);
         REQUIRE(plan.code == 0);
         const auto number_at = [&](const std::string& key) {
@@ -191,11 +191,13 @@ TEST_CASE("the memory that is planned for is about what is taken", "[faults][slo
             return std::stod(plan.out.substr(at + key.size() + 4));
         };
         // A run in a process of its own: the plan itself may have timed a smaller model.
-        const double planned = number_at("least_bytes"), taken = peak_of([&] {
-            return folder.run(std::string("train --steps 2 --policy fp32 --seeds 0 --eval-batches 1 --no-report -q "
-                                          "--force --threads 1 --out run ") +
-                              sizes);
-        });
+        const double planned = number_at("least_bytes"),
+                     taken = peak_of([&] {
+                         return folder.run(
+                             std::string("train --steps 2 --policy fp32 --seeds 0 --eval-batches 1 --no-report -q "
+                                         "--force --threads 1 --out run ") +
+                             sizes);
+                     });
         CAPTURE(planned, taken);
         CHECK(planned < taken);                 // what fits is not refused
         CHECK(planned > 0.4 * (taken - 24e6));  // beside the program itself
@@ -220,7 +222,8 @@ TEST_CASE("a second signal ends the step in hand, and nothing before it is lost"
     // Two steps of many micro-batches: the second one is ended in its middle.
     const std::string run =
         "train --layers 1 --width 16 --heads 2 --context 16 --batch 4 --eval-every 1 --eval-batches 1 --probe-every 1 "
-        "--histogram-every 1 --threads 1 --policy amp-fp16 --seeds 0 --token-weight 1 --save-every 0 --steps 3 --out run --micro-batches ";
+        "--histogram-every 1 --threads 1 --policy amp-fp16 --seeds 0 --token-weight 1 --save-every 0 --steps 3 --out "
+        "run --micro-batches ";
     const auto wait_for_rows = [](const Folder& folder, int rows) {
         for (int i = 0; i < 6000; ++i) {
             const std::string text = contents(folder / "run/steps.csv");

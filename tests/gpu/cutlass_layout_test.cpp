@@ -56,14 +56,16 @@ struct Fragments {
 Fragments mma_fragments(int m, int k, int bytes) {
     const Modes c_threads{{4, 32}, {8, 1}}, pairs{{2, 16}, {2, 8}};
     const Layout c{16, c_threads, pairs};
-    if (bytes == 8 && m == 8) return {{8, {{4, 8}, {8, 1}}, {{1, 0}}}, {8, {{4, 8}, {8, 1}}, {{1, 0}}}, {8, {{4, 16}, {8, 1}}, {{2, 8}}}};
+    if (bytes == 8 && m == 8)
+        return {{8, {{4, 8}, {8, 1}}, {{1, 0}}}, {8, {{4, 8}, {8, 1}}, {{1, 0}}}, {8, {{4, 16}, {8, 1}}, {{2, 8}}}};
     const std::map<std::pair<int, int>, Fragments> known{
         {{2, 8}, {{16, c_threads, pairs}, {8, {{4, 16}, {8, 1}}, {{2, 8}}}, c}},
         {{2, 16}, {{16, c_threads, {{2, 16}, {2, 8}, {2, 128}}}, {8, {{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}}, c}},
         {{4, 4}, {{16, {{4, 16}, {8, 1}}, {{2, 8}}}, {8, {{4, 8}, {8, 1}}, {{1, 0}}}, c}},
         {{4, 8}, {{16, {{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}}, {8, {{4, 8}, {8, 1}}, {{2, 32}}}, c}},
         {{1, 16}, {{16, {{4, 64}, {8, 1}}, {{4, 16}, {2, 8}}}, {8, {{4, 32}, {8, 1}}, {{4, 8}}}, c}},
-        {{1, 32}, {{16, {{4, 64}, {8, 1}}, {{4, 16}, {2, 8}, {2, 256}}}, {8, {{4, 32}, {8, 1}}, {{4, 8}, {2, 128}}}, c}},
+        {{1, 32},
+         {{16, {{4, 64}, {8, 1}}, {{4, 16}, {2, 8}, {2, 256}}}, {8, {{4, 32}, {8, 1}}, {{4, 8}, {2, 128}}}, c}},
         {{8, 4}, {{16, {{4, 16}, {8, 1}}, {{2, 8}}}, {8, {{4, 8}, {8, 1}}, {{1, 0}}}, c}},
         {{8, 8}, {{16, {{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}}, {8, {{4, 8}, {8, 1}}, {{2, 32}}}, c}},
         {{8, 16}, {{16, {{4, 16}, {8, 1}}, {{2, 8}, {4, 64}}}, {8, {{4, 8}, {8, 1}}, {{4, 32}}}, c}},
@@ -95,8 +97,10 @@ struct Descriptor {
     /// the strides ((T,SBO),(1,LBO)). MN-major: ((T,m),(8,k)) with the strides ((1,SBO),(T,LBO)).
     int place(int rows, int products, int element_bytes, bool mn_major, int row, int k) const {
         const int line = 16 / element_bytes;
-        const Modes row_modes = mn_major ? Modes{{line, element_bytes}, {rows / line, stride}} : Modes{{8, 16}, {rows / 8, stride}};
-        const Modes k_modes = mn_major ? Modes{{8, 16}, {products / 8, leading}} : Modes{{line, element_bytes}, {products / line, leading}};
+        const Modes row_modes =
+            mn_major ? Modes{{line, element_bytes}, {rows / line, stride}} : Modes{{8, 16}, {rows / 8, stride}};
+        const Modes k_modes = mn_major ? Modes{{8, 16}, {products / 8, leading}}
+                                       : Modes{{line, element_bytes}, {products / line, leading}};
         return start + index_of(row_modes, row) + index_of(k_modes, k);
     }
 };
@@ -139,7 +143,8 @@ void compare_shared(int rows, int k, int bytes, bool mn_major) {
     CHECK(descriptor.layout_type == 0);  // no swizzle
     for (int row = 0; row < rows; ++row) {
         for (int i = 0; i < k; ++i) {
-            count(address + shared_offset(rows, row, i, bytes, mn_major) == descriptor.place(rows, k, bytes, mn_major, row, i));
+            count(address + shared_offset(rows, row, i, bytes, mn_major) ==
+                  descriptor.place(rows, k, bytes, mn_major, row, i));
         }
     }
 }
@@ -158,12 +163,15 @@ TEST_CASE("operands of the probes lie where CUTLASS's layouts have them", "[gpu]
         if (form.unit == Unit::mma) {
             const int word_bytes = bytes == 8 ? 8 : 4;
             const Fragments fragments = mma_fragments(form.m, form.k, bytes);
-            compare_words(fragments.a, form.k, bytes, word_bytes, [&](int thread, int r) { return a_place(form.m, thread, r); });
-            compare_words(fragments.b, form.k, bytes, word_bytes, [&](int thread, int r) { return b_place(thread, r); });
+            compare_words(fragments.a, form.k, bytes, word_bytes,
+                          [&](int thread, int r) { return a_place(form.m, thread, r); });
+            compare_words(fragments.b, form.k, bytes, word_bytes,
+                          [&](int thread, int r) { return b_place(thread, r); });
             compare_sums(fragments.c, form.n, [](int thread, int i) { return output_place(thread, i); });
         } else {
             if (form.a_in_registers) {
-                compare_words(wgmma_a(bytes), form.k, bytes, 4, [&](int thread, int r) { return a_place(form.m, thread, r); });
+                compare_words(wgmma_a(bytes), form.k, bytes, 4,
+                              [&](int thread, int r) { return a_place(form.m, thread, r); });
             } else {
                 compare_shared(form.m, form.k, bytes, form.transposes_a);
             }
@@ -190,7 +198,8 @@ TEST_CASE("operands of the matrix products lie where CUTLASS's layouts have them
         });
         compare_sums(fragments.c, 8, [](int lane, int i) { return mma_c_place(lane, i); });
     }
-    for (const int n : {64, 128}) compare_sums(wgmma_c(n), n, [](int thread, int i) { return wgmma_sum_place(thread, i); });
+    for (const int n : {64, 128})
+        compare_sums(wgmma_c(n), n, [](int thread, int i) { return wgmma_sum_place(thread, i); });
     // An instruction takes 32 bytes of each row, at any strides.
     constexpr SharedOperand operands[]{{0x4a50, 64 * 16, 128}, {0x400, 128 * 16, 128}, {0x10, 144, 8 * 144}};
     for (const SharedOperand& operand : operands) {
@@ -204,7 +213,8 @@ TEST_CASE("operands of the matrix products lie where CUTLASS's layouts have them
         for (const int bytes : {1, 2, 4}) {
             for (int row = 0; row < 128; ++row) {
                 for (int k = 0; k < 32 / bytes; ++k)
-                    count(static_cast<int>(SharedOperand::place(bits, row, k * bytes)) == descriptor.place(128, 32 / bytes, bytes, false, row, k));
+                    count(static_cast<int>(SharedOperand::place(bits, row, k * bytes)) ==
+                          descriptor.place(128, 32 / bytes, bytes, false, row, k));
             }
         }
     }

@@ -79,14 +79,16 @@ TEST_CASE("the judge names the wrong field of a model, whichever it is", "[gpu][
         const std::size_t cause = note.find("; cause: ");
         REQUIRE(cause != std::string::npos);
         // The two models of zeros disagree about rows with two zero factors.
-        CHECK(note.find(c.mutation == M::zero_reads_m126 ? "has all but 4 rows" : "has every row", cause) != std::string::npos);
+        CHECK(note.find(c.mutation == M::zero_reads_m126 ? "has all but 4 rows" : "has every row", cause) !=
+              std::string::npos);
         // The name is one of those that "or" joins.
         const std::string names = note.substr(cause);
         CHECK((" " + names + " ").find(" " + std::string(c.name) + " ") != std::string::npos);
     }
 }
 
-TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zeros from fields of the model", "[gpu][judge]") {
+TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zeros from fields of the model",
+          "[gpu][judge]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     const evidence::Trace right = recorded("wgmma.m64n8k32.f32.e4m3.e4m3");
     const Format& f = right.form.c;
@@ -105,8 +107,10 @@ TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zero
         std::uint64_t change;
     };
     const Case cases[] = {
-        {"the bits of NaN (the rule of NaN)", [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) > g.inf_code(); }, 1},
-        {"signs of zeros", [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) == 0; }, 0x80000000u}};
+        {"the bits of NaN (the rule of NaN)",
+         [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) > g.inf_code(); }, 1},
+        {"signs of zeros", [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) == 0; },
+         0x80000000u}};
     for (const Case& c : cases) {
         CAPTURE(c.words);
         evidence::Trace changed = right;
@@ -128,8 +132,10 @@ TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zero
     CHECK(floored.find("swamp") != std::string::npos);
     CHECK(floored.find("fraction_bits, terms") != std::string::npos);
     // A difference that no wrong model has, in one class: its fields are named.
-    for (const auto& [cls, fields] : std::map<std::string, std::string>{
-             {"alignment_edge", "fraction_bits, terms"}, {"tie", "delivery"}, {"specials", "the rule of NaN"}, {"mixed", "no field is likely"}}) {
+    for (const auto& [cls, fields] : std::map<std::string, std::string>{{"alignment_edge", "fraction_bits, terms"},
+                                                                        {"tie", "delivery"},
+                                                                        {"specials", "the rule of NaN"},
+                                                                        {"mixed", "no field is likely"}}) {
         CAPTURE(cls);
         evidence::Trace odd = right;
         for (evidence::TraceRow& row : odd.rows) {

@@ -33,7 +33,7 @@ struct Hidden {
 };
 
 inline std::vector<float> columns_of(const std::vector<std::byte>& codes, const Format& f, std::int64_t rows,
-                              std::int64_t columns) {
+                                     std::int64_t columns) {
     std::vector<float> values(static_cast<std::size_t>(rows * columns));
     const std::size_t size = codes.size() / values.size();
     for (std::size_t i = 0; i < values.size(); ++i) {

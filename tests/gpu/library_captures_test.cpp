@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures of libraries are written, read and judged without a GPU, among them those of cuBLASLt on an H100.
 #include "core/error.hpp"
-#include "core/text/json.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/json.hpp"
 #include "emulation/evidence/library/capture.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 #include "emulation/evidence/traces/trace.hpp"
@@ -24,7 +24,7 @@ TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]"
     CpuBackend host(1);
     for (const Format& out : {fp32, bf16}) {
         for (const NamedMatmulRule& named : all_matmul_rules()) {
-            if (!named.versions.empty()) continue;  // a CPU library's
+            if (!named.versions.empty()) continue;                           // a CPU library's
             if (out == bf16 && named.name != "cublaslt.fp8.fast") continue;  // one 16-bit output format is enough
             const auto [p, hidden] = served_by(named, out);
             FakeLibrary library(hidden);
@@ -57,7 +57,8 @@ TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]"
 }
 
 TEST_CASE("cuBLASLt on an H100 follows the rules that are named after its kernels", "[gpu][library]") {
-    const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces/h100-80gb-hbm3/library";
+    const std::filesystem::path folder =
+        std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces/h100-80gb-hbm3/library";
     struct Case {
         const char *problem, *rule;
     };
@@ -102,7 +103,8 @@ TEST_CASE("every capture of cuBLASLt on an H100 is judged", "[gpu][library][slow
             claimed += !is_special && row.verdict == evidence::Verdict::equal;
             // With its row about special values, an algorithm has every bit of a rule.
             reproduced += is_special && row.mismatches == 0;
-            const bool is_fp8 = row.instruction.starts_with("cublasLt.e4m3fn.") || row.instruction.starts_with("cublasLt.e5m2.");
+            const bool is_fp8 =
+                row.instruction.starts_with("cublasLt.e4m3fn.") || row.instruction.starts_with("cublasLt.e5m2.");
             fp8 += is_fp8 && !is_special;
             fp8_reproduced += is_fp8 && is_special && row.mismatches == 0;
         };
@@ -113,21 +115,24 @@ TEST_CASE("every capture of cuBLASLt on an H100 is judged", "[gpu][library][slow
         }
         replay_library(parse_library_capture(text, file.string()), sink);
     }
-    std::printf("%d algorithms, %d claimed, %d reproduced; fp8 %d of %d; %d trees\n", algorithms, claimed, reproduced, fp8_reproduced, fp8, trees);
+    std::printf("%d algorithms, %d claimed, %d reproduced; fp8 %d of %d; %d trees\n", algorithms, claimed, reproduced,
+                fp8_reproduced, fp8, trees);
     CHECK(trees == 15);
     CHECK(algorithms == 581);
     CHECK(fp8 == 144);
     CHECK(fp8_reproduced == 144);
     const std::string page = read_file(std::filesystem::path(MACHEPS_SOURCE_DIR) / "docs/gpu.md");
-    for (const std::string& words : {fmt::format("| {} of {} algorithms of 202 problems have every bit of a rule", reproduced, algorithms),
-                                     fmt::format("of fp8, all {}. Rules are claimed for {} of them |", fp8, claimed),
-                                     fmt::format("no rule reproduces {} algorithms of cuBLASLt", algorithms - reproduced)}) {
+    for (const std::string& words :
+         {fmt::format("| {} of {} algorithms of 202 problems have every bit of a rule", reproduced, algorithms),
+          fmt::format("of fp8, all {}. Rules are claimed for {} of them |", fp8, claimed),
+          fmt::format("no rule reproduces {} algorithms of cuBLASLt", algorithms - reproduced)}) {
         CAPTURE(words);
         CHECK(page.find(words) != std::string::npos);
     }
 }
 
-TEST_CASE("a capture reports results that vary from run to run, and the reason for a declined problem", "[gpu][library]") {
+TEST_CASE("a capture reports results that vary from run to run, and the reason for a declined problem",
+          "[gpu][library]") {
     const LibraryProblem p{.m = 32, .n = 24, .k = 720, .a = bf16, .b = bf16, .out = fp32};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}, .is_restless = true};
     FakeLibrary restless(hidden);

@@ -45,18 +45,24 @@ TEST_CASE("a rule that is claimed for a problem is equal or differs, whichever o
         const char* why;
     };
     constexpr Case cases[] = {
-        {"e4m3fn.e4m3fn.fp32.fast.tn.64x48x1008", "cublaslt.fp8.fast", "cublaslt.fp8.split", false, "promoted after all"},
+        {"e4m3fn.e4m3fn.fp32.fast.tn.64x48x1008", "cublaslt.fp8.fast", "cublaslt.fp8.split", false,
+         "promoted after all"},
         {"e4m3fn.e4m3fn.fp32.tn.64x48x1008", "cublaslt.fp8.split", "cublaslt.fp8.fast", false, "not promoted"},
         {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.tensor", "cublaslt.fp8.split", "torch.rowwise.sm90", false, "two factors"},
-        {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.outer", "cublaslt.fp8.outer", "torch.rowwise.sm90", true, "the other scale first"},
-        {"e4m3fn.e4m3fn.fp32.fast.tn.64x48x1008.outer", "cublaslt.fp8.outer.fast", "torch.rowwise.sm90.fast", true, "the other scale first"},
-        {"e4m3fn.e4m3fn.fp32.tn.256x256x1024.blocks1x1", "cublaslt.fp8.1d1d", "deepgemm.sm90.1d1d", true, "the scales as one factor"},
-        {"e4m3fn.e4m3fn.fp32.tn.256x256x1024.blocks1x2", "cublaslt.fp8.1d2d", "cutlass.fp8.blockwise", false, "one scale after the other"},
+        {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.outer", "cublaslt.fp8.outer", "torch.rowwise.sm90", true,
+         "the other scale first"},
+        {"e4m3fn.e4m3fn.fp32.fast.tn.64x48x1008.outer", "cublaslt.fp8.outer.fast", "torch.rowwise.sm90.fast", true,
+         "the other scale first"},
+        {"e4m3fn.e4m3fn.fp32.tn.256x256x1024.blocks1x1", "cublaslt.fp8.1d1d", "deepgemm.sm90.1d1d", true,
+         "the scales as one factor"},
+        {"e4m3fn.e4m3fn.fp32.tn.256x256x1024.blocks1x2", "cublaslt.fp8.1d2d", "cutlass.fp8.blockwise", false,
+         "one scale after the other"},
         {"bf16.bf16.fp32.tn.128x64x100", "", "sm80.mma.bf16", false, "a k that 8 does not divide"},
         {"tf32.tf32.fp32.tn.128x64x100", "", "fp32.chain", false, "a k that 8 does not divide"},
         {"bf16.bf16.fp32.tn.128x64x1000", "sm90.wgmma.bf16", "sm80.mma.bf16", false, "the instruction of another GPU"},
         {"fp16.fp16.fp16.tn.128x64x1000", "sm90.wgmma.fp16", "sm80.mma.fp16", false, "the instruction of another GPU"},
-        {"fp16.fp16.fp16.acc16.tn.128x64x1000", "sm90.wgmma.fp16.acc16", "fp16.chain", false, "a rounding for every product"},
+        {"fp16.fp16.fp16.acc16.tn.128x64x1000", "sm90.wgmma.fp16.acc16", "fp16.chain", false,
+         "a rounding for every product"},
         {"tf32.tf32.fp32.tn.128x64x1000", "sm90.wgmma.tf32", "fp32.chain", false, "no tensor core"},
     };
     for (const Case& c : cases) {

@@ -43,8 +43,7 @@ void find_named_rules(const Format& out) {
             const std::vector<float> theirs = plan.run(fresh);
             std::vector<float> sample;
             for (const std::int64_t i : rows) {
-                for (const std::int64_t j : columns)
-                    sample.push_back(theirs[static_cast<std::size_t>(i * p.n + j)]);
+                for (const std::int64_t j : columns) sample.push_back(theirs[static_cast<std::size_t>(i * p.n + j)]);
             }
             const LibrarySample cut = library_sample(p, fresh, rows, columns);
             for (const LibraryCandidate& candidate : found.equal) {

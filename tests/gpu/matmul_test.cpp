@@ -422,7 +422,8 @@ TEST_CASE("the large tiles of the matrix units give the definition's bits", "[gp
         254);
 }
 
-TEST_CASE("a negative sum that underflows gives +0 in a matrix unit and -0 in a chain, wherever k ends", "[gpu][matmul]") {
+TEST_CASE("a negative sum that underflows gives +0 in a matrix unit and -0 in a chain, wherever k ends",
+          "[gpu][matmul]") {
     struct Case {
         const char* machine;
         Format format;

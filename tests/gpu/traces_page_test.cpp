@@ -41,7 +41,8 @@ std::string grouped(std::uint64_t n) {
 /// Contents of the files of one GPU.
 struct Recorded {
     std::set<std::string> dates{};
-    int traces = 0, sparse_traces = 0, sums_files = 0, operations = 0, without_model = 0, problems = 0, algorithms = 0, trees = 0, policies = 0;
+    int traces = 0, sparse_traces = 0, sums_files = 0, operations = 0, without_model = 0, problems = 0, algorithms = 0,
+        trees = 0, policies = 0;
     std::uint64_t outputs = 0, sparse_outputs = 0, results = 0, library_outputs = 0, tensors = 0;
     std::map<std::string, int> operations_of{};  ///< by kind, those of which all results are a model's
     std::set<std::string> libraries{};
@@ -117,14 +118,21 @@ std::vector<std::string> rows_of(const std::string& name, const Recorded& all) {
     const auto add = [&](bool exists, const std::string& text) {
         if (exists) rows.push_back(start + text + " |");
     };
-    add(all.traces > 0, fmt::format("traces of `mma.sync` and `wgmma` | {} | {} outputs", all.traces, grouped(all.outputs)));
-    add(all.sparse_traces > 0, fmt::format("traces of `mma.sp` and `wgmma.sp` | {} | {} outputs", all.sparse_traces, grouped(all.sparse_outputs)));
-    add(all.sums_files > 0, fmt::format("sums of hashes of scalar operations | {} | {:.1e} results of {} operations; {} more follow no model",
-                                        all.sums_files, static_cast<double>(all.results), all.operations - all.without_model, all.without_model));
-    add(all.problems > 0, fmt::format("captures of {} | {} | {} outputs of {} algorithms", fmt::join(all.libraries, ", "), all.problems,
-                                      grouped(all.library_outputs), all.algorithms));
-    add(all.trees > 0, fmt::format("orders of sums of {} | {} | {} trees", fmt::join(all.libraries, ", "), all.trees, all.trees));
-    add(all.policies > 0, fmt::format("training, 50 steps of size `tiny` | 1 | hashes of {} tensors of {} policies", grouped(all.tensors), all.policies));
+    add(all.traces > 0,
+        fmt::format("traces of `mma.sync` and `wgmma` | {} | {} outputs", all.traces, grouped(all.outputs)));
+    add(all.sparse_traces > 0, fmt::format("traces of `mma.sp` and `wgmma.sp` | {} | {} outputs", all.sparse_traces,
+                                           grouped(all.sparse_outputs)));
+    add(all.sums_files > 0,
+        fmt::format(
+            "sums of hashes of scalar operations | {} | {:.1e} results of {} operations; {} more follow no model",
+            all.sums_files, static_cast<double>(all.results), all.operations - all.without_model, all.without_model));
+    add(all.problems > 0,
+        fmt::format("captures of {} | {} | {} outputs of {} algorithms", fmt::join(all.libraries, ", "), all.problems,
+                    grouped(all.library_outputs), all.algorithms));
+    add(all.trees > 0,
+        fmt::format("orders of sums of {} | {} | {} trees", fmt::join(all.libraries, ", "), all.trees, all.trees));
+    add(all.policies > 0, fmt::format("training, 50 steps of size `tiny` | 1 | hashes of {} tensors of {} policies",
+                                      grouped(all.tensors), all.policies));
     return rows;
 }
 
@@ -172,7 +180,8 @@ TEST_CASE("docs/gpu.md claims no more than the traces show", "[gpu][traces]") {
     }
 }
 
-TEST_CASE("docs/evidence.md names the GPUs whose traces cover a machine, and calls the other machines unverified", "[gpu][traces]") {
+TEST_CASE("docs/evidence.md names the GPUs whose traces cover a machine, and calls the other machines unverified",
+          "[gpu][traces]") {
     const std::vector<evidence::RecordedTrace> traces = evidence::recorded_traces();
     // `| machines | evidence | from where |`
     std::map<std::string, std::string> from;

@@ -455,15 +455,17 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("differing outputs of a variant are judged from their file, and the cause is the variant's", "[gpu][verify]") {
+TEST_CASE("differing outputs of a variant are judged from their file, and the cause is the variant's",
+          "[gpu][verify]") {
     const struct {
         const char *form, *cause;
-    } cases[] = {{"wgmma.m64n8k16.f32.f16.f16+chain4", "cause: the accumulator keeps more between the instructions of a group"},
-                 {"wgmma.m64n8k16.f32.f16.f16+transposed_b", "cause: strides of transposed operands"},
-                 {"wgmma.m64n8k16.f32.f16.f16+registers", "cause: the registers of operand a"},
-                 {"wgmma.m64n8k16.f32.f16.f16+negated_a", "cause: the negation of an operand"},
-                 {"wgmma.m64n8k16.f32.f16.f16+no_addend", "cause: the addend that is ignored"},
-                 {"wgmma.m64n16k16.f32.f16.f16", "cause: strides of forms wider than 8 columns"}};
+    } cases[] = {
+        {"wgmma.m64n8k16.f32.f16.f16+chain4", "cause: the accumulator keeps more between the instructions of a group"},
+        {"wgmma.m64n8k16.f32.f16.f16+transposed_b", "cause: strides of transposed operands"},
+        {"wgmma.m64n8k16.f32.f16.f16+registers", "cause: the registers of operand a"},
+        {"wgmma.m64n8k16.f32.f16.f16+negated_a", "cause: the negation of an operand"},
+        {"wgmma.m64n8k16.f32.f16.f16+no_addend", "cause: the addend that is ignored"},
+        {"wgmma.m64n16k16.f32.f16.f16", "cause: strides of forms wider than 8 columns"}};
     for (const auto& c : cases) {
         CAPTURE(c.form);
         std::vector<evidence::Capture> kept;
@@ -521,13 +523,14 @@ TEST_CASE("a line of the index says which machine a trace covers, on which devic
     const struct {
         const char *line, *arch, *instr, *qual;
     } cases[] = {
-        {"h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst,NVIDIA H200,2026-11-26,774,zero_exponent-1 zero_exponent+1", "sm_90",
-         "wgmma", "m64n8k32.f32.e4m3.e4m3"},
-        {"h200/sm_90.wgmma.sp.m64n8k64.f32.e4m3.e5m2.jsonl.zst,NVIDIA H200,2026-12-01,26,zero_exponent-1", "sm_90", "wgmma.sp",
-         "m64n8k64.f32.e4m3.e5m2"},
-        {"h100/sm_90.wgmma.m64n8k32.f32.e5m2.e5m2.jsonl,NVIDIA H100,2026-11-25,100,zero_exponent-1 terms/2", "sm_90", "wgmma",
-         "m64n8k32.f32.e5m2.e5m2"},
-        {"h200/sm_90.mma.m16n8k16.f32.f16.f16.f32.jsonl,NVIDIA H200,2026-11-26,5,", "sm_90", "mma", "m16n8k16.f32.f16.f16.f32"},
+        {"h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst,NVIDIA H200,2026-11-26,774,zero_exponent-1 zero_exponent+1",
+         "sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3"},
+        {"h200/sm_90.wgmma.sp.m64n8k64.f32.e4m3.e5m2.jsonl.zst,NVIDIA H200,2026-12-01,26,zero_exponent-1", "sm_90",
+         "wgmma.sp", "m64n8k64.f32.e4m3.e5m2"},
+        {"h100/sm_90.wgmma.m64n8k32.f32.e5m2.e5m2.jsonl,NVIDIA H100,2026-11-25,100,zero_exponent-1 terms/2", "sm_90",
+         "wgmma", "m64n8k32.f32.e5m2.e5m2"},
+        {"h200/sm_90.mma.m16n8k16.f32.f16.f16.f32.jsonl,NVIDIA H200,2026-11-26,5,", "sm_90", "mma",
+         "m16n8k16.f32.f16.f16.f32"},
         {"x/sm_100.tcgen05.mxf4.m128n8k64.f32.jsonl.zst,X,2026-11-26,5,", "sm_100", "tcgen05.mxf4", "m128n8k64.f32"},
         {"readme,,,,", "", "", ""}};
     std::vector<evidence::RecordedTrace> traces;
@@ -546,7 +549,8 @@ TEST_CASE("a line of the index says which machine a trace covers, on which devic
     CHECK(devices[0].first_date == "2026-11-26");
     CHECK(devices[0].last_date == "2026-12-01");
     CHECK(devices[0].outputs == 800);
-    CHECK(devices[0].forms == std::vector<std::string>{"wgmma.m64n8k32.f32.e4m3.e4m3", "wgmma.sp.m64n8k64.f32.e4m3.e5m2"});
+    CHECK(devices[0].forms ==
+          std::vector<std::string>{"wgmma.m64n8k32.f32.e4m3.e4m3", "wgmma.sp.m64n8k64.f32.e4m3.e5m2"});
     CHECK(devices[1].device == "NVIDIA H100");
     CHECK(evidence::not_refuted(fp8, traces) == std::vector<std::string>{"zero_exponent-1"});
     CHECK(evidence::devices_with_traces(*find_machine("sm90.wgmma.fp16"), traces).empty());
@@ -581,7 +585,8 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
     CHECK(replayed >= 131);  // 64 of an H100, as many of an H200
     if (read_file(folder / "index.csv") == index + '\n') return;
     if (const char* file = std::getenv("MACHEPS_TRACE_INDEX")) std::ofstream(file, std::ios::binary) << index << '\n';
-    FAIL_CHECK("tests/traces/index.csv is not the index of these traces; MACHEPS_TRACE_INDEX=FILE writes the right one");
+    FAIL_CHECK(
+        "tests/traces/index.csv is not the index of these traces; MACHEPS_TRACE_INDEX=FILE writes the right one");
 }
 
 }  // namespace verify_test

@@ -28,9 +28,9 @@ enum class Class {
     overflow,           ///< sums around the greatest finite result, great products that cancel
     underflow,          ///< results around the least result, products below what a zero term reads
     tie,                ///< half an ulp of the result, give or take a unit
-    zeros,              ///< most operands are zeros of either sign, the others are large; a scale may be zero; C has any size
-    specials,           ///< NaN of several kinds, infinities, zeros
-    near_miss,          ///< one of the classes above until some wrong model gives other bits
+    zeros,      ///< most operands are zeros of either sign, the others are large; a scale may be zero; C has any size
+    specials,   ///< NaN of several kinds, infinities, zeros
+    near_miss,  ///< one of the classes above until some wrong model gives other bits
     count
 };
 [[nodiscard]] std::string_view name_of(Class cls);

@@ -72,7 +72,7 @@ enum class Mutation {
     zero_reads_emin,       ///< a zero operand counts with its type's least exponent
     zero_reads_m126,       ///< a zero operand counts with exponent -126 (the vectors' `zero_m126`)
     zero_scale_counts,     ///< a group with a scale of zero counts with the exponents of its scales
-    underflow_minus_zero,   ///< a negative sum that underflows gives -0
+    underflow_minus_zero,  ///< a negative sum that underflows gives -0
     descending_steps,      ///< k in descending groups
     native_fp8,            ///< the fp8 unit of wgmma or tcgen05 where mma.sync emulates it
     contiguous_halves,     ///< emulated fp8: the two fp16 steps take k in two halves

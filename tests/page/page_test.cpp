@@ -319,7 +319,8 @@ TEST_CASE("the picture of one chart names the policies that it shows, and no oth
     if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
     const TemporaryFolder folder;
     std::vector<test::SamplePolicy> policies = test::sample_policies();
-    for (const char* name : {"fp8-rowwise-with-a-long-name", "b200-mxfp8-with-a-long-name", "h100-fp8-promoted", "h100-fp8-fast"}) {
+    for (const char* name :
+         {"fp8-rowwise-with-a-long-name", "b200-mxfp8-with-a-long-name", "h100-fp8-promoted", "h100-fp8-fast"}) {
         policies.push_back({.name = name, .format = "e4m3fn", .bias = 1e-3, .underflow = 1e-3});
     }
     test::write_sample_run(folder / "run", {.policies = policies, .steps = 20, .layers = 1});
@@ -328,7 +329,8 @@ TEST_CASE("the picture of one chart names the policies that it shows, and no oth
     std::ofstream(folder / "page.html", std::ios::binary)
         << with_scripts(page_html(log, summarise(log)), listen, look_at_picture);
     // All policies are in the curves, one in the heat map and in the exponents.
-    const auto [chart, shows_all] = GENERATE(std::pair{"loss", true}, std::pair{"heat", false}, std::pair{"exp", false});
+    const auto [chart, shows_all] =
+        GENERATE(std::pair{"loss", true}, std::pair{"heat", false}, std::pair{"exp", false});
     const Seen seen = open_page((folder / "page.html").string() + "#chart=" + chart, folder, 1000, false);
     if (seen.outcome.is_null()) SKIP_TEST("the browser does not start here");
     CAPTURE(chart, seen.outcome.dump());
@@ -336,7 +338,9 @@ TEST_CASE("the picture of one chart names the policies that it shows, and no oth
     for (const nlohmann::json& chip : seen.outcome["chips"]) CHECK(chip == shows_all);
     if (!shows_all) {
         const std::string words = seen.outcome["words"];
-        const auto is_named = [&](const test::SamplePolicy& policy) { return words.starts_with(policy.name + ":") || words.starts_with(policy.name + ","); };
+        const auto is_named = [&](const test::SamplePolicy& policy) {
+            return words.starts_with(policy.name + ":") || words.starts_with(policy.name + ",");
+        };
         CHECK(std::count_if(policies.begin(), policies.end(), is_named) == 1);
     }
     CHECK(seen.outcome["canvas"] == true);

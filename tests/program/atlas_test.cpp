@@ -83,8 +83,9 @@ TEST_CASE("the harmonic series, Euler's method and transformations have the figu
                          {"harmonic,fp32,nearest_even,2097152,sum_that_stays", 15.4036827, 1e-7},
                          {"harmonic,fp16,stochastic,100000,mean_error", -0.031, 0.0005},
                          {"harmonic,fp16,stochastic,100000,rms_error", 0.216, 0.0005}});
-    for (const auto& [terms, sum, flushed] : {std::tuple(100, 1.634766, 1.634766), std::tuple(1000, 1.643555, 1.636719),
-                                              std::tuple(10000, 1.644531, 1.636719), std::tuple(100000, 1.644531, 1.636719)}) {
+    for (const auto& [terms, sum, flushed] :
+         {std::tuple(100, 1.634766, 1.634766), std::tuple(1000, 1.643555, 1.636719),
+          std::tuple(10000, 1.644531, 1.636719), std::tuple(100000, 1.644531, 1.636719)}) {
         const std::string row = "squares,fp16,nearest_even," + std::to_string(terms) + ",";
         check_figures(rows, {{(row + "sum").c_str(), sum, 5e-7}, {(row + "sum_flushed").c_str(), flushed, 5e-7}});
     }
@@ -198,8 +199,10 @@ TEST_CASE("transformations counted as their table counts them", "[program][atlas
         int products, product_fails, nearest_fails, zero_fails, up_fails;
     };
     const std::map<std::string, std::string> rows = rows_of_atlas("transforms");
-    for (const Line& line : {Line{"e4m3fn", macheps::e4m3fn, 54140, 11520, 0, 20000, 20190}, Line{"e5m2", macheps::e5m2, 53072, 8704, 2, 32864, 33083},
-                             Line{"e2m3fn", macheps::e2m3fn, 2856, 1384, 6, 0, 15}, Line{"e3m2fn", macheps::e3m2fn, 3248, 640, 2, 480, 515}}) {
+    for (const Line& line : {Line{"e4m3fn", macheps::e4m3fn, 54140, 11520, 0, 20000, 20190},
+                             Line{"e5m2", macheps::e5m2, 53072, 8704, 2, 32864, 33083},
+                             Line{"e2m3fn", macheps::e2m3fn, 2856, 1384, 6, 0, 15},
+                             Line{"e3m2fn", macheps::e3m2fn, 3248, 640, 2, 480, 515}}) {
         const Pairs::Counts counts = Pairs(line.format).count();
         CAPTURE(line.products);
         CHECK(counts.products == line.products);
@@ -207,8 +210,10 @@ TEST_CASE("transformations counted as their table counts them", "[program][atlas
         CHECK(counts.nearest_fails == line.nearest_fails);
         CHECK(counts.zero_fails == line.zero_fails);
         CHECK(counts.up_fails == line.up_fails);
-        for (const auto& [round, fails] : {std::pair{"nearest_even", line.nearest_fails}, {"toward_zero", line.zero_fails},
-                                           {"up", line.up_fails}, {"down", line.up_fails}}) {
+        for (const auto& [round, fails] : {std::pair{"nearest_even", line.nearest_fails},
+                                           {"toward_zero", line.zero_fails},
+                                           {"up", line.up_fails},
+                                           {"down", line.up_fails}}) {
             const std::string begin = std::string("transforms,") + line.name + "," + round + ",";
             const std::string sums = begin + std::to_string(counts.sums) + ",two_sum_fails_or_overflows";
             const std::string products = begin + std::to_string(line.products) + ",two_product_fails_where_sum_fits";

@@ -67,7 +67,8 @@ TEST_CASE("a product that is right passes, one wrong element fails with its plac
     const Outcome right = run("check a.npy b.npy out.npy --op gemm");
     CHECK(right.code == 0);
     CHECK(right.err.empty());
-    CHECK(right.out.starts_with("pass  gemm  fp32[40, 48] x fp32[48, 36], machine fp32 sums over slices of k -> fp32\n"));
+    CHECK(
+        right.out.starts_with("pass  gemm  fp32[40, 48] x fp32[48, 36], machine fp32 sums over slices of k -> fp32\n"));
     CHECK(holds(right.out, "1440 outputs, exact: 1440"));
     CHECK(holds(right.out, "would have failed: a scale error of "));
     CHECK(run("check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm").code == 0);
@@ -114,7 +115,10 @@ TEST_CASE("a sample of a product is judged, and all of it is screened", "[progra
     CHECK(run(arguments, "taskset -c 0").out == right.out);
     CHECK(run(arguments, "MACHEPS_SIMD=scalar").out == right.out);
     // As much time as anybody has is time for all.
-    CHECK(json::parse(run("check a.npy b.npy out.npy --op gemm --budget 1000s --json").out).at("checks").at(0).at("sampled") == false);
+    CHECK(json::parse(run("check a.npy b.npy out.npy --op gemm --budget 1000s --json").out)
+              .at("checks")
+              .at(0)
+              .at("sampled") == false);
     write_gemm(512);
     const Outcome wrong = run("check a.npy b.npy out.npy --op gemm --sample 8 --allow-weak");
     CAPTURE(wrong.out);
@@ -123,7 +127,8 @@ TEST_CASE("a sample of a product is judged, and all of it is screened", "[progra
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a check of a machine's bits is the same JSON on every instruction set and number of threads", "[program][check]") {
+TEST_CASE("a check of a machine's bits is the same JSON on every instruction set and number of threads",
+          "[program][check]") {
     write_gemm(0);
     const std::string arguments =
         "check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm --machine sm80.mma.bf16 --bits --json";

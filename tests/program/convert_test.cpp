@@ -73,7 +73,8 @@ TEST_CASE("convert turns raw numbers into codes and back", "[program]") {
     const macheps::RngKey key{7, 0, macheps::site_id("convert")};
     std::string wanted;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-        wanted += static_cast<char>(macheps::encode(macheps::e4m3fn, numbers[i], macheps::Round::stochastic, macheps::Overflow::nonsaturate,
+        wanted += static_cast<char>(macheps::encode(macheps::e4m3fn, numbers[i], macheps::Round::stochastic,
+                                                    macheps::Overflow::nonsaturate,
                                                     macheps::RandomBits{macheps::random_bits(key, i), 32}));
     }
     CHECK(first.out == wanted);
@@ -135,11 +136,18 @@ TEST_CASE("convert counts the properties that the format cannot hold, or refuses
         const char* note;
     };
     for (const Case& c : std::initializer_list<Case>{
-             {"--to e8m0fnu", {1.0f, -3.0f, -1.0f}, "\x7f\x81\x7f",
+             {"--to e8m0fnu",
+              {1.0f, -3.0f, -1.0f},
+              "\x7f\x81\x7f",
               "note: e8m0fnu has no sign: 2 elements, the first at 1: -3 became 4 (0x81)\n"},
-             {"--to e8m0fnu", {0.0f}, std::string(1, '\0'), "note: e8m0fnu has no zero: 1 element, the first at 0: 0 became "},
+             {"--to e8m0fnu",
+              {0.0f},
+              std::string(1, '\0'),
+              "note: e8m0fnu has no zero: 1 element, the first at 0: 0 became "},
              {"--to e8m0fnu --profile mldtypes", {-1.0f}, "\xff", ": -1 became nan (0xff)\n"},
-             {"--to e2m1fn", {nan, 1.0f, infinity}, "\x07\x02\x07",
+             {"--to e2m1fn",
+              {nan, 1.0f, infinity},
+              "\x07\x02\x07",
               "note: e2m1fn has no NaN: 1 element, the first at 0: nan became 6 (0x7)\n"
               "note: e2m1fn has no infinity: 1 element, the first at 2: inf became 6 (0x7)\n"},
              {"--to e2m1fn --profile onnx.24", {nan}, "\x08", "nan became -0 (0x8)\n"},
@@ -179,10 +187,12 @@ TEST_CASE("convert counts the properties that the format cannot hold, or refuses
 
 TEST_CASE("a profile decides how e8m0fnu rounds if --round is left out", "[program]") {
     const std::string in = raw<float>({1.25f});
-    for (const auto& [arguments, code] :
-         {std::pair{"--to e8m0fnu", "\x7f"}, {"--to e8m0fnu --profile onnx.24", "\x80"},
-          {"--to e8m0fnu --profile onnx.24 --round nearest_even", "\x7f"}, {"--to e8m0fnu --profile cuda_sat", "\x80"},
-          {"--to e8m0fnu --profile torch_sat", "\x7f"}, {"--to e4m3fn --profile onnx.24", "\x3a"}}) {
+    for (const auto& [arguments, code] : {std::pair{"--to e8m0fnu", "\x7f"},
+                                          {"--to e8m0fnu --profile onnx.24", "\x80"},
+                                          {"--to e8m0fnu --profile onnx.24 --round nearest_even", "\x7f"},
+                                          {"--to e8m0fnu --profile cuda_sat", "\x80"},
+                                          {"--to e8m0fnu --profile torch_sat", "\x7f"},
+                                          {"--to e4m3fn --profile onnx.24", "\x3a"}}) {
         CAPTURE(arguments);
         CHECK(convert(arguments, in).out == code);
     }

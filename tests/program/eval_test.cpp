@@ -40,7 +40,8 @@ TEST_CASE("eval prints rows, points and FPCores", "[program][eval]") {
     const Outcome only = run("eval a.fpcore --only 't*' -f e5m2 -q");
     CHECK(std::count(only.out.begin(), only.out.end(), '\n') == 2);
     CHECK(only.out.find("two") != std::string::npos);
-    write("kept.fpcore", "(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))\n(FPCore (x) :precision binary80 x)");
+    write("kept.fpcore",
+          "(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))\n(FPCore (x) :precision binary80 x)");
     const Outcome kept = run("eval kept.fpcore -f e5m2 --keep-precision --csv");
     CHECK(kept.code == 0);
     CHECK(kept.err.find("left out: line 2: a precision binary80 is not computed in") != std::string::npos);
@@ -69,11 +70,13 @@ TEST_CASE("eval says what cannot be", "[program][eval]") {
         const char* told;
     };
     write("bad.fpcore", "(FPCore (x)\n (+ x z))");
-    const Case c = GENERATE(Case{"'expp(x)'", 2, "did you mean exp"}, Case{"x --y 0:1", 2, "no formula has an input 'y'"},
-                            Case{"x --x 1:0", 2, "no numbers from 1 to 0"}, Case{"x --x 1:", 2, "is no number"}, Case{"x --x 0.1", 2, "is not a number of fp16"}, Case{"x --x --1", 2, "is no number"},
-                            Case{"x --x a:b", 2, "is no number"}, Case{"x -f e8m0fnu", 2, "no format to compute in"},
-                            Case{"bad.fpcore", 3, "bad.fpcore:2: 'z' is no input"}, Case{"none.fpcore", 3, "none.fpcore"},
-                            Case{"'exp2(x)' --functions macheps", 2, "has no exp2"}, Case{"x --round nearest", 2, "unknown rounding mode"});
+    const Case c = GENERATE(
+        Case{"'expp(x)'", 2, "did you mean exp"}, Case{"x --y 0:1", 2, "no formula has an input 'y'"},
+        Case{"x --x 1:0", 2, "no numbers from 1 to 0"}, Case{"x --x 1:", 2, "is no number"},
+        Case{"x --x 0.1", 2, "is not a number of fp16"}, Case{"x --x --1", 2, "is no number"},
+        Case{"x --x a:b", 2, "is no number"}, Case{"x -f e8m0fnu", 2, "no format to compute in"},
+        Case{"bad.fpcore", 3, "bad.fpcore:2: 'z' is no input"}, Case{"none.fpcore", 3, "none.fpcore"},
+        Case{"'exp2(x)' --functions macheps", 2, "has no exp2"}, Case{"x --round nearest", 2, "unknown rounding mode"});
     CAPTURE(c.arguments);
     const Outcome refused = run(std::string("eval -q ") + c.arguments);
     CAPTURE(refused.err);

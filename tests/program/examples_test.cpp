@@ -153,9 +153,10 @@ void write_files() {
     REQUIRE(run("sum -n 64 -q -o sum.csv").code == 0);
     REQUIRE(run("eval x+1 -f e4m3fn --points-out points.csv -q -o eval.csv").code == 0);
     write("formulas.fpcore", "(FPCore (x) :name \"NMSE example 3.1\" :pre (<= 0 x) (- (sqrt (+ x 1)) (sqrt x)))\n");
-    write("formats.toml",
-          "[train]\nsteps = 2\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nbatch = 2\neval-batches = 1\nwarmup = 1\n"
-          "[axes]\npolicy = \"tf32\"\nseeds = 0\n");
+    write(
+        "formats.toml",
+        "[train]\nsteps = 2\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nbatch = 2\neval-batches = 1\nwarmup = 1\n"
+        "[axes]\npolicy = \"tf32\"\nseeds = 0\n");
     REQUIRE(run("sweep run formats.toml -q").code == 0);
 }
 
@@ -200,10 +201,10 @@ TEST_CASE("the second example of train's help shows the stall that the demo show
     CAPTURE(outcome.out, outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.out.find("seeds 0, 1, 2; every token's loss weighted 2^-12") != std::string::npos);
+    CHECK(outcome.out.find("  fp16-noscale: worse by 0.65 ± 0.067 (19 % of fp32's loss; 2 layers x 64, 300 steps, 3 "
+                           "seeds, token weight 2^-12).") != std::string::npos);
     CHECK(outcome.out.find(
-              "  fp16-noscale: worse by 0.65 ± 0.067 (19 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds, token weight 2^-12).") !=
-          std::string::npos);
-    CHECK(outcome.out.find("  amp-fp16: no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; a gap of ") !=
+              "  amp-fp16: no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; a gap of ") !=
           std::string::npos);
     // Row for row what the demo's golden summary has of the two.
     const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/demo/summary.csv";

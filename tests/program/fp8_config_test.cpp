@@ -63,24 +63,24 @@ TEST_CASE("every published fp8 config trains, or is refused for its framework's 
         const char* more;
         int code;
         const char* says;
-        bool is_low = true;           ///< what trains has a recipe
+        bool is_low = true;            ///< what trains has a recipe
         const char* beside = nullptr;  ///< the published file that the config names, laid where it says
     };
     const char *const transformers_four = "--framework-version transformers=4.57",
-               *const deepspeed_file = "deepspeed/llama-factory__deepspeed__ds_z3_fp8_config.json";
+                      *const deepspeed_file = "deepspeed/llama-factory__deepspeed__ds_z3_fp8_config.json";
     const std::vector<Case> cases{
         {"accelerate__config_yaml_templates__fp8.yaml", "", 0, "accelerate/most-recent"},
         {"accelerate__test_configs__0_34_0_fp8.yaml", "", 1, "invalid truth value"},
         {"axolotl__llama-3__3b-fp8-fsdp2.yaml", "", 0, "left out: lm_head: lm_head: it is the last Linear"},
         {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", "", 1, "llamafactory/missing-file"},
-        {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", "", 0, "llamafactory/fp8-dropped", false, deepspeed_file},
-        {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", transformers_four, 0, "9 of 11 linears in 8 bits or fewer",
-         true, deepspeed_file},
+        {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", "", 0, "llamafactory/fp8-dropped", false,
+         deepspeed_file},
+        {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", transformers_four, 0,
+         "9 of 11 linears in 8 bits or fewer", true, deepspeed_file},
         // For DeepSpeed itself: it says nothing of fp8, which LLaMA-Factory asks for beside it.
         {"llama-factory__deepspeed__ds_z3_fp8_config.json", "", 0, "deepspeed/auto", false},
         {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", "", 1, "fsdp_transformer_layer_cls_to_wrap"},
-        {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", transformers_four, 0,
-         "llamafactory/fp8-as-executed"},
+        {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", transformers_four, 0, "llamafactory/fp8-as-executed"},
     };
     const std::vector<fs::path> files = fp8_configs(shared_folder() / "configs");
     for (const fs::path& file : files) {
@@ -90,7 +90,8 @@ TEST_CASE("every published fp8 config trains, or is refused for its framework's 
             ++tried;
             if (c.beside != nullptr) {
                 fs::create_directories(scratch() / "examples/deepspeed");
-                fs::copy_file(shared_folder() / "configs" / c.beside, scratch() / "examples/deepspeed/ds_z3_fp8_config.json");
+                fs::copy_file(shared_folder() / "configs" / c.beside,
+                              scratch() / "examples/deepspeed/ds_z3_fp8_config.json");
             }
             const Outcome outcome = train(file.string(), c.more);
             CAPTURE(c.file, c.more, outcome.err);

@@ -12,8 +12,8 @@ using namespace macheps::test;
 using nlohmann::json;
 
 TEST_CASE("gemm --via says what an fp64 product of narrow ones costs and gives", "[program][via]") {
-    const Outcome rows =
-        run("gemm -q --json --via ozaki1:6 -M sm90.wgmma.fp16,sm90.wgmma.fp8+promote64 -m 3 -n 2 -k 64 --combine exact");
+    const Outcome rows = run(
+        "gemm -q --json --via ozaki1:6 -M sm90.wgmma.fp16,sm90.wgmma.fp8+promote64 -m 3 -n 2 -k 64 --combine exact");
     CAPTURE(rows.err);
     REQUIRE(rows.code == 0);
     const json document = json::parse(rows.out, nullptr, false);
@@ -31,8 +31,10 @@ TEST_CASE("gemm --via says what an fp64 product of narrow ones costs and gives",
     CHECK(document["rows"][1]["max_error"].get<double>() > 1e-12);
 }
 
-TEST_CASE("gemm --via counts in the last place of its output and compares with a plain product in that format", "[program][via]") {
-    const json parts = json::parse(run("gemm -q --json --via bf16x9 -M sm80.mma.bf16 -m 2 -n 2 -k 64").out, nullptr, false);
+TEST_CASE("gemm --via counts in the last place of its output and compares with a plain product in that format",
+          "[program][via]") {
+    const json parts =
+        json::parse(run("gemm -q --json --via bf16x9 -M sm80.mma.bf16 -m 2 -n 2 -k 64").out, nullptr, false);
     const json& row = parts["rows"][0];
     CHECK(row["output"] == "fp32");
     CHECK(row["max_ulp"].get<double>() < 16);
@@ -41,8 +43,10 @@ TEST_CASE("gemm --via counts in the last place of its output and compares with a
     CHECK(row["plain_error"].get<double>() > row["fp64_error"].get<double>());
     for (const char* bound : {"unit", "bound", "probable_bound", "lambda"}) CHECK(row[bound].is_null());
     // An fp64 output is printed with all its digits.
-    const json digits = json::parse(run("gemm -q --json --via ozaki1:6 -M sm90.wgmma.fp16 -m 1 -n 1 -k 64").out, nullptr, false);
-    const double first = digits["rows"][0]["first"].get<double>(), exact = digits["rows"][0]["first_exact"].get<double>();
+    const json digits =
+        json::parse(run("gemm -q --json --via ozaki1:6 -M sm90.wgmma.fp16 -m 1 -n 1 -k 64").out, nullptr, false);
+    const double first = digits["rows"][0]["first"].get<double>(),
+                 exact = digits["rows"][0]["first_exact"].get<double>();
     CHECK(std::fabs(first - exact) <= 0x1p-52 * std::fabs(exact));
     CHECK(digits["rows"][0]["plain_error"] == digits["rows"][0]["fp64_error"]);
 }
@@ -58,11 +62,13 @@ TEST_CASE("gemm --via warns before digits that cannot be exact, and fails after 
     const Outcome refused = run(what + "--require exact");
     CHECK(refused.code == 2);
     CHECK(refused.out.empty());
-    for (const char* bad : {"--via ozaki1:x", "--via bf16x9 -f fp64 -M sm80.mma.bf16", "--via ozaki1:3 -f fp16",
-                            "--via ozaki1:3 -M kahan:fp16", "--via ozaki2:1", "--via ozaki2:15 --full -M sm80.mma.fp16",
-                            "--via ozaki2:15 -M sm90.wgmma.fp8", "--via ozaki2:15 -k 4096 -M sm80.mma.fp16 --require exact",
-                            "--via bf16x9 -M sm90.wgmma.fp8", "--via bf16x9 -M exact.int32", "--via ozaki1:8 --digit-bits 8 -M exact.int32",
-                            "--via ozaki2:16 -k 131072 -m 1 -n 1 -M exact.int32 --require exact"}) {
+    for (const char* bad :
+         {"--via ozaki1:x", "--via bf16x9 -f fp64 -M sm80.mma.bf16", "--via ozaki1:3 -f fp16",
+          "--via ozaki1:3 -M kahan:fp16", "--via ozaki2:1", "--via ozaki2:15 --full -M sm80.mma.fp16",
+          "--via ozaki2:15 -M sm90.wgmma.fp8", "--via ozaki2:15 -k 4096 -M sm80.mma.fp16 --require exact",
+          "--via bf16x9 -M sm90.wgmma.fp8", "--via bf16x9 -M exact.int32",
+          "--via ozaki1:8 --digit-bits 8 -M exact.int32",
+          "--via ozaki2:16 -k 131072 -m 1 -n 1 -M exact.int32 --require exact"}) {
         CAPTURE(bad);
         CHECK(run(std::string("gemm -q -k 8 ") + bad).code == 2);
     }

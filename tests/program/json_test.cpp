@@ -107,7 +107,8 @@ TEST_CASE("policy diff tells what differs, and by its exit code whether", "[prog
 
 TEST_CASE("--dry-run tells the plan and writes nothing", "[program]") {
     fs::remove_all(scratch());
-    const Outcome outcome = run(std::string(quick) + "--policy amp-bf16 --seeds 3,4 --jobs 1 --out plan --dry-run --json");
+    const Outcome outcome =
+        run(std::string(quick) + "--policy amp-bf16 --seeds 3,4 --jobs 1 --out plan --dry-run --json");
     const json plan = document(outcome);
     CHECK(outcome.code == 0);
     CHECK(plan["runs"] == 4);

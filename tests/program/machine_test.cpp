@@ -94,8 +94,10 @@ TEST_CASE("machine list and show print the table", "[program]") {
                               "H100, H200"})
         CHECK(says(wgmma.out, words));
     // Four traces a device: one of each pair of types, dense and sparse.
-    for (const char* words : {"\nverified      on NVIDIA H100 80GB HBM3, 2026-11-26: 8 traces, ", "\nverified      on NVIDIA H200, 2026-11-26: 8 traces, ",
-                              "wgmma.sp.m64n8k64.f32.e5m2.e5m2", "\nnot refuted   no output in these traces refutes underflow_keeps_sign, "})
+    for (const char* words :
+         {"\nverified      on NVIDIA H100 80GB HBM3, 2026-11-26: 8 traces, ",
+          "\nverified      on NVIDIA H200, 2026-11-26: 8 traces, ", "wgmma.sp.m64n8k64.f32.e5m2.e5m2",
+          "\nnot refuted   no output in these traces refutes underflow_keeps_sign, "})
         CHECK(says(wgmma.out, words));
     const json verified = document(run("machine show --json sm90.wgmma.fp8"));
     REQUIRE(verified["verified"].size() == 2);

@@ -111,12 +111,13 @@ TEST_CASE("policy explain tells bytes of a model that nobody trains here", "[pro
     write_samples();
     const Outcome sized = run("policy advise --device-profile h100 --goal pretrain --params 7B");
     CHECK(sized.out.find("take h100-amp-bf16") != std::string::npos);
-    CHECK(sized.out.find("memory   16 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8;") != std::string::npos);
+    CHECK(sized.out.find("memory   16 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8;") !=
+          std::string::npos);
     CHECK(sized.out.find("or try h100-fp8-promoted") != std::string::npos);
     CHECK(sized.out == run("policy advise --device-profile h100 --params 7e9").out);
     CHECK(run("policy advise --goal lora --params 7B").out.find("bytes a parameter,") == std::string::npos);
-    CHECK(run("policy advise --device-profile t4 --goal inference --params 350m").out.find(
-              "memory   2 bytes a parameter, 0.7 GB in all; activations") != std::string::npos);
+    CHECK(run("policy advise --device-profile t4 --goal inference --params 350m")
+              .out.find("memory   2 bytes a parameter, 0.7 GB in all; activations") != std::string::npos);
     const json explained = document(run("policy explain ds.json --params 7.5e9 --shards 64 --json"));
     const json& memory = explained["memory_of_params"];
     CHECK(memory["params"] == 7.5e9);

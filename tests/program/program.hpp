@@ -37,8 +37,9 @@ inline fs::path scratch() {
 /// Runs `macheps ARGUMENTS` in the scratch folder, by the command in MACHEPS_RUN_BY if that is set (an emulator of another CPU).
 inline Outcome run(const std::string& arguments, const std::string& environment = "") {
     const fs::path folder = scratch();
-    const std::string command = "cd '" + folder.string() + "' && GITHUB_ACTIONS= " + environment + " $MACHEPS_RUN_BY '" MACHEPS_PROGRAM "' " +
-                                arguments + " >out.txt 2>err.txt </dev/null";
+    const std::string command = "cd '" + folder.string() + "' && GITHUB_ACTIONS= " + environment +
+                                " $MACHEPS_RUN_BY '" MACHEPS_PROGRAM "' " + arguments +
+                                " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(folder / "out.txt"),
             contents(folder / "err.txt")};

@@ -108,14 +108,16 @@ TEST_CASE("docs/recipes.md: a matrix unit's sums and a first step are as it says
     CHECK(page.find("| " + said + ": `macheps gemm") != std::string::npos);
     const std::size_t second = page.find("-d normal -k 4096`");
     REQUIRE(second != std::string::npos);
-    const Outcome random = run("gemm --machine sm90.wgmma.fp8,cutlass.fp8.default --format e4m3fn -d normal -k 4096 -q");
+    const Outcome random =
+        run("gemm --machine sm90.wgmma.fp8,cutlass.fp8.default --format e4m3fn -d normal -k 4096 -q");
     REQUIRE(random.code == 0);
     const auto rows = rows_of_csv(random.out);
     CHECK(with_digits(std::pow(10, -std::stod(rows.at(0).at("sqnr_db")) / 20), "%.1e") == "1.2e-03");
     CHECK(page.rfind("| 1.2e-3 of the outputs' size", second) != std::string::npos);
     CHECK(std::stod(rows.at(0).at("max_rel")) > 0.02);
 
-    const Outcome steps = run(command_of_page(page, "train --policy te-delayed --size tiny --steps 3") + " -q --out run");
+    const Outcome steps =
+        run(command_of_page(page, "train --policy te-delayed --size tiny --steps 3") + " -q --out run");
     CAPTURE(steps.err);
     REQUIRE(steps.code == 0);
     std::map<std::string, double> lost, all;
@@ -126,7 +128,8 @@ TEST_CASE("docs/recipes.md: a matrix unit's sums and a first step are as it says
     }
     const auto percent = [&](const char* step) { return 100 * lost.at(step) / all.at(step); };
     CAPTURE(percent("0"), percent("1"));
-    CHECK(page.find("| " + with_digits(percent("0"), "%.0f") + " %, and none in the second step: ") != std::string::npos);
+    CHECK(page.find("| " + with_digits(percent("0"), "%.0f") + " %, and none in the second step: ") !=
+          std::string::npos);
     CHECK(with_digits(percent("1"), "%.1f") == "0.0");
     fs::remove_all(scratch());
 }

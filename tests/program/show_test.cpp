@@ -112,13 +112,13 @@ struct Fields {
     int bits() const { return sign + exponent + fraction; }
 };
 constexpr Fields all_fields[] = {
-    {"fp16", 1, 5, 10, 15, Fields::ieee},      {"bf16", 1, 8, 7, 127, Fields::ieee},
-    {"e4m3fn", 1, 4, 3, 7, Fields::one_nan},   {"e5m2", 1, 5, 2, 15, Fields::ieee},
-    {"e4m3fnuz", 1, 4, 3, 8, Fields::fnuz},    {"e5m2fnuz", 1, 5, 2, 16, Fields::fnuz},
+    {"fp16", 1, 5, 10, 15, Fields::ieee},       {"bf16", 1, 8, 7, 127, Fields::ieee},
+    {"e4m3fn", 1, 4, 3, 7, Fields::one_nan},    {"e5m2", 1, 5, 2, 15, Fields::ieee},
+    {"e4m3fnuz", 1, 4, 3, 8, Fields::fnuz},     {"e5m2fnuz", 1, 5, 2, 16, Fields::fnuz},
     {"e4m3b11fnuz", 1, 4, 3, 11, Fields::fnuz}, {"e3m4", 1, 3, 4, 3, Fields::ieee},
-    {"e4m3ieee", 1, 4, 3, 7, Fields::ieee},    {"e8m0fnu", 0, 8, 0, 127, Fields::scale},
-    {"e2m3fn", 1, 2, 3, 1, Fields::finite},    {"e3m2fn", 1, 3, 2, 3, Fields::finite},
-    {"e2m1fn", 1, 2, 1, 1, Fields::finite},    {"mxint8", 1, 0, 7, 0, Fields::integer},
+    {"e4m3ieee", 1, 4, 3, 7, Fields::ieee},     {"e8m0fnu", 0, 8, 0, 127, Fields::scale},
+    {"e2m3fn", 1, 2, 3, 1, Fields::finite},     {"e3m2fn", 1, 3, 2, 3, Fields::finite},
+    {"e2m1fn", 1, 2, 1, 1, Fields::finite},     {"mxint8", 1, 0, 7, 0, Fields::integer},
 };
 
 std::string hex_of(const Fields& f, int code) {
@@ -165,7 +165,8 @@ TEST_CASE("show prints every typed code of every format of up to 16 bits unchang
                 REQUIRE(cells.size() >= 12);
                 // input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields
                 const double want = value_of(f, code), got = std::strtod(cells[2].c_str(), nullptr);
-                const bool same = std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
+                const bool same =
+                    std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
                 std::string digits;
                 for (const char c : cells[11]) digits += c == '|' ? "" : std::string(1, c);
                 std::string bits;
@@ -197,14 +198,14 @@ TEST_CASE("show names the formats that cannot hold the sign, zero, NaN or infini
     struct Case {
         const char *arguments, *says;
     };
-    for (const Case& c : {Case{"-3 -f e8m0fnu,bf16", "\nno sign: e8m0fnu (4)\n"},
-                          Case{"0 -f e8m0fnu,e4m3fnuz", "\nno zero: e8m0fnu (5.877471754111438e-39)\n"},
-                          Case{"-0 -f e4m3fnuz,mxint8,e2m1fn", "\nno -0: e4m3fnuz (0), mxint8 (0)\n"},
-                          Case{"nan -f e2m1fn,e4m3fn", "\nno NaN: e2m1fn (6)\n"},
-                          Case{"-inf -f e8m0fnu,e2m3fn,fp16",
-                               "\nno infinity: e8m0fnu (nan), e2m3fn (-7.5)\nno sign: e8m0fnu (nan)\n"},
-                          // This number is not zero, although fp64 rounds it to zero.
-                          Case{"-1e-400 -f e8m0fnu,e4m3fnuz,bf16", "\n\nno sign: e8m0fnu (5.877471754111438e-39)\n"}}) {
+    for (const Case& c :
+         {Case{"-3 -f e8m0fnu,bf16", "\nno sign: e8m0fnu (4)\n"},
+          Case{"0 -f e8m0fnu,e4m3fnuz", "\nno zero: e8m0fnu (5.877471754111438e-39)\n"},
+          Case{"-0 -f e4m3fnuz,mxint8,e2m1fn", "\nno -0: e4m3fnuz (0), mxint8 (0)\n"},
+          Case{"nan -f e2m1fn,e4m3fn", "\nno NaN: e2m1fn (6)\n"},
+          Case{"-inf -f e8m0fnu,e2m3fn,fp16", "\nno infinity: e8m0fnu (nan), e2m3fn (-7.5)\nno sign: e8m0fnu (nan)\n"},
+          // This number is not zero, although fp64 rounds it to zero.
+          Case{"-1e-400 -f e8m0fnu,e4m3fnuz,bf16", "\n\nno sign: e8m0fnu (5.877471754111438e-39)\n"}}) {
         const Outcome shown = run(std::string("show ") + c.arguments);
         CAPTURE(c.arguments, shown.out);
         CHECK(says(shown.out, c.says));

@@ -17,7 +17,8 @@ TEST_CASE("solve prints rows, and the same rows into a file and as JSON", "[prog
     const Outcome rows = run(what + "--steps steps.csv");
     CAPTURE(rows.err);
     REQUIRE(rows.code == 0);
-    CHECK(rows.out.starts_with("matrix,n,seed,kappa_2,kappa,kappa_kind,cond,cond_x,factor,substitution,work,residual,"));
+    CHECK(
+        rows.out.starts_with("matrix,n,seed,kappa_2,kappa,kappa_kind,cond,cond_x,factor,substitution,work,residual,"));
     CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 2 * 2 * 3);
     CHECK(rows.err.find("randsvd:100, n = 20, seed 0") != std::string::npos);
     CHECK(contents(scratch() / "steps.csv").starts_with("matrix,n,seed,factor,method,step,fe,nbe,cbe,residual,"));
@@ -79,18 +80,18 @@ TEST_CASE("solve runs its blocked updates on machines, and says what cannot be",
     struct Case {
         const char *arguments, *told;
     };
-    const Case c = GENERATE(Case{"-M fp32.chain", "a machine updates blocks"},
-                            Case{"-M kahan:fp16 --lu block:8", "takes no addend"},
-                            Case{"--lu block:0", "no way to factor"}, Case{"--factor fp8", "fp8"},
-                            Case{"--factor e8m0fnu", "no format to compute in"}, Case{"--work fp128", "fp128 stands in"},
-                            Case{"--residual fp16", "cannot hold fp64"}, Case{"--substitution e4m3fn", "cannot hold"},
-                            Case{"--matrix randsvd", "0 numbers"}, Case{"--sweep kapa=1..2", "an axis is n, kappa"},
-                            Case{"-n 5000", "5000"}, Case{"--gmres-tol 0", "above 0"},
-                            Case{"--factorisation cholesky", "randsvd:1e3 is not symmetric"},
-                            Case{"--factorisation lu,qr --lu block:8", "are LU's"},
-                            Case{"--factorisation cholesky --matrix minij --scale two-sided", "scaled apart"},
-                            Case{"--shift 2", "nothing is shifted"},
-                            Case{"--factorisation cholesky --matrix minij --shift -1", "0 to 10^6"});
+    const Case c =
+        GENERATE(Case{"-M fp32.chain", "a machine updates blocks"},
+                 Case{"-M kahan:fp16 --lu block:8", "takes no addend"}, Case{"--lu block:0", "no way to factor"},
+                 Case{"--factor fp8", "fp8"}, Case{"--factor e8m0fnu", "no format to compute in"},
+                 Case{"--work fp128", "fp128 stands in"}, Case{"--residual fp16", "cannot hold fp64"},
+                 Case{"--substitution e4m3fn", "cannot hold"}, Case{"--matrix randsvd", "0 numbers"},
+                 Case{"--sweep kapa=1..2", "an axis is n, kappa"}, Case{"-n 5000", "5000"},
+                 Case{"--gmres-tol 0", "above 0"}, Case{"--factorisation cholesky", "randsvd:1e3 is not symmetric"},
+                 Case{"--factorisation lu,qr --lu block:8", "are LU's"},
+                 Case{"--factorisation cholesky --matrix minij --scale two-sided", "scaled apart"},
+                 Case{"--shift 2", "nothing is shifted"},
+                 Case{"--factorisation cholesky --matrix minij --shift -1", "0 to 10^6"});
     CAPTURE(c.arguments);
     const Outcome refused = run(std::string("solve -q ") + c.arguments);
     CHECK(refused.code == 2);
@@ -99,7 +100,8 @@ TEST_CASE("solve runs its blocked updates on machines, and says what cannot be",
 }
 
 TEST_CASE("solve factors in three ways, and a shift keeps what rounding would lose", "[program][solve]") {
-    const Outcome rows = run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation lu,cholesky,qr --method gmres-ir");
+    const Outcome rows =
+        run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation lu,cholesky,qr --method gmres-ir");
     CAPTURE(rows.err);
     REQUIRE(rows.code == 0);
     const json document = json::parse(rows.out, nullptr, false);
@@ -110,7 +112,9 @@ TEST_CASE("solve factors in three ways, and a shift keeps what rounding would lo
     CHECK(document["rows"][1]["verdict"] == "indefinite");
     CHECK(document["rows"][2]["lu"] == "qr");
     CHECK(document["rows"][2]["scale"] == "two-sided");
-    const Outcome shifted = run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation cholesky --shift 4 --method gmres-ir,gmres");
+    const Outcome shifted =
+        run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation cholesky --shift 4 --method "
+            "gmres-ir,gmres");
     const json with = json::parse(shifted.out, nullptr, false);
     REQUIRE(with["rows"].size() == 2);
     CHECK(with["rows"][0]["lu"] == "cholesky+shift:4");
@@ -122,19 +126,22 @@ TEST_CASE("solve factors in three ways, and a shift keeps what rounding would lo
 TEST_CASE("solve says that a cast overflowed, and calls no regular matrix singular", "[program][solve]") {
     fs::remove_all(scratch());
     write("overflow.mtx", "%%MatrixMarket matrix array real general\n2 2\n70000\n1\n3\n1\n");
-    const json document = json::parse(run("solve -q --json --matrix file:overflow.mtx --factor fp16 --scale none").out, nullptr, false);
+    const json document =
+        json::parse(run("solve -q --json --matrix file:overflow.mtx --factor fp16 --scale none").out, nullptr, false);
     REQUIRE(document["rows"].size() == 3);
     for (const json& row : document["rows"]) {
         CHECK(row["verdict"] == "cast_overflow");
         CHECK(row["cast_overflow"] == 1);
     }
     // Scaled, nothing overflows: the first x is not refined, and then it is.
-    const json scaled = json::parse(run("solve -q --json --matrix file:overflow.mtx --factor fp16 --method lu,ir").out, nullptr, false);
+    const json scaled =
+        json::parse(run("solve -q --json --matrix file:overflow.mtx --factor fp16 --method lu,ir").out, nullptr, false);
     CHECK(scaled["rows"][0]["verdict"] == "unrefined");
     CHECK(scaled["rows"][1]["verdict"] == "converged");
     const std::string help = run("solve --help").out;
-    for (const char* name : {"converged", "unrefined", "stagnated", "no_reference", "diverged", "nonfinite", "indefinite", "zero_pivot",
-                             "singular", "factor_overflow", "cast_underflow", "cast_overflow"}) {
+    for (const char* name :
+         {"converged", "unrefined", "stagnated", "no_reference", "diverged", "nonfinite", "indefinite", "zero_pivot",
+          "singular", "factor_overflow", "cast_underflow", "cast_overflow"}) {
         CAPTURE(name);
         CHECK(help.find(std::string("  ") + name) != std::string::npos);
     }

@@ -13,8 +13,9 @@ using nlohmann::json;
 
 TEST_CASE("sum prints rows, and the same rows into a file and as JSON", "[program][sum]") {
     fs::remove_all(scratch());
-    const std::string what = "sum --sweep n=2^4..2^6 -f fp16,bf16 --method recursive,machine:sm90.wgmma.fp16,exact "
-                             "--round nearest_even,sr --trials 3 --seeds 0-1 ";
+    const std::string what =
+        "sum --sweep n=2^4..2^6 -f fp16,bf16 --method recursive,machine:sm90.wgmma.fp16,exact "
+        "--round nearest_even,sr --trials 3 --seeds 0-1 ";
     const Outcome rows = run(what);
     CAPTURE(rows.err);
     REQUIRE(rows.code == 0);
@@ -53,7 +54,9 @@ TEST_CASE("sum, solve and eval print a table on a terminal, and rows elsewhere",
     if (std::system("script -qec true /dev/null >/dev/null 2>&1 </dev/null") == 0) {
         const auto on_terminal = [&](const std::string& arguments) {
             write("on_terminal.sh", "'" MACHEPS_PROGRAM "' " + arguments + "\n");
-            const int status = std::system(("cd '" + scratch().string() + "' && script -qec 'sh on_terminal.sh' /dev/null >seen.txt </dev/null").c_str());
+            const int status = std::system(
+                ("cd '" + scratch().string() + "' && script -qec 'sh on_terminal.sh' /dev/null >seen.txt </dev/null")
+                    .c_str());
             CHECK(status == 0);
             std::string text = contents(scratch() / "seen.txt");
             std::erase(text, '\r');

@@ -73,8 +73,9 @@ TEST_CASE("train --config: each file is a policy beside fp32, and findings are t
     CHECK(toml.find("lr = ") == std::string::npos);
     CHECK_FALSE(policy_in("run", "fp32").contains("config"));
     // The gap to fp32 is also that of another optimiser: the table says so, and a report of the rows alone.
-    const std::string also = "warning: ds does not differ from fp32 in precision alone, and its gap is that of all: "
-                             "micro_batches 2 (fp32: 1), beta1 0.8 (fp32: 0.9), beta2 0.99 (fp32: 0.95), eps 1e-07 (fp32: 1e-08).\n";
+    const std::string also =
+        "warning: ds does not differ from fp32 in precision alone, and its gap is that of all: "
+        "micro_batches 2 (fp32: 1), beta1 0.8 (fp32: 0.9), beta2 0.99 (fp32: 0.95), eps 1e-07 (fp32: 1e-08).\n";
     CHECK(outcome.out.find(also) != std::string::npos);
     CHECK(run("report run").out.find(also) != std::string::npos);
     CHECK(outcome.out.find("hf does not differ from fp32 in precision alone, ") != std::string::npos);  // clip 0.5
@@ -86,8 +87,9 @@ TEST_CASE("train --config: the baseline that is added trains with what the confi
     const Outcome alone = run(std::string(quick) + "--config ds.json --take lr -q --out alone");
     CAPTURE(alone.out, alone.err);
     REQUIRE(alone.code == 0);
-    CHECK(alone.err.find("fp32 trains with the configs' kind adamw, lr 0.0002, beta1 0.8, beta2 0.99, eps 1e-07, max_norm 1, "
-                         "micro_batches 2;") != std::string::npos);
+    CHECK(alone.err.find(
+              "fp32 trains with the configs' kind adamw, lr 0.0002, beta1 0.8, beta2 0.99, eps 1e-07, max_norm 1, "
+              "micro_batches 2;") != std::string::npos);
     CHECK(alone.out.find("in precision alone") == std::string::npos);  // no warning: nothing else differs
     CHECK_FALSE(json::parse(contents(scratch() / "alone/manifest.json")).contains("beside_precision"));
     const std::string toml = policy_in("alone", "fp32").at("toml");
@@ -163,8 +165,7 @@ TEST_CASE("train --config: the manifest keeps the text of files that a config na
     const auto files_of = [](const char* directory, const char* policy) {
         std::vector<std::pair<std::string, std::string>> files;
         const json kept = policy_in(directory, policy);
-        for (const json& file : kept.at("config").at("files"))
-            files.emplace_back(file.at("name"), file.at("text"));
+        for (const json& file : kept.at("config").at("files")) files.emplace_back(file.at("name"), file.at("text"));
         return files;
     };
     using Files = std::vector<std::pair<std::string, std::string>>;
@@ -286,15 +287,18 @@ TEST_CASE("train --config: bits do not depend on threads or on the SIMD path", "
 }
 
 TEST_CASE("train --config: a file that another config names is not a policy, in either order", "[program][config]") {
-    write("ds_z3.json", "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0, \"initial_scale_power\": 16},\n"
-                        " \"bf16\": {\"enabled\": \"auto\"}, \"zero_optimization\": {\"stage\": 3}}\n");
-    write("sft.yaml", "{model_name_or_path: my/model, stage: sft, do_train: true, finetuning_type: full, fp16: true,\n"
-                      " deepspeed: ds_z3.json}\n");
+    write("ds_z3.json",
+          "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0, \"initial_scale_power\": 16},\n"
+          " \"bf16\": {\"enabled\": \"auto\"}, \"zero_optimization\": {\"stage\": 3}}\n");
+    write("sft.yaml",
+          "{model_name_or_path: my/model, stage: sft, do_train: true, finetuning_type: full, fp16: true,\n"
+          " deepspeed: ds_z3.json}\n");
     std::vector<std::string> tomls;
-    for (const char* files : {"sft.yaml ds_z3.json", "ds_z3.json sft.yaml", "sft.yaml+ds_z3.json", "ds_z3.json+sft.yaml"}) {
+    for (const char* files :
+         {"sft.yaml ds_z3.json", "ds_z3.json sft.yaml", "sft.yaml+ds_z3.json", "ds_z3.json+sft.yaml"}) {
         CAPTURE(files);
-        const Outcome outcome =
-            run(std::string(quick) + "--config " + files + " --checkpoint-dtype fp32 --stress none -q --force --out run");
+        const Outcome outcome = run(std::string(quick) + "--config " + files +
+                                    " --checkpoint-dtype fp32 --stress none -q --force --out run");
         CAPTURE(outcome.out, outcome.err);
         REQUIRE(outcome.code == 0);
         CHECK(outcome.err.find("refuses") == std::string::npos);

@@ -34,7 +34,9 @@ TEST_CASE("the revision stands in one section of the program, without which scri
     REQUIRE((open != std::string::npos && close > open + 1));
     const std::string revision = version.substr(open + 1, close - open - 1);
     const std::string folder = scratch().string();
-    const std::string command = "cd '" + folder + "' && cp '" MACHEPS_TRAIN_PROGRAM "' trainer && "
+    const std::string command = "cd '" + folder +
+                                "' && cp '" MACHEPS_TRAIN_PROGRAM
+                                "' trainer && "
                                 "objcopy --dump-section .macheps_revision=section trainer && "
                                 "objcopy --remove-section=.macheps_revision trainer";
     REQUIRE(std::system(command.c_str()) == 0);

@@ -128,7 +128,8 @@ TEST_CASE("train --config: a published config of every framework ends in a repor
     CHECK(trained("longspec/exp/qwq_glide_8gpu_slim6b.yaml") == "longspec");
     const json run = json::parse(contents(scratch() / "run/manifest.json"));
     for (const auto& [name, policy] : run.at("policies").items()) {
-        if (!policy.contains("config") || name.ends_with("+outliers")) continue;  // a stressed policy extends the config's
+        if (!policy.contains("config") || name.ends_with("+outliers"))
+            continue;  // a stressed policy extends the config's
         const std::string toml = policy.at("toml");
         CHECK(toml.find("kind = \"ds-zero\"") != std::string::npos);
         CHECK(policy.at("config").at("files").size() >= 2);  // the experiment, and what its defaults name

@@ -15,11 +15,13 @@ using nlohmann::json;
 namespace {
 
 // Transformers' arguments as in reports of a loss that is 0 or NaN after switching a model to fp16.
-constexpr const char* fp16_config = "output_dir: out\nfp16: true\nlearning_rate: 2.0e-5\nper_device_train_batch_size: 2\n";
+constexpr const char* fp16_config =
+    "output_dir: out\nfp16: true\nlearning_rate: 2.0e-5\nper_device_train_batch_size: 2\n";
 constexpr const char* bf16_config = "output_dir: out\nbf16: true\nfp16: false\nlearning_rate: 2.0e-5\n";
 
 constexpr const char* small =
-    "train --steps 12 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 --seeds 0,1 -q ";
+    "train --steps 12 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 --seeds 0,1 "
+    "-q ";
 
 /// The row of a policy in `train --json`.
 json row_of(const json& outcome, const std::string& policy) {
@@ -47,8 +49,9 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("train --config: an fp16 config that gives NaN in reality is not called safe; fp32 and bf16 pass the same stress",
-          "[program][stress]") {
+TEST_CASE(
+    "train --config: an fp16 config that gives NaN in reality is not called safe; fp32 and bf16 pass the same stress",
+    "[program][stress]") {
     write("half.yaml", fp16_config);
     write("brain.yaml", bf16_config);
     for (const std::string model : {"gpt2", "llama"}) {
@@ -100,7 +103,8 @@ TEST_CASE("train --stress: on by default if a config computes in a format of nar
     CHECK(has(manifest.at("policies").at("mine+outliers").at("toml"), "[stress]\noutliers = 2048.0\n"));
     CHECK_FALSE(has(contents(scratch() / "a/manifest.json"), "stress"));
 
-    for (const std::string word : {"outliers", "outlier=2^11", "outliers=", "outliers=3", "outliers=x", "outliers=2^-1"}) {
+    for (const std::string word :
+         {"outliers", "outlier=2^11", "outliers=", "outliers=3", "outliers=x", "outliers=2^-1"}) {
         const Outcome outcome = run(small + ("--policy amp-fp16 --out x --stress '" + word + "'"));
         CAPTURE(word, outcome.err);
         CHECK(outcome.code == 2);
@@ -116,7 +120,8 @@ TEST_CASE("train --stress: on by default if a config computes in a format of nar
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --stress: a stressed run is resumed and repeated, and its plain runs are those without a stress", "[program][stress]") {
+TEST_CASE("train --stress: a stressed run is resumed and repeated, and its plain runs are those without a stress",
+          "[program][stress]") {
     write("half.yaml", fp16_config);
     trained("--config half.yaml --out run");
     trained("--config half.yaml --stress none --out plain");

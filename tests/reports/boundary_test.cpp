@@ -28,9 +28,16 @@ Log pairs(const std::vector<double>& gaps) {
         for (const auto& [policy, gap] : {std::pair{"fp32", 0.0}, std::pair{"low", gaps[seed]}}) {
             RunLog run;
             run.policy = policy;
-            run.row = {.run = run.policy + "." + std::to_string(seed), .policy = policy, .seed = std::int64_t(seed), .steps = 100};
+            run.row = {.run = run.policy + "." + std::to_string(seed),
+                       .policy = policy,
+                       .seed = std::int64_t(seed),
+                       .steps = 100};
             for (std::int64_t t = 1; t <= 100; ++t) {
-                run.steps.push_back({.run = run.row.run, .policy = policy, .seed = std::int64_t(seed), .step = t, .loss = t == 1 ? 4 : 2 + gap});
+                run.steps.push_back({.run = run.row.run,
+                                     .policy = policy,
+                                     .seed = std::int64_t(seed),
+                                     .step = t,
+                                     .loss = t == 1 ? 4 : 2 + gap});
             }
             run.baseline = 2 * seed;
             log.runs.push_back(run);
@@ -92,7 +99,8 @@ TEST_CASE("a policy is worse where the 95 % interval leaves zero out, and not be
     }
 }
 
-TEST_CASE("a policy is equivalent where the 90 % interval lies within the margin, and not beyond", "[reports][divergence]") {
+TEST_CASE("a policy is equivalent where the 90 % interval lies within the margin, and not beyond",
+          "[reports][divergence]") {
     constexpr double margin = 0.0025 * 2;  // of fp32's loss
     for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}, std::size_t{12}}) {
         CAPTURE(seeds);
@@ -116,7 +124,8 @@ TEST_CASE("a policy is equivalent where the 90 % interval lies within the margin
     }
 }
 
-TEST_CASE("an undecided verdict was forced where the 90 % interval is wider than the margin, and not before", "[reports][divergence]") {
+TEST_CASE("an undecided verdict was forced where the 90 % interval is wider than the margin, and not before",
+          "[reports][divergence]") {
     constexpr double margin = 0.0025 * 2;  // of fp32's loss
     for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}}) {
         CAPTURE(seeds);
@@ -124,7 +133,8 @@ TEST_CASE("an undecided verdict was forced where the 90 % interval is wider than
         for (std::size_t i = 0; i < seeds; ++i) pattern.push_back(2 * double(i) - double(seeds - 1));
         double squares = 0;
         for (const double d : pattern) squares += d * d;
-        const double n = double(seeds), deviation = std::sqrt(squares / (n - 1)), standard_error = deviation / std::sqrt(n);
+        const double n = double(seeds), deviation = std::sqrt(squares / (n - 1)),
+                     standard_error = deviation / std::sqrt(n);
         const double half_90 = boost::math::quantile(boost::math::students_t(n - 1), 0.95) * standard_error;
         for (const double share : {0.999, 1.001}) {
             std::vector<double> gaps = pattern;
@@ -139,7 +149,8 @@ TEST_CASE("an undecided verdict was forced where the 90 % interval is wider than
     }
 }
 
-TEST_CASE("a gap is a difference of losses of one step, without skipped steps whose loss is infinite", "[reports][divergence]") {
+TEST_CASE("a gap is a difference of losses of one step, without skipped steps whose loss is infinite",
+          "[reports][divergence]") {
     const auto gap_of = [](const Log& log) { return summarise(log).policies.at(1).row.gap_mean.value(); };
     Log log = pairs({0.125});
     log.runs[1].steps[97].loss = 1000;  // fp32 has no row of this step
@@ -212,8 +223,15 @@ TEST_CASE("a rate has three decimals below one percent, and a sign where it roun
         double rate;
         const char* text;
     };
-    for (const Case& c : {Case{0, "0 %"}, {1e-300, "<0.001 %"}, {0.00000999, "<0.001 %"}, {0.0000101, "0.001 %"},
-                          {0.00005, "0.005 %"}, {0.0099, "0.990 %"}, {0.0101, "1.01 %"}, {0.099, "9.90 %"}, {0.101, "10.1 %"},
+    for (const Case& c : {Case{0, "0 %"},
+                          {1e-300, "<0.001 %"},
+                          {0.00000999, "<0.001 %"},
+                          {0.0000101, "0.001 %"},
+                          {0.00005, "0.005 %"},
+                          {0.0099, "0.990 %"},
+                          {0.0101, "1.01 %"},
+                          {0.099, "9.90 %"},
+                          {0.101, "10.1 %"},
                           {1, "100.0 %"}}) {
         Log log = pairs({0});
         SiteRow site{.step = 1, .site = "a:forward.out", .format = "fp16"};
@@ -240,7 +258,8 @@ TEST_CASE("the value of an axis is a number or a power of two", "[reports][sweep
 TEST_CASE("the best learning rate has the least loss of the runs that did not diverge", "[reports][sweeps]") {
     SweepSummary sweep;
     sweep.axes = {"size", "lr"};
-    const auto add = [&](const char* policy, const char* size, const char* rate, double loss, const char* verdict = "equivalent") {
+    const auto add = [&](const char* policy, const char* size, const char* rate, double loss,
+                         const char* verdict = "equivalent") {
         SweepRow row;
         row.values = {size, rate};
         row.policy.row.policy = policy, row.policy.row.loss = loss, row.policy.row.verdict = verdict;
@@ -255,8 +274,10 @@ TEST_CASE("the best learning rate has the least loss of the runs that did not di
         const char *policy, *size, *rate, *fp32_rate;
         bool moved;
     };
-    const Case cases[] = {{"fp32", "tiny", "1e-3", "1e-3", false}, {"low", "tiny", "1e-4", "1e-3", true},
-                          {"fp32", "small", "1e-4", "1e-4", false}, {"low", "small", "1e-4", "1e-4", false},
+    const Case cases[] = {{"fp32", "tiny", "1e-3", "1e-3", false},
+                          {"low", "tiny", "1e-4", "1e-3", true},
+                          {"fp32", "small", "1e-4", "1e-4", false},
+                          {"low", "small", "1e-4", "1e-4", false},
                           {"low", "base", "", "", false}};
     const std::vector<BestRate> rates = best_rates(sweep);
     REQUIRE(rates.size() == std::size(cases));

@@ -23,9 +23,18 @@ TEST_CASE("the checksum is XXH64, however the bytes are cut", "[reports][checksu
     };
     std::string counting;
     for (int i = 0; i < 97; ++i) counting += static_cast<char>(7 * i + 3);
-    for (const Case& c : {Case{3, 0x31d2363f52e564c9u}, {4, 0x9bb64b7d66ee9fdau}, {7, 0x9a7b149959ce60d8u}, {8, 0xdab99d95c6f90092u},
-                          {31, 0xa2aa5f33cc4a6119u}, {32, 0x23c3c17ef790fd97u}, {33, 0x50a7cfc7ba588784u}, {39, 0x880bbeea606e4b37u},
-                          {63, 0x5e3e54b431c7493cu}, {64, 0x0eb64b3ef6eeb01fu}, {65, 0xa383b724b2bd12f1u}, {96, 0x3101a958de582e18u},
+    for (const Case& c : {Case{3, 0x31d2363f52e564c9u},
+                          {4, 0x9bb64b7d66ee9fdau},
+                          {7, 0x9a7b149959ce60d8u},
+                          {8, 0xdab99d95c6f90092u},
+                          {31, 0xa2aa5f33cc4a6119u},
+                          {32, 0x23c3c17ef790fd97u},
+                          {33, 0x50a7cfc7ba588784u},
+                          {39, 0x880bbeea606e4b37u},
+                          {63, 0x5e3e54b431c7493cu},
+                          {64, 0x0eb64b3ef6eeb01fu},
+                          {65, 0xa383b724b2bd12f1u},
+                          {96, 0x3101a958de582e18u},
                           {97, 0xb2b3f9902ec2efbdu}}) {
         CAPTURE(c.length);
         CHECK(checksum_of(counting.substr(0, c.length)) == c.sum);

@@ -85,8 +85,9 @@ TEST_CASE("each verdict has its words in the first sentence", "[reports][conclus
     summary.policies[1].row.detectable_gap = 0.0013;
     const std::string all = answer(summary, safe);
     CAPTURE(all);
-    CHECK(all.starts_with("Safe in what was tried: same (no difference from fp32 that matters; 300 steps, 3 seeds; a gap of 0.0013 nats "
-                          "per token would have been seen). "));
+    CHECK(all.starts_with(
+        "Safe in what was tried: same (no difference from fp32 that matters; 300 steps, 3 seeds; a gap of 0.0013 nats "
+        "per token would have been seen). "));
     CHECK(has(all, "worst is worse by 20 % of fp32's loss, bad by 1.0 %"));
     CHECK(has(all, "broken diverged"));
     CHECK(has(all, "open is undecided: more seeds would tell"));
@@ -121,7 +122,8 @@ TEST_CASE("costs are told by bytes, alike ones together, and the least that is s
     // Whichever comes first, the policy with the fewest bytes is named.
     for (const auto& [amp, fp8, words] : {std::tuple{0.6, 0.7, "amp, 60 %"}, std::tuple{0.7, 0.6, "fp8, 60 %"}}) {
         summary.policies[1].row.memory_ratio = amp, summary.policies[2].row.memory_ratio = fp8;
-        CHECK(answer(summary, cost).ends_with("The least without a difference: " + std::string(words) + " of fp32's bytes."));
+        CHECK(answer(summary, cost)
+                  .ends_with("The least without a difference: " + std::string(words) + " of fp32's bytes."));
     }
 }
 

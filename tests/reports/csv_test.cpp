@@ -150,12 +150,14 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
           "dynamic_range,headroom_bits,rel_err_mean,rel_err_max,bias_rel,scale_age,scale_frozen_steps,"
           "scale_exp_hist");
     CHECK(csv::header<ExponentRow>() == "run,step,site,exponent,count,kind,floor_log2");
-    CHECK(csv::header<SummaryRow>() ==
-          "policy,seeds,loss,gap_mean,gap_ci_low,gap_ci_high,verdict,diverged_step,first_site,skipped_rate,underflow_"
-          "rate,"
-          "slowdown,memory_ratio,steps,margin,detectable_gap,forced,failed_seeds,static_bytes,activation_bytes,peak_gpu,"
-          "relative_peak,loss_spikes,grad_norm_spikes,update_stagnation,update_eff,grad_cosine,grad_proj,stress,sampled_steps,forward_ranges,"
-          "forward_overflow_format,forward_overflow_site,forward_overflow_step");
+    CHECK(
+        csv::header<SummaryRow>() ==
+        "policy,seeds,loss,gap_mean,gap_ci_low,gap_ci_high,verdict,diverged_step,first_site,skipped_rate,underflow_"
+        "rate,"
+        "slowdown,memory_ratio,steps,margin,detectable_gap,forced,failed_seeds,static_bytes,activation_bytes,peak_gpu,"
+        "relative_peak,loss_spikes,grad_norm_spikes,update_stagnation,update_eff,grad_cosine,grad_proj,stress,sampled_"
+        "steps,forward_ranges,"
+        "forward_overflow_format,forward_overflow_site,forward_overflow_step");
 }
 
 TEST_CASE("a file's text is what the columns and the shortest digits say", "[reports][csv]") {
@@ -178,7 +180,9 @@ TEST_CASE("a file's text is what the columns and the shortest digits say", "[rep
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::inf}, .count = 7});
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::nan}, .count = 8});
     exponents.flush();
-    CHECK(text_of(bins) == "run,step,site,exponent,count,kind,floor_log2\nr,1,s,-24,5,,\nr,1,s,zero,6,,\nr,1,s,inf,7,,\nr,1,s,nan,8,,\n");
+    CHECK(
+        text_of(bins) ==
+        "run,step,site,exponent,count,kind,floor_log2\nr,1,s,-24,5,,\nr,1,s,zero,6,,\nr,1,s,inf,7,,\nr,1,s,nan,8,,\n");
 }
 
 TEST_CASE("a file cut anywhere reads as the whole rows before the cut, and can be continued", "[reports][csv]") {
@@ -416,13 +420,14 @@ TEST_CASE("a cell of text is never a formula, a second line or a raw byte", "[re
         csv::append_cell(line, text);
         return line;
     };
-    for (const char* formula : {"=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", " =1", "\t=1", "\r=1", "-1:A1", "-1 -x",
-                                "-1;=1", "-8:4;", "+1 ", "-1;;2", "@1", "-zero+1"}) {
+    for (const char* formula : {"=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", " =1", "\t=1", "\r=1", "-1:A1",
+                                "-1 -x", "-1;=1", "-8:4;", "+1 ", "-1;;2", "@1", "-zero+1"}) {
         CAPTURE(std::string(formula));
         CHECK(cell(formula).find_first_of("'") <= 1);
     }
     for (const char* plain : {"-", "-2", "+1e-3", "-0x1.8p3", "-inf", "block.0.mlp.up", "(- x y)", "a=b", "'=1",
-                              "-8:4;-7:12;zero:1", "-127:1;-6:1;0:2", "-1.5 2.25 -0x1p-3", "-inf 1", "-1/3"}) CHECK(cell(plain) == plain);
+                              "-8:4;-7:12;zero:1", "-127:1;-6:1;0:2", "-1.5 2.25 -0x1p-3", "-inf 1", "-1/3"})
+        CHECK(cell(plain) == plain);
     CHECK(cell("a\nb") == "a\\nb");
     CHECK(cell("a,\"b\"") == "\"a,\"\"b\"\"\"");
     CHECK(cell("\x1b[2J\xff") == "\\x1b[2J\\xff");

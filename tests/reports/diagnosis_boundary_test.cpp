@@ -26,7 +26,10 @@ Log healthy(std::size_t steps, std::int64_t seeds = 1) {
         for (const char* policy : {"fp32", "low"}) {
             RunLog run;
             run.policy = policy;
-            run.row = {.run = run.policy + "/" + std::to_string(seed), .policy = policy, .seed = seed, .steps = std::int64_t(steps)};
+            run.row = {.run = run.policy + "/" + std::to_string(seed),
+                       .policy = policy,
+                       .seed = seed,
+                       .steps = std::int64_t(steps)};
             run.row.bytes_params = run.row.bytes_master = 400;
             for (std::size_t t = 0; t < steps; ++t) {
                 StepRow step{.run = run.row.run, .policy = policy, .seed = seed, .step = std::int64_t(t)};
@@ -101,7 +104,8 @@ TEST_CASE("four skipped steps at the smallest scale or below 1 are a floor; thre
     CHECK(floor(4, 0.5f, 0.25f));
 }
 
-TEST_CASE("skipped steps are reported if they have more than 1 % of the sum of learning rates", "[reports][diagnosis]") {
+TEST_CASE("skipped steps are reported if they have more than 1 % of the sum of learning rates",
+          "[reports][diagnosis]") {
     const auto share = [](float rest) {
         return found("schedule-over-skips", 100, [&](Steps& steps) {
             steps[5].skipped = true;
@@ -115,13 +119,15 @@ TEST_CASE("skipped steps are reported if they have more than 1 % of the sum of l
 }
 
 TEST_CASE("the first step alone is a first step that was skipped", "[reports][diagnosis]") {
-    CHECK(figure(found("first-steps-skipped", 40, [](Steps& steps) { steps[0].skipped = steps[1].skipped = true; }), "skipped") == 2);
+    CHECK(figure(found("first-steps-skipped", 40, [](Steps& steps) { steps[0].skipped = steps[1].skipped = true; }),
+                 "skipped") == 2);
     CHECK_FALSE(found("first-steps-skipped", 40, [](Steps& steps) { steps[1].skipped = true; }));
 }
 
 TEST_CASE("a norm that is not finite is an update only in a step that was not skipped", "[reports][diagnosis]") {
     const auto update = [](bool skipped, float norm) {
-        return found("nonfinite-update", 40, [&](Steps& steps) { steps[7].skipped = skipped, steps[7].grad_norm = norm; });
+        return found("nonfinite-update", 40,
+                     [&](Steps& steps) { steps[7].skipped = skipped, steps[7].grad_norm = norm; });
     };
     constexpr float infinity = std::numeric_limits<float>::infinity();
     CHECK(update(false, infinity)->seen.step == 7);
@@ -133,7 +139,8 @@ TEST_CASE("a norm that is not finite is an update only in a step that was not sk
 TEST_CASE("updates stagnate below a mean efficiency of 0.98", "[reports][diagnosis]") {
     const auto mean = [](double efficiency) {
         return found("stagnation", 40, [&](Steps& steps) {
-            for (std::size_t t = 0; t < steps.size(); ++t) steps[t].update_eff = efficiency + (t % 2 == 0 ? 0.01 : -0.01);
+            for (std::size_t t = 0; t < steps.size(); ++t)
+                steps[t].update_eff = efficiency + (t % 2 == 0 ? 0.01 : -0.01);
         });
     };
     CHECK(figure(mean(0.98 - 1e-9), "percent") == Approx(98));
@@ -168,7 +175,8 @@ TEST_CASE("weights without masters have the bytes of their format", "[reports][d
     CHECK_FALSE(bytes(200, 400));
 }
 
-TEST_CASE("norms that are off by the loss scale, to three powers of two, were clipped before they were unscaled", "[reports][diagnosis]") {
+TEST_CASE("norms that are off by the loss scale, to three powers of two, were clipped before they were unscaled",
+          "[reports][diagnosis]") {
     const auto clipped = [](std::size_t count, float scale, double power) {
         return found("clip-before-unscale", count, [&](Steps& steps) {
             for (StepRow& step : steps) step.loss_scale = scale, step.grad_norm = static_cast<float>(std::exp2(power));
@@ -189,7 +197,8 @@ TEST_CASE("norms that are off by the loss scale, to three powers of two, were cl
 TEST_CASE("gradients are halved where their norm drops to 0.4 to 0.6 as the scale grows", "[reports][diagnosis]") {
     const auto halved = [](std::size_t growths, std::size_t others, float drop) {
         return found("half-gradient-on-growth", growths + others, [&](Steps& steps) {
-            for (std::size_t t = 0; t < growths; ++t) steps[t].grad_norm = drop, steps[t + 1].loss_scale = 2 * steps[t].loss_scale;
+            for (std::size_t t = 0; t < growths; ++t)
+                steps[t].grad_norm = drop, steps[t + 1].loss_scale = 2 * steps[t].loss_scale;
             for (std::size_t t = growths + 1; t < steps.size(); ++t) steps[t].loss_scale = steps[growths].loss_scale;
         });
     };
@@ -202,7 +211,8 @@ TEST_CASE("gradients are halved where their norm drops to 0.4 to 0.6 as the scal
     CHECK_FALSE(halved(2, 8, 0.61f));
 }
 
-TEST_CASE("a spike of more than half a nat is reported if the mean rises by a quarter of a nat in the end", "[reports][diagnosis]") {
+TEST_CASE("a spike of more than half a nat is reported if the mean rises by a quarter of a nat in the end",
+          "[reports][diagnosis]") {
     // In each step the loss is the moving mean and `jumps[t]`, of which a tenth enters the mean.
     const auto diverged = [](const std::vector<double>& jumps) {
         return found("divergence-after-spike", 10 + jumps.size(), [&](Steps& steps) {
@@ -246,7 +256,8 @@ TEST_CASE("the seed that showed a finding first is reported", "[reports][diagnos
     for (const std::int64_t first : {0, 1, 2}) {
         Log log = healthy(40, 3);
         for (std::int64_t seed = 0; seed < 3; ++seed) {
-            log.runs[std::size_t(2 * seed + 1)].steps[seed == first ? 5 : std::size_t(10 + seed)].grad_norm = std::nanf("");
+            log.runs[std::size_t(2 * seed + 1)].steps[seed == first ? 5 : std::size_t(10 + seed)].grad_norm =
+                std::nanf("");
         }
         const Verdicts verdicts = diagnose(log);
         REQUIRE(verdicts.findings.size() == 1);

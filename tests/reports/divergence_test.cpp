@@ -371,11 +371,14 @@ TEST_CASE("the table aligns, tells no terminal codes unless asked, and takes non
     }
     const Summary summary = summarise(log);
     CHECK(summary_table(summary) ==
-          "policy       seeds    loss      gap to fp32  verdict   skipped  underflow  lost updates  bytes/param  activations"
+          "policy       seeds    loss      gap to fp32  verdict   skipped  underflow  lost updates  bytes/param  "
+          "activations"
           "  peak\n"
-          "fp32             3  2.0000                -  baseline      0 %          -             0            -            -"
+          "fp32             3  2.0000                -  baseline      0 %          -             0            -        "
+          "    -"
           "     -\n"
-          "l\\x1b[31mow      3  2.0300  +0.030 ± 0.0025  worse         0 %          -             0            -            -"
+          "l\\x1b[31mow      3  2.0300  +0.030 ± 0.0025  worse         0 %          -             0            -       "
+          "     -"
           "     -\n"
           "loss and gap in nats: means of the last 25 steps, seeds paired, ± is the 95 % t interval.\n"
           "  l\\x1b[31mow: worse by 0.030 ± 0.0025 (1.5 % of fp32's loss; 100 steps, 3 seeds).\n"

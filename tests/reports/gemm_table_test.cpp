@@ -169,12 +169,16 @@ TEST_CASE("a page shows the sections of what was read", "[reports][gemm][html]")
         std::vector<std::filesystem::path> paths;
         const char *kind, *title, *lead;
     };
-    for (const Case& c :
-         {Case{{folder / "run"}, "no-gemm", "macheps: amp-bf16, amp-fp16, pure-bf16 and 4 more against fp32</title>", "8 runs"},
-          Case{{folder / "sums.csv"}, "no-runs", "<h1>Products of e4m3fn, normal and e4m3fn x e5m2, equal, scaled per tensor on stalls "
-                "&lt;/script&gt;&lt;b&gt;, fp32.chain and exact</h1>",
-                "60 matrix products"},
-          Case{{folder / "run", folder / "sums.csv"}, "", "From run + sums.csv.</p>", "8 runs"}}) {
+    for (const Case& c : {Case{{folder / "run"},
+                               "no-gemm",
+                               "macheps: amp-bf16, amp-fp16, pure-bf16 and 4 more against fp32</title>",
+                               "8 runs"},
+                          Case{{folder / "sums.csv"},
+                               "no-runs",
+                               "<h1>Products of e4m3fn, normal and e4m3fn x e5m2, equal, scaled per tensor on stalls "
+                               "&lt;/script&gt;&lt;b&gt;, fp32.chain and exact</h1>",
+                               "60 matrix products"},
+                          Case{{folder / "run", folder / "sums.csv"}, "", "From run + sums.csv.</p>", "8 runs"}}) {
         CAPTURE(c.kind);
         const std::string page = page_of(read(c.paths));
         CHECK(page.find("<body class=\"" + std::string(c.kind) + "\">") != std::string::npos);

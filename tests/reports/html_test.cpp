@@ -175,7 +175,8 @@ TEST_CASE("long runs and many sites are thinned to the page's limits", "[reports
     const auto& heat = data["runs"][4]["heat"];
     const std::int64_t second = heat["step"][1].get<std::int64_t>();
     for (const SiteRow& row : log.runs[4].sites) {
-        if (row.site == data["names"][heat["site"][0].get<std::size_t>()] && row.step < second) underflow += row.underflow, count += row.count;
+        if (row.site == data["names"][heat["site"][0].get<std::size_t>()] && row.step < second)
+            underflow += row.underflow, count += row.count;
     }
     CHECK(heat["underflow"][0][1] == std::uint64_t(1e6 * double(underflow) / double(count) + 0.5));
     CHECK(data["runs"][4]["exps"].size() < 45 * 4);
@@ -277,10 +278,12 @@ TEST_CASE("settings that say nothing of a run are left out", "[reports][html]") 
     const auto shows = [](const char* manifest, const char* label) {
         return settings_html({.manifest = manifest}).find(std::string(">") + label + "</th>") != std::string::npos;
     };
-    constexpr const char* gpt = R"({"model": {"kind": "gpt2", "kv_heads": 0, "hidden": 0, "rope_theta": 10000.0, "gelu": "erf"},
+    constexpr const char* gpt =
+        R"({"model": {"kind": "gpt2", "kv_heads": 0, "hidden": 0, "rope_theta": 10000.0, "gelu": "erf"},
         "data": {"what": "synthetic", "format": "auto", "file": ""}, "save_every": 500,
         "train": {"steps": 300, "optimizer": "adamw", "beta1": 0.9, "momentum": 0.9, "weight_decay": 0.0, "token_weight": 1.0}})";
-    constexpr const char* llama = R"({"model": {"kind": "llama", "kv_heads": 2, "hidden": 256, "rope_theta": 10000.0, "gelu": "erf"},
+    constexpr const char* llama =
+        R"({"model": {"kind": "llama", "kv_heads": 2, "hidden": 256, "rope_theta": 10000.0, "gelu": "erf"},
         "data": {"what": "bytes", "format": "text", "file": "corpus.txt"}, "save_every": 100,
         "train": {"steps": 300, "optimizer": "sgd", "beta1": 0.9, "momentum": 0.9, "weight_decay": 0.1, "token_weight": 0.5}})";
     struct Case {

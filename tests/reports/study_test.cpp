@@ -140,11 +140,11 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
 }
 
 TEST_CASE("an axis is a name whose values differ, unless it follows from another one", "[reports][study]") {
-    const SettingAxes axes =
-        setting_axes({{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
-                 {{"layers", "4"}, {"width", "128"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
-                 {{"layers", "6"}, {"width", "128"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}},
-                 {{"layers", "2"}, {"width", "64"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}, {"ranks", "4"}}});
+    const SettingAxes axes = setting_axes(
+        {{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
+         {{"layers", "4"}, {"width", "128"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
+         {{"layers", "6"}, {"width", "128"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}},
+         {{"layers", "2"}, {"width", "64"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}, {"ranks", "4"}}});
     // The width follows from the layers and not the other way round; `ranks` is empty where it is not said.
     CHECK(axes.names == std::vector<std::string>{"layers", "lr", "ranks"});
     CHECK(axes.values.at(0) == std::vector<std::string>{"2", "1", ""});

@@ -34,19 +34,29 @@ struct Site {
 /// Makes an fp32 run and a run of `low` with the same losses and with sites sampled in every 25th step.
 Log log_of(const std::vector<Site>& sites, std::int64_t steps = 300, const std::string& weight = "1") {
     Log log;
-    log.folders.push_back({.path = "run", .manifest = R"({"seeds": [0, 1], "train": {"token_weight": )" + weight + "}}"});
+    log.folders.push_back(
+        {.path = "run", .manifest = R"({"seeds": [0, 1], "train": {"token_weight": )" + weight + "}}"});
     for (std::int64_t seed = 0; seed < 2; ++seed) {
         for (const std::string policy : {"fp32", "low"}) {
             RunLog run;
             run.row = {.run = fmt::format("{}/{}", policy, seed), .policy = policy, .seed = seed, .steps = steps};
             run.policy = policy;
             for (std::int64_t t = 0; t < steps; ++t)
-                run.steps.push_back({.run = run.row.run, .policy = policy, .seed = seed, .step = t, .loss = t == 0 ? 4.0 : 3.0});
+                run.steps.push_back(
+                    {.run = run.row.run, .policy = policy, .seed = seed, .step = t, .loss = t == 0 ? 4.0 : 3.0});
             for (std::int64_t t = 0; t < steps && policy == "low"; t += 25) {
                 for (const Site& site : sites) {
-                    run.sites.push_back({.run = run.row.run, .policy = policy, .seed = seed, .step = t, .site = site.site,
-                                         .format = site.format, .scale_inv_min = site.scale, .scale_inv_max = site.scale,
-                                         .count = 100, .overflow = site.overflow, .amax = site.amax});
+                    run.sites.push_back({.run = run.row.run,
+                                         .policy = policy,
+                                         .seed = seed,
+                                         .step = t,
+                                         .site = site.site,
+                                         .format = site.format,
+                                         .scale_inv_min = site.scale,
+                                         .scale_inv_max = site.scale,
+                                         .count = 100,
+                                         .overflow = site.overflow,
+                                         .amax = site.amax});
                 }
             }
             log.runs.push_back(std::move(run));
@@ -62,13 +72,17 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("a verdict says how far forward values reached, and that an overflow would not have been seen", "[reports][range]") {
+TEST_CASE("a verdict says how far forward values reached, and that an overflow would not have been seen",
+          "[reports][range]") {
     const std::string words = line(log_of({{"block.0.mlp.down:forward.a", "fp16", 31},
                                            {"block.0.norm1:forward.out", "fp32", 1e6f},
                                            {"block.0.mlp.down:input_grad.a", "fp16", 9000}}));
-    CHECK(words == "range: largest forward value 31 of 65504 (fp16); an overflow would not have been seen (12 of 300 steps sampled)");
+    CHECK(words ==
+          "range: largest forward value 31 of 65504 (fp16); an overflow would not have been seen (12 of 300 steps "
+          "sampled)");
     const Summary summary = summarise(log_of({{"embed:forward.out", "fp16", 31}}));
-    CHECK(has(summary_table(summary), "\n    range: largest forward value 31 of 65504 (fp16); an overflow would not have been seen"));
+    CHECK(has(summary_table(summary),
+              "\n    range: largest forward value 31 of 65504 (fp16); an overflow would not have been seen"));
     const auto json = nlohmann::json::parse(summary_json(summary));
     CHECK(json["policies"][1]["range"] == range_line(summary.policies[1]));
     CHECK(json["policies"][0]["range"] == "");  // fp32 itself has no verdict
@@ -80,21 +94,28 @@ TEST_CASE("a value that pretrained outliers would carry beyond the format is cal
     // 653 times the rms in SmolLM2-135M against 8.9 with random weights: a factor of 73.37, and 65504 / 73.37 = 892.8.
     CHECK(has(line(log_of({{"embed:forward.out", "fp16", 892}})), "; an overflow would not have been seen"));
     const std::string close = line(log_of({{"embed:forward.out", "fp16", 893}}));
-    CHECK(has(close, "largest forward value 893 of 65504 (fp16); outliers as large as in a pretrained model, up to 73 times these values, "
-                     "would overflow"));
+    CHECK(has(close,
+              "largest forward value 893 of 65504 (fp16); outliers as large as in a pretrained model, up to 73 times "
+              "these values, "
+              "would overflow"));
     CHECK_FALSE(has(close, "not have been seen"));
-    CHECK(has(line(log_of({{"embed:forward.out", "e4m3fn", 6}})), "largest forward value 6.0 of 448 (e4m3fn); an overflow would not"));
+    CHECK(has(line(log_of({{"embed:forward.out", "e4m3fn", 6}})),
+              "largest forward value 6.0 of 448 (e4m3fn); an overflow would not"));
     CHECK(has(line(log_of({{"embed:forward.out", "e4m3fn", 7}})), "7.0 of 448 (e4m3fn); outliers"));
 }
 
-TEST_CASE("an overflow is named with its format, site and step, in sampled steps and between them", "[reports][range]") {
-    const std::string overflowed = line(log_of({{"embed:forward.out", "fp16", 2}, {"block.0.mlp.act:forward.out", "fp16", 7e4f, 3}}));
-    CHECK(overflowed == "range: forward values overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 0");
+TEST_CASE("an overflow is named with its format, site and step, in sampled steps and between them",
+          "[reports][range]") {
+    const std::string overflowed =
+        line(log_of({{"embed:forward.out", "fp16", 2}, {"block.0.mlp.act:forward.out", "fp16", 7e4f, 3}}));
+    CHECK(overflowed ==
+          "range: forward values overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 0");
 
     Log between = log_of({{"block.0.mlp.act:forward.out", "fp16", 31}});
     RunLog& run = between.runs[1];
     run.steps[7].overflow = 2, run.steps[7].overflow_site = "block.0.mlp.act:forward.out";
-    CHECK(line(between) == "range: forward values overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 7");
+    CHECK(line(between) ==
+          "range: forward values overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 7");
     // The loss scaler handles a gradient that overflows. A forward site that only met NaN weights did not overflow.
     run.steps[7].overflow_site = "block.0.mlp.act:grad.out";
     CHECK(has(line(between), "not have been seen"));
@@ -104,16 +125,23 @@ TEST_CASE("an overflow is named with its format, site and step, in sampled steps
     CHECK(has(line(between), "not have been seen"));
 }
 
-TEST_CASE("formats with the exponents of fp32 have its range, and scaled formats are fitted into theirs", "[reports][range]") {
-    CHECK(line(log_of({{"embed:forward.out", "bf16", 31}, {"lm_head:forward.a", "tf32", 31}})) == "range: that of fp32 (bf16, tf32)");
+TEST_CASE("formats with the exponents of fp32 have its range, and scaled formats are fitted into theirs",
+          "[reports][range]") {
+    CHECK(line(log_of({{"embed:forward.out", "bf16", 31}, {"lm_head:forward.a", "tf32", 31}})) ==
+          "range: that of fp32 (bf16, tf32)");
     CHECK(line(log_of({{"embed:forward.out", "fp32", 31}})) == "range: that of fp32");
-    CHECK(line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 1, 0.0625f}})) == "range: e4m3fn is scaled to fit its range");
-    const std::string both = line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, {"embed:forward.out", "fp16", 31}}));
-    CHECK(has(both, "largest forward value 31 of 65504 (fp16); an overflow would not have been seen; e4m3fn is scaled to fit its range"));
+    CHECK(line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 1, 0.0625f}})) ==
+          "range: e4m3fn is scaled to fit its range");
+    const std::string both =
+        line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, {"embed:forward.out", "fp16", 31}}));
+    CHECK(has(both,
+              "largest forward value 31 of 65504 (fp16); an overflow would not have been seen; e4m3fn is scaled to fit "
+              "its range"));
     // Some values in a format are scaled and others are not: the others may overflow, in whichever order they are sampled.
     const Site fitted{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, bare{"embed:forward.out", "e4m3fn", 6};
     for (const std::vector<Site>& sites : {std::vector{fitted, bare}, {bare, fitted}})
-        CHECK(has(line(log_of(sites)), "largest forward value 6.0 of 448 (e4m3fn); an overflow would not have been seen"));
+        CHECK(has(line(log_of(sites)),
+                  "largest forward value 6.0 of 448 (e4m3fn); an overflow would not have been seen"));
     CHECK(line(log_of({})) == "range: not measured: no site was sampled (--probe-every)");
     // Compares the rule with the exponent bits of every format in the table.
     const std::set<std::string> wide{"fp32", "tf32", "bf16", "fp64"};
@@ -134,11 +162,13 @@ TEST_CASE("ranges are kept in a cell of summary.csv and read back", "[reports][r
 }
 
 TEST_CASE("the basis of a verdict includes the token weight", "[reports][range]") {
-    CHECK(has(verdict_sentence(summarise(log_of({}, 300, "0.000244140625")).policies[1]), "(300 steps, 2 seeds, token weight 2^-12"));
+    CHECK(has(verdict_sentence(summarise(log_of({}, 300, "0.000244140625")).policies[1]),
+              "(300 steps, 2 seeds, token weight 2^-12"));
     CHECK_FALSE(has(verdict_sentence(summarise(log_of({})).policies[1]), "token weight"));
 }
 
-TEST_CASE("a page calls a policy safe in the runs that were made, and not safe if its stressed runs failed", "[reports][range]") {
+TEST_CASE("a page calls a policy safe in the runs that were made, and not safe if its stressed runs failed",
+          "[reports][range]") {
     Log log = log_of({{"block.0.mlp.act:forward.out", "fp16", 31}});
     const auto first = [](const Log& runs) { return conclude(runs, summarise(runs), {}).answers.at(0).sentence; };
     const std::string plain = first(log);
@@ -163,10 +193,13 @@ TEST_CASE("a page calls a policy safe in the runs that were made, and not safe i
     const std::string words = conclude(log, summary, {}).answers.at(0).sentence;
     CAPTURE(words);
     CHECK_FALSE(has(words, "Safe in what was tried"));
-    CHECK(has(words, "low shows no difference from fp32 as it is, and is not safe: with outliers=2^11 it diverged; forward values "
-                     "overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 0"));
+    CHECK(has(
+        words,
+        "low shows no difference from fp32 as it is, and is not safe: with outliers=2^11 it diverged; forward values "
+        "overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 0"));
     CHECK(has(words, "fp32+outliers passed the stress"));
-    for (const Answer& answer : conclude(log, summary, {}).answers) CHECK_FALSE(has(answer.sentence, "without a difference: low"));
+    for (const Answer& answer : conclude(log, summary, {}).answers)
+        CHECK_FALSE(has(answer.sentence, "without a difference: low"));
     CHECK(has(verdict_sentence(summary.policies.back()), "stressed with outliers=2^11"));
     const Conclusion page = conclude(log, summary, {});
     CHECK(page.title == "low against fp32");

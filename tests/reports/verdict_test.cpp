@@ -139,11 +139,12 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
     // sd of the three is 0.00104, its standard error 0.000601, and a gap of 5.65 of these is seen in four cases of five.
     const double shown = detectable_shift(2) * std::sqrt(1.0833333333e-6 / 3);
     CHECK(low.row.detectable_gap.value() == Approx(shown));
-    CHECK(sentence(log) == "no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; a gap of " + two_digits(shown) +
-                               " would have been seen)");
+    CHECK(sentence(log) == "no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; a gap of " +
+                               two_digits(shown) + " would have been seen)");
 
     const std::string worse = sentence(log_of({0.03, 0.031, 0.029}));
-    CHECK(worse == "worse by 0.030 ± 0.0025 (1.0 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
+    CHECK(worse ==
+          "worse by 0.030 ± 0.0025 (1.0 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
     // Told from zero, and still too small to matter.
     const Log small = log_of({0.003, 0.0031, 0.0029});
     CHECK(low_of(small).row.verdict == "equivalent");
@@ -152,14 +153,16 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
         sentence(small).starts_with("a difference of +0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
     const Log better = log_of({-0.003, -0.0031, -0.0029});
     CHECK(verdict_words(low_of(better).row) == "within the margin");
-    CHECK(sentence(better).starts_with("a difference of -0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
+    CHECK(sentence(better).starts_with(
+        "a difference of -0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
     CHECK(sentence(log_of({-0.03, -0.031, -0.029}))
               .starts_with("undecided: -0.030 ± 0.0025 is below zero, and not within"));
 
     const std::string one = sentence(log_of({0.02}));
     CHECK(one.starts_with("one seed: a gap of +0.020 cannot be told from chance"));
-    CHECK(one.find("only a run that fails would have been seen (2 layers x 64, 300 steps, 1 seed, token weight 2^-12)") !=
-          std::string::npos);
+    CHECK(
+        one.find("only a run that fails would have been seen (2 layers x 64, 300 steps, 1 seed, token weight 2^-12)") !=
+        std::string::npos);
     CHECK(verdict_words(low_of(log_of({0.02})).row) == "one seed");
     CHECK_FALSE(low_of(log_of({0.02})).row.detectable_gap.has_value());
 
@@ -240,7 +243,8 @@ TEST_CASE("a policy that trains otherwise than fp32 beside its formats is warned
     Log log = log_of({0.03, 0.031, 0.029});
     log.folders[0].manifest = R"x({"beside_precision": {"low": "lr 1e-05 (fp32: 0.001)", "fp32": 3}})x";
     CHECK(warnings_of(summarise(log)) ==
-          std::vector<std::string>{"low does not differ from fp32 in precision alone, and its gap is that of all: lr 1e-05 (fp32: 0.001)"});
+          std::vector<std::string>{
+              "low does not differ from fp32 in precision alone, and its gap is that of all: lr 1e-05 (fp32: 0.001)"});
 }
 
 TEST_CASE("the step at which curves part is told where a difference was found", "[reports][verdict]") {
@@ -327,10 +331,11 @@ TEST_CASE("stated peaks are what the units make of their clock", "[report][peaks
         std::string_view gpu;
         double units, mhz, fp32, tf32, half, fp8;
     };
-    for (const Unit& u : {Unit{"v100", 80, 1530, 64, 0, 512, 0}, Unit{"t4", 40, 1590, 64, 0, 512, 0},
-                          Unit{"a100", 108, 1410, 64, 512, 1024, 0}, Unit{"l40s", 142, 2520, 128, 256, 512, 1024},
-                          Unit{"h100", 132, 1830, 128, 1024, 2048, 4096}, Unit{"h200", 132, 1830, 128, 1024, 2048, 4096},
-                          Unit{"mi300x", 304, 2100, 128, 512, 1024, 2048}}) {
+    for (const Unit& u :
+         {Unit{"v100", 80, 1530, 64, 0, 512, 0}, Unit{"t4", 40, 1590, 64, 0, 512, 0},
+          Unit{"a100", 108, 1410, 64, 512, 1024, 0}, Unit{"l40s", 142, 2520, 128, 256, 512, 1024},
+          Unit{"h100", 132, 1830, 128, 1024, 2048, 4096}, Unit{"h200", 132, 1830, 128, 1024, 2048, 4096},
+          Unit{"mi300x", 304, 2100, 128, 512, 1024, 2048}}) {
         int rows = 0;
         for (const VendorPeak& peak : vendor_peaks()) {
             if (peak.gpu != u.gpu) continue;

@@ -341,7 +341,8 @@ TEST_CASE("a unit that two machines train differently is an error that names bot
     const fs::path attempt = folder.attempt("one", id, 0);
     fs::copy(unit, attempt, fs::copy_options::recursive);
     const std::string steps = contents(attempt / "steps.csv");
-    std::ofstream(attempt / "steps.csv") << steps.substr(0, steps.size() - 2) << (steps[steps.size() - 2] == '1' ? "2\n" : "1\n");
+    std::ofstream(attempt / "steps.csv") << steps.substr(0, steps.size() - 2)
+                                         << (steps[steps.size() - 2] == '1' ? "2\n" : "1\n");
     macheps::training::Done other = macheps::training::make_done(attempt, id, 0);
     other.host = "elsewhere";
     macheps::training::write_done(other, attempt);

@@ -98,8 +98,9 @@ inline constexpr const char* small_train =
     "probe-every = 10\nsave-every = 5\n";
 
 /// 3 policies x 2 seeds x 2 learning rates, in units of one policy beside fp32.
-inline std::string small_plan(const std::string& axes = "policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = \"0..1\"\n"
-                                                       "lr = [3e-4, 1e-3]\n",
+inline std::string small_plan(const std::string& axes =
+                                  "policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = \"0..1\"\n"
+                                  "lr = [3e-4, 1e-3]\n",
                               const std::string& units = "") {
     return std::string("name = \"small\"\n") + small_train + "[axes]\n" + axes + units;
 }

@@ -15,8 +15,9 @@ namespace {
 
 /// Two settings under a seed, finished, merged and reported.
 void make_sweep(const SweepScratch& folder) {
-    folder.write("plan.toml", std::string("[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n") +
-                                  "[axes]\npolicy = \"amp-bf16\"\nseeds = 0\nlr = [1e-3, 1e-4]\n");
+    folder.write("plan.toml",
+                 std::string("[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n") +
+                     "[axes]\npolicy = \"amp-bf16\"\nseeds = 0\nlr = [1e-3, 1e-4]\n");
     REQUIRE(folder.run("sweep run plan.toml -q --out good") == 0);
     REQUIRE(folder.run("merge good") == 0);
     REQUIRE(folder.run("report good") == 0);
@@ -27,13 +28,15 @@ int ends(const SweepScratch& folder, const std::string& words) {
     return folder.shell("timeout 10 '" MACHEPS_PROGRAM "' " + words);
 }
 
-constexpr const char* readers[] = {"report bad", "merge bad", "sweep status bad", "sweep run bad -q", "sweep plan bad --csv"};
+constexpr const char* readers[] = {"report bad", "merge bad", "sweep status bad", "sweep run bad -q",
+                                   "sweep plan bad --csv"};
 
 /// Every member of `document`, as a path.
 void collect(const json& document, const json::json_pointer& at, std::vector<json::json_pointer>& members) {
     const json& here = document[at];
     if (here.is_object()) {
-        for (const auto& [name, value] : here.items()) members.push_back(at / name), collect(document, at / name, members);
+        for (const auto& [name, value] : here.items())
+            members.push_back(at / name), collect(document, at / name, members);
     } else if (here.is_array() && !here.empty()) {
         members.push_back(at / 0);
         collect(document, at / 0, members);
@@ -84,7 +87,18 @@ TEST_CASE("a member of sweep.json that is missing or of another kind is refused 
 }
 
 TEST_CASE("members of sweep.json of all kinds, for every verb that reads it", "[sweeps][faults][slow]") {
-    edit_sweep({nullptr, true, -1, 1e300, 99999, "", "x\n::error::", json::array(), json::object(), {0, 0}, {"a"}, {{{"a", 1}}}},
+    edit_sweep({nullptr,
+                true,
+                -1,
+                1e300,
+                99999,
+                "",
+                "x\n::error::",
+                json::array(),
+                json::object(),
+                {0, 0},
+                {"a"},
+                {{{"a", 1}}}},
                {std::begin(readers), std::end(readers)});
 }
 
@@ -117,10 +131,17 @@ TEST_CASE("a pipe, a folder or a device in the place of a file of a sweep ends e
         int code;  ///< of report and merge
     };
     // Rows that merge does not read by itself, and the sweep's own results, are in neither.
-    const Case cases[] = {{"sweep.json", 3},          {in_unit + "done", 3},         {in_unit + "runs.csv", 3},
-                          {in_unit + "steps.csv", 3}, {in_unit + "sites.csv", 3},    {"merged/steps.csv", -1},
-                          {"merged/units.csv", -1},   {"summary.csv", -1},           {"report.html", -1},
-                          {"shards", -1},             {in_unit + "manifest.json", -1}};
+    const Case cases[] = {{"sweep.json", 3},
+                          {in_unit + "done", 3},
+                          {in_unit + "runs.csv", 3},
+                          {in_unit + "steps.csv", 3},
+                          {in_unit + "sites.csv", 3},
+                          {"merged/steps.csv", -1},
+                          {"merged/units.csv", -1},
+                          {"summary.csv", -1},
+                          {"report.html", -1},
+                          {"shards", -1},
+                          {in_unit + "manifest.json", -1}};
     for (const Case& one : cases) {
         for (const char* kind : {"pipe", "folder", "device"}) {
             fs::remove_all(folder / "bad");
@@ -184,8 +205,9 @@ TEST_CASE("scripts quote text for their language, or refuse it with a reason", "
     // A program in place of sbatch receives the words unchanged.
     folder.write("sbatch", "#!/bin/sh\nfor word in \"$@\"; do echo \"[$word]\" >>asked; done\necho 7\n");
     fs::permissions(folder / "sbatch", fs::perms::owner_all);
-    CHECK(folder.shell("PATH=.:$PATH '" MACHEPS_PROGRAM
-                       "' sweep submit 'my sweeps' --engine slurm --sbatch \"-A 'my account'; touch INJECTED \\$HOME\"") == 0);
+    CHECK(folder.shell(
+              "PATH=.:$PATH '" MACHEPS_PROGRAM
+              "' sweep submit 'my sweeps' --engine slurm --sbatch \"-A 'my account'; touch INJECTED \\$HOME\"") == 0);
     const std::string asked = contents(folder / "asked");
     CHECK(asked.find("[-A]\n[my account;]\n[touch]\n[INJECTED]\n[$HOME]\n") != std::string::npos);
     CHECK(asked.find("/my sweeps/slurm/array.sh]") != std::string::npos);

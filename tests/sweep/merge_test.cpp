@@ -25,7 +25,8 @@ std::vector<std::string> cells_of(const std::string& line) {
 }
 
 /// The cells of the column `name` of units.csv by unit.
-std::map<std::string, std::string> column_of_units(const SweepScratch& folder, const std::string& sweep, const std::string& name) {
+std::map<std::string, std::string> column_of_units(const SweepScratch& folder, const std::string& sweep,
+                                                   const std::string& name) {
     std::istringstream in(contents(folder / (sweep + "/merged/units.csv")));
     std::string line;
     std::getline(in, line);
@@ -49,7 +50,8 @@ std::vector<std::string> planned_units(const SweepScratch& folder, const std::st
 
 }  // namespace
 
-TEST_CASE("a merged site has the sums of its samples' counts, their largest amax and their least nonzero magnitude", "[sweeps]") {
+TEST_CASE("a merged site has the sums of its samples' counts, their largest amax and their least nonzero magnitude",
+          "[sweeps]") {
     macheps::reports::SiteRow sample;
     sample.policy = "low", sample.site = "embed", sample.format = "fp16";
     sample.count = 100, sample.zero_in = 1, sample.underflow = 2, sample.to_subnormal = 3, sample.overflow = 4;
@@ -71,7 +73,8 @@ TEST_CASE("a merged site has the sums of its samples' counts, their largest amax
             const bool is_first = rows[0].policy == "low" && rows[0].site == "embed" && rows[0].format == "fp16";
             const macheps::training::SiteSumRow& row = rows[is_first ? 0 : 1];
             CHECK(row.samples == 3);
-            CHECK(std::tuple(row.count, row.zero_in, row.underflow, row.to_subnormal) == std::tuple(11100u, 10011u, 22u, 33u));
+            CHECK(std::tuple(row.count, row.zero_in, row.underflow, row.to_subnormal) ==
+                  std::tuple(11100u, 10011u, 22u, 33u));
             CHECK(std::tuple(row.overflow, row.saturated, row.nan_in, row.inf_in) == std::tuple(44u, 55u, 66u, 77u));
             CHECK(std::tuple(row.amax, row.amin_nz) == std::tuple(80.0f, 0.5f));
         }
@@ -93,7 +96,8 @@ TEST_CASE("units.csv counts the attempts at each unit, the one that finished it 
         for (std::size_t ended = 0; ended < i; ++ended) {
             const fs::path attempt = folder.attempt("small", ids[i], static_cast<int>(ended));
             fs::create_directories(attempt);
-            std::ofstream(attempt / "attempt.json") << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
+            std::ofstream(attempt / "attempt.json")
+                << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
         }
     }
     REQUIRE(folder.run("sweep run small -q") == 0);
@@ -141,7 +145,8 @@ TEST_CASE("a unit has as many policies as its minutes allow", "[sweeps]") {
         REQUIRE(line.starts_with("unit,seed,policies,seconds,"));
         while (std::getline(in, line)) {
             const std::string policies = cells_of(line).at(2);
-            units.push_back({static_cast<std::size_t>(std::count(policies.begin(), policies.end(), ' ')), std::stod(cells_of(line).at(3))});
+            units.push_back({static_cast<std::size_t>(std::count(policies.begin(), policies.end(), ' ')),
+                             std::stod(cells_of(line).at(3))});
         }
         return units;
     };

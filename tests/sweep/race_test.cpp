@@ -51,21 +51,23 @@ void race(int workers, int rounds) {
         }
         for (const pid_t child : children) errors += wait_for(child) == 0 ? 0 : 1;
         const int merge = folder.run(std::string("merge race") + all_rows);
-        const bool is_right = merge == 0 && folder.merged("race/merged") == at_once && fs::is_empty(folder / "race/work");
+        const bool is_right =
+            merge == 0 && folder.merged("race/merged") == at_once && fs::is_empty(folder / "race/work");
         failed += is_right ? 0 : 1;
         CAPTURE(round, folder.err(), said_by(folder, workers));
         CHECK((is_right && errors == 0));
         if (failed + errors > 5) break;
     }
-    std::printf("%d workers, %d rounds: %d of %d processes ended with an error, %d rounds came out differently\n", workers,
-                rounds, errors, workers * rounds, failed);
+    std::printf("%d workers, %d rounds: %d of %d processes ended with an error, %d rounds came out differently\n",
+                workers, rounds, errors, workers * rounds, failed);
 }
 
 void race_of_trainings(int rounds) {
     const SweepScratch folder;
     constexpr int workers = 4;
-    const std::vector<std::string> words{"train",       "-p",         "amp-bf16",    "--seeds", "0", "--steps=2",  "--layers=1",
-                                         "--width=8",   "--heads=1",  "--context=8", "--batch=2", "--no-report", "-q"};
+    const std::vector<std::string> words{"train",     "-p",          "amp-bf16",  "--seeds",   "0",
+                                         "--steps=2", "--layers=1",  "--width=8", "--heads=1", "--context=8",
+                                         "--batch=2", "--no-report", "-q"};
     std::string rows;
     int errors = 0;
     for (int round = 0; round < rounds; ++round) {
@@ -161,8 +163,9 @@ TEST_CASE("a failure of a process that lost a race does not stop merge", "[sweep
     const MergedFiles at_once = planned_and_trained(folder);
     const std::string id = first_unit(folder, "one");
     fs::create_directories(folder / "one/failed");
-    folder.write("one/failed/" + id + ".json",
-                 R"({"unit":")" + id + R"(","what":"its files went away","host":"h","shard":"0/1","attempt":1,"exit":3})");
+    folder.write(
+        "one/failed/" + id + ".json",
+        R"({"unit":")" + id + R"(","what":"its files went away","host":"h","shard":"0/1","attempt":1,"exit":3})");
     CHECK(merged_again(folder, "one") == at_once);
     CHECK(folder.run("sweep run one -q") == 0);
     CHECK(fs::is_empty(folder / "one/failed"));
@@ -171,8 +174,7 @@ TEST_CASE("a failure of a process that lost a race does not stop merge", "[sweep
 TEST_CASE("no machine is called wrong on one read", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = planned_and_trained(folder);
-    const fs::path unit = folder.units("one").front(),
-                   attempt = folder.attempt("one", unit.filename().string(), 0);
+    const fs::path unit = folder.units("one").front(), attempt = folder.attempt("one", unit.filename().string(), 0);
     const auto copy_unit = [&] {
         fs::create_directories(folder / "one/work");
         fs::copy(unit, attempt, fs::copy_options::recursive);

@@ -2,8 +2,8 @@
 // Which units a shard has, and where a shard learns which one it is.
 #include "experiments/training/sweep/shard.hpp"
 #include "core/error.hpp"
-#include "experiments/training/sweep/store/done.hpp"
 #include "experiments/training/sweep/plan_file.hpp"
+#include "experiments/training/sweep/store/done.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>
@@ -48,7 +48,8 @@ Sweep sweep_of(const std::vector<double>& seconds) {
     for (std::size_t i = 0; i < seconds.size(); ++i) {
         const auto seed = static_cast<std::int64_t>(i);
         sweep.cells.push_back({0, seed, {0}});
-        sweep.units.push_back({.id = fmt::format("{:016x}", (i * 7919) % 100003), .seed = seed, .policies = {0}, .seconds = seconds[i]});
+        sweep.units.push_back(
+            {.id = fmt::format("{:016x}", (i * 7919) % 100003), .seed = seed, .policies = {0}, .seconds = seconds[i]});
     }
     return sweep;
 }
@@ -63,11 +64,18 @@ TEST_CASE("each engine's variables give its shard", "[sweeps]") {
     };
     const Case cases[] = {
         {"Slurm array",
-         {{"SLURM_ARRAY_TASK_ID", "7"}, {"SLURM_ARRAY_TASK_COUNT", "64"}, {"SLURM_ARRAY_TASK_MIN", "0"}, {"SLURM_ARRAY_TASK_MAX", "63"}},
+         {{"SLURM_ARRAY_TASK_ID", "7"},
+          {"SLURM_ARRAY_TASK_COUNT", "64"},
+          {"SLURM_ARRAY_TASK_MIN", "0"},
+          {"SLURM_ARRAY_TASK_MAX", "63"}},
          {7, 64}},
         {"Slurm array",
-         {{"SLURM_ARRAY_TASK_ID", "1"}, {"SLURM_ARRAY_TASK_COUNT", "4"}, {"SLURM_ARRAY_TASK_MIN", "1"}, {"SLURM_ARRAY_TASK_MAX", "4"},
-          {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}},
+         {{"SLURM_ARRAY_TASK_ID", "1"},
+          {"SLURM_ARRAY_TASK_COUNT", "4"},
+          {"SLURM_ARRAY_TASK_MIN", "1"},
+          {"SLURM_ARRAY_TASK_MAX", "4"},
+          {"SLURM_PROCID", "0"},
+          {"SLURM_NTASKS", "1"}},
          {0, 4}},
         {"Kubernetes indexed job", {{"JOB_COMPLETION_INDEX", "0"}, {"MACHEPS_SHARD_COUNT", "16"}}, {0, 16}},
         {"PBS array", {{"PBS_ARRAY_INDEX", "3"}, {"MACHEPS_SHARD_COUNT", "4"}}, {3, 4}},
@@ -78,7 +86,9 @@ TEST_CASE("each engine's variables give its shard", "[sweeps]") {
         {"PMI", {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}},
         {"PMI", {{"SGE_TASK_ID", "undefined"}, {"LSB_JOBINDEX", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}},
         // mpirun in an allocation of one task, and two that agree
-        {"Open MPI", {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}, {1, 2}},
+        {"Open MPI",
+         {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+         {1, 2}},
         {"srun", {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}}};
     for (const Case& one : cases) {
         CAPTURE(one.engine, to_string(one.shard));
@@ -88,7 +98,8 @@ TEST_CASE("each engine's variables give its shard", "[sweeps]") {
     }
 }
 
-TEST_CASE("half of what an engine should say, or two engines that disagree, are refused with what was seen", "[sweeps]") {
+TEST_CASE("half of what an engine should say, or two engines that disagree, are refused with what was seen",
+          "[sweeps]") {
     // sbatch --array=3,7 of an array of 64: the count is that of the tasks that run again.
     const std::string some = refusal_of({{"SLURM_ARRAY_TASK_ID", "3"},
                                          {"SLURM_ARRAY_TASK_COUNT", "2"},
@@ -98,11 +109,13 @@ TEST_CASE("half of what an engine should say, or two engines that disagree, are 
     CHECK(some.find("SLURM_ARRAY_TASK_ID=3") != std::string::npos);
     CHECK(some.find("--shard \"$SLURM_ARRAY_TASK_ID/64\"") != std::string::npos);
     CHECK(refusal_of({{"JOB_COMPLETION_INDEX", "3"}}).find("MACHEPS_SHARD_COUNT is not set") != std::string::npos);
-    CHECK(refusal_of({{"PBS_ARRAY_INDEX", "4"}, {"MACHEPS_SHARD_COUNT", "4"}}).find("no shard 4 of 4") != std::string::npos);
+    CHECK(refusal_of({{"PBS_ARRAY_INDEX", "4"}, {"MACHEPS_SHARD_COUNT", "4"}}).find("no shard 4 of 4") !=
+          std::string::npos);
     CHECK(refusal_of({{"PBS_ARRAY_INDEX", "x"}, {"MACHEPS_SHARD_COUNT", "4"}}).find("is 'x'") != std::string::npos);
     CHECK(refusal_of({}).find("no engine told this process its place") != std::string::npos);
     CHECK(refusal_of({{"MACHEPS_SHARD_COUNT", "4"}}).find("no engine") != std::string::npos);
-    const std::string two = refusal_of({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
+    const std::string two =
+        refusal_of({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
     CHECK(two.find("srun says 1/2 (SLURM_PROCID=1 SLURM_NTASKS=2), and PMI says 0/2") != std::string::npos);
 }
 
@@ -142,7 +155,8 @@ TEST_CASE("every unit is one shard's, and no shard is much longer than another",
         // signs of these differences alternate. Shards thus differ by at most the spreads of every second round. The last
         // round is filled up with units of no length. Sums of up to 495 numbers have relative errors below 495 u.
         double spreads[] = {0, 0};
-        for (std::size_t first = 0, round = 0; first < sorted.size(); first += static_cast<std::size_t>(count), ++round) {
+        for (std::size_t first = 0, round = 0; first < sorted.size();
+             first += static_cast<std::size_t>(count), ++round) {
             const std::size_t last = first + static_cast<std::size_t>(count) - 1;
             spreads[round % 2] += sorted[first] - (last < sorted.size() ? sorted[last] : 0);
         }
@@ -160,7 +174,8 @@ TEST_CASE("the line of a file that was altered is found from four numbers", "[sw
         if (text[at] == '\n') continue;
         std::string other = text;
         other[at] = other[at] == '7' ? '8' : '7';
-        const auto line = 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+        const auto line = 1 + static_cast<std::uint64_t>(
+                                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
         CHECK(changed_line(before, mark_of_rows("steps.csv", other)) == line);
     }
     std::string two = text;
@@ -170,7 +185,8 @@ TEST_CASE("the line of a file that was altered is found from four numbers", "[sw
 }
 
 TEST_CASE("runs.csv without its times", "[sweeps]") {
-    CHECK(without_times("run,seconds,loss,tokens_per_second\n\"a,b\",1.5,2,3\nc,4,5,6\n") == "run,loss,\n\"a,b\",2,\nc,5,\n");
+    CHECK(without_times("run,seconds,loss,tokens_per_second\n\"a,b\",1.5,2,3\nc,4,5,6\n") ==
+          "run,loss,\n\"a,b\",2,\nc,5,\n");
 }
 
 TEST_CASE("seeds of a plan are numbers, ranges and lists", "[sweeps]") {

@@ -26,16 +26,19 @@ void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int 
     CHECK(std::count(at_once.at("steps.csv").begin(), at_once.at("steps.csv").end(), '\n') == 12 * steps + 1);
 
     copy_plan(folder, "one", "four");
-    for (const int shard : {2, 0, 3, 1}) REQUIRE(folder.run("sweep run four -q --shard " + std::to_string(shard) + "/4") == 0);
+    for (const int shard : {2, 0, 3, 1})
+        REQUIRE(folder.run("sweep run four -q --shard " + std::to_string(shard) + "/4") == 0);
     CHECK(merged_again(folder, "four") == at_once);
 
     copy_plan(folder, "one", "seven");  // more shards than units: some have none
-    for (int shard = 6; shard >= 0; --shard) REQUIRE(folder.run("sweep run seven -q --shard " + std::to_string(shard) + "/7") == 0);
+    for (int shard = 6; shard >= 0; --shard)
+        REQUIRE(folder.run("sweep run seven -q --shard " + std::to_string(shard) + "/7") == 0);
     CHECK(merged_again(folder, "seven") == at_once);
 
     copy_plan(folder, "one", "beside");
     std::vector<pid_t> children;
-    for (int i = 0; i < 4; ++i) children.push_back(folder.start({"sweep", "run", "beside", "-q", "--shard", std::to_string(i) + "/4"}, i));
+    for (int i = 0; i < 4; ++i)
+        children.push_back(folder.start({"sweep", "run", "beside", "-q", "--shard", std::to_string(i) + "/4"}, i));
     for (const pid_t child : children) CHECK(wait_for(child) == 0);
     CHECK(merged_again(folder, "beside") == at_once);
 
@@ -86,7 +89,9 @@ TEST_CASE("three policies, two seeds and two rates on tiny, 60 steps, merge to t
 TEST_CASE("units that are split by policy train fp32 again, and its rows stand once", "[sweeps]") {
     const SweepScratch folder;
     folder.write("whole.toml", small_plan());
-    folder.write("split.toml", small_plan("policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = \"0..1\"\nlr = [3e-4, 1e-3]\n", split_units));
+    folder.write(
+        "split.toml",
+        small_plan("policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = \"0..1\"\nlr = [3e-4, 1e-3]\n", split_units));
     REQUIRE(folder.run("sweep run whole.toml -q") == 0);
     REQUIRE(folder.run("sweep run split.toml -q") == 0);
     CHECK(folder.units("whole").size() == 4);
@@ -182,7 +187,8 @@ TEST_CASE("SIGUSR1, SIGTERM and --max-minutes stop a shard with 75, and it goes 
     copy_plan(folder, "one", "timed");
     CHECK(folder.run("sweep run timed -q --max-minutes 0.001") == 75);
     int rounds = 1;  // the longer the later, so that a busy machine ends too
-    while (folder.run("sweep run timed -q --max-minutes " + std::to_string(0.005 * rounds)) == 75 && rounds < 200) ++rounds;
+    while (folder.run("sweep run timed -q --max-minutes " + std::to_string(0.005 * rounds)) == 75 && rounds < 200)
+        ++rounds;
     CHECK(merged_again(folder, "timed") == at_once);
 }
 
@@ -235,7 +241,9 @@ TEST_CASE("a byte that was altered is found, and its unit, file and row are name
 
 TEST_CASE("a plan that grows trains what is new alone, and merge names what is no longer of it", "[sweeps]") {
     const SweepScratch folder;
-    const auto plan = [](const std::string& seeds) { return small_plan("policy = [\"amp-bf16\", \"mine.toml\"]\nseeds = \"" + seeds + "\"\n"); };
+    const auto plan = [](const std::string& seeds) {
+        return small_plan("policy = [\"amp-bf16\", \"mine.toml\"]\nseeds = \"" + seeds + "\"\n");
+    };
     folder.write("mine.toml", "name = \"mine\"\nextends = \"pure-bf16\"\n");
     folder.write("small.toml", plan("0..1"));
     REQUIRE(folder.run("sweep run small.toml --json") == 0);
@@ -299,7 +307,8 @@ TEST_CASE("three attempts that come no further count as failed", "[sweeps]") {
     for (int i = 0; i < 3; ++i) {
         const fs::path attempt = folder.attempt("small", id, i);
         fs::create_directories(attempt);
-        std::ofstream(attempt / "attempt.json") << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
+        std::ofstream(attempt / "attempt.json")
+            << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
     }
     CHECK(folder.run("sweep run small") == 1);
     CHECK(folder.err().find("3 attempts ended before they came any further") != std::string::npos);
@@ -320,7 +329,8 @@ TEST_CASE("what a plan cannot mean is refused before anything is trained", "[swe
         {"[axes]\nlr = 1e-3\n", "the plan names no policy", 3},
         {"[train]\nstep = 3\n[axes]\npolicy = \"fp32\"\n", "unknown option '--step' (did you mean '--steps'", 2},
         {"[train]\nsteps = \"many\"\n[axes]\npolicy = \"fp32\"\n", "--steps: 'many' is no whole number", 2},
-        {"[train]\nwidth = 30\nheads = 4\n[axes]\npolicy = \"fp32\"\n", "--heads: 4 heads do not divide a width of 30", 2},
+        {"[train]\nwidth = 30\nheads = 4\n[axes]\npolicy = \"fp32\"\n", "--heads: 4 heads do not divide a width of 30",
+         2},
         {"[train]\nseeds = 3\n[axes]\npolicy = \"fp32\"\n", "'seeds' is an axis", 3},
         {"[train]\nout = \"x\"\n[axes]\npolicy = \"fp32\"\n", "'out' is settled by the sweep", 3},
         {"[train]\nlr = 1\n[axes]\npolicy = \"fp32\"\nlr = 2\n", "'lr' stands in [train] and in [axes]", 3},
@@ -331,7 +341,8 @@ TEST_CASE("what a plan cannot mean is refused before anything is trained", "[swe
         {"[axes]\npolicy = \"tf32\"\n[[exclude]]\npolicy = \"*\"\n", "nothing is left to train", 3},
         {"[axes]\npolicy = \"fp32\"\n[units]\nminutes = 0\n", "a unit of 0 minutes is none", 3},
         {"[axes]\npolicy = \"fp32\"\n[rows]\nsites = 3\n", "'sites' is an integer", 3},
-        {"[train]\nhistogram-every = 10\n[axes]\npolicy = \"fp32\"\n", "has no effect where [rows] leaves exponents out", 3},
+        {"[train]\nhistogram-every = 10\n[axes]\npolicy = \"fp32\"\n",
+         "has no effect where [rows] leaves exponents out", 3},
         {"[axes]\npolicy = \"fp32\"\nx = 3\n[train]\n[axis]\n", "unknown key 'axis'", 3},
         {"axes = 3\n", "'axes' is an integer", 3},
         {"[axes\n", "TOML", 3}};
@@ -354,8 +365,9 @@ TEST_CASE("what a plan cannot mean is refused before anything is trained", "[swe
 
 TEST_CASE("exclusions leave runs out, and a setting without policies is none", "[sweeps]") {
     const SweepScratch folder;
-    folder.write("small.toml", small_plan("policy = [\"tf32\", \"pure-*\"]\nseeds = [0, 3]\nlr = [1, 2]\n",
-                                          "[[exclude]]\npolicy = \"pure-*\"\nlr = 1\n[[exclude]]\nlr = \"2\"\nseeds = 3\n"));
+    folder.write("small.toml",
+                 small_plan("policy = [\"tf32\", \"pure-*\"]\nseeds = [0, 3]\nlr = [1, 2]\n",
+                            "[[exclude]]\npolicy = \"pure-*\"\nlr = 1\n[[exclude]]\nlr = \"2\"\nseeds = 3\n"));
     REQUIRE(folder.run("sweep plan small.toml --csv") == 0);
     std::istringstream lines(folder.out());
     std::set<std::string> rows;
@@ -366,7 +378,8 @@ TEST_CASE("exclusions leave runs out, and a setting without policies is none", "
         const std::size_t second = line.find(',', line.find(',', line.find(',') + 1) + 1);
         rows.insert(line.substr(17, line.find(',', second + 1) - 17));
     }
-    CHECK(rows == std::set<std::string>{"1,0,fp32 tf32", "1,3,fp32 tf32", "2,0,fp32 tf32 pure-bf16 pure-bf16-sr pure-fp16"});
+    CHECK(rows ==
+          std::set<std::string>{"1,0,fp32 tf32", "1,3,fp32 tf32", "2,0,fp32 tf32 pure-bf16 pure-bf16-sr pure-fp16"});
     CHECK(folder.run("sweep plan small.toml --csv") == 0);  // what was timed once is not timed again
     CHECK(folder.err().empty());
 }

@@ -9,8 +9,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/matmul/kernel.hpp"
 #include "emulation/cpu/matmul/joins-inl.hpp"
+#include "emulation/cpu/matmul/kernel.hpp"
 #include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/matmul/matmul.hpp"
 
@@ -328,7 +328,8 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
     const float* bias = args.bias_after_cast ? nullptr : args.bias;
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
     const bool zeros_in_a = (args.triangle == Triangle::a_lower || args.triangle == Triangle::a_upper) &&
-                            !scales.is_used() && block.addend == nullptr && all_finite(args.b, block.b, args.k, block.first_column, block.last_column);
+                            !scales.is_used() && block.addend == nullptr &&
+                            all_finite(args.b, block.b, args.k, block.first_column, block.last_column);
 
     if (block.addend != nullptr) begin_with_addend(args, block);
     for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
@@ -406,7 +407,8 @@ void define_block(const Matmul& args, const Caster&, const MatmulBlock& block, T
     for (std::int64_t i = block.first_row; i < block.last_row; ++i) {
         for (std::int64_t j = block.first_column; j < block.last_column; ++j) {
             const std::uint64_t element = block.first_element + static_cast<std::uint64_t>(i * args.n + j);
-            const auto [before, after] = definition::matmul_element(args, block.a, block.b, i, j, element, block.addend);
+            const auto [before, after] =
+                definition::matmul_element(args, block.a, block.b, i, j, element, block.addend);
             if (tally != nullptr) {
                 const float scale = args.out_cast.encode_scale;
                 tally->add(args.out_cast.format, before, scale == 1 ? before : before * scale, after);

@@ -9,7 +9,7 @@ namespace macheps {
 
 struct MatmulBlock {
     const float *a = nullptr, *b = nullptr;  ///< first elements of the batch's matrices
-    const float* addend = nullptr;  ///< the same of C, where there is one
+    const float* addend = nullptr;           ///< the same of C, where there is one
     float* out = nullptr;
     std::int64_t first_row = 0, last_row = 0, first_column = 0, last_column = 0;
     std::uint64_t first_element = 0;  ///< of the whole matrix in the random stream

@@ -60,9 +60,9 @@ void matmul(Simd simd, ThreadPool& pool, const Matmul& args, Tally* tally) {
         kernel(args, caster,
                {.a = args.a.data + outer * args.a.stride_outer + inner * args.a.stride_inner,
                 .b = args.b.data + outer * args.b.stride_outer + inner * args.b.stride_inner,
-                .addend = args.addend == nullptr ? nullptr
-                                                 : args.addend + outer * args.stride_addend_outer +
-                                                       inner * args.stride_addend_inner,
+                .addend = args.addend == nullptr
+                              ? nullptr
+                              : args.addend + outer * args.stride_addend_outer + inner * args.stride_addend_inner,
                 .out = args.out + outer * args.stride_out_outer + inner * args.stride_out_inner,
                 .first_row = args.m * row_part / grid.row_parts,
                 .last_row = args.m * (row_part + 1) / grid.row_parts,

@@ -80,7 +80,8 @@ struct Rounded {
 
 /// The lines of Kernel on a chunk, before the stores are rounded.
 template <class Kernel, class Rounding>
-void run_lines(const AdamWork& work, float* p, const float* g, float* m, float* v, std::int64_t n, UpdateScratch& scratch) {
+void run_lines(const AdamWork& work, float* p, const float* g, float* m, float* v, std::int64_t n,
+               UpdateScratch& scratch) {
     const AdamConstants constants = work.constants;
     const Rounding rounding(work.arithmetic);
     for (std::int64_t i = 0; i < n; i += vector_step) {

@@ -337,7 +337,8 @@ void arithmetic_array(Simd simd, ThreadPool& pool, Operation operation, const Ca
         const auto none = [](Operation, const CastPlan&, Through) -> ArithmeticKernel { return nullptr; };
         fused = choose(simd, none, none, N_AVX3::fused_arithmetic)(operation, plan, through);
 #endif
-        unrounded = choose(simd, nullptr, N_AVX2::unrounded_arithmetic, N_AVX3::unrounded_arithmetic)(operation, through);
+        unrounded =
+            choose(simd, nullptr, N_AVX2::unrounded_arithmetic, N_AVX3::unrounded_arithmetic)(operation, through);
     }
     const auto from = [](const float* x, std::int64_t i) { return x == nullptr ? x : x + i; };
     pool.run((n + block - 1) / block, [&](std::int64_t task) {

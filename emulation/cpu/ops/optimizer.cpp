@@ -18,7 +18,8 @@ namespace {
 using definition::UpdateSums;
 
 /// p = before + the rounded update, where the policy rounds updates.
-void round_update(const Cast& cast, const Caster& caster, float* p, std::int64_t first, std::int64_t n, UpdateScratch& scratch) {
+void round_update(const Cast& cast, const Caster& caster, float* p, std::int64_t first, std::int64_t n,
+                  UpdateScratch& scratch) {
     if (cast.is_identity()) return;
     caster(scratch.wanted, scratch.b, n, nullptr, static_cast<std::uint64_t>(first));
     for_each_vector(n, p, [&](std::int64_t i, std::size_t count) HWY_ATTR {

@@ -99,11 +99,11 @@ void cross_entropy(const float* x, const std::int32_t* targets, std::int64_t row
     for (std::int64_t r = 0; r < rows; ++r) {
         const float* row = x + r * n;
         const double top = row_max(row, n);
-        const double sum = n <= chunk ? chunk_exponentials(row, n, top)
-                                      : lane_sum<double>((n + chunk - 1) / chunk, [&](std::int64_t c) HWY_ATTR {
-                                            return chunk_exponentials(row + c * chunk, min_of(chunk, n - c * chunk),
-                                                                      top);
-                                        });
+        const double sum = n <= chunk
+                               ? chunk_exponentials(row, n, top)
+                               : lane_sum<double>((n + chunk - 1) / chunk, [&](std::int64_t c) HWY_ATTR {
+                                     return chunk_exponentials(row + c * chunk, min_of(chunk, n - c * chunk), top);
+                                 });
         losses[r] = definition::canonical(macheps::math::log(sum) + (top - row[targets[r]]));
     }
 }

@@ -233,11 +233,14 @@ void scalar_fidelity(const FidelityCast& cast, const float* xs, const float* ys,
 }
 
 const StatsKernels& scalar_table() {
-    static constexpr StatsKernels table{scalar_largest_pattern, scalar_chunk_errors, scalar_chunk_squares, scalar_fidelity};
+    static constexpr StatsKernels table{scalar_largest_pattern, scalar_chunk_errors, scalar_chunk_squares,
+                                        scalar_fidelity};
     return table;
 }
 
-const StatsKernels& kernels(Simd simd) { return choose(simd, scalar_table, N_AVX2::stats_table, N_AVX3::stats_table)(); }
+const StatsKernels& kernels(Simd simd) {
+    return choose(simd, scalar_table, N_AVX2::stats_table, N_AVX3::stats_table)();
+}
 
 constexpr std::int64_t chunks_per_task = 64;
 constexpr std::int64_t block = chunk * chunks_per_task;  ///< elements per task

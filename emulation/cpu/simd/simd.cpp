@@ -64,7 +64,8 @@ std::string wanted_extensions() {
 struct Extensions {
     Extensions() {
         const std::vector<Simd>& levels = available_simd();
-        if (wanted_extensions() == "none" || std::find(levels.begin(), levels.end(), Simd::avx512) == levels.end()) return;
+        if (wanted_extensions() == "none" || std::find(levels.begin(), levels.end(), Simd::avx512) == levels.end())
+            return;
         bf16 = has_bf16();
         fp16 = has_fp16();
     }

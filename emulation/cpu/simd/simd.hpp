@@ -26,8 +26,8 @@ bool has_extension(Extension extension);
 /// for a target: it takes functions, not their results, so nothing of a target runs before the choice. `scalar` may be null
 /// where no caller passes Simd::scalar.
 template <class Result, class... Args>
-auto choose(Simd level, std::type_identity_t<Result (*)(Args...)> scalar, std::type_identity_t<Result (*)(Args...)> avx2,
-            Result (*avx512)(Args...)) {
+auto choose(Simd level, std::type_identity_t<Result (*)(Args...)> scalar,
+            std::type_identity_t<Result (*)(Args...)> avx2, Result (*avx512)(Args...)) {
     auto chosen = level == Simd::avx512 ? avx512 : level == Simd::avx2 ? avx2 : scalar;
     // Hides the choice from the optimiser, which could otherwise inline a target's code into the caller.
     asm("" : "+r"(chosen));

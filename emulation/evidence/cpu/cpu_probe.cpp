@@ -157,8 +157,7 @@ class UnitProbe {
 
     bool same(std::uint64_t x, std::uint64_t y) const {
         const Format& f = machine().result;
-        return x == y ||
-               (!machine().fixes_nan() && matrix_unit::is_nan_code(f, x) && matrix_unit::is_nan_code(f, y));
+        return x == y || (!machine().fixes_nan() && matrix_unit::is_nan_code(f, x) && matrix_unit::is_nan_code(f, y));
     }
 
     TraceRow trace_row(int cls, int i, int j) const {
@@ -180,9 +179,9 @@ class UnitProbe {
                 const std::uint64_t want = model(expected_.rule, i, j, c_[at]);
                 const bool right = same(want, d_[at]);
                 if (!right && row.mismatches++ == 0) {
-                    row.note = fmt::format("the model{} gives {}; {}",
-                                           expected_.name.empty() ? "" : " " + expected_.name,
-                                           hex_digits(machine().result, want), row_text(form(), trace_row(cls, i, j)));
+                    row.note =
+                        fmt::format("the model{} gives {}; {}", expected_.name.empty() ? "" : " " + expected_.name,
+                                    hex_digits(machine().result, want), row_text(form(), trace_row(cls, i, j)));
                 }
                 if (keep || (candidates != nullptr && !right)) candidates->rows.push_back(trace_row(cls, i, j));
             }
@@ -241,15 +240,21 @@ void run_unit(const CpuUnit& unit, double seconds, std::uint64_t most, const std
         return sink(row_without_results("cpu", name, probe.machine().name, Verdict::declined,
                                         fmt::format("this CPU has {}, and this program no probe of it", unit.feature)));
     }
-    Candidates candidates{.form = probe.form(), .machine = std::string(probe.machine().name), .sass = {},
-                          .seed = options.seed, .rows = {}};
+    Candidates candidates{.form = probe.form(),
+                          .machine = std::string(probe.machine().name),
+                          .sass = {},
+                          .seed = options.seed,
+                          .rows = {}};
     const std::vector<std::uint64_t> shares = tiles_of_classes(probe, most);
     for (int cls = 0; cls < unit_classes; ++cls) {
         const std::uint64_t end = shares[static_cast<std::size_t>(cls)];
         if (end == 0) continue;
         const auto start = std::chrono::steady_clock::now();
-        ProbeResult row{.kind = "cpu", .instruction = name, .operands = class_name(cls),
-                        .model = std::string(probe.machine().name), .note = {}};
+        ProbeResult row{.kind = "cpu",
+                        .instruction = name,
+                        .operands = class_name(cls),
+                        .model = std::string(probe.machine().name),
+                        .note = {}};
         for (std::uint64_t at = 0; at < end;) {
             const std::uint64_t step = std::min<std::uint64_t>(16, end - at);
             probe.run(cls, at, step, row, options.record ? &candidates : nullptr);
@@ -311,7 +316,8 @@ std::vector<ProbeGroup> cpu_probe_groups(std::uint64_t most, const std::string& 
     for (const CpuUnit& unit : cpu_units()) {
         const std::string name = name_of(unit);
         if (!mutant.empty() && !has_mutant(unit, mutant)) {
-            for (const Mutant& wrong : mutants(find_instruction(unit.arch, unit.instr, unit.qual).machine->sum, unit.k)) {
+            for (const Mutant& wrong :
+                 mutants(find_instruction(unit.arch, unit.instr, unit.qual).machine->sum, unit.k)) {
                 if (known.find(wrong.name) == std::string::npos) known += (known.empty() ? "" : ", ") + wrong.name;
             }
             continue;
@@ -320,7 +326,9 @@ std::vector<ProbeGroup> cpu_probe_groups(std::uint64_t most, const std::string& 
             sums.instructions.push_back(name);
     }
     if (!mutant.empty() && sums.instructions.empty()) {
-        throw Error({.what = fmt::format("no wrong model '{}'", mutant), .where = "--mutant", .fix = "one of " + known,
+        throw Error({.what = fmt::format("no wrong model '{}'", mutant),
+                     .where = "--mutant",
+                     .fix = "one of " + known,
                      .exit = Exit::usage});
     }
     sums.run = [most, mutant](const std::string& instruction, double seconds, const ProbeOptions& options,

@@ -169,7 +169,8 @@ __attribute__((target("avx,f16c"))) void run_vcvtps2ph(const std::uint32_t* x, s
 
 constexpr CpuUnit units[] = {
     {"x86", "vdpbf16ps", "k2.f32.bf16.bf16.f32", "avx512_bf16", 16, 16, 2, has_avx512_bf16, run_vdpbf16ps},
-    {"x86", "vdpbf16ps", "k2.f32.bf16.bf16.f32", "avx512_bf16, 128 bits", 16, 16, 2, has_avx512_bf16, run_vdpbf16ps_128},
+    {"x86", "vdpbf16ps", "k2.f32.bf16.bf16.f32", "avx512_bf16, 128 bits", 16, 16, 2, has_avx512_bf16,
+     run_vdpbf16ps_128},
     {"x86", "tdpbf16ps", "k32.f32.bf16.bf16.f32", "amx_bf16", 16, 16, 32, has_amx_bf16, run_tile<false>},
     {"x86", "tdpfp16ps", "k32.f32.f16.f16.f32", "amx_fp16", 16, 16, 32, has_amx_fp16, run_tile<true>},
     {"x86", "tdphf8ps", "k64.f32.e4m3.e4m3.f32", "amx_fp8", 16, 16, 64, has_amx_fp8, nullptr},

@@ -28,8 +28,8 @@ struct IntegerRow {
     std::int64_t (*get)(const Owner&);
     void (*set)(Owner&, std::int64_t);
 };
-#define MACHEPS_INTEGER(Owner, member)                                                   \
-    {                                                                                    \
+#define MACHEPS_INTEGER(Owner, member)                                                     \
+    {                                                                                      \
 #member, [](const Owner& x) { return static_cast<std::int64_t>(x.member); },             \
             [](Owner& x, std::int64_t value) { x.member = static_cast<decltype(x.member)>(value); } \
     }
@@ -46,11 +46,11 @@ constexpr IntegerRow<LibraryProblem> problem_rows[] = {
     MACHEPS_INTEGER(LibraryProblem, scaling),
 };
 constexpr IntegerRow<LibraryAlgorithm> algorithm_rows[] = {
-    MACHEPS_INTEGER(LibraryAlgorithm, id),          MACHEPS_INTEGER(LibraryAlgorithm, tile),
-    MACHEPS_INTEGER(LibraryAlgorithm, stages),      MACHEPS_INTEGER(LibraryAlgorithm, slices),
-    MACHEPS_INTEGER(LibraryAlgorithm, reduction),   MACHEPS_INTEGER(LibraryAlgorithm, inner_shape),
-    MACHEPS_INTEGER(LibraryAlgorithm, cluster),     MACHEPS_INTEGER(LibraryAlgorithm, swizzle),
-    MACHEPS_INTEGER(LibraryAlgorithm, custom),      MACHEPS_INTEGER(LibraryAlgorithm, implementation),
+    MACHEPS_INTEGER(LibraryAlgorithm, id),        MACHEPS_INTEGER(LibraryAlgorithm, tile),
+    MACHEPS_INTEGER(LibraryAlgorithm, stages),    MACHEPS_INTEGER(LibraryAlgorithm, slices),
+    MACHEPS_INTEGER(LibraryAlgorithm, reduction), MACHEPS_INTEGER(LibraryAlgorithm, inner_shape),
+    MACHEPS_INTEGER(LibraryAlgorithm, cluster),   MACHEPS_INTEGER(LibraryAlgorithm, swizzle),
+    MACHEPS_INTEGER(LibraryAlgorithm, custom),    MACHEPS_INTEGER(LibraryAlgorithm, implementation),
 };
 #undef MACHEPS_INTEGER
 
@@ -82,8 +82,8 @@ std::string codes_text(const LibraryProblem& p, const std::vector<float>& out, c
     std::string text;
     for (const std::int64_t i : rows) {
         for (const std::int64_t j : columns)
-            fmt::format_to(std::back_inserter(text), "{:0{}x}", code_of(p.out, out[static_cast<std::size_t>(i * p.n + j)]),
-                           digits_of(p.out));
+            fmt::format_to(std::back_inserter(text), "{:0{}x}",
+                           code_of(p.out, out[static_cast<std::size_t>(i * p.n + j)]), digits_of(p.out));
     }
     return text;
 }
@@ -123,7 +123,8 @@ class RecordedPlan final : public LibraryPlan {
             if (name != class_) continue;
             std::size_t at = 0;
             for (const std::int64_t i : recorded_.rows) {
-                for (const std::int64_t j : recorded_.columns) out[static_cast<std::size_t>(i * p.n + j)] = values[at++];
+                for (const std::int64_t j : recorded_.columns)
+                    out[static_cast<std::size_t>(i * p.n + j)] = values[at++];
             }
             return out;
         }
@@ -169,13 +170,15 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
         if (operands.empty()) {  // the classes are generated in parallel
             std::vector<std::future<LibraryOperands>> made;
             for (const std::string& name : classes)
-                made.push_back(std::async(std::launch::async, [&, name] { return library_operands(problem, name, seed); }));
+                made.push_back(
+                    std::async(std::launch::async, [&, name] { return library_operands(problem, name, seed); }));
             for (std::future<LibraryOperands>& each : made) operands.push_back(each.get());
         }
         for (std::size_t c = 0; c < classes.size(); ++c) {
             const std::vector<float> out = answer.plan->run(operands[c]);
             if (c == 0) entry["varies"] = !same_bits(out, answer.plan->run(operands[c]));
-            const Json line{{"algorithm", seen.size()}, {"class", classes[c]}, {"out", codes_text(problem, out, rows, columns)}};
+            const Json line{
+                {"algorithm", seen.size()}, {"class", classes[c]}, {"out", codes_text(problem, out, rows, columns)}};
             captured.capture.lines += line.dump() + '\n';
             captured.outputs += rows.size() * columns.size();
         }
@@ -184,7 +187,9 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
         algorithms.push_back(entry);
     }
     captured.algorithms = static_cast<int>(seen.size());
-    Json header{{kind_key, capture_schema}, {"problem", problem.name()}, {"library", library.name()},
+    Json header{{kind_key, capture_schema},
+                {"problem", problem.name()},
+                {"library", library.name()},
                 {"architecture", library.architecture()}};
     for (const FormatRow& row : format_rows) header[row.key] = format_name(problem.*row.member);
     for (const auto& row : problem_rows) header[row.key] = row.get(problem);
@@ -264,8 +269,9 @@ std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std:
 
 evidence::Capture tree_capture(const LibraryProblem& p, const LibraryAlgorithm& algorithm, const MatmulLibrary& library,
                                const SumTree& tree) {
-    const Json header{{tree_key, capture_schema}, {"problem", p.name()}, {"library", library.name()},
-                      {"architecture", library.architecture()}, {"algorithm", algorithm.to_string()}, {"slices", algorithm.slices}};
+    const Json header{{tree_key, capture_schema},           {"problem", p.name()},
+                      {"library", library.name()},          {"architecture", library.architecture()},
+                      {"algorithm", algorithm.to_string()}, {"slices", algorithm.slices}};
     const Json line{{"terms", p.k}, {"steps", tree_steps(tree)}};
     return {.name = "reveal." + p.name(), .header = header.dump(), .lines = line.dump() + '\n'};
 }
@@ -283,7 +289,8 @@ RecordedTree parse_tree_capture(std::string_view text, const std::string& where)
                           .gpu = json_field<std::string>(header, "gpu", first)};
     if (header.contains("slices")) {
         recorded.slices = json_field<int>(header, "slices", first);
-    } else if (const std::size_t at = recorded.algorithm.find("splitk "); at != std::string::npos) {  // the first captures
+    } else if (const std::size_t at = recorded.algorithm.find("splitk ");
+               at != std::string::npos) {  // the first captures
         const char* const begin = recorded.algorithm.data() + at + 7;
         std::from_chars(begin, recorded.algorithm.data() + recorded.algorithm.size(), recorded.slices);
     }

@@ -12,7 +12,7 @@ namespace macheps::evidence {
 
 /// How much is captured.
 struct CaptureSize {
-    int choices = 3;            ///< algorithms of a problem, the library's preferred ones first
+    int choices = 3;             ///< algorithms of a problem, the library's preferred ones first
     std::int64_t outputs = 512;  ///< of each class of operands
 };
 
@@ -23,7 +23,7 @@ struct CapturedProblem {
     evidence::Capture capture{};
     int algorithms = 0;
     std::uint64_t outputs = 0;
-    std::string chosen{};    ///< the first algorithm
+    std::string chosen{};  ///< the first algorithm
     std::string declined{};
 };
 CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& problem, std::uint64_t seed,
@@ -33,7 +33,7 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
 struct RecordedAlgorithm {
     LibraryAlgorithm algorithm{};
     std::int64_t workspace = 0;
-    bool varies = false;                                             ///< a second run gave other bits
+    bool varies = false;                                                ///< a second run gave other bits
     std::vector<std::pair<std::string, std::vector<float>>> outputs{};  ///< by class: rows x columns
 };
 

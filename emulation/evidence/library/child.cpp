@@ -15,8 +15,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -41,8 +41,8 @@ constexpr KnownLibrary known_libraries[] = {
 
 /// cblas_sgemm with integers of that width.
 template <class Integer>
-using CblasGemm = void (*)(int, int, int, Integer, Integer, Integer, float, const float*, Integer, const float*, Integer,
-                           float, float*, Integer);
+using CblasGemm = void (*)(int, int, int, Integer, Integer, Integer, float, const float*, Integer, const float*,
+                           Integer, float, float*, Integer);
 using DnnlGemm = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t,
                          const float*, std::int64_t, float, float*, std::int64_t);
 
@@ -74,8 +74,10 @@ struct OpenLibrary {
     void describe() {
         for (const char* prefix : {"", "scipy_"}) {
             for (const char* suffix : {"", "64_"}) {
-                const auto config = symbol<const char* (*)()>(fmt::format("{}openblas_get_config{}", prefix, suffix).c_str());
-                const auto core = symbol<const char* (*)()>(fmt::format("{}openblas_get_corename{}", prefix, suffix).c_str());
+                const auto config =
+                    symbol<const char* (*)()>(fmt::format("{}openblas_get_config{}", prefix, suffix).c_str());
+                const auto core =
+                    symbol<const char* (*)()>(fmt::format("{}openblas_get_corename{}", prefix, suffix).c_str());
                 if (config != nullptr) identity.version = config();
                 if (core != nullptr) identity.kernel = core();
             }
@@ -263,8 +265,9 @@ Format library_format(const std::string& library) {
 std::vector<LibrarySetting> library_environment() {
     std::vector<LibrarySetting> set;
     // How many threads there are is this program's to say.
-    for (const char* name : {"OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE",
-                             "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "BLIS_ARCH_TYPE", "ATEN_CPU_CAPABILITY"}) {
+    for (const char* name :
+         {"OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE",
+          "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "BLIS_ARCH_TYPE", "ATEN_CPU_CAPABILITY"}) {
         if (const char* value = std::getenv(name)) set.push_back({name, value});
     }
     return set;
@@ -279,13 +282,16 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
     if (fd >= 0) child.file_.swap(file);  // the destructor removes it, whatever fails from here on
     int request[2], answer[2];
     if (fd < 0 || ftruncate(fd, memory_bytes) != 0 || pipe2(request, O_CLOEXEC) != 0 || pipe2(answer, O_CLOEXEC) != 0) {
-        throw Error({.what = fmt::format("no shared memory or pipes: {}", std::strerror(errno)), .where = fd < 0 ? file : child.file_,
-                     .fix = "set TMPDIR to a folder with 64 MB", .exit = Exit::cannot_write});
+        throw Error({.what = fmt::format("no shared memory or pipes: {}", std::strerror(errno)),
+                     .where = fd < 0 ? file : child.file_,
+                     .fix = "set TMPDIR to a folder with 64 MB",
+                     .exit = Exit::cannot_write});
     }
     void* memory = mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (memory == MAP_FAILED) {
-        throw Error({.what = "no shared memory", .where = child.file_, .fix = "set TMPDIR", .exit = Exit::cannot_write});
+        throw Error(
+            {.what = "no shared memory", .where = child.file_, .fix = "set TMPDIR", .exit = Exit::cannot_write});
     }
     child.memory_ = static_cast<float*>(memory);
     const std::string count = std::to_string(threads);
@@ -300,7 +306,8 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
             dup2(answer[1], STDOUT_FILENO);
             const char* python = std::getenv("MACHEPS_PYTHON");
             if (python == nullptr) python = "python3";
-            execlp(python, python, "-u", "-c", torch_script, child.file_.c_str(), count.c_str(), library.c_str(), nullptr);
+            execlp(python, python, "-u", "-c", torch_script, child.file_.c_str(), count.c_str(), library.c_str(),
+                   nullptr);
             constexpr std::string_view none = "absent no Python: set MACHEPS_PYTHON\n";
             if (write(STDOUT_FILENO, none.data(), none.size()) < 0) _exit(1);
             _exit(0);
@@ -354,7 +361,8 @@ LibraryChild::~LibraryChild() {
 
 std::string LibraryChild::ask(const std::string& line) {
     // A child that is gone is an error, not the end of this program.
-    struct sigaction ignore {}, before {};
+    struct sigaction ignore {
+    }, before{};
     ignore.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignore, &before);
     bool alive = line.empty() || write(to_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
@@ -371,8 +379,9 @@ std::string LibraryChild::ask(const std::string& line) {
     int status = 0;
     waitpid(process_, &status, 0);
     process_ = -1;
-    const std::string how = WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)))
-                                                : fmt::format("exit code {}", WEXITSTATUS(status));
+    const std::string how = WIFSIGNALED(status)
+                                ? fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)))
+                                : fmt::format("exit code {}", WEXITSTATUS(status));
     throw Error({.what = fmt::format("the library ended its process: {}", how),
                  .where = identity_.path,
                  .fix = "its own test suite, or another version",
@@ -386,7 +395,8 @@ std::vector<float> LibraryChild::multiply(const LibraryJob& job) {
     for (const auto* values : {&job.a, &job.b, &job.a_scales, &job.b_scales}) total += values->size();
     if (total * sizeof(float) > memory_bytes)
         throw Error({.what = "a product of more than 64 MB", .where = identity_.path, .fix = "take a smaller one"});
-    for (const auto* values : {&job.a, &job.b, &job.a_scales, &job.b_scales}) c = std::copy(values->begin(), values->end(), c);
+    for (const auto* values : {&job.a, &job.b, &job.a_scales, &job.b_scales})
+        c = std::copy(values->begin(), values->end(), c);
     std::fill_n(c, outputs, 12345.0f);  // beta = 0 overwrites it
     const std::string answer =
         ask(fmt::format("{} {} {} {} {}\n", job.m, job.n, job.k, job.a_scales.size(), job.b_scales.size()));

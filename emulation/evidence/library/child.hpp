@@ -4,11 +4,11 @@
 #pragma once
 #include "core/format.hpp"
 
+#include <sys/types.h>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 #include <vector>
 
 namespace macheps::evidence {

@@ -25,17 +25,22 @@ bool is_of(const LibraryProblem& p, const Format& format) { return p.a == format
 
 // Whether the library cuts k into slices, and where, is its own choice: nothing is claimed for sums that it joins.
 constexpr Claim claims[] = {
-    {"cublaslt.fp8.fast", [](const LibraryProblem& p) { return is_fp8(p.a) && has_one_factor(p) && p.fast_accumulation; }},
-    {"cublaslt.fp8.split", [](const LibraryProblem& p) { return is_fp8(p.a) && has_one_factor(p) && !p.fast_accumulation; }},
+    {"cublaslt.fp8.fast",
+     [](const LibraryProblem& p) { return is_fp8(p.a) && has_one_factor(p) && p.fast_accumulation; }},
+    {"cublaslt.fp8.split",
+     [](const LibraryProblem& p) { return is_fp8(p.a) && has_one_factor(p) && !p.fast_accumulation; }},
     {"cublaslt.fp8.outer.fast",
      [](const LibraryProblem& p) { return is_fp8(p.a) && p.scaling == Scaling::outer && p.fast_accumulation; }},
     {"cublaslt.fp8.outer",
      [](const LibraryProblem& p) { return is_fp8(p.a) && p.scaling == Scaling::outer && !p.fast_accumulation; }},
     {"cublaslt.fp8.1d1d", [](const LibraryProblem& p) { return is_fp8(p.a) && p.scaling == Scaling::blocks_1x1; }},
     {"cublaslt.fp8.1d2d", [](const LibraryProblem& p) { return is_fp8(p.a) && p.scaling == Scaling::blocks_1x2; }},
-    {"sm90.wgmma.bf16", [](const LibraryProblem& p) { return is_of(p, bf16) && p.accumulator == fp32 && is_aligned(p); }},
-    {"sm90.wgmma.fp16", [](const LibraryProblem& p) { return is_of(p, fp16) && p.accumulator == fp32 && is_aligned(p); }},
-    {"sm90.wgmma.fp16.acc16", [](const LibraryProblem& p) { return is_of(p, fp16) && p.accumulator == fp16 && is_aligned(p); }},
+    {"sm90.wgmma.bf16",
+     [](const LibraryProblem& p) { return is_of(p, bf16) && p.accumulator == fp32 && is_aligned(p); }},
+    {"sm90.wgmma.fp16",
+     [](const LibraryProblem& p) { return is_of(p, fp16) && p.accumulator == fp32 && is_aligned(p); }},
+    {"sm90.wgmma.fp16.acc16",
+     [](const LibraryProblem& p) { return is_of(p, fp16) && p.accumulator == fp16 && is_aligned(p); }},
     {"sm90.wgmma.tf32", [](const LibraryProblem& p) { return is_of(p, tf32) && is_aligned(p); }},
 };
 
@@ -43,7 +48,8 @@ constexpr Claim claims[] = {
 
 std::string claimed_rule(const LibraryProblem& p, const LibraryAlgorithm& algorithm, const ClaimedLibrary& library) {
     if (library.architecture != "sm_90" || algorithm.slices != 1) return {};
-    const auto claim = std::find_if(std::begin(claims), std::end(claims), [&](const Claim& each) { return each.covers(p); });
+    const auto claim =
+        std::find_if(std::begin(claims), std::end(claims), [&](const Claim& each) { return each.covers(p); });
     if (claim == std::end(claims)) return {};
     std::string name(claim->name);
     if (p.whole_words) name += ", operands to tf32 by nearest_even";

@@ -14,7 +14,8 @@ struct ClaimedLibrary {
 };
 
 /// Returns the name of the claimed rule or machine, as LibraryCandidate::names has it; empty if nothing is claimed.
-std::string claimed_rule(const LibraryProblem& problem, const LibraryAlgorithm& algorithm, const ClaimedLibrary& library);
+std::string claimed_rule(const LibraryProblem& problem, const LibraryAlgorithm& algorithm,
+                         const ClaimedLibrary& library);
 
 /// Returns whether the candidate is the claimed rule. A machine's name claims one chain of it over all of k.
 bool is_claimed(const LibraryCandidate& candidate, std::string_view claim);

@@ -55,7 +55,9 @@ std::vector<MatmulRule> candidates(const std::vector<std::pair<int, std::vector<
         blocks.push_back({.limit = limit, .split = KBlocks::Split::halve_all});
         for (const int multiple : {1, 2, 4, 8, 16, 32}) {
             for (const bool greater : {false, true}) {
-                blocks.push_back({.limit = limit, .split = KBlocks::Split::halve_last, .multiple = multiple,
+                blocks.push_back({.limit = limit,
+                                  .split = KBlocks::Split::halve_last,
+                                  .multiple = multiple,
                                   .greater_half = greater});
             }
         }
@@ -97,7 +99,8 @@ bool has_order(const MatmulRule& rule, const std::vector<std::pair<int, std::vec
 std::uint64_t differing(const std::vector<float>& x, const std::vector<float>& y, std::size_t& first) {
     std::uint64_t wrong = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-        const bool same = bit_cast<std::uint32_t>(x[i]) == bit_cast<std::uint32_t>(y[i]) || (x[i] != x[i] && y[i] != y[i]);
+        const bool same =
+            bit_cast<std::uint32_t>(x[i]) == bit_cast<std::uint32_t>(y[i]) || (x[i] != x[i] && y[i] != y[i]);
         if (!same && wrong++ == 0) first = i;
     }
     return wrong;
@@ -167,7 +170,8 @@ std::string nearest_to(const MatmulRule& rule) {
     if (nearest->rule.lanes != rule.lanes)
         differences.push_back(fmt::format("chains in turn, {} for {}", rule.lanes, nearest->rule.lanes));
     if (nearest->rule.blocks.limit != rule.blocks.limit)
-        differences.push_back(fmt::format("terms of a block, {} for {}", block_words(rule), block_words(nearest->rule)));
+        differences.push_back(
+            fmt::format("terms of a block, {} for {}", block_words(rule), block_words(nearest->rule)));
     if (differences.empty()) differences.emplace_back("where the last blocks end");
     return fmt::format("{}, differs in {}", nearest->name, fmt::join(differences, "; "));
 }
@@ -185,7 +189,8 @@ void acid_test(const LibraryMultiply& multiply, const RuleMultiply& rule_multipl
         const bool is_claimed = claims(best, shape);
         std::vector<const NamedMatmulRule*> asked;
         for (const NamedMatmulRule& other : all_matmul_rules()) {
-            if (is_claimed || &other == best || other.claims == nullptr || !reads(*other.rule.machine, format)) continue;
+            if (is_claimed || &other == best || other.claims == nullptr || !reads(*other.rule.machine, format))
+                continue;
             if (!claims(&other, shape)) continue;
             const auto row = std::find_if(finding.others.begin(), finding.others.end(),
                                           [&](const OtherRule& each) { return each.name == other.name; });
@@ -237,7 +242,8 @@ LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64
     // Who is whose negative is the same for every row and column, and shuffled.
     std::vector<int> order(static_cast<std::size_t>(k));
     for (int p = 0; p < k; ++p) order[static_cast<std::size_t>(p)] = p;
-    for (int p = k - 1; p > 0; --p) std::swap(order[static_cast<std::size_t>(p)], order[static_cast<std::size_t>(draw.between(0, p))]);
+    for (int p = k - 1; p > 0; --p)
+        std::swap(order[static_cast<std::size_t>(p)], order[static_cast<std::size_t>(draw.between(0, p))]);
     const auto number = [&] {
         double x = -3;
         for (int i = 0; i < 6; ++i) x += static_cast<double>(draw.word()) * 0x1p-32;
@@ -259,7 +265,8 @@ LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64
     return job;
 }
 
-std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row, int column) {
+std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row,
+                            int column) {
     // With terms 0 and j masked, what is left of the others counts the terms that join after the two met.
     const bool is_half = format == fp16;
     const float mask = is_half ? 0x1p15f : 0x1p60f, unit = is_half ? 0x1p-14f : 0x1p-30f;
@@ -311,7 +318,8 @@ LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMu
         for (const int k : {193, 385, 512, 1000, 1024, 2048}) {
             const std::vector<int> ends = block_ends(multiply, format, 101, 101, k, 0, 0);
             for (const auto& [row, column] : {std::pair{100, 0}, {0, 100}, {100, 100}, {50, 51}}) {
-                if (k == 1000 && block_ends(multiply, format, 101, 101, k, row, column) != ends) finding.tile_dependent = true;
+                if (k == 1000 && block_ends(multiply, format, 101, 101, k, row, column) != ends)
+                    finding.tile_dependent = true;
             }
             finding.ends.emplace_back(k, ends);
             if (ends.size() > 1) limits.push_back(ends.front());
@@ -324,7 +332,8 @@ LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMu
         if (has_order(rule, finding.ends)) rules.push_back(rule);
     }
     const bool has_block_order =
-        std::any_of(rules.begin(), rules.end(), [](const MatmulRule& rule) { return rule.lanes == 1; }) && format == fp32 &&
+        std::any_of(rules.begin(), rules.end(), [](const MatmulRule& rule) { return rule.lanes == 1; }) &&
+        format == fp32 &&
         std::any_of(finding.ends.begin(), finding.ends.end(), [](const auto& each) { return !each.second.empty(); });
     // A few shapes leave few rules; one that is asked for needs no choice.
     std::vector<int> score(rules.size());

@@ -14,7 +14,8 @@ namespace macheps::evidence {
 
 /// Products that a library computes, and their emulation: [m, n] of the same shape, rounded to `format`.
 using LibraryMultiply = std::function<std::vector<float>(const LibraryJob& job)>;
-using RuleMultiply = std::function<std::vector<float>(const MatmulRule& rule, const LibraryJob& job, const Format& format)>;
+using RuleMultiply =
+    std::function<std::vector<float>(const MatmulRule& rule, const LibraryJob& job, const Format& format)>;
 
 /// Numbers of `format` whose products with one column nearly cancel: k / 2 terms, and their negatives in another order. The
 /// result is rounding error, which an output of few bits keeps.
@@ -28,7 +29,8 @@ enum class LibraryVerdict : std::uint8_t {
 const char* to_string(LibraryVerdict verdict);
 
 /// Where blocks of k end, as masks show it at one element; empty: the sum is no chain of blocks there.
-std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row, int column);
+std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row,
+                            int column);
 
 /// A named rule on the shapes that the best one does not claim.
 struct OtherRule {

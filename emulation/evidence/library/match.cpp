@@ -54,7 +54,8 @@ std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::
 /// if the plan has enough of both.
 LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const LibraryOperands& x,
                         std::int64_t products) {
-    const LibraryPlaces all = plan.places() != nullptr ? *plan.places() : LibraryPlaces{spread(p.m, p.m), spread(p.n, p.n)};
+    const LibraryPlaces all =
+        plan.places() != nullptr ? *plan.places() : LibraryPlaces{spread(p.m, p.m), spread(p.n, p.n)};
     const auto m = static_cast<std::int64_t>(all.rows.size()), n = static_cast<std::int64_t>(all.columns.size());
     const std::int64_t outputs = std::max<std::int64_t>(products / std::max<std::int64_t>(p.k, 1), 16);
     std::int64_t rows = 1;

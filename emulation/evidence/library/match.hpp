@@ -21,12 +21,12 @@ struct LibraryFinding {
     std::size_t candidates = 0;  ///< that were tried
     std::uint64_t trials = 0;    ///< outputs compared with the candidates that agree, or with the closest
     std::uint64_t special_trials = 0;
-    bool varies = false;               ///< a second run gave other bits
-    std::string closest{};             ///< where none agrees: the one with the least share of differences
-    std::uint64_t mismatches = 0;      ///< of the closest
-    std::string difference{};          ///< the first one of the closest
-    std::string special_difference{};  ///< of the claimed candidate in `equal`, else of the first one
-    bool has_claimed = false;          ///< the claimed rule is in `equal`
+    bool varies = false;                 ///< a second run gave other bits
+    std::string closest{};               ///< where none agrees: the one with the least share of differences
+    std::uint64_t mismatches = 0;        ///< of the closest
+    std::string difference{};            ///< the first one of the closest
+    std::string special_difference{};    ///< of the claimed candidate in `equal`, else of the first one
+    bool has_claimed = false;            ///< the claimed rule is in `equal`
     std::uint64_t claim_mismatches = 0;  ///< of a claimed rule that is not
     std::string claim_difference{};      ///< the first one; empty if no candidate is the claimed rule
 };

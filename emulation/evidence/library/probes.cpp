@@ -30,13 +30,15 @@ LibraryProblem problem(const Format& a, const Format& b, const Format& out, std:
 /// The library and the host that its candidates run on, made by the first probe.
 class Session {
   public:
-    explicit Session(std::function<LoadedLibrary()> load, std::string claim = {}) : load_(std::move(load)), claim_(std::move(claim)) {}
+    explicit Session(std::function<LoadedLibrary()> load, std::string claim = {})
+        : load_(std::move(load)), claim_(std::move(claim)) {}
 
     /// The rule that the library is said to follow for this problem; empty if nothing is claimed.
     std::string claim(const LibraryProblem& p, const LibraryAlgorithm& algorithm) {
         if (!claim_.empty()) return claim_;
         const MatmulLibrary& library = *loaded().library;
-        return claimed_rule(p, algorithm, {.architecture = library.architecture(), .is_row_major = library.is_row_major()});
+        return claimed_rule(p, algorithm,
+                            {.architecture = library.architecture(), .is_row_major = library.is_row_major()});
     }
 
     LoadedLibrary& loaded() {
@@ -111,7 +113,8 @@ void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, do
         return match.claim.empty() ? equal.front().names.front() : match.claim;
     };
     const auto note_of = [&](const std::vector<LibraryCandidate>& equal) {
-        return fmt::format("{}equal to {}; {}", match.claim.empty() ? "nothing is claimed; " : "", first_few(all_names(equal)), by);
+        return fmt::format("{}equal to {}; {}", match.claim.empty() ? "nothing is claimed; " : "",
+                           first_few(all_names(equal)), by);
     };
     evidence::ProbeResult result = row(instruction, finite_classes(match.classes));
     result.trials = found.trials;
@@ -129,9 +132,9 @@ void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, do
     const bool is_refuted = !match.claim.empty() && !found.has_claimed;
     if (is_refuted) {
         result.mismatches = std::max<std::uint64_t>(found.claim_mismatches, 1);
-        result.note = fmt::format("not {}: {}; {}", match.claim,
-                                  found.claim_difference.empty() ? "no kernel of this kind follows it" : found.claim_difference,
-                                  result.note);
+        result.note = fmt::format(
+            "not {}: {}; {}", match.claim,
+            found.claim_difference.empty() ? "no kernel of this kind follows it" : found.claim_difference, result.note);
     }
     if (found.varies) result.note = "results vary from run to run; " + result.note;
     result.seconds = seconds_since(start);
@@ -219,8 +222,8 @@ evidence::ProbeResult order_row(const LibraryOrder& order, const std::string& cl
     } else if (order.rules.empty()) {
         result.note = fmt::format("{}; the order of none of {} rules; {}", one_line(order.tree), order.candidates, by);
     } else {
-        result.note = fmt::format("{}{}; the order of {}; {}", claim.empty() ? "nothing is claimed; " : "", one_line(order.tree),
-                                  first_few(order.rules), by);
+        result.note = fmt::format("{}{}; the order of {}; {}", claim.empty() ? "nothing is claimed; " : "",
+                                  one_line(order.tree), first_few(order.rules), by);
     }
     if (result.verdict == evidence::Verdict::differs) {
         result.mismatches = 1;
@@ -238,15 +241,16 @@ void run_reveal(Session& session, const LibraryProblem& p, const evidence::Probe
     if (answer.plan == nullptr) return sink(declined(instruction, answer.declined));
     const MatmulLibrary& library = *session.loaded().library;
     const std::string claim = session.claim(p, answer.plan->algorithm());
-    const LibraryOrder order = options.only_captures
-                                   ? reveal_library_tree(*answer.plan, p)
-                                   : reveal_library(*answer.plan, p, session.host(), {.claim = claim, .fault = options.fault});
+    const LibraryOrder order = options.only_captures ? reveal_library_tree(*answer.plan, p)
+                                                     : reveal_library(*answer.plan, p, session.host(),
+                                                                      {.claim = claim, .fault = options.fault});
     if (options.only_captures && options.keep && order.no_tree.empty())
         options.keep(tree_capture(p, answer.plan->algorithm(), library, order.tree));
     const std::string by = fmt::format("{}, {}", answer.plan->algorithm().to_string(), library.name());
     evidence::ProbeResult result = order_row(order, options.only_captures ? "" : claim, by);
     result.instruction = instruction;
-    if (options.only_captures) result.note = order.no_tree.empty() ? fmt::format("{}; {}", one_line(order.tree), by) : result.note;
+    if (options.only_captures)
+        result.note = order.no_tree.empty() ? fmt::format("{}; {}", one_line(order.tree), by) : result.note;
     if (options.fault && order.rules.empty()) result.verdict = evidence::Verdict::differs;
     result.seconds = seconds_since(start);
     sink(result);

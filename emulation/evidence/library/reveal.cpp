@@ -124,7 +124,8 @@ void find_rules(LibraryOrder& order, const LibraryProblem& p, const LibraryAlgor
         if (is_new) tree = tree_of(candidate, p, host);
         if (!tree) continue;
         // Scales and conversions change no order: rules with them are not listed, but may be claimed.
-        const bool is_plain = candidate.rule.scale_order == ScaleOrder::joint && !candidate.converts && !candidate.is_exchanged;
+        const bool is_plain =
+            candidate.rule.scale_order == ScaleOrder::joint && !candidate.converts && !candidate.is_exchanged;
         if (is_plain) ++order.candidates;
         if (!(*tree == order.tree)) continue;
         if (is_plain) order.rules.push_back(candidate.names.front());

@@ -36,7 +36,8 @@ void find_rules(LibraryOrder& order, const LibraryProblem& problem, const Librar
 
 /// The tree, and the rules that have the same one.
 /// Errors: throws Error (usage) when the formats' range is too small for so many terms, and what the plan throws.
-LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& problem, Backend& host, const RevealOptions& options = {});
+LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& problem, Backend& host,
+                            const RevealOptions& options = {});
 
 /// `256 terms in 16 sums (1 of 16, 15 of 17), depth 16: a chain; s1 = 0-15; s2 = s1 + 16-31; ...`, at most `most`
 /// characters.

@@ -18,7 +18,6 @@ namespace macheps::evidence {
 
 namespace {
 
-
 /// Same sums, whatever they are called.
 bool sums_alike(const Machine& x, const Machine& y) {
     const auto numbers = [](const Machine& m) {
@@ -198,7 +197,8 @@ MatmulRule exchanged(MatmulRule rule) {
 LibraryCandidate candidate_of(const MatmulRule& rule, const Summing& group) {
     LibraryCandidate candidate{.names = names_of(rule, group), .rule = rule};
     if (rule.scale_order == ScaleOrder::joint) return candidate;
-    for (const std::string& name : names_of(exchanged(rule), group)) candidate.names.push_back(name + std::string(exchanged_words));
+    for (const std::string& name : names_of(exchanged(rule), group))
+        candidate.names.push_back(name + std::string(exchanged_words));
     return candidate;
 }
 

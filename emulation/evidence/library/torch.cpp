@@ -34,7 +34,8 @@ LibraryProblem of_shape(LibraryProblem p, std::int64_t m, std::int64_t n, std::i
 
 class TorchPlan final : public LibraryPlan {
   public:
-    TorchPlan(std::shared_ptr<LibraryChild> child, const LibraryProblem& problem) : child_(std::move(child)), p_(problem) {
+    TorchPlan(std::shared_ptr<LibraryChild> child, const LibraryProblem& problem)
+        : child_(std::move(child)), p_(problem) {
         // The first product shows whether PyTorch takes the problem, and gives its kernels.
         upload({.name = "zeros",
                 .a = std::vector<float>(static_cast<std::size_t>(p_.m * p_.k)),
@@ -50,8 +51,13 @@ class TorchPlan final : public LibraryPlan {
 
     LibraryAlgorithm algorithm() const override { return algorithm_; }
     void upload(const LibraryOperands& x) override {
-        job_ = {.m = static_cast<int>(p_.m), .n = static_cast<int>(p_.n), .k = static_cast<int>(p_.k), .a = x.a, .b = x.b,
-                .a_scales = x.a_scales, .b_scales = x.b_scales};
+        job_ = {.m = static_cast<int>(p_.m),
+                .n = static_cast<int>(p_.n),
+                .k = static_cast<int>(p_.k),
+                .a = x.a,
+                .b = x.b,
+                .a_scales = x.a_scales,
+                .b_scales = x.b_scales};
     }
     void launch() override {}
     std::vector<float> download() override { return child_->multiply(job_); }

@@ -132,7 +132,8 @@ struct Tie {
             tile.sized_addend(tile.leader + p - f + dice.between(-2, 2), 0, Digits::none);
         }
         // Among two products there is no third.
-        while (s.products() > 2 && (tile.third == tile.first || tile.third == tile.second)) tile.third = (tile.third + 1) % s.products();
+        while (s.products() > 2 && (tile.third == tile.first || tile.third == tile.second))
+            tile.third = (tile.third + 1) % s.products();
     }
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan& tile, int k, Dice& dice) {
         const OperandShape& s = tile.shape;

@@ -64,7 +64,8 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
 
 /// True for sums that are made of IEEE operations with the flushes, orders and NaN of a CPU.
 inline bool is_cpu_sum(const SumRule& rule) {
-    const bool is_chain = rule.model == SumModel::fma_chain && (!rule.is_plain_chain() || rule.nan == NanRule::first_operand);
+    const bool is_chain =
+        rule.model == SumModel::fma_chain && (!rule.is_plain_chain() || rule.nan == NanRule::first_operand);
     return is_chain || rule.model == SumModel::pair_then_add || rule.model == SumModel::odd_pairs ||
            rule.model == SumModel::parted_chain;
 }

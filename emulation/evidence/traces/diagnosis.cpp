@@ -76,7 +76,8 @@ std::string diagnose(const Trace& trace) {
         const TraceRow& row = trace.rows[i];
         for (const std::uint64_t code : row.a) rows[i].a.push_back(factor_of_code(instruction.a, code));
         for (const std::uint64_t code : row.b) rows[i].b.push_back(factor_of_code(instruction.b, code));
-        const std::uint64_t d = matrix_instruction(machine.sum, instruction.k, rows[i].a.data(), rows[i].b.data(), row.c);
+        const std::uint64_t d =
+            matrix_instruction(machine.sum, instruction.k, rows[i].a.data(), rows[i].b.data(), row.c);
         const bool differs = !same(d, row.d), is_normal = row.cls == "normal";
         normal += is_normal;
         if (!differs) continue;
@@ -93,7 +94,9 @@ std::string diagnose(const Trace& trace) {
     for (const Mutant& mutant : mutants(machine.sum, instruction.k)) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < rows.size(); ++i)
-            wrong += !same(mutant_instruction(mutant, instruction.k, rows[i].a.data(), rows[i].b.data(), trace.rows[i].c), trace.rows[i].d);
+            wrong +=
+                !same(mutant_instruction(mutant, instruction.k, rows[i].a.data(), rows[i].b.data(), trace.rows[i].c),
+                      trace.rows[i].d);
         if (wrong == 0) right.push_back(mutant.name);
         if (wrong >= least) continue;
         least = wrong;
@@ -104,20 +107,24 @@ std::string diagnose(const Trace& trace) {
     for (const Machine* other : siblings_of(instruction)) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < rows.size() && wrong == 0; ++i)
-            wrong += !same(matrix_instruction(other->sum, instruction.k, rows[i].a.data(), rows[i].b.data(), trace.rows[i].c), trace.rows[i].d);
+            wrong += !same(
+                matrix_instruction(other->sum, instruction.k, rows[i].a.data(), rows[i].b.data(), trace.rows[i].c),
+                trace.rows[i].d);
         if (wrong == 0) right.emplace_back(other->name);
     }
     if (!right.empty()) return fmt::format("{}: {} has every row", share, fmt::join(right, " or "));
     if (nans == differing) return share + ": the bits of NaN (the rule of NaN)";
     if (zeros == differing) return share + ": signs of zeros (zeros_keep_sign, underflow_keeps_sign)";
-    if (!nearest.empty() && 10 * least <= differing) return fmt::format("{}: the model with {} has all but {} rows", share, nearest, least);
+    if (!nearest.empty() && 10 * least <= differing)
+        return fmt::format("{}: the model with {} has all but {} rows", share, nearest, least);
     // A wrong field of the model changes few results of normal operands; a wrong layout changes nearly all of them.
     if (2 * differing >= rows.size() && 4 * normal_differing >= 3 * normal)
         return share + ", normal operands too: a layout of fragments or a descriptor of this form";
     std::string text = share + ": ";
     if (!nearest.empty()) text += fmt::format("nearest is the model with {}, which leaves {}; ", nearest, least);
     const std::vector<std::string> fields = fields_of(classes);
-    return text + fmt::format("classes {}: {}", fmt::join(classes, ", "), fields.empty() ? "no field is likely" : fmt::format("{}", fmt::join(fields, "; ")));
+    return text + fmt::format("classes {}: {}", fmt::join(classes, ", "),
+                              fields.empty() ? "no field is likely" : fmt::format("{}", fmt::join(fields, "; ")));
 }
 
 }  // namespace macheps::evidence

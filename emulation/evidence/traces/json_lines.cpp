@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/evidence/traces/json_lines.hpp"
 
-#include "core/text/nesting.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/nesting.hpp"
 
 #if defined(MACHEPS_HAS_ZSTD)
 #include <zstd.h>
@@ -51,10 +51,12 @@ std::string decompressed(const std::string& bytes, const std::string& where) {
         ZSTD_outBuffer to{part.data(), part.size(), 0};
         const std::size_t before = in.pos;
         left = ZSTD_decompressStream(context.get(), &to, &in);
-        if (ZSTD_isError(left) != 0) bad_json_lines(fmt::format("damaged: zstd says {}", ZSTD_getErrorName(left)), where);
+        if (ZSTD_isError(left) != 0)
+            bad_json_lines(fmt::format("damaged: zstd says {}", ZSTD_getErrorName(left)), where);
         out.append(part.data(), to.pos);
         if (out.size() > most_bytes) bad_json_lines("more than 64 MiB", where);
-        if (left != 0 && to.pos == 0 && in.pos == before) bad_json_lines("cut off: the compressed data ends early", where);
+        if (left != 0 && to.pos == 0 && in.pos == before)
+            bad_json_lines("cut off: the compressed data ends early", where);
     }
     if (in.pos != in.size) bad_json_lines("something follows the compressed data", where);
     return out;
@@ -127,7 +129,8 @@ std::string read_json_lines(const fs::path& file) {
 #if defined(MACHEPS_HAS_ZSTD)
     return decompressed(text, file.string());
 #else
-    throw Error({.what = "this macheps was built without zstd", .where = file.string(), .fix = "unpack it: zstd -d FILE"});
+    throw Error(
+        {.what = "this macheps was built without zstd", .where = file.string(), .fix = "unpack it: zstd -d FILE"});
 #endif
 }
 

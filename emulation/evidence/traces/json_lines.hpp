@@ -43,8 +43,10 @@ T json_field(const Json& object, const char* key, const std::string& where) {
     const Json* found = object.find(key);
     if (found == nullptr) bad_json_lines(fmt::format("no \"{}\"", key), where);
     try {
-        if constexpr (std::is_same_v<T, std::string>) return printable(found->string());
-        else return found->get<T>();
+        if constexpr (std::is_same_v<T, std::string>)
+            return printable(found->string());
+        else
+            return found->get<T>();
     } catch (const JsonError&) {
         bad_json_lines(fmt::format("\"{}\" is of another kind", key), where);
     }

@@ -81,7 +81,8 @@ RecordedTrace parse_index_line(std::string_view line) {
 
 std::vector<RecordedTrace> recorded_traces() {
     std::vector<RecordedTrace> traces;
-    for (const char* const* line = recorded_trace_index; *line != nullptr; ++line) traces.push_back(parse_index_line(*line));
+    for (const char* const* line = recorded_trace_index; *line != nullptr; ++line)
+        traces.push_back(parse_index_line(*line));
     return traces;
 }
 
@@ -89,7 +90,8 @@ std::vector<DeviceEvidence> devices_with_traces(const Machine& machine, const st
     std::vector<DeviceEvidence> devices;
     for (const RecordedTrace& trace : traces) {
         if (!covers(trace, machine)) continue;
-        auto found = std::find_if(devices.begin(), devices.end(), [&](const auto& each) { return each.device == trace.device; });
+        auto found =
+            std::find_if(devices.begin(), devices.end(), [&](const auto& each) { return each.device == trace.device; });
         if (found == devices.end()) {
             devices.push_back({.device = trace.device, .first_date = trace.date, .last_date = trace.date});
             found = devices.end() - 1;

@@ -13,9 +13,9 @@ namespace macheps::evidence {
 
 /// A line of tests/traces/index.csv: a trace in the tree, and the facts of its header that `macheps machine show` reports.
 struct RecordedTrace {
-    std::string path{};                ///< below tests/traces: `h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst`
-    std::string device{}, date{};      ///< `NVIDIA H200`, `2026-11-26`
-    std::uint64_t outputs = 0;         ///< rows of the trace
+    std::string path{};            ///< below tests/traces: `h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst`
+    std::string device{}, date{};  ///< `NVIDIA H200`, `2026-11-26`
+    std::uint64_t outputs = 0;     ///< rows of the trace
     std::vector<std::string> not_refuted{};  ///< wrong models that no row refutes
     std::string arch{}, instr{}, qual{};     ///< by the path: `sm_90`, `wgmma`, `m64n8k32.f32.e4m3.e4m3`
 

@@ -2,8 +2,8 @@
 #include "emulation/evidence/traces/trace.hpp"
 
 #include "core/error.hpp"
-#include "core/text/json.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/json.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 
 #include <fmt/format.h>
@@ -27,12 +27,9 @@ bool is_of_cpu(const TraceForm& form) { return is_cpu_unit({.arch = form.arch});
 Json header_of(const Trace& trace) {
     Json refuted = Json::object();
     for (const auto& [name, rows] : trace.refuted) refuted[name] = rows;
-    Json header{{"macheps_trace", trace_schema},
-                {"instruction", trace.form.instr + "." + trace.form.qual},
-                {"arch", trace.form.arch},
-                {"instr", trace.form.instr},
-                {"qual", trace.form.qual},
-                {"machine", trace.machine}};
+    Json header{{"macheps_trace", trace_schema}, {"instruction", trace.form.instr + "." + trace.form.qual},
+                {"arch", trace.form.arch},       {"instr", trace.form.instr},
+                {"qual", trace.form.qual},       {"machine", trace.machine}};
     if (is_of_cpu(trace.form)) {
         header["cpu"] = trace.gpu;
         header["microcode"] = trace.microcode;

@@ -21,7 +21,7 @@ struct Trace {
     std::string gpu, driver, toolkit, sass;  ///< sass: expected for the instruction, not read from the machine code
     /// Of a CPU's unit: `gpu` is the CPU, `driver` the operating system, `toolkit` the compiler; and its microcode.
     std::string microcode;
-    std::string date;                        ///< 2026-01-31
+    std::string date;  ///< 2026-01-31
     std::uint64_t seed = 0;
     std::vector<std::pair<std::string, int>> refuted{};  ///< wrong models, and rows that refute them
     std::vector<TraceRow> rows{};

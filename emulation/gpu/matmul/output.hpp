@@ -192,11 +192,10 @@ void matmul_by_definition(Device& device, const MatmulJob& job) {
         const Matmul args = job.matmul();
         const std::int64_t j = at % args.n, i = at / args.n % args.m, matrix = at / args.n / args.m;
         ThreadTally tally;
-        store_output(
-            job, matrix, i, j,
-            definition::matmul_element(args, job.a(matrix), job.b(matrix), i, j, static_cast<std::uint64_t>(at),
-                                       job.addend(matrix)),
-            tally);
+        store_output(job, matrix, i, j,
+                     definition::matmul_element(args, job.a(matrix), job.b(matrix), i, j,
+                                                static_cast<std::uint64_t>(at), job.addend(matrix)),
+                     tally);
         if (job.tally != nullptr) add_to(job.tally, tally);
     });
 }

@@ -36,14 +36,15 @@ void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies&
 }
 
 /// The limits of output i from element j of the last node. False where nothing certain can be said of it.
-bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std::size_t i, const Frame& frame, std::size_t j,
-                double lambda) {
+bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std::size_t i, const Frame& frame,
+                std::size_t j, double lambda) {
     const Wide y = frame.values.back()[j];
     const double certificate = frame.certificates.back()[j], before = frame.bounds.back()[j];
     const Spread& s = frame.spreads.back()[j];
     // The spread of errors is unknown if a number of the row may overflow before the last step.
     const bool has_spread = !frame.overflows.is_inside;
-    const double likely = (has_spread ? std::min(before, s.linear + lambda * (s.own + s.shared)) : before) + certificate,
+    const double likely =
+                     (has_spread ? std::min(before, s.linear + lambda * (s.own + s.shared)) : before) + certificate,
                  certain = before + certificate;
     // To nearest, half of the distance of neighbours is lost at the most; else all of it.
     const bool is_nearest = limits.rounding == Round::nearest_even || limits.rounding == Round::nearest_away;
@@ -191,13 +192,15 @@ constexpr std::int64_t most_kept_bytes = 1 << 28;
 
 void read_in_panels(Limits& limits, const Problem& problem, std::shared_ptr<const RowLimits> of, ThreadPool& pool) {
     const std::size_t inner = of->inner();
-    const auto few = static_cast<std::int64_t>(static_cast<double>(problem.most_limit_bytes) / (8 * Panel::bytes_each(inner)));
+    const auto few =
+        static_cast<std::int64_t>(static_cast<double>(problem.most_limit_bytes) / (8 * Panel::bytes_each(inner)));
     const std::int64_t elements = std::min(panel_elements, few),
                        rows = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(problem.columns, 1)),
                        outputs = rows * static_cast<std::int64_t>(of->outputs_of_row());
     FirstPlace declined;
-    const auto panels = std::make_shared<Panels>(limits.size(), outputs, inner, std::min(problem.most_limit_bytes, most_kept_bytes),
-                                                 [of](Panel& panel) { of->fill(panel); });
+    const auto panels =
+        std::make_shared<Panels>(limits.size(), outputs, inner, std::min(problem.most_limit_bytes, most_kept_bytes),
+                                 [of](Panel& panel) { of->fill(panel); });
     pool.run(panels->count(), [&](std::int64_t number) {
         Panel panel{.first = number * outputs, .last = std::min(limits.size(), (number + 1) * outputs)};
         panel.resize(inner);
@@ -237,7 +240,8 @@ void Limits::read_from(const std::shared_ptr<Panels>& from, std::size_t inner) {
     if (inner > 0) rounded_inside = {from, [](const Panel& p, std::size_t) -> Numbers64 { return p.rounded_inside; }};
     for (std::size_t s = 0; s < inner; ++s) {
         inner_kinds.emplace_back(
-            from, [](const Panel& p, std::size_t n) -> const std::vector<std::uint32_t>& { return p.inner_kinds[n]; }, s);
+            from, [](const Panel& p, std::size_t n) -> const std::vector<std::uint32_t>& { return p.inner_kinds[n]; },
+            s);
     }
 }
 
@@ -368,7 +372,8 @@ std::vector<std::string> assumptions_of(const Problem& problem) {
     if (d.scale_order != "any")
         all.push_back(fmt::format("scales in the order {}, and every other allowed", d.scale_order));
     if (d.operands == "any")
-        all.push_back(fmt::format("operands {}, which fits these outputs best", d.conversion == "stored" ? "as they are stored" : "in " + d.conversion));
+        all.push_back(fmt::format("operands {}, which fits these outputs best",
+                                  d.conversion == "stored" ? "as they are stored" : "in " + d.conversion));
     if (const std::vector<std::string_view> forms = legal_forms(d); forms.size() > 1)
         all.push_back(fmt::format("form {}, which cannot be distinguished from {}", forms.front(),
                                   fmt::join(forms.begin() + 1, forms.end(), ", ")));

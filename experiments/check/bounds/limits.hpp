@@ -60,18 +60,18 @@ struct Limits {
     std::int64_t rows = 0, columns = 0, group_rows = 0;  ///< how the outputs lie
     std::int64_t tile_rows = 0, tile_columns = 0;        ///< of the kernel, judged beside those of 16x16; 0: not said
     std::vector<std::int64_t> starts{};                  ///< of groups that differ in their rows; else empty
-    LimitColumn<double> exact{}, low{};                       ///< the exact result is their sum, to within the certificate
-    LimitColumn<double> before{};                             ///< certain bound of the error before the last rounding
+    LimitColumn<double> exact{}, low{};                  ///< the exact result is their sum, to within the certificate
+    LimitColumn<double> before{};                        ///< certain bound of the error before the last rounding
     LimitColumn<double> certain{}, probable{};
-    LimitColumn<double> deviation{};       ///< what errors are scaled by in mean squares
-    LimitColumn<Overflowing> overflow{};   ///< whether an output may be other than finite and within its bound
+    LimitColumn<double> deviation{};      ///< what errors are scaled by in mean squares
+    LimitColumn<Overflowing> overflow{};  ///< whether an output may be other than finite and within its bound
     /// The results before the last rounding of a kernel that is exact except for the declared roundings of intermediate
     /// results. Empty if nothing is rounded on the way.
     LimitColumn<double> rounded_inside{};
     /// For each intermediate rounding and output: rounding_kind of the rounded number. Outputs of equal kind share the error.
     std::vector<LimitColumn<std::uint32_t>> inner_kinds{};
     std::shared_ptr<const Sample> sample{};  ///< which of a larger array's outputs these are; null: all of them
-    std::int64_t escalated = 0;       ///< outputs that were computed again, as exact integers
+    std::int64_t escalated = 0;              ///< outputs that were computed again, as exact integers
     /// The first output whose bound is infinite, or whose reference is not certain enough: nothing can be said of it.
     std::int64_t declined = -1;
 

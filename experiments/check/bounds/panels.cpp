@@ -34,7 +34,8 @@ void Panel::resize(std::size_t inner) {
     inner_kinds.assign(inner, std::vector<std::uint32_t>(size));
 }
 
-Panels::Panels(std::int64_t size, std::int64_t outputs, std::size_t inner, std::int64_t bytes, std::function<void(Panel&)> compute)
+Panels::Panels(std::int64_t size, std::int64_t outputs, std::size_t inner, std::int64_t bytes,
+               std::function<void(Panel&)> compute)
     : size_(size),
       outputs_(outputs),
       inner_(inner),
@@ -61,8 +62,8 @@ std::shared_ptr<const Panel> Panels::panel(std::int64_t number) const {
             return known->second.panel;
         }
     }
-    auto made = std::make_shared<Panel>(
-        Panel{.first = number * outputs_, .last = std::min(size_, (number + 1) * outputs_)});
+    auto made =
+        std::make_shared<Panel>(Panel{.first = number * outputs_, .last = std::min(size_, (number + 1) * outputs_)});
     made->resize(inner_);
     compute_(*made);
     for (auto each = replaced_.lower_bound(made->first); each != replaced_.end() && each->first < made->last; ++each) {

@@ -22,11 +22,13 @@ struct Panel {
     std::int64_t first = 0, last = 0;
     std::vector<double> exact{}, low{}, before{}, certain{}, probable{}, deviation{};
     std::vector<Overflowing> overflow{};
-    std::vector<double> rounded_inside{};                  ///< empty if nothing is rounded on the way
+    std::vector<double> rounded_inside{};                   ///< empty if nothing is rounded on the way
     std::vector<std::vector<std::uint32_t>> inner_kinds{};  ///< one for each rounding on the way
 
     /// Bytes of one output.
-    static double bytes_each(std::size_t inner) { return 6 * 8 + 1 + (inner > 0 ? 8 + 4.0 * static_cast<double>(inner) : 0); }
+    static double bytes_each(std::size_t inner) {
+        return 6 * 8 + 1 + (inner > 0 ? 8 + 4.0 * static_cast<double>(inner) : 0);
+    }
     void resize(std::size_t inner);
 };
 
@@ -34,7 +36,8 @@ class Panels {
   public:
     /// `compute` fills a panel, on any thread. Panels have `outputs` each, the last one fewer. The most recent ones are kept in up to
     /// `bytes`.
-    Panels(std::int64_t size, std::int64_t outputs, std::size_t inner, std::int64_t bytes, std::function<void(Panel&)> compute);
+    Panels(std::int64_t size, std::int64_t outputs, std::size_t inner, std::int64_t bytes,
+           std::function<void(Panel&)> compute);
     Panels(const Panels&) = delete;
     Panels& operator=(const Panels&) = delete;
 

@@ -95,8 +95,8 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
     : of_(std::move(operands)), rule_(rule), freedom_(freedom) {
     const MatmulRule any{};
     bound_ = order_free_bound(of_, rule);
-    const bool is_exact_possible = of_.k_block == 0 && !(rule && rounds_slices(*rule)) && freedom.slices == 0 &&
-                                   freedom.flushes == 0;
+    const bool is_exact_possible =
+        of_.k_block == 0 && !(rule && rounds_slices(*rule)) && freedom.slices == 0 && freedom.flushes == 0;
     exact_bits_ = is_exact_possible ? exact_bits(rule.value_or(any)) : 0;
     sums_ = multiply(of_, of_.a, of_.b, pool);
     magnitudes_ = multiply(of_, magnitudes_of(of_.a), magnitudes_of(of_.b), pool);
@@ -129,8 +129,8 @@ void Products::find_subnormals(ThreadPool& pool) {
         for (std::size_t i = 0; i < raw.size(); ++i) out[i] = std::fabs(raw[i]) < least ? 0 : std::fabs(scaled[i]);
         return out;
     };
-    flushed_ = multiply(of_, flush(of_.a, of_.unscaled_a(), of_.a_format), flush(of_.b, of_.unscaled_b(), of_.b_format),
-                        pool);
+    flushed_ =
+        multiply(of_, flush(of_.a, of_.unscaled_a(), of_.a_format), flush(of_.b, of_.unscaled_b(), of_.b_format), pool);
 }
 
 void Products::find_units() {

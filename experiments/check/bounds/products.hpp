@@ -65,14 +65,14 @@ class Products {
     study::ErrorBound bound_;
     std::optional<MatmulRule> rule_;
     SumFreedom freedom_{};
-    double overflow_ = 0x1p128;  ///< partial sums of this size and above overflow
+    double overflow_ = 0x1p128;      ///< partial sums of this size and above overflow
     std::vector<SumError> running_;  ///< empty: there is none
     int exact_bits_ = 0;  ///< a sum of magnitudes of at most 2^this units has no rounding anywhere; 0: nothing is known
     double largest_factor(std::int64_t row, std::int64_t column) const;
     std::vector<double> sums_, magnitudes_, lifted_, flushed_;
     std::vector<std::uint64_t> a_terms_, b_terms_;  ///< which terms of a row of a, a column of b are not zero: bits
-    std::vector<double> a_largest_, b_largest_;  ///< block factors of a row of a, a column of b; empty without
-    std::vector<double> a_units_, b_units_;      ///< powers of two that divide a row of a, a column of b
+    std::vector<double> a_largest_, b_largest_;     ///< block factors of a row of a, a column of b; empty without
+    std::vector<double> a_units_, b_units_;         ///< powers of two that divide a row of a, a column of b
 };
 
 }  // namespace macheps::check

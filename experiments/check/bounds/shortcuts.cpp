@@ -19,7 +19,8 @@ namespace {
 bool lacks_inner(const Problem& problem, const Defect& defect) {
     const Declaration& d = problem.declaration;
     const auto is_same = [&](const MutantRow& row) { return row.defect.inner == defect.inner; };
-    return d.operation->has_inner && !d.inner && std::none_of(d.operation->mutants.begin(), d.operation->mutants.end(), is_same);
+    return d.operation->has_inner && !d.inner &&
+           std::none_of(d.operation->mutants.begin(), d.operation->mutants.end(), is_same);
 }
 
 double greatest_x(const Declaration& d) {
@@ -99,7 +100,10 @@ const ShortcutRow fixed_rows[] = {
     {"exponentials of x itself", "unshifted", {.is_unshifted = true}, may_overflow_unshifted},
     {"rounded to bf16 on the way", "inner", {.inner = bf16}, lacks_inner},
     {"rounded to fp16 on the way", "inner", {.inner = fp16}, lacks_inner},
-    {"x divided by the inverse of the encode scale", "scaling", {.has_other_form = true}, has_inexact_scales<multiplied>},
+    {"x divided by the inverse of the encode scale",
+     "scaling",
+     {.has_other_form = true},
+     has_inexact_scales<multiplied>},
     {"x times the inverse of the decode scale", "scaling", {.has_other_form = true}, has_inexact_scales<divided>},
     {"functions of cuda.fast", "functions", fast_functions, has_slower_functions},
 };
@@ -110,7 +114,8 @@ std::vector<ShortcutRow> all_rows() {
         for (const Form& form : operation.forms) {
             const auto is_same = [&](const ShortcutRow& row) { return row.defect.form == form.name; };
             if (std::any_of(rows.begin(), rows.end(), is_same)) continue;
-            rows.push_back({fmt::format("computed in the form {}", form.name), "form", {.form = form.name}, is_undeclared_form});
+            rows.push_back(
+                {fmt::format("computed in the form {}", form.name), "form", {.form = form.name}, is_undeclared_form});
         }
     }
     return rows;

@@ -109,8 +109,9 @@ class Slicer {
             // Each such block is a sum of neighbouring terms.
             const double of_blocks = lanes == 1 ? 0 : blocks, contiguous = single_.front().range(0, j) + own;
             certain = std::max(certain, u * (k * reach.largest + joins * join + of_blocks * contiguous));
-            square = std::max(square, u * u * (k * reach.largest * reach.largest + joins * join * join +
-                                               of_blocks * contiguous * contiguous));
+            square = std::max(square, u * u *
+                                          (k * reach.largest * reach.largest + joins * join * join +
+                                           of_blocks * contiguous * contiguous));
             worst.range = std::max(worst.range, reach.largest);
         };
         for (const Lanes& lanes : single_) {
@@ -152,7 +153,8 @@ constexpr std::int64_t most_sliced_terms = std::int64_t{1} << 29;
 
 std::vector<SumError> sliced_bound(const ProductOperands& of, const std::vector<double>& magnitudes, double slices,
                                    ThreadPool& pool) {
-    std::vector<SumError> out(static_cast<std::size_t>(of.rows() * of.n), {.certain = std::numeric_limits<double>::infinity()});
+    std::vector<SumError> out(static_cast<std::size_t>(of.rows() * of.n),
+                              {.certain = std::numeric_limits<double>::infinity()});
     const std::int64_t blocks = (of.n + width - 1) / width;
     pool.run(of.batches * blocks, [&](std::int64_t task) {
         const std::int64_t batch = task / blocks, column = task % blocks * width;

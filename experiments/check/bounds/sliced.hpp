@@ -21,7 +21,7 @@ namespace macheps::check {
 
 /// Bounds the error of the sum of every output. Bounds are infinite for rows of large products that are skipped, as in
 /// running_bound. `slices` is the declared number of slices, which may join in any order; 0 if it is not declared.
-std::vector<SumError> sliced_bound(const ProductOperands& operands, const std::vector<double>& magnitudes, double slices,
-                                   ThreadPool& pool);
+std::vector<SumError> sliced_bound(const ProductOperands& operands, const std::vector<double>& magnitudes,
+                                   double slices, ThreadPool& pool);
 
 }  // namespace macheps::check

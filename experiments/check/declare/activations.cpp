@@ -49,7 +49,8 @@ Value tanh_by_exp(Nodes& n, Value x) {
 Value rectified(Nodes& n, Value x, std::string_view) { return n.larger(x, n.constant(0)); }
 Value gelu_of(Nodes& n, Value x, std::string_view) { return erf_gelu(n, x); }
 Value gelu_tanh_of(Nodes& n, Value x, std::string_view form) {
-    return form == "sigmoid" ? n.multiply(x, n.sigmoid(n.multiply(gelu_argument(n, x), n.constant(2), 0))) : tanh_gelu(n, x);
+    return form == "sigmoid" ? n.multiply(x, n.sigmoid(n.multiply(gelu_argument(n, x), n.constant(2), 0)))
+                             : tanh_gelu(n, x);
 }
 Value sigmoid_of(Nodes& n, Value x, std::string_view form) {
     return form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x);
@@ -64,7 +65,7 @@ constexpr Form silu_forms[] = {{"sigmoid", "x sigmoid(x), or x / (1 + e^-x)"},
                                {"quotient", "x / (1 + e^-x) alone"},
                                {"tanh", "x (1 + tanh(x / 2)) / 2", true}};
 constexpr Form gelu_tanh_forms[] = {{"tanh", "with its hyperbolic tangent", true},
-                                     {"sigmoid", "x / (1 + e^-2t) for (1 + tanh t) / 2"}};
+                                    {"sigmoid", "x / (1 + e^-2t) for (1 + tanh t) / 2"}};
 constexpr Form sigmoid_forms[] = {{"exp", "1 / (1 + e^-x)"}, {"tanh", "(1 + tanh(x / 2)) / 2", true}};
 constexpr Form tanh_forms[] = {{"direct", "a function of its own"}, {"exp", "by e^2x, which cancels near zero", true}};
 
@@ -167,8 +168,10 @@ Value quantise(Listing& l) {
     const auto times = [&](Value scale) { return n.convert(n.multiply(x, scale, 0), fp32); };
     const auto over = [&](Value scale) { return n.convert(n.divide(x, scale, 0), fp32); };
     const auto inverse = [&](Value scale) { return n.convert(n.divide(n.constant(1), scale, 0), fp32); };
-    if (const auto encode = l.input("group_scale")) return l.defect.has_other_form ? over(inverse(*encode)) : times(*encode);
-    if (const auto decode = l.input("group_divisor")) return l.defect.has_other_form ? times(inverse(*decode)) : over(*decode);
+    if (const auto encode = l.input("group_scale"))
+        return l.defect.has_other_form ? over(inverse(*encode)) : times(*encode);
+    if (const auto decode = l.input("group_divisor"))
+        return l.defect.has_other_form ? times(inverse(*decode)) : over(*decode);
     return x;
 }
 

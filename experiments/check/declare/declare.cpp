@@ -2,9 +2,9 @@
 #include "experiments/check/declare/declare.hpp"
 
 #include "core/format_table.hpp"
+#include "core/rounding_names.hpp"
 #include "core/text/nearest_name.hpp"
 #include "core/text/print.hpp"
-#include "core/rounding_names.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/declare/declare_products.hpp"
@@ -193,16 +193,19 @@ std::vector<DeclareKey> row_keys() {
          [](Declaration& d, K, Text text, Text where) { d.sum_order = sum_order_text(parse_sum_order(text, where)); },
          [](D d, K) { return Json(d.sum_order); }},
         {"inner", Takes::text, "FORMAT",
-         "Format of the kernel's intermediate results: before a norm's gain, a gate's activation, rotary products, the sum of "
+         "Format of the kernel's intermediate results: before a norm's gain, a gate's activation, rotary products, the "
+         "sum of "
          "exponentials and its log (logsumexp, log_softmax, cross_entropy); fp32 when left out",
          nullptr, of_inner,
          [](Declaration& d, K, Text text, Text where) { d.inner = format_named(text, where, Exit::usage); },
          [](D d, K) { return d.inner ? Json(std::string(format_name(*d.inner))) : Json(); }},
-        {"variance", Takes::text, "FORM", "one_pass is E[x^2] - mean^2, welford updates mean and squares with each x: both lose more",
+        {"variance", Takes::text, "FORM",
+         "one_pass is E[x^2] - mean^2, welford updates mean and squares with each x: both lose more",
          [] {
              return std::vector<std::string_view>{"two_pass", "one_pass", "welford"};
          },
-         of_variance, [](Declaration& d, K, Text text, Text) {
+         of_variance,
+         [](Declaration& d, K, Text text, Text) {
              d.has_one_pass_variance = text == "one_pass";
              d.has_running_variance = text == "welford";
          },
@@ -215,7 +218,9 @@ std::vector<DeclareKey> row_keys() {
          [](D d, K) { return Json(!d.subtracts_max); }},
         {"block", Takes::number, "N",
          "An online softmax: columns that are joined at a time; 0 has the whole row at once", nullptr, of_softmax,
-         [](Declaration& d, K, Text text, Text where) { d.block = declared_whole_number(text, where, 0, std::int64_t{1} << 31); },
+         [](Declaration& d, K, Text text, Text where) {
+             d.block = declared_whole_number(text, where, 0, std::int64_t{1} << 31);
+         },
          [](D d, K) { return Json(d.block); }},
         {"rounding", Takes::text, "MODE", "How outputs are rounded", rounding_words, of_all, set_rounding,
          [](D d, K) { return Json(std::string(name_of(d.rounding))); }},
@@ -244,7 +249,9 @@ std::vector<DeclareKey> row_keys() {
          set_reduction, [](D d, K) { return Json(std::string(reductions[static_cast<std::size_t>(d.reduction)])); }},
         {"ignore_index", Takes::number, "N", "The target whose rows have no loss and do not count; none when left out",
          nullptr, of_layout<Layout::classes>,
-         [](Declaration& d, K, Text text, Text where) { d.ignored = declared_whole_number(text, where, -(std::int64_t{1} << 31), std::int64_t{1} << 31); },
+         [](Declaration& d, K, Text text, Text where) {
+             d.ignored = declared_whole_number(text, where, -(std::int64_t{1} << 31), std::int64_t{1} << 31);
+         },
          [](D d, K) { return d.ignored ? Json(*d.ignored) : Json(); }},
         {"granularity", Takes::text, "NAME", "Which elements share a quantiser's scale, as policies name it",
          [] { return names_of(granularities); }, of_layout<Layout::quantised>,
@@ -252,8 +259,7 @@ std::vector<DeclareKey> row_keys() {
          [](D d, K) { return d.granularity.empty() ? Json() : Json(d.granularity); }},
         {"scale_rule", Takes::text, "NAME",
          "How a scale is made, as policies name it, or amax_over_max; the usual of the granularity when left out",
-         quantiser_rules, of_layout<Layout::quantised>,
-         [](Declaration& d, K, Text text, Text) { d.scale_rule = text; },
+         quantiser_rules, of_layout<Layout::quantised>, [](Declaration& d, K, Text text, Text) { d.scale_rule = text; },
          [](D d, K) { return d.scale_rule.empty() ? Json() : Json(d.scale_rule); }},
         {"scaling", Takes::text, "WORD",
          "How x meets its scale: multiply by the encode scale, or divide by the decode scale (amax / largest value)",
@@ -262,7 +268,8 @@ std::vector<DeclareKey> row_keys() {
          [](D d, K) { return Json(std::string(scalings[d.divides ? 1 : 0])); }},
         {"given_scale", Takes::text, "WHAT",
          "Source of scales that are not computed from x (KV cache, static scales): the array scale (decode), the array "
-         "encode_scale, or a number, the decode scale of the whole tensor; computed from x by --scale-rule when left out",
+         "encode_scale, or a number, the decode scale of the whole tensor; computed from x by --scale-rule when left "
+         "out",
          nullptr, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text where) {
              if (text != "scale" && text != "encode_scale") declared_number(text, where, 1e-38, most);
@@ -282,9 +289,11 @@ std::vector<std::string_view> scale_order_words() {
 std::vector<DeclareKey> other_keys() {
     return {
         {"machine", Takes::text, "NAME",
-         "How a product is summed: sliced (fp32 chains over contiguous slices or lanes of k), any (fp32 in any order), or a matrix "
-         "unit as in `macheps gemm --machine`", nullptr, of_products,
-         set_machine, [](const Declaration& d, const DeclareKey&) { return Json(std::string(machine_name_of(d))); }},
+         "How a product is summed: sliced (fp32 chains over contiguous slices or lanes of k), any (fp32 in any order), "
+         "or a matrix "
+         "unit as in `macheps gemm --machine`",
+         nullptr, of_products, set_machine,
+         [](const Declaration& d, const DeclareKey&) { return Json(std::string(machine_name_of(d))); }},
         {"bits", Takes::flag, "",
          "Demand the machine's own bits; of rows those of fp32 in the declared order of sums, with exact functions",
          nullptr, of_all, [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
@@ -334,7 +343,8 @@ std::vector<DeclareKey> make_keys() {
     std::vector<std::string> names{"a", "b", "out"};
     for (const Operation& operation : all_operations()) {
         for (const ArrayRole& role : operation.arrays) {
-            if (!role.is_layout && std::find(names.begin(), names.end(), role.name) == names.end()) names.emplace_back(role.name);
+            if (!role.is_layout && std::find(names.begin(), names.end(), role.name) == names.end())
+                names.emplace_back(role.name);
         }
     }
     std::vector<DeclareKey> keys;

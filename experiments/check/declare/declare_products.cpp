@@ -102,7 +102,8 @@ std::vector<DeclareKey> product_keys() {
              d.slices = declared_whole_number(text, where, 1, 65536);
          },
          [](const Declaration& d, const DeclareKey&) { return d.slices > 0 ? Json(d.slices) : Json(); }},
-        {"partials", Takes::text, "FORMAT", "What the sum of each slice is rounded to before they are added; not at all when left out", nullptr,
+        {"partials", Takes::text, "FORMAT",
+         "What the sum of each slice is rounded to before they are added; not at all when left out", nullptr,
          of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.partials = format_named(text, where, Exit::usage);
@@ -111,8 +112,9 @@ std::vector<DeclareKey> product_keys() {
              return d.partials ? Json(std::string(format_name(*d.partials))) : Json();
          }},
         {"tile", Takes::text, "ROWSxCOLUMNS",
-         "Outputs that the kernel makes together: errors of each tile are judged together, too; those of 16x16 alone when left out", nullptr,
-         of_products, set_tile,
+         "Outputs that the kernel makes together: errors of each tile are judged together, too; those of 16x16 alone "
+         "when left out",
+         nullptr, of_products, set_tile,
          [](const Declaration& d, const DeclareKey&) {
              return d.tile_rows > 0 ? Json(fmt::format("{}x{}", d.tile_rows, d.tile_columns)) : Json();
          }},

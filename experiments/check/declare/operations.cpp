@@ -168,7 +168,8 @@ std::vector<Operation> element_operations() {
         on_elements("exp", "e^x", exp),
         gated("swiglu", "silu(gate) up; or x, whose halves of the last axis they are", swiglu, gated_mutants(), "silu"),
         gated("geglu", "gelu(gate) up, by erf; or x, whose halves they are", geglu, erf_gated_mutants(), "gelu"),
-        gated("geglu_tanh", "gelu_tanh(gate) up; or x, whose halves they are", geglu_tanh, tanh_gated_mutants(), "gelu_tanh"),
+        gated("geglu_tanh", "gelu_tanh(gate) up; or x, whose halves they are", geglu_tanh, tanh_gated_mutants(),
+              "gelu_tanh"),
         {.name = "rope",
          .summary = "x cos + turned x sin; tables of the last axis or of half of it, repeated over the axes they lack",
          .arrays = rotary_arrays,
@@ -199,16 +200,16 @@ std::vector<Operation> element_operations() {
 }
 
 std::vector<Operation> make_operations() {
-    std::vector<Operation> all{
-        {.name = "gemm",
-         .summary = "activation(alpha (a b) a_scale b_scale + bias + beta c) + residual; a [m,k], b [k,n], batches or groups of "
-                    "them",
-         .arrays = gemm_arrays,
-         .list = listing::gemm,
-         .is_product = true,
-         .has_reduction = true,
-         .layout = Layout::product,
-         .forms = listing::epilogue_forms()}};
+    std::vector<Operation> all{{.name = "gemm",
+                                .summary = "activation(alpha (a b) a_scale b_scale + bias + beta c) + residual; a "
+                                           "[m,k], b [k,n], batches or groups of "
+                                           "them",
+                                .arrays = gemm_arrays,
+                                .list = listing::gemm,
+                                .is_product = true,
+                                .has_reduction = true,
+                                .layout = Layout::product,
+                                .forms = listing::epilogue_forms()}};
     for (const Operation& operation : row_operations()) all.push_back(operation);
     for (const Operation& operation : element_operations()) all.push_back(operation);
     return all;

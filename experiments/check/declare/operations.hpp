@@ -30,8 +30,8 @@ struct Defect {
     bool is_unshifted = false;            ///< exponentials of x itself, which overflow fp32
     bool has_one_pass_variance = false;   ///< E[x^2] - mean^2 in fp32
     bool has_running_variance = false;    ///< Welford's mean and squares in fp32
-    std::string_view functions{};  ///< table whose less accurate functions have the largest errors that it allows
-    std::string_view form{};       ///< another form of the operation, with every step rounded to fp32
+    std::string_view functions{};   ///< table whose less accurate functions have the largest errors that it allows
+    std::string_view form{};        ///< another form of the operation, with every step rounded to fp32
     std::optional<double> start{};  ///< the number with which the extreme of each row begins
 };
 
@@ -118,7 +118,7 @@ struct Operation {
     bool gives_index = false;  ///< outputs are places in rows of x; each is judged by what lies there
     bool has_inner = false;    ///< somewhere on its way a kernel may round to a narrow format
     bool has_variance = false, has_softmax = false;
-    bool has_extreme = false;  ///< the result is the greatest or least number or magnitude of a row, or its place
+    bool has_extreme = false;       ///< the result is the greatest or least number or magnitude of a row, or its place
     std::span<const Form> forms{};  ///< the first is the default; empty if there is only one form
 };
 

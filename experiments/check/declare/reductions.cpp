@@ -54,7 +54,8 @@ Value shifted_log(Listing& l, const Exponentials& e) {
 }
 
 constexpr Form of_softmax[] = {{"quotient", "e^(x - m) / s"}, {"lse", "e^(x - (m + log s))", true}};
-constexpr Form of_log_softmax[] = {{"shifted", "(x - m) - log s"}, {"lse", "x - (m + log s), which loses as much as x is large", true}};
+constexpr Form of_log_softmax[] = {{"shifted", "(x - m) - log s"},
+                                   {"lse", "x - (m + log s), which loses as much as x is large", true}};
 constexpr Form of_loss[] = {{"shifted", "log s - (x - m) of the target"},
                             {"lse", "(m + log s) - x of the target, which loses as much as x is large", true}};
 
@@ -85,9 +86,7 @@ Value norm(Listing& l) {
     return l.defect.has_other_form ? squares : l.nodes.root(squares);
 }
 
-Value log_sum_exp(Listing& l) {
-    return shifted_log(l, exponentials(l, *l.input("x"), true));
-}
+Value log_sum_exp(Listing& l) { return shifted_log(l, exponentials(l, *l.input("x"), true)); }
 
 Value softmax(Listing& l) {
     Nodes& n = l.nodes;

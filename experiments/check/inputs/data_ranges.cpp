@@ -50,7 +50,8 @@ constexpr RangeRow ranges[] = {
     {"the largest magnitude at the beginning of a row",
      [](const RowRange& r) { return r.is_first_largest && r.least < r.greatest; }},
     {"numbers far apart", [](const RowRange& r) { return r.greatest - r.least > 60 && r.largest() < 1000; }},
-    {"the largest magnitude at the end of a row", [](const RowRange& r) { return r.is_last_largest && r.least < r.greatest; }},
+    {"the largest magnitude at the end of a row",
+     [](const RowRange& r) { return r.is_last_largest && r.least < r.greatest; }},
 };
 
 }  // namespace
@@ -62,11 +63,12 @@ std::vector<std::string_view> data_ranges_of(const MadeInputs& inputs) {
     for (const RangeRow& range : ranges) {
         if (std::any_of(rows.begin(), rows.end(), range.holds)) names.push_back(range.name);
     }
-    const auto largest = std::max_element(rows.begin(), rows.end(), [](const RowRange& x, const RowRange& y) {
-        return x.largest() < y.largest();
-    });
-    if (largest != rows.end() && -largest->least > largest->greatest) names.push_back("the largest magnitude is negative");
-    if (rows.size() > 1 && largest + 1 == rows.end() && largest->is_last_largest) names.push_back("the largest magnitude is the last");
+    const auto largest = std::max_element(
+        rows.begin(), rows.end(), [](const RowRange& x, const RowRange& y) { return x.largest() < y.largest(); });
+    if (largest != rows.end() && -largest->least > largest->greatest)
+        names.push_back("the largest magnitude is negative");
+    if (rows.size() > 1 && largest + 1 == rows.end() && largest->is_last_largest)
+        names.push_back("the largest magnitude is the last");
     return names;
 }
 

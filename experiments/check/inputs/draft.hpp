@@ -16,8 +16,8 @@ struct InputRequest {
     Declaration declaration{};
     std::int64_t batches = 1, m = 192, n = 160, k = 1000;  ///< of a product; tails on all sides of usual tiles
     std::int64_t rows = 64, columns = 1000;                ///< of the others
-    std::vector<std::int64_t> groups{};                    ///< rows of each group, which has its own b; empty: there are none
-    std::int64_t group_rows = 0;                           ///< rows that each group has room for; 0: one follows the other
+    std::vector<std::int64_t> groups{};  ///< rows of each group, which has its own b; empty: there are none
+    std::int64_t group_rows = 0;         ///< rows that each group has room for; 0: one follows the other
     std::uint64_t seed = 7;
 
     Format format(std::string_view array) const;  ///< fp32 where none is declared

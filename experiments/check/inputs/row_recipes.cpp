@@ -31,9 +31,7 @@ Format format_of(const InputRequest& r) { return r.format(r.arrays().front()); }
 bool always(const InputRequest&) { return true; }
 bool has_infinity(const InputRequest& r) { return format_of(r).has_inf(); }
 bool has_subnormals(const InputRequest& r) { return format_of(r).min_normal_code() > 1; }
-bool has_variance(const InputRequest& r) {
-    return r.declaration.operation->has_variance && format_of(r).precision > 1;
-}
+bool has_variance(const InputRequest& r) { return r.declaration.operation->has_variance && format_of(r).precision > 1; }
 bool has_extremes(const InputRequest& r) { return r.declaration.operation->has_extreme; }
 bool is_minimum(const InputRequest& r) { return r.declaration.operation->name == "min"; }
 bool has_infinite_extremes(const InputRequest& r) { return has_extremes(r) && has_infinity(r); }
@@ -129,7 +127,8 @@ void offset(Maker& maker) {
 void far(Maker& maker) {
     const Draws draw = maker.draws("x");
     const Format format = format_of(maker.request());
-    const double greatest = greatest_of(format), stored = std::min(greatest, greatest_of(maker.request().format("out"))) / 2;
+    const double greatest = greatest_of(format),
+                 stored = std::min(greatest, greatest_of(maker.request().format("out"))) / 2;
     MadeInputs& inputs = maker.add();
     fill(inputs, [&](auto r, auto c, auto columns) {
         const std::int64_t i = r * columns + c;
@@ -200,7 +199,8 @@ int shown_middles(const Format& out, float b, bool divides) {
     for (std::int64_t middle = half + 1; middle < 2 * half; middle += 2) {
         const float x = static_cast<float>(middle) * b;
         const auto code_of = [&](float y) {
-            return encode64(out, std::ldexp(static_cast<double>(y), -1 - out.precision), Round::nearest_even, Overflow::saturate);
+            return encode64(out, std::ldexp(static_cast<double>(y), -1 - out.precision), Round::nearest_even,
+                            Overflow::saturate);
         };
         count += code_of(x * encode) != code_of(x / decode) ? 1 : 0;
     }
@@ -296,28 +296,28 @@ constexpr Recipe recipes[] = {
     {"normal", "N(0, 1)", "most wrong kernels", always, normal},
     {"positive", "U(0, 1)", "sums that stall, narrow accumulators", always, positive},
     {"integers", "whole numbers from -4 to 4", "tails, layouts", always, integers},
-    {"large", "logits up to 88, every fourth row up to 500, others about -200 or 200",
-     "exponentials out of range", always, large},
+    {"large", "logits up to 88, every fourth row up to 500, others about -200 or 200", "exponentials out of range",
+     always, large},
     {"equal", "one number in each row", "variance and maximum where all agree", always, equal},
     {"constant", "1.5 everywhere", "division by a variance of nothing", always, constant},
     {"one-huge", "N(0, 1), and 80 or -80 once in each row", "sums with one large term, tails of extremes", always,
      one_huge},
     {"far-mean", "N(100, 1)", "n - 1 for n", always, far_mean},
-    {"offset", "one large number in each row, and its neighbour once", "variance in one pass or by updates", has_variance,
-     offset},
+    {"offset", "one large number in each row, and its neighbour once", "variance in one pass or by updates",
+     has_variance, offset},
     {"far", "rows next to the largest finite number, with either sign; zeros; the largest number first",
      "maxima that begin at a finite number", has_maximum, far},
     {"far-logits", "several equal greatest logits in each row, at a large offset of either sign",
      "maximum and logarithm joined", has_shift, far_logits},
     {"infinite-rows", "every third row of -inf, every third of inf", "extremes that begin at a finite number",
      has_infinite_extremes, infinite_rows},
-    {"scale-ties", "numbers between two codes, and one largest number", "products for quotients by the scale", is_quantised,
-     scale_ties},
+    {"scale-ties", "numbers between two codes, and one largest number", "products for quotients by the scale",
+     is_quantised, scale_ties},
     {"small-rms", "N(0, 1) 2^-9", "another eps", always, small_rms},
     {"wide", "exponents uniform over half of the format's range", "order of sums", always, wide},
     {"subnormal", "subnormal numbers", "flushed operands", has_subnormals, subnormal},
-    {"masked", "-inf behind another place in each row, and all along one", "masks; a row without any logit",
-     has_masks, masked},
+    {"masked", "-inf behind another place in each row, and all along one", "masks; a row without any logit", has_masks,
+     masked},
     {"specials", "NaN, infinities and zeros, one in a row", "swallowed specials", has_infinity, specials},
     {"lengths", "rows of 1, 2, 127, 129, 1023, 1025", "tails", always, lengths},
 };

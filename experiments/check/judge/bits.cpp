@@ -91,7 +91,8 @@ MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool) {
     const std::vector<float> a_scales = floats(a_scale ? std::vector<double>(a_scale->values) : std::vector<double>{}),
                              b_scales = floats(b_scale ? std::vector<double>(b_scale->values) : std::vector<double>{}),
                              biases = floats(bias ? std::vector<double>(bias->values) : std::vector<double>{});
-    MachineOutputs out{.before = std::vector<float>(static_cast<std::size_t>(of.rows() * of.n)), .outputs = {}, .others = {}};
+    MachineOutputs out{
+        .before = std::vector<float>(static_cast<std::size_t>(of.rows() * of.n)), .outputs = {}, .others = {}};
     std::vector<float> after(out.before.size());
     CpuBackend backend(pool.threads());
     const Overflow overflow = problem.declaration.saturates ? Overflow::saturate : Overflow::nonsaturate;
@@ -126,8 +127,9 @@ MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool) {
         for (const bool is_rounded : {false, true}) {
             if (!is_rounded && rounds_slices(rule)) continue;
             args.out = (is_rounded ? after : out.before).data() + first * of.n;
-            args.out_cast = is_rounded ? Cast{.format = problem.output, .round = problem.declaration.rounding, .overflow = overflow}
-                                       : Cast{};
+            args.out_cast =
+                is_rounded ? Cast{.format = problem.output, .round = problem.declaration.rounding, .overflow = overflow}
+                           : Cast{};
             backend.matmul(args);
         }
     }
@@ -156,8 +158,7 @@ BitsCount compare_bits(const Format& format, NumberView got, NumberView want) {
     return bits;
 }
 
-std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, NumberView got,
-                                  NumberView want) {
+std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, NumberView got, NumberView want) {
     if (bits.differ == 0) return {};
     const auto first = static_cast<std::size_t>(bits.first);
     const int digits = (problem.output.container_bits() + 3) / 4;

@@ -30,7 +30,6 @@ MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool);
 BitsCount compare_bits(const Format& format, NumberView got, NumberView want);
 
 /// KC040, where an output has another code than the machine gives.
-std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, NumberView got,
-                                  NumberView want);
+std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, NumberView got, NumberView want);
 
 }  // namespace macheps::check

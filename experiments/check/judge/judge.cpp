@@ -30,8 +30,7 @@ struct Means {
 class Judge {
   public:
     /// `got` are the outputs from `first` on.
-    Judge(const Limits& limits, NumberView got, const JudgeOptions& options, ThreadPool& pool,
-          std::size_t first = 0)
+    Judge(const Limits& limits, NumberView got, const JudgeOptions& options, ThreadPool& pool, std::size_t first = 0)
         : l_(limits),
           got_(got),
           options_(options),
@@ -185,14 +184,16 @@ class Judge {
             j_.reasons.push_back(std::move(reason));
         };
         add(reason_code::special, "T0", "NaN or infinity where none may be, or none where one must be", all.special);
-        add(reason_code::exact, "T1", "this output has no rounding but its last, and one code alone is right", all.exact);
+        add(reason_code::exact, "T1", "this output has no rounding but its last, and one code alone is right",
+            all.exact);
         add(reason_code::certain, "T1", "no order of summation of this machine gives this value", all.certain);
         // If a kernel fails for certain, the premise need not be tested.
         if (all.is_refused_for_certain()) options_.premise = nullptr;
         if (options_.certain_only || all.probable.count == 0) return;
-        if (options_.premise != nullptr && !options_.premise->holds_at(improbable())) return j_.dismissed.push_back(reason_code::probable);
-        add(reason_code::probable, "T2", "improbable of independent roundings: at most once in 1/delta checks of a legal kernel",
-            all.probable);
+        if (options_.premise != nullptr && !options_.premise->holds_at(improbable()))
+            return j_.dismissed.push_back(reason_code::probable);
+        add(reason_code::probable, "T2",
+            "improbable of independent roundings: at most once in 1/delta checks of a legal kernel", all.probable);
     }
     bool is_premise(const OutputBlock& block) const {
         return options_.premise == nullptr || options_.premise->holds_for(block);
@@ -264,7 +265,8 @@ class Judge {
         for (const WorstPart& worst : beyond) {
             const std::int64_t first = worst.group.row * l_.columns + worst.group.column;
             if (is_premise(worst.group))
-                return refuse(reason_code::part, fmt::format("{} at {}", worst.name, place_of(l_, whole_index(l_, first))), worst.group,
+                return refuse(reason_code::part,
+                              fmt::format("{} at {}", worst.name, place_of(l_, whole_index(l_, first))), worst.group,
                               worst.z);
         }
         if (!beyond.empty()) j_.dismissed.push_back(reason_code::part);

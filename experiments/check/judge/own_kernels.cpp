@@ -96,7 +96,8 @@ void OwnKernels::make_reduced() {
     const Listing across = across_of(problem_, problem_.inputs, no_defect);
     Fp32Row list(across.nodes.list(), false);
     const Row r{.columns = problem_.rows, .count = problem_.rows, .inputs = &problem_.inputs};
-    for (std::size_t w = 0; w < orders_.size(); ++w) made_[w] = list.run(r, results, orders_[w].order, orders_[w].backwards);
+    for (std::size_t w = 0; w < orders_.size(); ++w)
+        made_[w] = list.run(r, results, orders_[w].order, orders_[w].backwards);
 }
 
 void OwnKernels::make_products(std::int64_t row, std::int64_t column) {
@@ -114,7 +115,8 @@ void OwnKernels::make_products(std::int64_t row, std::int64_t column) {
             for (std::int64_t s = 0; s < order.slices; ++s) {
                 float part = 0;
                 for (std::int64_t p = s * of.k / order.slices; p < (s + 1) * of.k / order.slices; ++p)
-                    part = std::fma(static_cast<float>(of.a_at(row, p)), static_cast<float>(of.b_at(row, p, column)), part);
+                    part = std::fma(static_cast<float>(of.a_at(row, p)), static_cast<float>(of.b_at(row, p, column)),
+                                    part);
                 sum += order.slices > 1 && d.partials ? in_format(*d.partials, part) : part;
             }
         } else {

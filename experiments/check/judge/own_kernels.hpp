@@ -15,8 +15,9 @@ struct OwnOrder {
     std::string name;
     SumOrder order{};
     bool backwards = false;
-    bool fuses = false;       ///< products of a matrix product are not rounded before they are added
-    std::int64_t slices = 1;  ///< chains of neighbouring terms; their sums are rounded to the declared format, then added
+    bool fuses = false;  ///< products of a matrix product are not rounded before they are added
+    std::int64_t slices =
+        1;  ///< chains of neighbouring terms; their sums are rounded to the declared format, then added
 };
 
 class OwnKernels {

@@ -112,7 +112,8 @@ bool Premise::is_refuted(const OutputBlock& block) {
     // Takes equally spaced outputs, at least as many as T3 needs.
     const auto least = static_cast<std::int64_t>(GroupedErrors::least_group);
     if (own.makes_rows()) {
-        const std::int64_t rows = std::min(block.rows, std::max(affordable(block_budget), (least - 1) / block.columns + 1));
+        const std::int64_t rows =
+            std::min(block.rows, std::max(affordable(block_budget), (least - 1) / block.columns + 1));
         for (std::int64_t r = 0; r < rows; ++r) {
             for (std::int64_t c = 0; c < block.columns; ++c) see(block.row + r * block.rows / rows, block.column + c);
         }

@@ -20,7 +20,8 @@ namespace {
 
 /// Returns true if the product of these matrices has the shape of `out`.
 bool agree(const Shape& a, const Shape& b, const Shape& out) {
-    return out.size() >= 2 && a.back() == b[b.size() - 2] && out.back() == b.back() && out[out.size() - 2] == a[a.size() - 2];
+    return out.size() >= 2 && a.back() == b[b.size() - 2] && out.back() == b.back() &&
+           out[out.size() - 2] == a[a.size() - 2];
 }
 
 /// Returns the layout options with which the shapes would agree; empty if there are none.

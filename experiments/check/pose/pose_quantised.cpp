@@ -116,9 +116,7 @@ void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_
 }
 
 /// Whether the declared scale is a number, not the name of an array.
-bool is_number(std::string_view given_scale) {
-    return given_scale != "scale" && given_scale != "encode_scale";
-}
+bool is_number(std::string_view given_scale) { return given_scale != "scale" && given_scale != "encode_scale"; }
 /// Returns the declared scales: one number, or an array with one element for each group.
 Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, std::size_t count) {
     Scales scales;
@@ -148,7 +146,8 @@ Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, s
 }
 
 /// Returns the scales of all groups as an input of the list: one number, or one for each element.
-Input scale_input(std::string_view name, const Groups& groups, const Scales& scales, float definition::GroupScale::*part) {
+Input scale_input(std::string_view name, const Groups& groups, const Scales& scales,
+                  float definition::GroupScale::*part) {
     const std::size_t count = scales.groups.size();
     Input input{.name = name, .axis = count == 1 ? Axis::whole : Axis::each};
     if (count == 1) input.values = {static_cast<double>(scales.groups.front().*part)};
@@ -202,8 +201,9 @@ void pose_quantised(const Poser& poser, Posed& posed) {
         const auto count = static_cast<std::size_t>(groups.grid.rows * groups.grid.columns);
         const Scales scales = d.given_scale.empty() ? scales_of(how, groups, x.values, problem.output)
                                                     : given_scales(poser, d, how, count);
-        problem.inputs.push_back(d.divides ? scale_input("group_divisor", groups, scales, &definition::GroupScale::decode)
-                                           : scale_input("group_scale", groups, scales, &definition::GroupScale::encode));
+        problem.inputs.push_back(d.divides
+                                     ? scale_input("group_divisor", groups, scales, &definition::GroupScale::decode)
+                                     : scale_input("group_scale", groups, scales, &definition::GroupScale::encode));
         if (d.given_scale.empty()) {
             compare(poser, posed, "scale", count, [&](std::size_t i) { return scales.groups[i].decode; });
             compare(poser, posed, "encode_scale", count, [&](std::size_t i) { return scales.groups[i].encode; });

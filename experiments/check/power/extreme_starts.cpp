@@ -47,8 +47,9 @@ std::vector<MutantRow> extreme_starts(const Declaration& d) {
     for (const StartRow& row : starts) {
         // Only a row that is wholly beyond the start shows it, if the format of the output can hold the start. In a row of -inf every
         // place is right.
-        const bool is_shown = operation.gives_index ? greatest > row.size
-                                                    : (format.has_inf() || greatest > row.size) && greatest_stored >= row.size;
+        const bool is_shown = operation.gives_index
+                                  ? greatest > row.size
+                                  : (format.has_inf() || greatest > row.size) && greatest_stored >= row.size;
         // The shift of exponentials changes the result only if all of them underflow; e^-104 is less than half of fp32's least number.
         // A logsumexp is then -inf, which an output of a smaller range may be anyway.
         const double most = operation.name == "logsumexp" ? std::min(greatest, greatest_stored) : greatest;
@@ -61,8 +62,11 @@ std::vector<MutantRow> extreme_starts(const Declaration& d) {
 
 bool has_row_beyond(const Problem& problem, double start) {
     const std::string_view op = problem.declaration.operation->name;
-    const auto is_beyond = [&](double x) { return op == "min" ? x > start : (op == "amax" ? std::fabs(x) : x) < start; };
-    const auto x = std::find_if(problem.inputs.begin(), problem.inputs.end(), [](const Input& input) { return input.name == "x"; });
+    const auto is_beyond = [&](double x) {
+        return op == "min" ? x > start : (op == "amax" ? std::fabs(x) : x) < start;
+    };
+    const auto x = std::find_if(problem.inputs.begin(), problem.inputs.end(),
+                                [](const Input& input) { return input.name == "x"; });
     if (x == problem.inputs.end()) return false;
     for (auto row = x->values.begin(); row != x->values.end(); row += problem.columns) {
         if (std::all_of(row, row + problem.columns, is_beyond)) return true;

@@ -190,7 +190,8 @@ void keep_specials(const Limits& limits, const OutputRange& range, std::span<dou
 /// Returns true if the defect reads the neighbour of an array's only element, or of its only row.
 bool has_no_neighbour(const Problem& problem, const Defect& defect) {
     return std::any_of(problem.inputs.begin(), problem.inputs.end(), [&](const Input& input) {
-        const bool has_one_row = !input.rows.empty() && static_cast<std::int64_t>(input.values.size()) <= problem.columns;
+        const bool has_one_row =
+            !input.rows.empty() && static_cast<std::int64_t>(input.values.size()) <= problem.columns;
         return (input.name == defect.shifted && input.values.size() == 1) || (input.name == defect.next && has_one_row);
     });
 }
@@ -227,7 +228,8 @@ std::vector<WrongList> defects_of(const Problem& problem) {
         if (role.axis != Axis::each && input->values.size() > 1)
             add(fmt::format("{} from the neighbour", role.name), "scale", {.shifted = role.name});
     }
-    if (operation.has_eps && *d.eps > 0) add(fmt::format("eps {:g} for {:g}", *d.eps / 10, *d.eps), "operation", {.eps_factor = 0.1});
+    if (operation.has_eps && *d.eps > 0)
+        add(fmt::format("eps {:g} for {:g}", *d.eps / 10, *d.eps), "operation", {.eps_factor = 0.1});
     if (operation.has_mean && terms > 1) add("mean over n - 1", "operation", {.divisor_less = 1});
     for (const MutantRow& row : operation.mutants) {
         if (has_no_neighbour(problem, row.defect)) continue;
@@ -378,7 +380,8 @@ Weakness weakness_of(std::span<const InputPower* const> inputs, Power require) {
     weakness.is_unguaranteed = lost > 0.5 * counted;
     for (const InputPower* input : inputs) {
         for (const Mutant& mutant : input->mutants) {
-            if (mutant.required_by > require || caught.contains(line_name(mutant.name)) || weakness.has(mutant.name)) continue;
+            if (mutant.required_by > require || caught.contains(line_name(mutant.name)) || weakness.has(mutant.name))
+                continue;
             weakness.missed.push_back(line_name(mutant.name));
         }
     }

@@ -42,7 +42,7 @@ std::string line_name(std::string_view mutant);
 
 /// The reasons why checks of some inputs together are weak.
 struct Weakness {
-    bool is_unguaranteed = false;  ///< the bounds of most outputs are larger than the outputs
+    bool is_unguaranteed = false;       ///< the bounds of most outputs are larger than the outputs
     std::vector<std::string> missed{};  ///< line names that no input shows, in order of first occurrence
 
     bool is_any() const { return is_unguaranteed || !missed.empty(); }

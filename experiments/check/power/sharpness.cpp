@@ -15,7 +15,8 @@ constexpr double unnoticed = std::numeric_limits<double>::infinity();
 
 /// Of the outputs that one scale error befalls together.
 struct Part {
-    double certain = unnoticed;  ///< the least error that one output's bound refuses, whatever the kernel's own error is
+    double certain =
+        unnoticed;  ///< the least error that one output's bound refuses, whatever the kernel's own error is
     double squares = 0, count = 0;
     bool is_empty = true;
 

@@ -138,14 +138,14 @@ void add_flushed_outputs(Trial& trial) {
         return is_subnormal(y) ? 0 : y;
     };
     if (limits.flushes) return;
-    if (!changes_any(limits, trial.pool(), [&](double x) { return is_subnormal(stored(x)) ? 0 : x; }))
-        return;
+    if (!changes_any(limits, trial.pool(), [&](double x) { return is_subnormal(stored(x)) ? 0 : x; })) return;
     trial.add({.name = "subnormal outputs flushed",
                .kind = "specials",
                .required_by = Power::all,
-               .results = [&](const OutputRange& range, std::span<double> exact) {
-                   std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
-               },
+               .results =
+                   [&](const OutputRange& range, std::span<double> exact) {
+                       std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
+                   },
                .store = [flushed](std::size_t, double exact) { return flushed(exact); }});
 }
 

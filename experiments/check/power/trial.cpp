@@ -82,7 +82,8 @@ void Trial::add(const WrongKernel& wrong) {
         stored_part_.resize(part.size());
         const std::span<double> stored = stored_part_;
         const bool differs = store(wrong, part, exact_, stored);
-        std::transform(stored.begin(), stored.end(), outputs_.begin() + part.first, [](double x) { return static_cast<float>(x); });
+        std::transform(stored.begin(), stored.end(), outputs_.begin() + part.first,
+                       [](double x) { return static_cast<float>(x); });
         is_other = is_other || differs;
         mutant.caught = mutant.caught || is_code_changed(wrong, part, exact_, stored) ||
                         (differs && refuses_any(limits_, part.first, stored, premise_));
@@ -90,10 +91,9 @@ void Trial::add(const WrongKernel& wrong) {
     }
     // No output alone is refused: all of them together may be.
     if (!is_certified && !mutant.caught && is_other && count == parts_.size())
-        mutant.caught =
-            !judge(limits_, outputs_,
-                   {.premise = premise_, .stops_at_first = true, .only_together = true, .pool = &pool_})
-                 .reasons.empty();
+        mutant.caught = !judge(limits_, outputs_,
+                               {.premise = premise_, .stops_at_first = true, .only_together = true, .pool = &pool_})
+                             .reasons.empty();
     mutant.certified = is_certified && !wrong.is_simulated;
     mutant.caught = mutant.caught || is_certified;
     mutants_.push_back(std::move(mutant));

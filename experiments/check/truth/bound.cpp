@@ -378,7 +378,8 @@ void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& 
                 Bounded sum{};
                 if (std::isfinite(z[0].high)) sum = sum_bound(node, x, x_bounds, z[0].high, a);
                 out[n][0] = sum.bound;
-                record.set(n, 0, std::max(sum.overflow, overflow_of_terms(record, px, x, z[0].high, sum.bound)), out[n]);
+                record.set(n, 0, std::max(sum.overflow, overflow_of_terms(record, px, x, z[0].high, sum.bound)),
+                           out[n]);
                 continue;
             }
             case Step::greatest:
@@ -407,7 +408,8 @@ void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& 
                 bounds[i] = element_bound(node, row, of_x, of_y, z[i].high, a, a.overflow);
                 if (bounds[i] < infinite) continue;
             }
-            const Bounded one = overflowing_bound(node, row, of_x, of_y, record.at(px, p), record.at(py, q), z[i].high, a);
+            const Bounded one =
+                overflowing_bound(node, row, of_x, of_y, record.at(px, p), record.at(py, q), z[i].high, a);
             bounds[i] = std::isnan(one.bound) ? infinite : one.bound;
             if (one.overflow != Overflowing::never) record.set(n, i, one.overflow, bounds);
         }

@@ -22,7 +22,8 @@ struct Addition {
 
     float operator()(float x, float y) const { return is_narrow ? narrow(x + y) : x + y; }
     float narrow(float x) const {
-        return static_cast<float>(decode64(format, encode64(format, static_cast<double>(x), Round::nearest_even, Overflow::nonsaturate)));
+        return static_cast<float>(
+            decode64(format, encode64(format, static_cast<double>(x), Round::nearest_even, Overflow::nonsaturate)));
     }
 
     bool is_narrow;
@@ -54,7 +55,8 @@ float sum_of_lanes(std::span<const float> x, std::int64_t width, const Addition&
 float sum_of_blocks(std::span<const float> x, std::int64_t width, const Addition& add) {
     Floats blocks;
     for (std::size_t first = 0; first < x.size(); first += static_cast<std::size_t>(width))
-        blocks.push_back(sum_of_chain(x.subspan(first, std::min(static_cast<std::size_t>(width), x.size() - first)), add));
+        blocks.push_back(
+            sum_of_chain(x.subspan(first, std::min(static_cast<std::size_t>(width), x.size() - first)), add));
     return sum_by_halves(blocks, add);
 }
 

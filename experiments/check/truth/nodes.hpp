@@ -31,24 +31,24 @@ enum class Step : std::uint8_t {
     logarithm,
     inverse_root,
     root,
-    tangent,     ///< hyperbolic
-    error,       ///< erf
-    sigmoid,     ///< 1 / (1 + e^-x), which is 0 where e^-x overflows
-    absolute,    ///< |x|
-    larger,      ///< of x and y
-    greatest,    ///< of a row
-    least,       ///< of a row
-    sum,         ///< of a row
-    select,      ///< of a row: its element at the place that `array` names
-    keep,        ///< x, and 0 in rows whose number in `array` is `constant`
-    move,        ///< elements of a row change places
-    accumulate,  ///< product x and addend y, which any chain of the product may have begun with
-    either,      ///< x or y: two usual ways to the same number
+    tangent,           ///< hyperbolic
+    error,             ///< erf
+    sigmoid,           ///< 1 / (1 + e^-x), which is 0 where e^-x overflows
+    absolute,          ///< |x|
+    larger,            ///< of x and y
+    greatest,          ///< of a row
+    least,             ///< of a row
+    sum,               ///< of a row
+    select,            ///< of a row: its element at the place that `array` names
+    keep,              ///< x, and 0 in rows whose number in `array` is `constant`
+    move,              ///< elements of a row change places
+    accumulate,        ///< product x and addend y, which any chain of the product may have begun with
+    either,            ///< x or y: two usual ways to the same number
     welford_mean,      ///< of a row by updates with each x in fp32; used only by wrong kernels
     welford_variance,  ///< the variance by the same updates
-    slack,       ///< x; kernels may lose `roundings` of a number as large as y on their way to it
-    round,       ///< a kernel may round to `format` here, to nearest even; the value stays what it was
-    convert,     ///< every kernel must round to `format` here, and the value is the rounded one
+    slack,             ///< x; kernels may lose `roundings` of a number as large as y on their way to it
+    round,             ///< a kernel may round to `format` here, to nearest even; the value stays what it was
+    convert,           ///< every kernel must round to `format` here, and the value is the rounded one
 };
 
 /// The function whose accuracy a step has.
@@ -127,22 +127,22 @@ struct Value {
 
 struct Node {
     Step step = Step::constant;
-    int x = -1, y = -1;   ///< operands: earlier nodes
-    bool is_row = false;  ///< one number for a row; else one for each element
-    int array = -1;       ///< of an input
+    int x = -1, y = -1;                     ///< operands: earlier nodes
+    bool is_row = false;                    ///< one number for a row; else one for each element
+    int array = -1;                         ///< of an input
     double constant = 0, constant_low = 0;  ///< their sum
     /// Roundings of the compute format behind the step, where usual kernels differ the most of them; of a sum those of
     /// the whole sum beside its additions.
     double roundings = 1;
-    double unit_roundings = 0;  ///< of an addition: roundings of numbers as large as one, besides
-    std::int64_t skipped = 0;   ///< of a sum or an extreme: last elements that it leaves out (no legal kernel does)
-    SumOrder order{};           ///< of a sum
+    double unit_roundings = 0;      ///< of an addition: roundings of numbers as large as one, besides
+    std::int64_t skipped = 0;       ///< of a sum or an extreme: last elements that it leaves out (no legal kernel does)
+    SumOrder order{};               ///< of a sum
     std::optional<double> start{};  ///< of an extreme: the number that it begins with (no legal kernel has one)
-    bool is_narrow_sum = false;  ///< its value is a chain's in the accumulator's format, as a wrong kernel has it
+    bool is_narrow_sum = false;     ///< its value is a chain's in the accumulator's format, as a wrong kernel has it
     Move move = Move::turn_halves;
     Format format{};
     Round rounding = Round::nearest_even;  ///< of a conversion
-    Ulps off{.ulps = 0};  ///< the error of a wrong kernel's function, in ulp of fp32
+    Ulps off{.ulps = 0};                   ///< the error of a wrong kernel's function, in ulp of fp32
 };
 
 /// Where an array's elements lie among the outputs'.
@@ -196,10 +196,12 @@ class Nodes {
     Value welford_mean(Value x) { return put({.step = Step::welford_mean, .x = x.node, .is_row = true}); }
     Value welford_variance(Value x) { return put({.step = Step::welford_variance, .x = x.node, .is_row = true}); }
     Value greatest(Value x, std::int64_t skipped = 0, std::optional<double> start = {}) {
-        return put({.step = Step::greatest, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped, .start = start});
+        return put(
+            {.step = Step::greatest, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped, .start = start});
     }
     Value least(Value x, std::int64_t skipped = 0, std::optional<double> start = {}) {
-        return put({.step = Step::least, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped, .start = start});
+        return put(
+            {.step = Step::least, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped, .start = start});
     }
     Value sum(Value x, std::int64_t skipped = 0, const SumOrder& order = {}, double roundings = 0) {
         return put({.step = Step::sum,

@@ -107,7 +107,11 @@ class NumberView {
     NumberView(std::span<const double> values) : plain_(values.data()), size_(values.size()) {}
     NumberView(std::span<double> values) : plain_(values.data()), size_(values.size()) {}
     template <class Sequence>
-        requires requires(const Sequence& s) { typename Sequence::value_type; s.begin() + 1; s[std::size_t{}]; }
+    requires requires(const Sequence& s) {
+        typename Sequence::value_type;
+        s.begin() + 1;
+        s[std::size_t{}];
+    }
     NumberView(const Sequence& values)
         : object_(&values),
           read_([](const void* object, std::size_t i) {

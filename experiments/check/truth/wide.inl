@@ -20,12 +20,8 @@ MACHEPS_MATH_FN MACHEPS_MATH_WIDE operator+(MACHEPS_MATH_WIDE x, MACHEPS_MATH_WI
     const auto is_sum = is_finite(high);
     return {select(is_sum, sum.high, high), select(is_sum, sum.low, MACHEPS_MATH_REAL(0.0))};
 }
-MACHEPS_MATH_FN MACHEPS_MATH_WIDE operator-(MACHEPS_MATH_WIDE x) {
-    return {-x.high, -x.low};
-}
-MACHEPS_MATH_FN MACHEPS_MATH_WIDE operator-(MACHEPS_MATH_WIDE x, MACHEPS_MATH_WIDE y) {
-    return x + -y;
-}
+MACHEPS_MATH_FN MACHEPS_MATH_WIDE operator-(MACHEPS_MATH_WIDE x) { return {-x.high, -x.low}; }
+MACHEPS_MATH_FN MACHEPS_MATH_WIDE operator-(MACHEPS_MATH_WIDE x, MACHEPS_MATH_WIDE y) { return x + -y; }
 
 MACHEPS_MATH_FN MACHEPS_MATH_WIDE operator*(MACHEPS_MATH_WIDE x, MACHEPS_MATH_WIDE y) {
     const MACHEPS_MATH_REAL high = x.high * y.high;
@@ -68,10 +64,13 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL error_function(MACHEPS_MATH_REAL x) {
     const MACHEPS_MATH_REAL size = size_of(x), square = x * x, twice = square + square, one(1.0), none(0.0);
     const auto is_small = size < MACHEPS_MATH_REAL(6.0);  // 1 - erf 6 is 2e-17
     // erf x = 2 / sqrt(pi) x e^(-x^2) (1 + 2 x^2 / 3 (1 + 2 x^2 / 5 (1 + ...))): no term is negative.
-    const MACHEPS_MATH_REAL terms = select(is_small, MACHEPS_MATH_REAL(14.0) + floor_of(size * (MACHEPS_MATH_REAL(10.0) + MACHEPS_MATH_REAL(2.5) * size)), none);
+    const MACHEPS_MATH_REAL terms = select(
+        is_small, MACHEPS_MATH_REAL(14.0) + floor_of(size * (MACHEPS_MATH_REAL(10.0) + MACHEPS_MATH_REAL(2.5) * size)),
+        none);
     MACHEPS_MATH_REAL series = one;
     for (int k = static_cast<int>(most_of(terms)); k >= 1; --k) {
-        const MACHEPS_MATH_REAL longer = one + series * (twice * MACHEPS_MATH_REAL(odd_reciprocals[static_cast<std::size_t>(k)]));
+        const MACHEPS_MATH_REAL longer =
+            one + series * (twice * MACHEPS_MATH_REAL(odd_reciprocals[static_cast<std::size_t>(k)]));
         series = select(MACHEPS_MATH_REAL(static_cast<double>(k)) <= terms, longer, one);
     }
     // The rounding of x^2 is 2^-53 of up to 36: what it leaves out counts.

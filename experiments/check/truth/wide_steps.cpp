@@ -218,7 +218,8 @@ constexpr WideSteps plain{
 
 const WideSteps& wide_steps(Simd simd) {
 #if HWY_ARCH_X86
-    return choose(simd, []() -> const WideSteps& { return plain; }, N_AVX2::steps, N_AVX3::steps)();
+    return choose(
+        simd, []() -> const WideSteps& { return plain; }, N_AVX2::steps, N_AVX3::steps)();
 #else
     return plain;
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/verdicts/baseline.hpp"
 
+#include "core/host/read_file.hpp"
 #include "core/text/json_number.hpp"
 #include "core/text/nesting.hpp"
-#include "core/host/read_file.hpp"
 #include "core/text/shown.hpp"
 #include "reports/rows/sha256.hpp"
 
@@ -73,8 +73,7 @@ BaselineRow row_of(const Json& json) {
             .blind = json.at("blind").get<std::vector<std::string>>()};
 }
 
-void worsen(Checked& one, std::string text, double got, double bound,
-            const ReasonCode& code = reason_code::worse) {
+void worsen(Checked& one, std::string text, double got, double bound, const ReasonCode& code = reason_code::worse) {
     Reason reason{.code = code, .test = "baseline", .text = std::move(text)};
     reason.got = got;
     reason.bound = bound;

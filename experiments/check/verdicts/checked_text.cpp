@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/host/version.hpp"
 #include "core/text/json_number.hpp"
 #include "core/text/shown.hpp"
-#include "core/host/version.hpp"
 #include "experiments/check/checked.hpp"
 #include "experiments/check/options.hpp"
 #include "experiments/check/verdicts/words.hpp"
@@ -20,10 +20,9 @@ namespace {
 std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}", x) : "no scale error at all"; }
 
 std::string sharpness_text(const Sharpness& s) {
-    std::string text =
-        fmt::format("would have failed: a scale error of {} in all, {} in any one row, {} in a column, {} in a tile",
-                    size_text(s.scale_of_all), size_text(s.scale_of_row), size_text(s.scale_of_column),
-                    size_text(s.scale_of_tile));
+    std::string text = fmt::format(
+        "would have failed: a scale error of {} in all, {} in any one row, {} in a column, {} in a tile",
+        size_text(s.scale_of_all), size_text(s.scale_of_row), size_text(s.scale_of_column), size_text(s.scale_of_tile));
     if (std::isfinite(s.bias_share)) text += fmt::format(", {:.2g} of the bias left out", s.bias_share);
     if (s.accumulator_bits > 0) text += fmt::format(", accumulators of {} bits", s.accumulator_bits);
     if (s.dropped_terms > 0)
@@ -37,13 +36,14 @@ bool is_sampled(const Verdict& v) { return v.limits->sample && v.limits->sample-
 std::string sample_text(const Verdict& v) {
     const Sample& sample = *v.limits->sample;
     const std::int64_t all = sample.whole_rows() * sample.whole_columns();
-    std::string text = fmt::format("  sampled: one output of {} (--sample {}), in each row and column; ", sample.every(),
-                                   sample.every());
+    std::string text = fmt::format("  sampled: one output of {} (--sample {}), in each row and column; ",
+                                   sample.every(), sample.every());
     if (!v.screen) return text + fmt::format("no screen of all {}: {}\n", all, v.unscreened);
     if (v.screen->sums == 0) return text + fmt::format("no screen of all {}: any of them may overflow\n", all);
-    return text + fmt::format("screened: {} of all {}, in sums of {}, the largest error {:.3g} of 1; one output off by {:.3g} "
-                              "bounds would have been seen\n",
-                              v.screen->outputs, all, Screen::width, v.screen->ratio, v.screen_bounds);
+    return text + fmt::format(
+                      "screened: {} of all {}, in sums of {}, the largest error {:.3g} of 1; one output off by {:.3g} "
+                      "bounds would have been seen\n",
+                      v.screen->outputs, all, Screen::width, v.screen->ratio, v.screen_bounds);
 }
 
 Json reason_json(const Reason& r) {
@@ -131,8 +131,9 @@ bool could_be_a_matrix_unit(const Checked& checked) {
     const Declaration& d = checked.declaration;
     if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine) return false;
     return std::any_of(checked.verdict.reasons.begin(), checked.verdict.reasons.end(), [](const Reason& reason) {
-        return reason.code == reason_code::certain || reason.code == reason_code::probable || reason.code == reason_code::mean_square ||
-               reason.code == reason_code::bias || reason.code == reason_code::part;
+        return reason.code == reason_code::certain || reason.code == reason_code::probable ||
+               reason.code == reason_code::mean_square || reason.code == reason_code::bias ||
+               reason.code == reason_code::part;
     });
 }
 
@@ -140,11 +141,11 @@ bool could_be_a_matrix_unit(const Checked& checked) {
 std::string dependence_text(const Verdict& v) {
     const Dependence& d = *v.dependence;
     std::string text = fmt::format(
-        "  rounding errors are not independent on this data: {}, a legal kernel, reaches {:.2g} of the limit of {} at {};\n"
+        "  rounding errors are not independent on this data: {}, a legal kernel, reaches {:.2g} of the limit of {} at "
+        "{};\n"
         "  probable bounds (T2) and mean squares (T3) do not decide there, only certain bounds (T1)",
         d.kernel, d.ratio, d.test, place_of(*v.limits, whole_index(*v.limits, d.index)));
-    if (!v.judgement.dismissed.empty())
-        text += fmt::format("; dismissed: {}", fmt::join(v.judgement.dismissed, ", "));
+    if (!v.judgement.dismissed.empty()) text += fmt::format("; dismissed: {}", fmt::join(v.judgement.dismissed, ", "));
     return text + '\n';
 }
 
@@ -169,10 +170,14 @@ std::string Checked::text(bool is_whole) const {
                             each.mutant);
     for (const std::string& note : notes) text += fmt::format("  note: {}\n", note);
     if (outcome == Outcome::fail && could_be_a_matrix_unit(*this))
-        text += "  hint: tensor cores and other matrix units err in other ways than fp32 sums: if the kernel uses them, declare\n"
-                "        --machine (macheps machine list)\n";
+        text +=
+            "  hint: tensor cores and other matrix units err in other ways than fp32 sums: if the kernel uses them, "
+            "declare\n"
+            "        --machine (macheps machine list)\n";
     if (!explaining.empty())
-        text += fmt::format("  hint: with {0} these outputs would pass: if the kernel works that way, and may, declare {0}\n", explaining);
+        text += fmt::format(
+            "  hint: with {0} these outputs would pass: if the kernel works that way, and may, declare {0}\n",
+            explaining);
     if (!has_figures(outcome)) return text;
     const Judgement& j = verdict.judgement;
     if (j.outputs == 0 && !verdict.reasons.empty())
@@ -183,8 +188,8 @@ std::string Checked::text(bool is_whole) const {
     if (is_sampled(verdict)) text += sample_text(verdict);
     if (!is_whole) return text;
     for (const Alternative& each : tighter)
-        text += fmt::format("  looser than needed: with {} it passes too, and bounds are {:.2g} times narrower\n", each.option,
-                            each.narrower);
+        text += fmt::format("  looser than needed: with {} it passes too, and bounds are {:.2g} times narrower\n",
+                            each.option, each.narrower);
     text += fmt::format("  {}\n", sharpness_text(verdict.sharpness));
     text += fmt::format("  the declared machine guarantees {:.3g} bits here: median of |y| in bounds\n",
                         verdict.fitness.bits);

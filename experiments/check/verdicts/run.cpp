@@ -174,10 +174,9 @@ Checked unjudged(const Declaration& declaration, std::string operation, std::str
     Checked checked{.name = operation, .input = input, .operation = operation, .declaration = declaration};
     checked.source = std::move(input);
     checked.outcome = checked.verdict.outcome = is_input ? Outcome::bad_input : Outcome::declined;
-    checked.verdict.reasons.push_back(
-        {.code = is_input ? reason_code::input : reason_code::not_judged,
-         .test = is_input ? "input" : "declined",
-         .text = shown(error.what(), longest_error)});
+    checked.verdict.reasons.push_back({.code = is_input ? reason_code::input : reason_code::not_judged,
+                                       .test = is_input ? "input" : "declined",
+                                       .text = shown(error.what(), longest_error)});
     return checked;
 }
 

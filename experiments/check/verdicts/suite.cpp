@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/verdicts/suite.hpp"
 
-#include "core/text/nearest_name.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/nearest_name.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/files/config/toml_reader.hpp"
 

@@ -21,8 +21,8 @@ std::string problem_text(const Problem& problem) {
                             of.k, problem.sample ? problem.sample->whole_columns() : of.n);
         if (of.batches > of.parts) text += fmt::format(", {} batches", of.batches / of.parts);
         text += fmt::format(", machine {}", machine_name_of(d) == "any"      ? "any order of fp32 sums"
-                                              : machine_name_of(d) == "sliced" ? "fp32 sums over slices of k"
-                                                                               : machine_name_of(d));
+                                            : machine_name_of(d) == "sliced" ? "fp32 sums over slices of k"
+                                                                             : machine_name_of(d));
     } else {
         text += fmt::format("  {} rows of {}", problem.rows, problem.columns);
     }
@@ -44,10 +44,12 @@ std::string reason_text(const Limits& limits, const Reason& reason) {
         text +=
             fmt::format("\n             {}: got {}, exact {}", place_of(limits, reason.index), reason.got, reason.want);
         if (reason.test == "screen")
-            text += fmt::format(", its own bound {:.3g}; the sum is off by {:.4g} of its bounds", reason.bound, reason.ratio);
+            text += fmt::format(", its own bound {:.3g}; the sum is off by {:.4g} of its bounds", reason.bound,
+                                reason.ratio);
         else if (reason.ratio > 0)
             text += fmt::format(", off by {:.4g} bounds of {:.3g}", reason.ratio, reason.bound);
-        if (reason.count > 1) text += fmt::format("; {} {}", reason.count, reason.test == "screen" ? "sums" : "outputs");
+        if (reason.count > 1)
+            text += fmt::format("; {} {}", reason.count, reason.test == "screen" ? "sums" : "outputs");
     }
     return text;
 }

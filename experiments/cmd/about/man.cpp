@@ -117,7 +117,8 @@ constexpr Row exit_codes[] = {{"0", "All is well; for policy diff: the two are t
 constexpr Row environment[] = {
     {"MACHEPS_SIMD", "scalar, avx2 or avx512: the vector instructions to use. The results do not depend on it."},
     {"MACHEPS_SIMD_EXTENSIONS",
-     "none: AVX-512 is used without AVX512-BF16 and AVX512-FP16, where the CPU has them. The results do not depend on it."},
+     "none: AVX-512 is used without AVX512-BF16 and AVX512-FP16, where the CPU has them. The results do not depend on "
+     "it."},
     {"NO_COLOR", "Set to anything, no colours are printed. Colours go to terminals only."},
     {"MACHEPS_BROWSER", "The Chromium or Chrome that report draws pictures with; the first on PATH when unset."}};
 constexpr Row files[] = {

@@ -40,7 +40,8 @@ constexpr const char* help =
     "                                                                what these tensor cores may lose, too\n"
     "  macheps check x.npy y.npy out=y --op softmax                  one array a file; y is the output\n"
     "  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak\n"
-    "  macheps check out.npz --op gemm --sample 16                   one output of 16 of a large product, and a screen of all\n"
+    "  macheps check out.npz --op gemm --sample 16                   one output of 16 of a large product, and a screen "
+    "of all\n"
     "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n"
     "  macheps check suite.toml --junit junit.xml --sarif check.sarif --baseline check.lock --update-baseline\n"
     "                                                                all checks of a suite, for CI (docs/check.md)\n\n"
@@ -233,8 +234,9 @@ void describe(Command& verb) {
     verb.option("FILE", a->words, "Files of arrays, and ROLE=NAME; or a suite (.toml)")
         .required()
         .takes(value_kind::file);
-    verb.option("--op", a->op, fmt::format("The operation of the kernel. Required without a suite. {} are declined",
-                                             fmt::join(check::later_operations(), ", ")))
+    verb.option("--op", a->op,
+                fmt::format("The operation of the kernel. Required without a suite. {} are declined",
+                            fmt::join(check::later_operations(), ", ")))
         .one_of(operations);
     describe_keys(verb, check::declare_keys(), a->declared);
     describe_keys(verb, check::option_keys(), a->options);

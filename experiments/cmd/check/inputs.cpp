@@ -38,7 +38,8 @@ constexpr const char* make_help =
     "Without --inputs a least set is written: wrong kernels are run on all inputs, and each file taken shows the most "
     "that\n"
     "those before it do not. Checks of a right kernel on the set, as one check of a suite, pass. If some wrong kernel\n"
-    "would pass too, nothing is written and the exit code is 1. A file has the arrays that the operation requires and those that are declared; `out` is "
+    "would pass too, nothing is written and the exit code is 1. A file has the arrays that the operation requires and "
+    "those that are declared; `out` is "
     "the\n"
     "buffer for the result. Its last --canaries entries are behind the output, and a check with the same --canaries\n"
     "demands that nothing was written there. The same recipe gives the same bytes everywhere.";
@@ -74,8 +75,9 @@ struct PlanArguments {
         verb.integer("--groups", groups, {0, 1 << 28},
                      "Rows of each group of a grouped gemm, whose sum is m: 64,0,80; there are none when left out")
             .list();
-        verb.integer("--group-rows", group_rows, {0, 1 << 28},
-                     "Rows that each group has room for: a and out are [groups,rows,...]; 0 has one group behind the other")
+        verb.integer(
+                "--group-rows", group_rows, {0, 1 << 28},
+                "Rows that each group has room for: a and out are [groups,rows,...]; 0 has one group behind the other")
             .shows_default();
         verb.option("--inputs", inputs, "Names of recipes; all that apply when left out").list().takes("NAME");
         verb.integer("--seed", seed, seed_limits, "Of the random numbers").shows_default();
@@ -94,8 +96,7 @@ struct PlanArguments {
                               "RECIPE, --op", "give one of them");
         if (!file.empty()) {
             for (const std::string& option : verb.given()) {
-                const bool is_said_there =
-                    option == "--shape" || option == "--inputs" || option == "--seed" ||
+                const bool is_said_there = option == "--shape" || option == "--inputs" || option == "--seed" ||
                                            option == "--groups" || option == "--group-rows" || is_declared(option);
                 if (is_said_there) throw usage_error("the recipe says that", option, "leave it out, or write it there");
             }
@@ -235,9 +236,7 @@ void describe_power(Command& verb) {
     a->plan.add_options(verb);
     const std::vector<std::string_view> names = check::power_words();
     const std::vector<std::string> words(names.begin(), names.end());
-    verb.option("--require", a->require, "Which wrong kernels the inputs must show")
-        .one_of(words)
-        .shows_default();
+    verb.option("--require", a->require, "Which wrong kernels the inputs must show").one_of(words).shows_default();
     verb.flag("--json", a->json, "JSON");
     verb.runs([a, &verb] { return power(*a, verb); });
 }

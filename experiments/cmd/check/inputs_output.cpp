@@ -80,7 +80,8 @@ std::string made_text(const Coverage& coverage) {
 }
 
 std::string weakness_text(const Weakness& weakness) {
-    if (!weakness.missed.empty()) return fmt::format("no inputs show these wrong kernels: {}", fmt::join(weakness.missed, ", "));
+    if (!weakness.missed.empty())
+        return fmt::format("no inputs show these wrong kernels: {}", fmt::join(weakness.missed, ", "));
     return "the declared machine guarantees no digit of most outputs, whatever the inputs";
 }
 

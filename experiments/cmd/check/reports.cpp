@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/check/reports.hpp"
 
-#include "core/text/shown.hpp"
 #include "core/host/version.hpp"
+#include "core/text/shown.hpp"
 #include "reports/ci/annotations.hpp"
 #include "reports/ci/junit.hpp"
 #include "reports/ci/sarif.hpp"
@@ -56,7 +56,9 @@ std::vector<Message> messages_of(const Checked& one) {
         else
             same->text += "\n" + sentence_of(one, reason);
     }
-    if (!one.notes.empty()) messages.push_back({check::reason_code::baseline_differs, fmt::format("{}", fmt::join(one.notes, "\n")), "note"});
+    if (!one.notes.empty())
+        messages.push_back(
+            {check::reason_code::baseline_differs, fmt::format("{}", fmt::join(one.notes, "\n")), "note"});
     return messages;
 }
 
@@ -73,7 +75,8 @@ std::string first_reason(const Checked& one) {
 
 /// False where no output was compared with a number: its figures would read as those of a perfect kernel.
 bool has_figures(const Checked& one) {
-    const bool was_judged = one.outcome == Outcome::pass || one.outcome == Outcome::fail || one.outcome == Outcome::weak;
+    const bool was_judged =
+        one.outcome == Outcome::pass || one.outcome == Outcome::fail || one.outcome == Outcome::weak;
     return was_judged && one.verdict.judgement.outputs > 0;
 }
 

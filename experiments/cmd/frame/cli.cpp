@@ -2,8 +2,8 @@
 // The one file that includes CLI11: it takes seconds to compile.
 #include "experiments/cmd/frame/cli.hpp"
 
-#include "core/text/nearest_name.hpp"
 #include "core/rounding.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/cmd/frame/verb_tree.hpp"
 
 #include <fmt/format.h>

@@ -23,7 +23,8 @@ namespace {
 /// In one line of visible characters, whatever the text names. A text that has only such characters takes no memory.
 void tell_line(std::string_view text) noexcept {
     try {
-        if (is_printable_lines(text) && text.find('\n') == text.npos && text.size() <= longest_error) return tell_text(text);
+        if (is_printable_lines(text) && text.find('\n') == text.npos && text.size() <= longest_error)
+            return tell_text(text);
         tell_text(shown(text, longest_error));
     } catch (...) {  // no memory to escape it
     }

@@ -2,8 +2,8 @@
 #include "experiments/cmd/frame/rounding_option.hpp"
 
 #include "core/error.hpp"
-#include "core/text/nearest_name.hpp"
 #include "core/rounding_names.hpp"
+#include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -27,7 +27,8 @@ struct RowForm {
 
 inline void describe_row_form(Command& verb, RowForm& form) {
     const Option csv = verb.flag("--csv", form.csv, "Print the rows as CSV on a terminal, too");
-    const Option table = verb.flag("--table", form.table, "Print a table of the rows for people, not only on a terminal").excludes(csv);
+    const Option table =
+        verb.flag("--table", form.table, "Print a table of the rows for people, not only on a terminal").excludes(csv);
     verb.flag("--json", form.json, "Print what is printed as JSON").excludes(csv).excludes(table);
 }
 

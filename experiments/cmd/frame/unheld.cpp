@@ -47,10 +47,10 @@ void UnheldCounts::count(PropertySet properties, double x, std::uint64_t i, std:
         const PropertyName& row = property_names[p];
         if (!properties.contains(row.value)) continue;
         if (refused_.contains(row.value)) {
-            throw Error({.what = fmt::format("element {} is {}, and {} has no {}", i, decimal(x), format_name(to_),
-                                             row.noun),
-                         .where = "--refuse",
-                         .fix = fmt::format("remove such elements, or leave out --refuse {} to convert them", row.name)});
+            throw Error(
+                {.what = fmt::format("element {} is {}, and {} has no {}", i, decimal(x), format_name(to_), row.noun),
+                 .where = "--refuse",
+                 .fix = fmt::format("remove such elements, or leave out --refuse {} to convert them", row.name)});
         }
         Found& found = found_[p];
         if (found.count++ == 0) found = {.count = 1, .first = i, .code = code, .x = x};

@@ -103,8 +103,8 @@ std::string machine_eval_text(const MachineEvaluation& evaluation, const std::st
     for (const MachineMismatch& mismatch : evaluation.mismatches) text += text_of(mismatch, path);
     for (const ConversionMismatch& mismatch : evaluation.conversion_mismatches) {
         const ConversionLine& line = mismatch.line;
-        text += fmt::format("mismatch  {}:{}  {}  by codec {}\n     a  {}  {}\n  want  {}  {}\n   got  {}  {}\n\n", path,
-                            mismatch.number, line.instruction, line.profile, digits(line.from, line.a),
+        text += fmt::format("mismatch  {}:{}  {}  by codec {}\n     a  {}  {}\n  want  {}  {}\n   got  {}  {}\n\n",
+                            path, mismatch.number, line.instruction, line.profile, digits(line.from, line.a),
                             value_text(line.from, line.a), digits(line.to, line.d), value_text(line.to, line.d),
                             digits(line.to, line.result), value_text(line.to, line.result));
     }

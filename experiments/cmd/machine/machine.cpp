@@ -247,8 +247,8 @@ std::string dates_of(const evidence::DeviceEvidence& device) {
 
 /// `2 traces, 1584 outputs: wgmma.m64n8k16.f32.f16.f16, ...`
 std::string traces_of(const evidence::DeviceEvidence& device) {
-    return fmt::format("{} {}, {} outputs: {}", device.forms.size(), device.forms.size() == 1 ? "trace" : "traces", device.outputs,
-                       fmt::join(device.forms, ", "));
+    return fmt::format("{} {}, {} outputs: {}", device.forms.size(), device.forms.size() == 1 ? "trace" : "traces",
+                       device.outputs, fmt::join(device.forms, ", "));
 }
 
 std::string show_text(const Machine& m) {
@@ -271,8 +271,8 @@ std::string show_text(const Machine& m) {
     if (is_cut(m))
         append_words(text, "F", fmt::format("{} fraction bits below the largest exponent", m.sum.fraction_bits));
     if (m.sum.zero_exponent != 0) append_words(text, "e_zero", std::to_string(m.sum.zero_exponent));
-    append_words(text, "rounding", fmt::format("{}{}", to_string(m.sum.delivery),
-                                               m.sum.rounding == Round::to_odd ? ", but to odd" : ""));
+    append_words(text, "rounding",
+                 fmt::format("{}{}", to_string(m.sum.delivery), m.sum.rounding == Round::to_odd ? ", but to odd" : ""));
     if (m.sum.order == ProductOrder::odd_first) append_words(text, "order", "of each pair the odd product first");
     if (const std::string flushed = flush_words(m); !flushed.empty()) append_words(text, "flushed", flushed);
     append_words(text, "NaN", nan_words(m));
@@ -291,10 +291,12 @@ std::string show_text(const Machine& m) {
     const std::vector<evidence::RecordedTrace> traces = evidence::recorded_traces();
     const std::vector<evidence::DeviceEvidence> devices = evidence::devices_with_traces(m, traces);
     for (const evidence::DeviceEvidence& device : devices)
-        append_words(text, "verified", fmt::format("on {}, {}: {}", device.device, dates_of(device), traces_of(device)));
+        append_words(text, "verified",
+                     fmt::format("on {}, {}: {}", device.device, dates_of(device), traces_of(device)));
     if (const std::vector<std::string> missed = evidence::not_refuted(m, traces); !missed.empty())
         append_words(text, "not refuted", fmt::format("no output in these traces refutes {}", fmt::join(missed, ", ")));
-    if (devices.empty() && !is_live && m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
+    if (devices.empty() && !is_live && m.evidence != Evidence::definition)
+        append_words(text, "unverified", unverified_text);
     append_words(text, "source", m.source);
     bool is_first = true;
     for (const DisputedPoint& point : disputed_points(m)) {
@@ -322,8 +324,11 @@ Json show_json(const Machine& machine) {
     const std::vector<evidence::RecordedTrace> traces = evidence::recorded_traces();
     json["verified"] = Json::array();
     for (const evidence::DeviceEvidence& device : evidence::devices_with_traces(machine, traces)) {
-        json["verified"].push_back({{"device", device.device}, {"first_date", device.first_date}, {"last_date", device.last_date},
-                                    {"outputs", device.outputs}, {"traces", device.forms}});
+        json["verified"].push_back({{"device", device.device},
+                                    {"first_date", device.first_date},
+                                    {"last_date", device.last_date},
+                                    {"outputs", device.outputs},
+                                    {"traces", device.forms}});
     }
     json["not_refuted"] = evidence::not_refuted(machine, traces);
     json["disputed"] = Json::array();
@@ -369,8 +374,8 @@ Exit show_gpu(std::span<const Machine* const> machines, bool json) {
         return Exit::ok;
     }
     print_text(list_text(machines) +
-          fmt::format("\n`macheps machine show {}` says what one computes, and how that is known.\n",
-                      machines.front()->name));
+               fmt::format("\n`macheps machine show {}` says what one computes, and how that is known.\n",
+                           machines.front()->name));
     return Exit::ok;
 }
 

@@ -2,9 +2,9 @@
 // `macheps formats`: the table of formats, as text, CSV or JSON.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/text/print.hpp"
 #include "core/profile_table.hpp"
 #include "core/rounding_names.hpp"
+#include "core/text/print.hpp"
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -36,7 +36,8 @@ constexpr const char* help =
     "Every option that takes a format takes these names and every alias. A plain e4m3 is refused: it means e4m3fn to "
     "CUDA,\n"
     "OCP and PyTorch, and e4m3ieee to ml_dtypes and LLVM.\n\n"
-    "--profiles has a row for each profile of `macheps convert --profile` and each format of up to 16 bits that it converts\n"
+    "--profiles has a row for each profile of `macheps convert --profile` and each format of up to 16 bits that it "
+    "converts\n"
     "to: value and code of NaN, -NaN, infinities, a number beyond the largest finite value, 0, -0, -1 and 2^-149.\n"
     "`edition` is the newest version that the profile was compared with; `round` the mode when --round is left out.\n\n"
     "JSON: [{\"format\", \"bits\", \"exponent_bits\", \"fraction_bits\", \"exponent_bias\", \"container_bits\", "
@@ -206,7 +207,8 @@ std::string as_profiles() {
             const double largest = decode64(f, f.max_finite_code());
             const auto beyond = static_cast<float>(std::min(1.5 * largest, 0x1.fffffep127));
             std::vector<std::string> cells;
-            for (const float x : {nan, negative_nan, infinity, -infinity, beyond, -beyond, 0.0f, -0.0f, -1.0f, 0x1p-149f}) {
+            for (const float x :
+                 {nan, negative_nan, infinity, -infinity, beyond, -beyond, 0.0f, -0.0f, -1.0f, 0x1p-149f}) {
                 cells.push_back(value_and_code(f, encode64(row.profile, f, x, round)));
             }
             text += fmt::format("{},{},{},{},{}\n", row.name, named.name, fmt::join(cells, ","), name_of(round),
@@ -235,7 +237,8 @@ void describe(Command& verb) {
     Option csv = verb.flag("--csv", a->csv, "CSV with every column and every alias");
     Option json = verb.flag("--json", a->json, "JSON with every column and every alias");
     Option aliases = verb.flag("-a,--aliases", a->aliases, "The names that other systems use");
-    const Option profiles = verb.flag("--profiles", a->profiles, "CSV of what each codec profile makes of special numbers");
+    const Option profiles =
+        verb.flag("--profiles", a->profiles, "CSV of what each codec profile makes of special numbers");
     csv.excludes(json).excludes(aliases).excludes(profiles);
     json.excludes(aliases).excludes(profiles);
     aliases.excludes(profiles);

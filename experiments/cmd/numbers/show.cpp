@@ -2,10 +2,10 @@
 // `macheps show`: one number in every format.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/text/nearest_name.hpp"
-#include "core/text/print.hpp"
 #include "core/property.hpp"
 #include "core/rounding_names.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/print.hpp"
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -109,8 +109,8 @@ struct Shown {
 };
 
 /// `code`: the code of `f` that was typed, if one was.
-Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::optional<std::uint64_t>& code, Round mode,
-              Overflow overflow, RandomBits random) {
+Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::optional<std::uint64_t>& code,
+              Round mode, Overflow overflow, RandomBits random) {
     Shown s{.format = name,
             .f = f,
             .code = code ? *code : x.encode(f, mode, overflow, random),
@@ -292,8 +292,8 @@ Exit run(const Arguments& a) {
         std::vector<Shown> rows;
         for (const auto& [name, format] : formats) {
             const bool is_typed = bits && *bits == format;
-            rows.push_back(show_in(name, format, exact, is_typed ? typed.code : std::nullopt, mode, overflow,
-                                   {a.random, 32}));
+            rows.push_back(
+                show_in(name, format, exact, is_typed ? typed.code : std::nullopt, mode, overflow, {a.random, 32}));
         }
         if (a.csv) {
             if (text.empty()) text = csv_header;

@@ -67,7 +67,7 @@ Exit check(const TestFloatFunction& function, const TestFloatOptions& options, c
         if (++mismatches <= a.errors) {
             const Rounded theirs{expected->result, expected->flags};
             print("stdin:{}: {}, ours {}\n", number, testfloat_line(function, expected->operands, theirs),
-                       testfloat_line(function, expected->operands, ours));
+                  testfloat_line(function, expected->operands, ours));
         }
     }
     if (std::cin.bad()) throw Error({.what = "cannot read", .where = "stdin"});

@@ -109,9 +109,11 @@ std::optional<ParameterBytes> bytes_of(const Advice& advice, Goal goal) {
 
 /// `16.0 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8; activations come to it`.
 std::string bytes_text(const ParameterBytes& each, double params) {
-    std::string text = fmt::format("{:g} bytes a parameter, {:.3g} GB in all", each.total(), each.total() * params / 1e9);
+    std::string text =
+        fmt::format("{:g} bytes a parameter, {:.3g} GB in all", each.total(), each.total() * params / 1e9);
     if (each.gradients() > 0)
-        text += fmt::format(": weights {:g}, gradients {:g}, optimizer {:g}", each.value, each.gradients(), each.optimizer());
+        text += fmt::format(": weights {:g}, gradients {:g}, optimizer {:g}", each.value, each.gradients(),
+                            each.optimizer());
     return text + "; activations come to it";
 }
 
@@ -154,8 +156,12 @@ Json advice_json(const AdviseArguments& a, const AdviceAsked& asked, const std::
                               {"source", rule.source},
                               {"unfit", unfit_sides(rule, asked.sides)}});
     }
-    return {{"device", a.device}, {"goal", a.goal},           {"params", asked.params ? Json(*asked.params) : Json(nullptr)},
-            {"advice", advice},   {"dimensions", dimensions}, {"have", had ? had_json(a.have, *had) : Json(nullptr)}};
+    return {{"device", a.device},
+            {"goal", a.goal},
+            {"params", asked.params ? Json(*asked.params) : Json(nullptr)},
+            {"advice", advice},
+            {"dimensions", dimensions},
+            {"have", had ? had_json(a.have, *had) : Json(nullptr)}};
 }
 
 std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
@@ -213,7 +219,8 @@ void describe_advise(Command& verb) {
     for (const GoalRow& each : goals()) goal_names.emplace_back(each.name);
     verb.option("--device-profile", a->device, "What it runs on").one_of(devices).shows_default();
     verb.option("--goal", a->goal, "What it is for").one_of(goal_names).shows_default();
-    verb.option("--params", a->params, "Parameters of the model (7e9, 7B), for the bytes of each advice; advice for any size when left out");
+    verb.option("--params", a->params,
+                "Parameters of the model (7e9, 7B), for the bytes of each advice; advice for any size when left out");
     verb.integer("--sides", a->sides, {1, most_size},
                  "Sides of the weights of its linears: are they fit for tensor cores? Not asked when left out")
         .list();

@@ -190,9 +190,10 @@ std::vector<std::string> config_files(const std::vector<std::string>& paths) {
             if (config_endings.contains(file.extension().string())) files.push_back(file.string());
         }
         if (files.size() == before) {
-            throw Error({.what = "no config is in this folder",
-                         .where = path,
-                         .fix = fmt::format("name a folder with files that end in {}", fmt::join(config_endings, ", "))});
+            throw Error(
+                {.what = "no config is in this folder",
+                 .where = path,
+                 .fix = fmt::format("name a folder with files that end in {}", fmt::join(config_endings, ", "))});
         }
     }
     return files;
@@ -211,7 +212,7 @@ Exit import_each(const ImportArguments& a, const ImportOptions& options) {
             code = exit_of(result);
             framework = result.framework->name;
             line = format_shown("{}: {} {}, {}\n", file, result.framework->name, to_string(result.version),
-                               finding_counts(result.findings));
+                                finding_counts(result.findings));
             of_file = std::move(result.findings);
         } catch (const Error& caught) {
             if (caught.exit() != Exit::bad_input) throw;
@@ -241,7 +242,8 @@ Exit import_each(const ImportArguments& a, const ImportOptions& options) {
 void describe_import(Command& verb) {
     const auto a = std::make_shared<ImportArguments>();
     verb.option("FILE", a->files,
-                "Files of one framework and key=value overrides: one config, later ones win. A file that another one names is "
+                "Files of one framework and key=value overrides: one config, later ones win. A file that another one "
+                "names is "
                 "read as that file")
         .required()
         .takes(value_kind::file);

@@ -87,7 +87,8 @@ std::string import_table(const ImportResult& result) {
     std::string text = fmt::format("{} {}\n\n{:<{}}  {:<{}}  FROM\n", result.framework->title,
                                    to_string(result.version), "FIELD", name, "VALUE", value);
     for (std::size_t i = 0; i < fields.size(); ++i)
-        text += fmt::format("{:<{}}  {:<{}}  {}\n", fields[i]->name, name, values[i], value, printable(fields[i]->from));
+        text +=
+            fmt::format("{:<{}}  {:<{}}  {}\n", fields[i]->name, name, values[i], value, printable(fields[i]->from));
     text += fmt::format("\n{}\n", finding_counts(result.findings));
     return text + finding_lines(result.findings);
 }

@@ -62,7 +62,9 @@ double parameters_of(const std::string& text) {
     }
     const bool is_read = problem == std::errc() && (rest == end || unit > 1);
     const double count = value * unit;
-    if (!is_read) refuse("--params", fmt::format("'{}' is no number of parameters", text), "give one such as 7.5e9, 7.5B or 350M");
+    if (!is_read)
+        refuse("--params", fmt::format("'{}' is no number of parameters", text),
+               "give one such as 7.5e9, 7.5B or 350M");
     if (!(count >= 1) || !std::isfinite(count))
         refuse("--params", fmt::format("{} parameters", text), "give at least 1, such as 7.5e9 or 7.5B");
     return count;
@@ -80,9 +82,10 @@ struct MemoryChoice::Row {
 };
 
 void MemoryChoice::add_options(Command& verb) {
-    const Option params = verb.option("--params", params_,
-                                      "Bytes of a model of so many parameters (7.5e9, 7.5B), beside the recipes of training "
-                                      "systems; rows of sites when left out");
+    const Option params =
+        verb.option("--params", params_,
+                    "Bytes of a model of so many parameters (7.5e9, 7.5B), beside the recipes of training "
+                    "systems; rows of sites when left out");
     verb.integer("--shards", shards_, {1, most_size}, "Ranks that share what is sharded; 1 when left out")
         .needs(params);
     verb.option("--trainable", trainable_, "Parameters of adapters, as a part of --params; 0.01 when left out")
@@ -186,8 +189,9 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
     const Unit unit = unit_of(largest);
     const bool has_activations = all.front().activations.has_value();
     const std::int64_t shards = shards_.value_or(1);
-    std::string text = fmt::format("memory       {} for {:g} parameters and Adam{}\n\n", unit.name, parameters_of(params_),
-                                   shards == 1 ? "" : fmt::format("; zero1 to zero3: of each of {} ranks", shards));
+    std::string text =
+        fmt::format("memory       {} for {:g} parameters and Adam{}\n\n", unit.name, parameters_of(params_),
+                    shards == 1 ? "" : fmt::format("; zero1 to zero3: of each of {} ranks", shards));
     const auto line = [&](const std::string& title, const std::vector<std::string>& cells, std::string_view summary) {
         text += fmt::format("{:<{}}", title, widest);
         for (const std::string& each : cells) text += fmt::format("  {:>10}", each);

@@ -191,7 +191,7 @@ Exit list(const Arguments& a) {
     for (const Policy& p : policies) {
         const std::string machines = fmt::format("{}", fmt::join(machine_names(p), ", "));
         print("{:<{}}  {}{}\n", p.name, width, p.description,
-                          machines == fp32_chain.name ? "" : fmt::format(" [{}]", machines));
+              machines == fp32_chain.name ? "" : fmt::format(" [{}]", machines));
     }
     return Exit::ok;
 }
@@ -325,9 +325,9 @@ Exit explain(const Arguments& a) {
         for (const auto& one : resolved.left_out) tell("left out: {}: {}\n", one.site, one.why);
         return Exit::ok;
     }
-    const std::string body =
-        a.memory.is_asked() ? a.memory.text(resolved.name, recipe, a.model)
-                            : memory_line(memory, batch) + "\n" + row_table(rows) + "\n" + tensor_table(tensors);
+    const std::string body = a.memory.is_asked()
+                                 ? a.memory.text(resolved.name, recipe, a.model)
+                                 : memory_line(memory, batch) + "\n" + row_table(rows) + "\n" + tensor_table(tensors);
     print("{}: {}\n", resolved.name, resolved.description);
     if (!policy.chain.empty()) print("extends      {}\n", fmt::join(policy.chain, ", "));
     print("model        {}\n", a.model.describe());

@@ -6,8 +6,8 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/tell.hpp"
-#include "experiments/training/sweep/shard.hpp"
 #include "experiments/training/sweep/results/status.hpp"
+#include "experiments/training/sweep/shard.hpp"
 #include "reports/findings/summary_table.hpp"
 
 #include <fmt/format.h>
@@ -29,11 +29,14 @@ constexpr const char* help =
     "  macheps merge formats                       into formats/merged: runs.csv, evals.csv, steps.csv, site-sums.csv\n"
     "  macheps merge formats --rows runs,sites     the last rows of runs, and every row of every site\n"
     "  macheps merge formats --allow-missing       what there is, while some units are missing\n\n"
-    "Rows stand in the order of the plan, each with its unit's name behind it; units.csv says who trained what. Each unit is\n"
-    "first compared with the mark that it was finished with, and the fp32 rows of units of one setting and seed with each "
+    "Rows stand in the order of the plan, each with its unit's name behind it; units.csv says who trained what. Each "
+    "unit is\n"
+    "first compared with the mark that it was finished with, and the fp32 rows of units of one setting and seed with "
+    "each "
     "other.\nJSON: {\"out\", \"units\", \"merged\", \"missing\": [{\"unit\", \"shard\", \"state\", \"what\"}], "
     "\"not_of_this_plan\", \"programs\",\n\"files\"}.\n"
-    "Exit codes: 1, units are missing, were altered, disagree, or came of two versions of macheps; nothing is written then.";
+    "Exit codes: 1, units are missing, were altered, disagree, or came of two versions of macheps; nothing is written "
+    "then.";
 
 struct MergeArguments {
     std::filesystem::path out, to;
@@ -108,8 +111,7 @@ Exit merge(const MergeArguments& a) {
     std::vector<std::string> files;
     if (is_merged) {
         MergeRequest request{.out = a.out, .to = a.to.empty() ? a.out / "merged" : a.to, .rows = a.rows};
-        if (request.rows.empty())
-            request.rows.assign(std::begin(usual_merge_words), std::end(usual_merge_words));
+        if (request.rows.empty()) request.rows.assign(std::begin(usual_merge_words), std::end(usual_merge_words));
         if (a.trust) request.trust = FinishedUnits::Trust::is_trusted;
         for (const auto& file : merge_units(sweep, units, request)) files.push_back(file.string());
     }

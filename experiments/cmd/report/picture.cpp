@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/report/picture.hpp"
 
-#include "core/host/child_process.hpp"
 #include "core/error.hpp"
+#include "core/host/child_process.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
 

@@ -48,23 +48,31 @@ constexpr const char* help =
     "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n"
     "  macheps report solve.csv steps.csv              linear systems: verdicts over the condition, errors over steps\n"
     "  macheps report sum.csv eval.csv points.csv      sums and formulas: errors over terms, bits of error over x\n"
-    "  macheps report formats                          the folder of a sweep: settings x policies, best learning rates\n"
-    "  macheps report runs/* -o study.html             more than 200 directories: the same, and what differs is an axis\n"
+    "  macheps report formats                          the folder of a sweep: settings x policies, best learning "
+    "rates\n"
+    "  macheps report runs/* -o study.html             more than 200 directories: the same, and what differs is an "
+    "axis\n"
     "  macheps report --columns                        what every column of every CSV file holds\n\n"
     "Compares every policy with the fp32 run of its seed. The page needs no network. Policies of one name whose "
     "losses\n"
     "differ between directories stand as policy@directory.\n"
     "Without a browser on PATH (or in MACHEPS_BROWSER), each chart of the page has a button that saves it as PNG.\n"
-    "--diagnose names what the rows show (overflow cascade, lost updates, ...), and what they could not show; the page\n"
+    "--diagnose names what the rows show (overflow cascade, lost updates, ...), and what they could not show; the "
+    "page\n"
     "says the same. Whatever it finds, the exit code is 0.\n"
-    "CSV files of gemm, sum, solve, eval, solve --steps and eval --points-out, which their first columns tell, or a folder's\n"
+    "CSV files of gemm, sum, solve, eval, solve --steps and eval --points-out, which their first columns tell, or a "
+    "folder's\n"
     "files of those names, add a section each: error growth with both bounds, the map of verdicts, bits against x.\n"
     "JSON: {\"schema\", \"policies\": [one object per row of summary.csv, and \"sentence\"], \"notes\": [...], "
     "\"warnings\": [...]};\n"
-    "null: not measured. With such files: \"gemm\", \"sum\", \"solve\", \"solve_steps\", \"eval\", \"eval_points\": [one object\n"
-    "per row]. With --diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", \"seeds\", \"of_seeds\", "
-    "\"step\", \"site\", \"figures\", \"sentence\",\n\"remedy\"}], \"not_looked_for\": [{\"id\", \"policy\", \"why\"}]}.\n"
-    "JSON of a sweep, or of more than 200 directories: {\"sweep\", \"units\", \"missing\", or \"directories\"; \"settings\",\n"
+    "null: not measured. With such files: \"gemm\", \"sum\", \"solve\", \"solve_steps\", \"eval\", \"eval_points\": "
+    "[one object\n"
+    "per row]. With --diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", "
+    "\"seeds\", \"of_seeds\", "
+    "\"step\", \"site\", \"figures\", \"sentence\",\n\"remedy\"}], \"not_looked_for\": [{\"id\", \"policy\", "
+    "\"why\"}]}.\n"
+    "JSON of a sweep, or of more than 200 directories: {\"sweep\", \"units\", \"missing\", or \"directories\"; "
+    "\"settings\",\n"
     "\"runs\", \"rows\": [objects as those of policies, with \"axes\"], \"notes\"}.\n"
     "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
 
@@ -190,7 +198,8 @@ Exit report(const ReportOptions& options) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<ReportOptions>();
-    verb.option("DIR", a->folders, "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`, sum, solve and eval")
+    verb.option("DIR", a->folders,
+                "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`, sum, solve and eval")
         .takes(value_kind::folder);
     verb.option(
             "-o,--out", a->out,

@@ -61,20 +61,27 @@ const std::string eval_help =
     "  macheps eval \"(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))\" --keep-precision\n"
     "                                                          a square in fp32, in a formula in fp16\n"
     "  macheps eval \"exp(x)\" \"erfc(x)\" --x 0x1.8p3 -f fp64,fp32 --round up      one input\n\n"
-    "A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d); nothing in it is rearranged. Files hold FPCore\n"
+    "A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d); nothing in it is rearranged. Files hold "
+    "FPCore\n"
     "2.0, without arrays. Every operator is one rounding to the format; functions are correctly rounded, or those of\n"
-    "core/math.hpp. The reference is the exact value of the formula, rounded once, in the mode of --round (stochastic: to nearest).\n"
-    "It is found from enclosures (Arb) with more and more digits, until every value in the enclosure rounds alike. An input for which\n"
+    "core/math.hpp. The reference is the exact value of the formula, rounded once, in the mode of --round (stochastic: "
+    "to nearest).\n"
+    "It is found from enclosures (Arb) with more and more digits, until every value in the enclosure rounds alike. An "
+    "input for which\n"
     "the digits do not suffice is counted as `unresolved`.\n" +
     function_lines() +
-    "--NAME A:B is the range of the input NAME, ends included, and --NAME A is one number; all finite numbers when left out. Numbers\n"
-    "are decimal or hexadecimal (0x1p-3). A formula of one input in a format of up to 16 bits is evaluated at every input, and so is\n"
-    "a range with at most 1000 numbers. Other formulas are evaluated at 1000 drawn inputs; each number of the range is equally likely.\n"
+    "--NAME A:B is the range of the input NAME, ends included, and --NAME A is one number; all finite numbers when "
+    "left out. Numbers\n"
+    "are decimal or hexadecimal (0x1p-3). A formula of one input in a format of up to 16 bits is evaluated at every "
+    "input, and so is\n"
+    "a range with at most 1000 numbers. Other formulas are evaluated at 1000 drawn inputs; each number of the range is "
+    "equally likely.\n"
     "Bits of error: log2(1 + numbers of the format between result and reference), the format's width for a NaN.\n"
     "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
     "CSV: a row for each formula and format; docs/columns.md has the columns.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}.\n"
-    "Exit codes: 2, a formula that cannot be read, an unknown name, an empty range; 3, a damaged file; 4, this build has no Arb;\n"
+    "Exit codes: 2, a formula that cannot be read, an unknown name, an empty range; 3, a damaged file; 4, this build "
+    "has no Arb;\n"
     "5, the rows could not be written.";
 
 struct EvalArguments {
@@ -94,8 +101,8 @@ double range_end(const std::string& text, const std::string& where) {
     const bool is_hex = digits.starts_with("0x") || digits.starts_with("0X");
     if (is_hex) digits.remove_prefix(2);
     double x = 0;
-    const auto [last, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), x, is_hex ? std::chars_format::hex : std::chars_format::general);
+    const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), x,
+                                               is_hex ? std::chars_format::hex : std::chars_format::general);
     if (error != std::errc{} || last != digits.data() + digits.size() || digits.starts_with("-") || !std::isfinite(x)) {
         throw usage_error(fmt::format("'{}' is no number", text), where,
                           "Use a number such as 304, -2.5 or 0x1p-3, or a range such as -20:20 or 0:inf");
@@ -188,7 +195,10 @@ Exit run_eval_verb(const Command& verb, const EvalArguments& a) {
 void describe_eval(Command& verb) {
     const auto a = std::make_shared<EvalArguments>();
     verb.option("EXPRESSION", a->expressions, "Formulas, or files of FPCores that end in .fpcore").required();
-    verb.option("-f,--format", a->formats, "Formats of inputs and operations").list().takes(value_kind::format).default_text("fp16,bf16");
+    verb.option("-f,--format", a->formats, "Formats of inputs and operations")
+        .list()
+        .takes(value_kind::format)
+        .default_text("fp16,bf16");
     verb.option("--round", a->round, "Rounding of every operation").takes("MODE").shows_default();
     verb.option("--functions", a->functions, "correct: correctly rounded; macheps: those of core/math.hpp")
         .one_of({"correct", "macheps"})

@@ -56,7 +56,8 @@ constexpr const char* help =
     "fp32 accumulator) and +slicesN (N slices of k, added in order in fp32), or a library's rule, such as "
     "cutlass.fp8.default\n"
     "or sm80.mma.fp16+cutlass2.splitk.serial+slices4. ORDER:FORMAT[:ROUND] is an order of summation (chain, pairwise,\n"
-    "kahan, exact) in any format, such as fp16, e5m6 or e3m4: each operation is rounded to it, to nearest even when ROUND\n"
+    "kahan, exact) in any format, such as fp16, e5m6 or e3m4: each operation is rounded to it, to nearest even when "
+    "ROUND\n"
     "is left out. Operands are drawn, rounded to --format, and\n"
     "the same for every machine; the exact product is that of the rounded operands. A machine that is named must take "
     "them;\n`all` is every machine that does, and stderr says how many are left out.\n"
@@ -70,13 +71,16 @@ constexpr const char* help =
     "certain, k unit and what underflows; the second the mean of what is cut off and lambda times the deviation of all "
     "that\n"
     "is rounded), lambda, first, first_exact (out[0,0]), operand_sqnr_db (what rounding the operands cost), evidence,\n"
-    "beyond_bound, beyond_probable (outputs whose error exceeds their own bound); saturated, the last but three (outputs that\n"
+    "beyond_bound, beyond_probable (outputs whose error exceeds their own bound); saturated, the last but three "
+    "(outputs that\n"
     "overflowed but are finite). Errors are those of the outputs that are finite and did not overflow. With --via\n"
     "also via, digit_bits, slices, products, inexact_products, combine, fp64_error, and plain_error, plain_max_ulp,\n"
-    "plain_mean_ulp: the errors of one fma per term in the output's format. No bound is known then, and its cells are empty.\n"
+    "plain_mean_ulp: the errors of one fma per term in the output's format. No bound is known then, and its cells are "
+    "empty.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "
     "\"bytes\"}.\n"
-    "Exit codes: 1, with --via ozaki1, a digit product that was not exact; 2, an unknown name, or a machine that takes none\n"
+    "Exit codes: 1, with --via ozaki1, a digit product that was not exact; 2, an unknown name, or a machine that takes "
+    "none\n"
     "of the operands; 5, the rows could not be written.";
 
 constexpr std::int64_t most_gemm_size = std::int64_t{1} << 28;
@@ -164,8 +168,8 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
         const std::size_t taken = combinations_taken(grid, spelled);
         if (taken == 0) throw does_not_fit(grid, spelled);
         if (taken == combinations) continue;
-        tell("{}: takes {} of the {} combinations of formats and scalings; the others are left out\n",
-                   spelled.name, taken, combinations);
+        tell("{}: takes {} of the {} combinations of formats and scalings; the others are left out\n", spelled.name,
+             taken, combinations);
     }
     if (!has_all) return;
     std::size_t left_out = 0;
@@ -181,8 +185,7 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
         throw FieldError("formats, scalings", "no machine takes operands of these formats and scales", "");
     }
     if (left_out == 0) return;
-    tell("all: {} of {} machines take none of these operands and are left out\n", left_out,
-               all_machines.size());
+    tell("all: {} of {} machines take none of these operands and are left out\n", left_out, all_machines.size());
 }
 
 GemmGrid grid_of(const Arguments& a) {
@@ -273,7 +276,7 @@ Exit print_cost(const GridCost& cost, bool json) {
                     {"bytes", cost.bytes}});
     } else {
         print("{} rows from {} sets of operands, {:.3g} multiply-adds on machines, {:.1f} MiB\n", cost.rows,
-                   cost.products, cost.multiply_adds, cost.bytes / (1 << 20));
+              cost.products, cost.multiply_adds, cost.bytes / (1 << 20));
     }
     return cost.rows > 0 ? Exit::ok : Exit::usage;
 }

@@ -36,7 +36,8 @@ study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::
     }
     for (const SpelledRule& machine : via.machines) {
         if (machine.order)
-            throw usage_error("an order of summation cannot replace a machine here", "--machine " + machine.name, "name a machine");
+            throw usage_error("an order of summation cannot replace a machine here", "--machine " + machine.name,
+                              "name a machine");
     }
     for (const std::string& name : formats) {
         const Format format = format_named(name, "--format", Exit::usage);
@@ -57,17 +58,22 @@ study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::
 }  // namespace
 
 void describe_via(Command& verb, ViaArguments& a) {
-    verb.option("--via", a.via,
-                "Make products of fp64 or fp32 numbers (--format) from narrow ones on the machine: ozaki1:S (S digits), "
-                "ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out. Digits and residues "
-                "go on exact.int32 too, which multiplies int8 and adds in int32")
+    verb.option(
+            "--via", a.via,
+            "Make products of fp64 or fp32 numbers (--format) from narrow ones on the machine: ozaki1:S (S digits), "
+            "ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out. Digits and "
+            "residues "
+            "go on exact.int32 too, which multiplies int8 and adds in int32")
         .takes("WAY");
-    verb.integer("--digit-bits", a.digit_bits, {1, 25}, "Of ozaki1: bits of a digit; as many as are exact when left out");
+    verb.integer("--digit-bits", a.digit_bits, {1, 25},
+                 "Of ozaki1: bits of a digit; as many as are exact when left out");
     verb.flag("--full", a.full, "Of --via: all products of digits, not the larger half");
-    verb.option("--combine", a.combine, "Of ozaki1: fp64, digit products are added with a rounding each; exact, one at the end")
+    verb.option("--combine", a.combine,
+                "Of ozaki1: fp64, digit products are added with a rounding each; exact, one at the end")
         .one_of({"fp64", "exact"})
         .shows_default();
-    verb.option("--require", a.require, "exact: refuse digits and residues beyond the exactness rule (exit 2); a warning when left out")
+    verb.option("--require", a.require,
+                "exact: refuse digits and residues beyond the exactness rule (exit 2); a warning when left out")
         .one_of({"exact"});
 }
 
@@ -91,7 +97,8 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     for (const std::int64_t m : grid.m) {
         for (const std::int64_t n : grid.n) {
             for (const std::int64_t k : grid.k) {
-                rows_count += via.machines.size() * via.formats.size() * grid.distributions.size() * grid.seeds.size() * grid.scales.size();
+                rows_count += via.machines.size() * via.formats.size() * grid.distributions.size() * grid.seeds.size() *
+                              grid.scales.size();
                 const double ab = (double(m) + double(n)) * double(k), out = double(m) * double(n);
                 const double slices = via.via.slices == 0 ? 24 : via.via.slices;
                 bytes = std::max(bytes, ab * (8 + 4 * slices) + out * 160);

@@ -46,16 +46,22 @@ const std::string solve_help =
     "  macheps solve --factor fp32 --method ir --require converged   exit 1 unless every system converges\n"
     "  macheps solve --matrix hplmxp -n 64 --lu block:32 --factor fp16 -M sm90.wgmma.fp16 --method gmres-ir\n"
     "  macheps solve --preset hplmxp -n 64 --lu block:32 --factor fp16 --dry-run\n\n"
-    "PA = LU is computed in --factor, every operation rounded once; with --lu block:NB and --machine, the trailing update\n"
+    "PA = LU is computed in --factor, every operation rounded once; with --lu block:NB and --machine, the trailing "
+    "update\n"
     "is that matrix unit's, C its addend. --factorisation takes Cholesky or QR in LU's place.\n"
-    "LU-IR corrects x with the factors in three precisions (substitution, work, residual), GMRES-IR by GMRES that they\n"
-    "precondition, in five. x is compared with a reference solution of 113 digits, whose error has a proven bound; without\n"
+    "LU-IR corrects x with the factors in three precisions (substitution, work, residual), GMRES-IR by GMRES that "
+    "they\n"
+    "precondition, in five. x is compared with a reference solution of 113 digits, whose error has a proven bound; "
+    "without\n"
     "that proof `reference` is `uncertain` and the forward error is empty.\n"
-    "A row has one verdict. A factorisation that fails is a verdict, not an error:\n"
-    + verdict_lines() +
-    "Matrices: randsvd:K,MODE (singular values 1 to 1/K: 1 one large, 2 one small, 3 geometric, 4 arithmetic), uniform,\n"
-    "hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp, and file:PATH (Matrix Market or npy).\n"
-    "Libraries call --method lu, ir, gmres-ir and gmres CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and _GMRES_NOPCOND.\n"
+    "A row has one verdict. A factorisation that fails is a verdict, not an error:\n" +
+    verdict_lines() +
+    "Matrices: randsvd:K,MODE (singular values 1 to 1/K: 1 one large, 2 one small, 3 geometric, 4 arithmetic), "
+    "uniform,\n"
+    "hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp, and file:PATH (Matrix Market or "
+    "npy).\n"
+    "Libraries call --method lu, ir, gmres-ir and gmres CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and "
+    "_GMRES_NOPCOND.\n"
     "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
     "CSV: a row for each system, format, machine, scaling and method; docs/columns.md has the columns.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"flops\", \"bytes\"}.\n"
@@ -164,7 +170,9 @@ SolveGrid solve_grid(const SolveArguments& a) {
 void apply_preset(const Command& verb, SolveArguments& a) {
     if (a.preset.empty()) return;
     const std::vector<std::string> given = verb.given();
-    const auto is_given = [&](const char* option) { return std::find(given.begin(), given.end(), option) != given.end(); };
+    const auto is_given = [&](const char* option) {
+        return std::find(given.begin(), given.end(), option) != given.end();
+    };
     if (!is_given("--matrix")) a.matrices = {"hplmxp"};
     if (!is_given("--pivot")) a.pivot = "none";
     if (!is_given("--method")) a.methods = {"gmres-ir"};
@@ -176,7 +184,7 @@ Exit print_solve_cost(const SolveCost& cost, bool json) {
         print_json({{"rows", cost.rows}, {"flops", cost.flops}, {"bytes", cost.bytes}});
     } else {
         print("{} rows, {:.3g} operations in the factors' formats, {:.1f} MiB\n", cost.rows, cost.flops,
-                   cost.bytes / (1 << 20));
+              cost.bytes / (1 << 20));
     }
     return Exit::ok;
 }
@@ -216,7 +224,10 @@ Exit run_solve_verb(const Command& verb, SolveArguments a) {
 }
 
 void describe_precisions(Command& verb, SolveArguments& a) {
-    verb.option("-f,--factor", a.factors, "Formats of L and U, u_f").list().takes(value_kind::format).default_text("bf16,fp16,fp32");
+    verb.option("-f,--factor", a.factors, "Formats of L and U, u_f")
+        .list()
+        .takes(value_kind::format)
+        .default_text("bf16,fp16,fp32");
     verb.option("--substitution", a.substitution, "Format of the triangular solves, u_s; the factor's when left out")
         .takes(value_kind::format);
     verb.option("--work", a.work, "Format of x and b, u").takes(value_kind::format).shows_default();
@@ -232,12 +243,14 @@ void describe_factorisation(Command& verb, SolveArguments& a) {
     std::vector<std::string> kinds;
     for (const FactorisationName& row : factorisation_names) kinds.emplace_back(row.name);
     verb.option("--factorisation", a.factorisations,
-                "lu: with partial pivoting; cholesky: of symmetric positive definite matrices; qr: Householder's. A row each")
+                "lu: with partial pivoting; cholesky: of symmetric positive definite matrices; qr: Householder's. A "
+                "row each")
         .list()
         .one_of(kinds)
         .default_text("lu");
     verb.option("--shift", a.shift,
-                "Of cholesky: adds this many unit roundoffs of the factor's format of itself to each diagonal element before the "
+                "Of cholesky: adds this many unit roundoffs of the factor's format of itself to each diagonal element "
+                "before the "
                 "cast, so that the rounded matrix stays definite")
         .shows_default();
     verb.option("--lu", a.lu, "right: column by column; block:NB: panels of NB columns, then a blocked update")
@@ -246,20 +259,24 @@ void describe_factorisation(Command& verb, SolveArguments& a) {
     verb.option("-M,--machine", a.machines, "Machines of the blocked update, a row each; none when left out")
         .list()
         .takes("NAMES");
-    verb.option("--operands", a.operands,
-                "Format to which L and U are rounded for the blocked update; the factor's, or the machine's widest, when "
-                "left out")
+    verb.option(
+            "--operands", a.operands,
+            "Format to which L and U are rounded for the blocked update; the factor's, or the machine's widest, when "
+            "left out")
         .takes(value_kind::format);
     verb.option("--accumulator", a.accumulator,
-                "Without a machine: the format in which the update is summed; fp32, or fp64 with fp64 factors, when left out")
+                "Without a machine: the format in which the update is summed; fp32, or fp64 with fp64 factors, when "
+                "left out")
         .takes(value_kind::format);
     verb.option("--pivot", a.pivot, "partial; none: the diagonal").one_of({"partial", "none"}).shows_default();
     verb.flag("--fused", a.fused, "a - l u with one rounding");
     std::vector<std::string> scales;
     for (const ScaleName& row : scale_names) scales.emplace_back(row.name);
     verb.option("--scale", a.scales,
-                "By powers of two, where the format's largest number is below 10^6: none; scalar: one factor; two-sided: rows, "
-                "columns and a factor; symmetric: the same for a row and its column. two-sided, or symmetric with cholesky, when "
+                "By powers of two, where the format's largest number is below 10^6: none; scalar: one factor; "
+                "two-sided: rows, "
+                "columns and a factor; symmetric: the same for a row and its column. two-sided, or symmetric with "
+                "cholesky, when "
                 "left out")
         .list()
         .one_of(scales);
@@ -267,15 +284,17 @@ void describe_factorisation(Command& verb, SolveArguments& a) {
 
 void describe_solve(Command& verb) {
     const auto a = std::make_shared<SolveArguments>();
-    verb.option("--matrix", a->matrices,
-                "A matrix, such as randsvd:1e3, randsvd:1e6,2, hilbert or file:a.mtx; repeat for several; randsvd:1e3 when "
-                "left out")
+    verb.option(
+            "--matrix", a->matrices,
+            "A matrix, such as randsvd:1e3, randsvd:1e6,2, hilbert or file:a.mtx; repeat for several; randsvd:1e3 when "
+            "left out")
         .repeats()
         .takes("MATRIX");
     verb.integer("-n,--size", a->n, {1, most_stored_size}, "Rows of the matrix").shows_default();
     verb.integer("--seeds", a->seeds, seed_limits, "Seeds, joined by commas").list().default_text("0");
     verb.option("--sweep", a->sweeps,
-                "kappa=1e1..1e12 multiplies by ten, for `randsvd` without a number; n=16..256 doubles; lists work. Repeat for "
+                "kappa=1e1..1e12 multiplies by ten, for `randsvd` without a number; n=16..256 doubles; lists work. "
+                "Repeat for "
                 "a grid; none when left out")
         .repeats()
         .takes("AXIS=VALUES");
@@ -283,7 +302,8 @@ void describe_solve(Command& verb) {
     std::vector<std::string> methods;
     for (const MethodName& row : method_names) methods.emplace_back(row.name);
     verb.option("--method", a->methods,
-                "lu: no refinement; ir: corrections by the factors; gmres-ir: by GMRES that they precondition; gmres: by GMRES alone")
+                "lu: no refinement; ir: corrections by the factors; gmres-ir: by GMRES that they precondition; gmres: "
+                "by GMRES alone")
         .list()
         .one_of(methods)
         .default_text("lu,ir,gmres-ir");
@@ -295,14 +315,16 @@ void describe_solve(Command& verb) {
     verb.option("--gmres-tol", a->gmres_tolerance, "By how much GMRES reduces its residual").shows_default();
     verb.option("--preset", a->preset, "hplmxp: its matrix, no pivoting, fp16 factors, GMRES-IR; none when left out")
         .one_of({"hplmxp"});
-    verb.option("--require", a->require, "converged: exit 1 unless every row is; nothing when left out").one_of({"converged"});
+    verb.option("--require", a->require, "converged: exit 1 unless every row is; nothing when left out")
+        .one_of({"converged"});
     verb.option("--steps", a->steps, "Write every x on the way into this CSV file; nothing when left out")
         .takes(value_kind::file);
     verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
     verb.integer("--threads", a->threads, {0, most_threads},
                  "Threads; 0: every core this process may use. The results do not depend on it")
         .shows_default();
-    verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out").takes("SIZE");
+    verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out")
+        .takes("SIZE");
     verb.flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
     describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");

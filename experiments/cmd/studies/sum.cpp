@@ -39,12 +39,16 @@ constexpr const char* sum_help =
     "  macheps sum -d harmonic --sweep n=2^4..2^12 -f bf16 --method recursive\n"
     "  macheps sum -f e4m3fn --method recursive,machine:sm90.wgmma.fp8,machine:sm90.wgmma.fp8+promote128,exact\n"
     "  macheps sum --sweep n=2^4..2^26 --dry-run          what would be run\n\n"
-    "Terms are drawn, or given by a formula, and rounded once to the format; then every operation is rounded once to it.\n"
-    "Methods: recursive; ascending, descending: sorted by magnitude; pairwise; blocked:B; lanes32: a warp; torch: torch.sum of\n"
-    "fp32 on a CPU; splitk:S; kahan; neumaier; sum2; sumK:K; machine:NAME, a matrix unit or ORDER:FORMAT as in `macheps gemm`; exact. With --dot also chain\n"
+    "Terms are drawn, or given by a formula, and rounded once to the format; then every operation is rounded once to "
+    "it.\n"
+    "Methods: recursive; ascending, descending: sorted by magnitude; pairwise; blocked:B; lanes32: a warp; torch: "
+    "torch.sum of\n"
+    "fp32 on a CPU; splitk:S; kahan; neumaier; sum2; sumK:K; machine:NAME, a matrix unit or ORDER:FORMAT as in "
+    "`macheps gemm`; exact. With --dot also chain\n"
     "(fma), muladd (two roundings) and dot2; the other methods add rounded products.\n"
     "Data: the distributions of `macheps gemm`; harmonic: 1/(i+1); cancel:C: a dot product of 2.25 2^-C, n even.\n"
-    "Errors are given in units of u S: u is the format's unit roundoff, S the sum of magnitudes. Two bounds stand beside\n"
+    "Errors are given in units of u S: u is the format's unit roundoff, S the sum of magnitudes. Two bounds stand "
+    "beside\n"
     "them: a certain one, and a probable one that needs errors of mean zero; truncation and stagnation break it.\n"
     "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
     "CSV: a row for each data set, format, n, seed, method and rounding; docs/columns.md has the columns.\n"
@@ -97,12 +101,16 @@ SumGrid sum_grid(const SumArguments& a) {
         }
         for (const std::int64_t c : exponents) {
             if (c < 0 || c > 200) {
-                throw Error({.what = fmt::format("c = {}", c), .where = "--sweep c", .fix = "from 0 to 200", .exit = Exit::usage});
+                throw Error({.what = fmt::format("c = {}", c),
+                             .where = "--sweep c",
+                             .fix = "from 0 to 200",
+                             .exit = Exit::usage});
             }
             grid.data.push_back(study::with_c(data, c));
         }
     }
-    if (!(a.lambda > 0)) throw Error({.what = "must be above 0", .where = "--lambda", .fix = "such as 4", .exit = Exit::usage});
+    if (!(a.lambda > 0))
+        throw Error({.what = "must be above 0", .where = "--lambda", .fix = "such as 4", .exit = Exit::usage});
     return grid;
 }
 
@@ -136,8 +144,10 @@ void describe_sum(Command& verb) {
     const auto a = std::make_shared<SumArguments>();
     verb.option("-d,--data", a->data, "What is added").list().takes("NAMES").default_text("positive");
     verb.integer("-n,--terms", a->n, {1, most_sum_terms}, "Terms of a sum").shows_default();
-    verb.option("-f,--format", a->formats, "Formats of terms and operations").list().takes(value_kind::format).default_text(
-        "fp32,fp16,bf16");
+    verb.option("-f,--format", a->formats, "Formats of terms and operations")
+        .list()
+        .takes(value_kind::format)
+        .default_text("fp32,fp16,bf16");
     verb.option("--method", a->methods, "Orders of summation")
         .list()
         .takes("NAMES")
@@ -146,8 +156,9 @@ void describe_sum(Command& verb) {
     verb.flag("--dot", a->dot, "Dot products");
     verb.integer("--trials", a->trials, {1, 1 << 20}, "Of stochastic rounding, on the same data").shows_default();
     verb.integer("--seeds", a->seeds, seed_limits, "Seeds, joined by commas").list().default_text("0");
-    verb.option("--sweep", a->sweeps,
-                "n=2^4..2^20 doubles; c=0..40, for `cancel`, goes by 4; lists work. Repeat for a grid; none when left out")
+    verb.option(
+            "--sweep", a->sweeps,
+            "n=2^4..2^20 doubles; c=0..40, for `cancel`, goes by 4; lists work. Repeat for a grid; none when left out")
         .repeats()
         .takes("AXIS=VALUES");
     verb.option("--lambda", a->lambda, "Of the probable bound").shows_default();
@@ -155,7 +166,8 @@ void describe_sum(Command& verb) {
     verb.integer("--threads", a->threads, {0, most_threads},
                  "Threads; 0: every core this process may use. The results do not depend on it")
         .shows_default();
-    verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out").takes("SIZE");
+    verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out")
+        .takes("SIZE");
     verb.flag("--dry-run", a->dry_run, "Print how many rows, terms and bytes. Runs nothing");
     describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");

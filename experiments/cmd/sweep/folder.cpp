@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/sweep/folder.hpp"
 
-#include "core/text/quote.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/quote.hpp"
 #include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/train/task.hpp"
 #include "experiments/training/sweep/grow.hpp"

@@ -76,7 +76,7 @@ double longest_shard(const Sweep& sweep, int count) {
 
 std::string plan_text(const Sweep& sweep, const Totals& t, std::size_t new_units) {
     std::string text = format_shown("sweep     {}\nsettings  {} of {}\n", sweep.name, t.settings,
-                                   sweep.axes.empty() ? "no axis" : fmt::format("{}", fmt::join(sweep.axes, " x ")));
+                                    sweep.axes.empty() ? "no axis" : fmt::format("{}", fmt::join(sweep.axes, " x ")));
     text += fmt::format("runs      {}: {} polic{} and {} seed{}\n", t.runs, t.policies, t.policies == 1 ? "y" : "ies",
                         t.seeds, t.seeds == 1 ? "" : "s");
     text += fmt::format("units     {}{}\n", t.units, new_units > 0 ? fmt::format(", {} of them new", new_units) : "");
@@ -144,8 +144,7 @@ Exit plan(const PlanArguments& a) {
 void describe_plan(Command& verb) {
     const auto a = std::make_shared<PlanArguments>();
     verb.option("PLAN", a->path, "A plan, or the folder of a sweep").required().takes(value_kind::file);
-    verb.option("-o,--out", a->out,
-                "Make this folder of the plan, or grow it; nothing is made when left out")
+    verb.option("-o,--out", a->out, "Make this folder of the plan, or grow it; nothing is made when left out")
         .takes(value_kind::folder);
     const Option json = verb.flag("--json", a->json, "As JSON");
     verb.flag("--csv", a->csv, "One line for each unit").excludes(json);

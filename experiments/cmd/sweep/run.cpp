@@ -131,7 +131,7 @@ Exit print_dry_run(const RunArguments& a, const SweepFolder& folder, const Shard
         rows.push_back({{"unit", unit.id}, {"state", to_string(state)}, {"seconds", json_number(unit.seconds)}});
         if (a.json) continue;
         print("{}  {:>8}  {}\n", unit.id, duration_words(unit.seconds),
-                   state == UnitState::missing ? "to do" : to_string(state));
+              state == UnitState::missing ? "to do" : to_string(state));
     }
     if (a.json) {
         print_json({{"out", folder.out.string()},
@@ -144,7 +144,7 @@ Exit print_dry_run(const RunArguments& a, const SweepFolder& folder, const Shard
     }
     const std::size_t count = request.units.size();
     print("{} unit{}, {} to do, {} of memory at most\n", count, count == 1 ? "" : "s", duration_words(seconds),
-               bytes_text(static_cast<double>(memory * a.jobs)));
+          bytes_text(static_cast<double>(memory * a.jobs)));
     return Exit::ok;
 }
 
@@ -175,7 +175,8 @@ Exit run_here(const RunArguments& a, const SweepFolder& folder, const ShardReque
 
 /// In processes of their own, each with one unit.
 Exit run_children(const RunArguments& a, const SweepFolder& folder, const ShardRequest& request, Tallied& tallied) {
-    std::vector<std::string> words{"sweep", "run", folder.out.string(), "--threads=" + std::to_string(a.device.threads)};
+    std::vector<std::string> words{"sweep", "run", folder.out.string(),
+                                   "--threads=" + std::to_string(a.device.threads)};
     if (a.retry_failed) words.push_back("--retry-failed");
     if (!a.scratch.empty()) words.push_back("--scratch=" + a.scratch.string());
     if (!a.device.memory.empty()) words.push_back("--memory=" + a.device.memory);
@@ -216,8 +217,9 @@ Exit run_sweep(const RunArguments& a) {
                          .patience = a.patience,
                          .memory = a.device.memory_bytes()};
     if (a.max_minutes > 0) {
-        request.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                                  std::chrono::duration<double>(60 * a.max_minutes));
+        request.deadline =
+            std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                   std::chrono::duration<double>(60 * a.max_minutes));
     }
     if (a.dry_run) return print_dry_run(a, folder, request);
     if (a.unit.empty()) remember_for_merge(folder.out, shard.count);
@@ -235,8 +237,8 @@ Exit run_sweep(const RunArguments& a) {
                     {"stopped", code == Exit::stopped}});
     }
     if (!a.quiet) {
-        tell("Shard {}: {} trained, {} done before, {} failed{}\n", to_string(shard), tallied.trained, tallied.were_done,
-             tallied.failed.size(), code == Exit::stopped ? "; stopped, run it again to go on" : "");
+        tell("Shard {}: {} trained, {} done before, {} failed{}\n", to_string(shard), tallied.trained,
+             tallied.were_done, tallied.failed.size(), code == Exit::stopped ? "; stopped, run it again to go on" : "");
     }
     return code;
 }
@@ -246,15 +248,17 @@ void describe_run(Command& verb) {
     verb.option("OUT", a->path, "The folder of a sweep, or its plan").required().takes(value_kind::file);
     verb.option("--shard", a->shard, "Which shard: 3/64, or auto, as the engine says").takes("I/N").shows_default();
     verb.option("--unit", a->unit, "One unit by its name, in place of a shard; all of the shard's when left out");
-    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out").takes(value_kind::folder);
+    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out")
+        .takes(value_kind::folder);
     add_device_options(verb, a->device);
     verb.integer("--jobs", a->jobs, {1, most_threads}, "Units trained at a time, in processes of their own")
         .shows_default();
     verb.option("--max-minutes", a->max_minutes, "Stop, resumable, after so many minutes; 0: never").shows_default();
     verb.flag("--retry-failed", a->retry_failed, "Try again what failed");
-    verb.option("--scratch", a->scratch,
-                "Train in this folder on a disk of the machine, and copy back at each checkpoint and at the end; in the "
-                "sweep's folder when left out")
+    verb.option(
+            "--scratch", a->scratch,
+            "Train in this folder on a disk of the machine, and copy back at each checkpoint and at the end; in the "
+            "sweep's folder when left out")
         .takes(value_kind::folder);
     verb.option("--patience", a->patience,
                 "Seconds within which a stale file handle or an input/output error is tried again three times")

@@ -9,9 +9,9 @@
 #include "experiments/cmd/sweep/folder.hpp"
 #include "experiments/cmd/sweep/verbs.hpp"
 #include "experiments/training/sweep/engines.hpp"
-#include "experiments/training/sweep/store/layout.hpp"
-#include "experiments/training/sweep/shard.hpp"
 #include "experiments/training/sweep/results/status.hpp"
+#include "experiments/training/sweep/shard.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 
 #include <fmt/format.h>
 
@@ -93,8 +93,8 @@ std::filesystem::path own_program() {
 
 Exit submit(const SubmitArguments& a) {
     const EngineRow& engine = engine_of(a);
-    const SweepFolder folder = open_sweep(a.path, a.out, PlanChanges::are_taken,
-                                          a.print_only ? FolderIs::left_alone : FolderIs::written);
+    const SweepFolder folder =
+        open_sweep(a.path, a.out, PlanChanges::are_taken, a.print_only ? FolderIs::left_alone : FolderIs::written);
     const SubmitRequest request{.out = std::filesystem::absolute(folder.out).lexically_normal(),
                                 .program = own_program(),
                                 .name = folder.sweep.name,
@@ -150,7 +150,8 @@ void describe_submit(Command& verb) {
     verb.option("--time", a->time, "Limit of a Slurm task, such as 4:00:00; the site's own when left out");
     verb.option("--sbatch", a->sbatch, "Words for sbatch, such as \"-p cpu -A account\"; none when left out");
     verb.option("--image", a->image, "Container image of a Kubernetes job; macheps when left out");
-    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out").takes(value_kind::folder);
+    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out")
+        .takes(value_kind::folder);
     verb.flag("--print", a->print_only, "Print the scripts; writes and submits nothing");
     verb.flag("--json", a->json, "As JSON");
     verb.runs([a] { return submit(*a); });

@@ -99,7 +99,8 @@ std::optional<Error> untrained(const ImportResult& result, const std::string& co
 }
 
 /// Returns the configs that another of these configs names. Each is part of that config and not a separate policy.
-std::map<std::string, std::string> named_configs(const std::vector<std::string>& configs, const ImportOptions& options) {
+std::map<std::string, std::string> named_configs(const std::vector<std::string>& configs,
+                                                 const ImportOptions& options) {
     std::map<std::string, std::string> named_by;
     if (configs.size() < 2) return named_by;
     const auto is_file = [](const std::string& config) { return parts_of(config) == std::vector{config}; };
@@ -131,7 +132,8 @@ std::optional<std::string> common_value(const TrainingKey& key, const std::vecto
 
 void ConfigChoice::add_options(Command& verb) {
     verb.option("--config", configs,
-                "Training frameworks' configs, as `policy import` reads them: each FILE is a policy, unless another FILE names "
+                "Training frameworks' configs, as `policy import` reads them: each FILE is a policy, unless another "
+                "FILE names "
                 "it; A+B is one config of two files of a framework, and A+KEY=VALUE changes a key")
         .takes(value_kind::file);
     verb.option("--take", take,
@@ -211,12 +213,13 @@ Policy baseline_of(const std::vector<Policy>& configs) {
         words += fmt::format("{}{} {}", words.empty() ? "" : ", ", key.name, *value);
     }
     if (toml.empty()) return load_policy(baseline_policy);
-    tell("macheps: {} trains with the configs' {}; name it with --policy to train it with the run's own\n", baseline_policy,
-         words);
-    return parse_policy(fmt::format("name = \"{0}\"\ndescription = \"everything in fp32, with what the configs say of the "
-                                    "optimiser\"\nextends = \"{0}\"\n{1}",
-                                    baseline_policy, toml),
-                        "the baseline of the configs");
+    tell("macheps: {} trains with the configs' {}; name it with --policy to train it with the run's own\n",
+         baseline_policy, words);
+    return parse_policy(
+        fmt::format("name = \"{0}\"\ndescription = \"everything in fp32, with what the configs say of the "
+                    "optimiser\"\nextends = \"{0}\"\n{1}",
+                    baseline_policy, toml),
+        "the baseline of the configs");
 }
 
 void check_names(const std::vector<Policy>& policies) {

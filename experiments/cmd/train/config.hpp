@@ -21,7 +21,7 @@ struct ConfigChoice {
 
 struct ConfigPolicies {
     std::vector<policy::Policy> policies;  ///< in the order of the command line
-    std::string model;             ///< the kind that one of the frameworks trains; empty where any may be meant
+    std::string model;                     ///< the kind that one of the frameworks trains; empty where any may be meant
 };
 
 /// Imports every config and tells what was found. Throws Error, once all is told: check_failed where a framework refuses its config, usage for

@@ -41,7 +41,7 @@ void ProgressBar::show(const Progress& p) {
     const int filled = static_cast<int>(done * width);
     const double left = done > 0 ? elapsed / done - elapsed : 0;
     redraw("[{}{}] {:3.0f} %  {} seed {} step {}/{} loss {:.4f}  {} left", std::string(filled, '#'),
-         std::string(width - filled, '.'), 100 * done, p.policy, p.seed, p.step, p.steps, p.loss, clock_time(left));
+           std::string(width - filled, '.'), 100 * done, p.policy, p.seed, p.step, p.steps, p.loss, clock_time(left));
     drawn_ = true;
 }
 

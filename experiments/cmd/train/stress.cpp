@@ -39,10 +39,11 @@ const TrainingKey& stress_key(const std::string& word) {
     for (const TrainingKey* key : training_keys_of("stress")) {
         if (key->name == name && name.size() < word.size()) return *key;
     }
-    throw Error({.what = fmt::format("'{}' is not a stress", word),
-                 .where = "--stress",
-                 .fix = fmt::format("give {}=VALUE, such as {}, or none", fmt::join(stress_names(), "=VALUE, "), usual_stress),
-                 .exit = Exit::usage});
+    throw Error(
+        {.what = fmt::format("'{}' is not a stress", word),
+         .where = "--stress",
+         .fix = fmt::format("give {}=VALUE, such as {}, or none", fmt::join(stress_names(), "=VALUE, "), usual_stress),
+         .exit = Exit::usage});
 }
 
 /// Returns whether a forward value is cast without a scale to a format that overflows earlier than fp32.
@@ -58,22 +59,25 @@ bool has_narrow_forward(const ResolvedPolicy& policy) {
 }  // namespace
 
 std::string stress_help() {
-    return fmt::format("Train every policy a second time with values as large as in pretrained models: {}=VALUE, or none. Default: {} if a "
-                       "--config casts forward values to a format of narrow range (fp16, or fp8 without scales), otherwise none",
-                       fmt::join(stress_names(), "=VALUE, "), usual_stress);
+    return fmt::format(
+        "Train every policy a second time with values as large as in pretrained models: {}=VALUE, or none. Default: {} "
+        "if a "
+        "--config casts forward values to a format of narrow range (fp16, or fp8 without scales), otherwise none",
+        fmt::join(stress_names(), "=VALUE, "), usual_stress);
 }
 
 Policy stressed(const Policy& policy, const TrainingKey& key, double value) {
     const PolicySource& base = policy.sources.front();
-    const std::string stress = fmt::format("{}={}", key.name, power_words(value)), name = stressed_name(policy.name, stress);
+    const std::string stress = fmt::format("{}={}", key.name, power_words(value)),
+                      name = stressed_name(policy.name, stress);
     // A policy file looks in its folder for the policy that it extends.
     const std::filesystem::path path = base.name;
     const std::string extends = base.is_file ? "./" + path.filename().string() : base.name;
-    PolicySource own{
-        .name = base.is_file ? (path.parent_path() / name).lexically_normal().string() : name,
-        .is_file = base.is_file,
-        .text = fmt::format("name = {}\ndescription = {}\nextends = {}\n\n[stress]\n{} = {:.1f}\n", quoted(name),
-                            quoted(fmt::format("{}, stressed with {}", policy.name, stress)), quoted(extends), key.name, value)};
+    PolicySource own{.name = base.is_file ? (path.parent_path() / name).lexically_normal().string() : name,
+                     .is_file = base.is_file,
+                     .text = fmt::format("name = {}\ndescription = {}\nextends = {}\n\n[stress]\n{} = {:.1f}\n",
+                                         quoted(name), quoted(fmt::format("{}, stressed with {}", policy.name, stress)),
+                                         quoted(extends), key.name, value)};
     std::vector<PolicySource> sources{std::move(own)};
     sources.insert(sources.end(), policy.sources.begin(), policy.sources.end());
     Policy out = parse_policy(sources);
@@ -89,8 +93,10 @@ void add_stressed(Experiment& experiment, const std::string& word, bool has_conf
         const SiteList sites = model_sites(experiment.model);
         const auto is_narrow = [&](const Policy& policy) { return has_narrow_forward(resolve(policy, sites)); };
         if (std::none_of(policies.begin(), policies.end(), is_narrow)) return;
-        tell("macheps: every policy is trained a second time with {}, as a format of narrow range computes; --stress none turns it off\n",
-             usual_stress);
+        tell(
+            "macheps: every policy is trained a second time with {}, as a format of narrow range computes; --stress "
+            "none turns it off\n",
+            usual_stress);
     }
     const std::string said = word.empty() ? usual_stress : word;
     const TrainingKey& key = stress_key(said);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps train`: policies x seeds on a small transformer, into a run directory with its report.
-#include "core/text/nearest_name.hpp"
-#include "core/text/quote.hpp"
 #include "core/host/thread_pool.hpp"
 #include "core/host/version.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/quote.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -17,8 +17,8 @@
 #include "experiments/cmd/train/progress.hpp"
 #include "experiments/cmd/train/stress.hpp"
 #include "experiments/cmd/train/task.hpp"
-#include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/directory/manifest.hpp"
+#include "experiments/training/run/experiment.hpp"
 #include "reports/findings/divergence.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/logs/run_log.hpp"
@@ -107,9 +107,10 @@ Experiment resumed_experiment(const Arguments& a, const Command& verb) {
 }
 
 Experiment repeated_experiment(const Arguments& a, const Command& verb) {
-    refuse_other_options(verb, "--from",
-                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--export-inputs", "--threads",
-                          "--jobs", "--memory", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+    refuse_other_options(
+        verb, "--from",
+        {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--export-inputs", "--threads", "--jobs",
+         "--memory", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
     Experiment experiment = read_manifest(a.from).experiment;
     experiment.repeats = a.from;
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
@@ -167,7 +168,8 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     auto seeds = experiment.seeds;
     std::sort(seeds.begin(), seeds.end());
     if (std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end())
-        throw Error({.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
+        throw Error(
+            {.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
     experiment.data_file = files.train;
     experiment.held_out_file = files.held_out;
     experiment.data_format = files.format;
@@ -337,7 +339,8 @@ void describe_steps(Command& verb, Arguments& a) {
     verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
     verb.option("--token-weight", a.token_weight,
                 "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "
-                "batch 1/weight times as large; a power of two; when left out, 2^-12 on the synthetic language and 1 with --data or --config");
+                "batch 1/weight times as large; a power of two; when left out, 2^-12 on the synthetic language and 1 "
+                "with --data or --config");
     verb.integer("--eval-every", a.train.eval_every, {0, most_steps},
                  "Steps between held-out evaluations; 0: only at the end")
         .shows_default();
@@ -398,9 +401,10 @@ void describe(Command& verb) {
     describe_model(verb, *a);
     describe_steps(verb, *a);
     add_device_options(verb, a->device);
-    verb.integer("--jobs", a->jobs, {0, most_threads},
-                "Runs trained side by side, which share the threads; 0: as many as there are threads where runs are short, "
-                "else 1. The results do not depend on it; a run that is ahead is begun anew after a stop")
+    verb.integer(
+            "--jobs", a->jobs, {0, most_threads},
+            "Runs trained side by side, which share the threads; 0: as many as there are threads where runs are short, "
+            "else 1. The results do not depend on it; a run that is ahead is begun anew after a stop")
         .shows_default();
     describe_run(verb, *a);
     verb.runs([a, &verb] { return run(*a, verb); });

@@ -56,10 +56,11 @@ bool same_bits(const std::vector<float>& x, const std::vector<float>& y) {
 }
 
 /// The shapes on which one and two threads are compared.
-constexpr int thread_shapes[][3] = {{64, 64, 512}, {300, 300, 300},  {512, 512, 512},    {64, 48, 4096},
-                                    {8, 8, 20000}, {1000, 1000, 1000}, {1, 512, 512}, {512, 1, 512}};
+constexpr int thread_shapes[][3] = {{64, 64, 512}, {300, 300, 300},    {512, 512, 512}, {64, 48, 4096},
+                                    {8, 8, 20000}, {1000, 1000, 1000}, {1, 512, 512},   {512, 1, 512}};
 
-std::vector<std::string> thread_changes(LibraryChild& one, LibraryChild& two, const Format& format, std::uint64_t seed) {
+std::vector<std::string> thread_changes(LibraryChild& one, LibraryChild& two, const Format& format,
+                                        std::uint64_t seed) {
     std::vector<std::string> changed;
     for (const auto& [m, n, k] : thread_shapes) {
         const LibraryJob job = evidence::cancelling_job(m, n, k, format, seed);
@@ -172,8 +173,9 @@ Exit verify_torch(const LibraryOptions& options) {
         print_verify_json(rows, device, {});
     } else {
         const VerifyCounts counts = count_rows(rows);
-        print_text(verify_table(rows) + fmt::format("\n{}: {} rows: {} equal, {} differ, {} recorded, {} failed\n", device, counts.rows,
-                                                    counts.equal, counts.differ, counts.recorded, counts.failed));
+        print_text(verify_table(rows) + fmt::format("\n{}: {} rows: {} equal, {} differ, {} recorded, {} failed\n",
+                                                    device, counts.rows, counts.equal, counts.differ, counts.recorded,
+                                                    counts.failed));
     }
     return count_rows(rows).all_well() ? Exit::ok : Exit::check_failed;
 }
@@ -212,7 +214,9 @@ Exit verify_library(const LibraryOptions& options) {
         for (const evidence::OtherRule& each : finding.others)
             others.push_back({{"rule", std::string(each.name)}, {"shapes", each.shapes}, {"equal", each.equal}});
         for (const SettingEffect& each : effects)
-            environment.push_back({{"name", each.setting.name}, {"value", each.setting.value}, {"shapes", each.shapes},
+            environment.push_back({{"name", each.setting.name},
+                                   {"value", each.setting.value},
+                                   {"shapes", each.shapes},
                                    {"changed", each.changed}});
         print_json({{"library", options.library},
                     {"path", identity.path},
@@ -237,12 +241,13 @@ Exit verify_library(const LibraryOptions& options) {
                     {"thread_changes", changed}});
         return exit;
     }
-    std::string text = fmt::format("{}, kernel {}, 1 thread    {} on {}, row-major\n", identity.version, identity.kernel,
-                                   identity.function, format_name(format));
+    std::string text = fmt::format("{}, kernel {}, 1 thread    {} on {}, row-major\n", identity.version,
+                                   identity.kernel, identity.function, format_name(format));
     for (const SettingEffect& each : effects)
-        text += fmt::format("set here   {}={}: {}\n", each.setting.name, each.setting.value,
-                            each.shapes == 0 ? "what it changes could not be asked"
-                                             : fmt::format("without it the bits differ at {} of {} shapes", each.changed, each.shapes));
+        text += fmt::format(
+            "set here   {}={}: {}\n", each.setting.name, each.setting.value,
+            each.shapes == 0 ? "what it changes could not be asked"
+                             : fmt::format("without it the bits differ at {} of {} shapes", each.changed, each.shapes));
     text += fmt::format("order      blocks of k: {}{}\n", order_text(finding),
                         finding.tile_dependent ? "; tile-dependent: corners of the output add in other orders" : "");
     text += fmt::format("rule       {}\n", finding.rule);
@@ -258,10 +263,10 @@ Exit verify_library(const LibraryOptions& options) {
     for (const evidence::OtherRule& each : finding.others)
         text += fmt::format("           of these {} claims {}, and has every bit of them\n", each.name, each.shapes);
     if (reproduced) text += fmt::format("error      k = {}: at most {:.0f} u of the sum of |a b|\n", bound_k, bound);
-    text += fmt::format("threads    {}\n", !two             ? "one only: " + why
-                                           : changed.empty() ? "no change between 1 and 2 on 8 shapes; more were not tried"
-                                                             : fmt::format("bits change between 1 and 2 at {}",
-                                                                           fmt::join(changed, ", ")));
+    text += fmt::format("threads    {}\n",
+                        !two              ? "one only: " + why
+                        : changed.empty() ? "no change between 1 and 2 on 8 shapes; more were not tried"
+                                          : fmt::format("bits change between 1 and 2 at {}", fmt::join(changed, ", ")));
     print_text(text);
     return exit;
 }

@@ -2,8 +2,8 @@
 #include "experiments/cmd/verify/recorder.hpp"
 
 #include "core/error.hpp"
-#include "core/text/json.hpp"
 #include "core/host/version.hpp"
+#include "core/text/json.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 #include "emulation/evidence/traces/record.hpp"
 
@@ -53,7 +53,8 @@ void VerifyRecorder::sums(const std::vector<evidence::ProbeResult>& rows) {
         if (row.sums.empty()) continue;
         Sums& of_kind = sums_[row.kind];
         if (of_kind.header.empty()) {
-            of_kind.header = header_with_origin(Json{{"macheps_sums", 1}, {"kind", row.kind}, {"seed", origin_.seed}}.dump());
+            of_kind.header =
+                header_with_origin(Json{{"macheps_sums", 1}, {"kind", row.kind}, {"seed", origin_.seed}}.dump());
             std::error_code error;  // a folder that is not there makes the writing fail
             fs::create_directories(folder_, error);
             of_kind.file.open(folder_ / (row.kind + ".sums.jsonl"), std::ios::binary | std::ios::trunc);
@@ -61,14 +62,11 @@ void VerifyRecorder::sums(const std::vector<evidence::ProbeResult>& rows) {
         }
         std::vector<std::string> sums;
         for (const std::uint64_t sum : row.sums) sums.push_back(fmt::format("{:016x}", sum));
-        const std::string line = Json{{"instruction", row.instruction},
-                                      {"operands", row.operands},
-                                      {"model", row.model},
-                                      {"trials", row.trials},
-                                      {"mismatches", row.mismatches},
-                                      {"sums", sums}}
-                                     .dump() +
-                                 '\n';
+        const std::string line =
+            Json{{"instruction", row.instruction}, {"operands", row.operands},     {"model", row.model},
+                 {"trials", row.trials},           {"mismatches", row.mismatches}, {"sums", sums}}
+                .dump() +
+            '\n';
         of_kind.lines += line;
         of_kind.file << line << std::flush;
         if (!of_kind.file) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps verify`: the emulators against the GPU or the CPU that is here, or against what one gave elsewhere.
-#include "core/text/nearest_name.hpp"
 #include "core/host/publish.hpp"
+#include "core/text/nearest_name.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
 #include "emulation/evidence/gpu/matrix/replay.hpp"
 #include "emulation/evidence/gpu/probes.hpp"
@@ -371,7 +371,8 @@ void describe(Command& verb) {
         .takes("PATTERN")
         .shows_default();
     const Option quick = verb.flag("--quick", a->quick, "One minute");
-    verb.flag("--full", a->full, "Runs for --seconds seconds, which is the default. With --replay: recomputes every sum of hashes")
+    verb.flag("--full", a->full,
+              "Runs for --seconds seconds, which is the default. With --replay: recomputes every sum of hashes")
         .excludes(quick);
     verb.option("--seconds", a->seconds, "For everything together; each class of operands runs at least once")
         .range(0, 1e6)
@@ -380,10 +381,12 @@ void describe(Command& verb) {
     verb.option("--device", a->device, "cpu, or which GPU, counted from 0").takes("DEVICE").shows_default();
     verb.integer("--seed", a->seed, seed_limits, "Of the operands").shows_default();
     const Option record =
-        verb.option("--record", a->record, "Writes traces of plain forms, captures of libraries, sums of hashes of scalar results")
+        verb.option("--record", a->record,
+                    "Writes traces of plain forms, captures of libraries, sums of hashes of scalar results")
             .takes(value_kind::folder);
     verb.flag("--plain", a->plain, "Leaves out variants of matrix instructions, which have no traces");
-    verb.flag("--capture", a->capture, "With --record: outputs of libraries are written, and compared with no rule").needs(record);
+    verb.flag("--capture", a->capture, "With --record: outputs of libraries are written, and compared with no rule")
+        .needs(record);
     const Option library =
         verb.option("--library", a->library.library, "A library of this computer instead of a device")
             .takes("NAME")

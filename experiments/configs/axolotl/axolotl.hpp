@@ -15,10 +15,10 @@ struct Facts {
     bool bf16_is_auto = false;        ///< `auto`, or left out
     bool full_eval = false;           ///< `bf16: full` of old versions
     bool tf32 = false;
-    char loaded = 'F';    ///< torch_dtype: how the weights are loaded
-    char autocast = 'F';  ///< H, B, or F where there is none
-    std::string adapter;  ///< `lora`, `qlora`; empty in full fine-tuning
-    std::string base;     ///< of a quantised base: nf4, int8, int4, mxfp4; else empty
+    char loaded = 'F';      ///< torch_dtype: how the weights are loaded
+    char autocast = 'F';    ///< H, B, or F where there is none
+    std::string adapter;    ///< `lora`, `qlora`; empty in full fine-tuning
+    std::string base;       ///< of a quantised base: nf4, int8, int4, mxfp4; else empty
     std::string attention;  ///< the canonical name of the kernel; empty where none is named
     bool fsdp = false, deepspeed = false;
     int fsdp_version = 1;

@@ -66,14 +66,16 @@ struct LossForm {
 // apex/amp/lists/functional_overrides.py.
 constexpr LossForm loss_forms[] = {
     {"torch-cuda", true, false,
-     "CUDA's autocast does not list cross_entropy_loss, which passes the logits' dtype to log_softmax; nll_loss is on its "
+     "CUDA's autocast does not list cross_entropy_loss, which passes the logits' dtype to log_softmax; nll_loss is on "
+     "its "
      "fp32 list."},
     {"ds-safe-modules", true, false, "The engine enters CUDA's autocast, which does not list cross_entropy_loss."},
     {"torch-cpu", false, false, "A CPU's autocast has cross_entropy_loss on its fp32 list."},
     {"apex-o1", false, false, "Apex has cross_entropy on its list of fp32 operations."},
 };
 constexpr LossForm wide_logits{{}, false, false, "The loss is computed in fp32 from logits that were widened."};
-constexpr LossForm without_autocast{{}, true, true, "Without autocast every operation of the loss keeps the logits' format."};
+constexpr LossForm without_autocast{
+    {}, true, true, "Without autocast every operation of the loss keeps the logits' format."};
 
 /// The parameters' slots in one rule, in the order of the policy language.
 struct ParameterRule {
@@ -172,8 +174,9 @@ class PolicyWriter {
         if (form.computes_as(base_->is_whole_model_low ? without_autocast : loss_forms[0])) return;
         const std::string_view low = format_of(compute());
         const auto format = [&](bool keeps_low) { return keeps_low ? low : std::string_view("fp32"); };
-        rule(form.reason, fmt::format("model   = \"gpt2\"\nsites   = \"loss\"\nforward = {{ out = \"{}\", mean = \"{}\" }}\n",
-                                      format(form.has_low_log_probabilities), format(form.has_low_mean)));
+        rule(form.reason,
+             fmt::format("model   = \"gpt2\"\nsites   = \"loss\"\nforward = {{ out = \"{}\", mean = \"{}\" }}\n",
+                         format(form.has_low_log_probabilities), format(form.has_low_mean)));
     }
 
     void rules_of_operations() {

@@ -10,9 +10,10 @@ namespace macheps::configs {
 
 struct StorageRecipe {
     std::string_view name;
-    char store, compute;       ///< parameters; operands of matmuls
-    std::string_view oplist;   ///< which operations run in which format; "torch" is torch-cuda or torch-cpu by the device
-    char master;               ///< '-' where the parameters themselves are what the optimiser changes
+    char store, compute;  ///< parameters; operands of matmuls
+    std::string_view
+        oplist;   ///< which operations run in which format; "torch" is torch-cuda or torch-cpu by the device
+    char master;  ///< '-' where the parameters themselves are what the optimiser changes
     char grad, accum, reduce;  ///< .grad after backward, the sum over micro-batches, the sum over ranks
     char opt_state;
     char norm, embed, lm_head;  ///< weights of norms, embedding and head

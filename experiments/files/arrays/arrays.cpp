@@ -75,8 +75,11 @@ std::vector<StoredArray> safetensors_arrays(const std::string& bytes, const std:
 struct FileEnding {
     std::string_view ending, what;
 };
-constexpr FileEnding file_endings[] = {{".npy", "an .npy file"},    {".npz", "an .npz archive"},   {".pt", "an archive of PyTorch"},
-                          {".pth", "an archive of PyTorch"}, {".pkl", "a file of numbers"}};
+constexpr FileEnding file_endings[] = {{".npy", "an .npy file"},
+                                       {".npz", "an .npz archive"},
+                                       {".pt", "an archive of PyTorch"},
+                                       {".pth", "an archive of PyTorch"},
+                                       {".pkl", "a file of numbers"}};
 
 /// Reports a file whose first bytes belong to no known kind, in the words of its ending.
 [[noreturn]] void refuse_first_bytes(const std::string& where) {
@@ -232,7 +235,8 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
             continue;
         }
         if (format.bits < 8 && (code >> format.bits) != 0)
-            throw bad_array(array, fmt::format("element {} is {:#x}, which is no code of {}", i, code, format_name(format)),
+            throw bad_array(array,
+                            fmt::format("element {} is {:#x}, which is no code of {}", i, code, format_name(format)),
                             "one code a byte, or declare /packed");
         values[i] = value_of(code);
     }

@@ -2,8 +2,8 @@
 #include "experiments/files/arrays/matrix_market.hpp"
 
 #include "core/error.hpp"
-#include "core/text/print.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/print.hpp"
 
 #include <fmt/format.h>
 
@@ -136,7 +136,9 @@ void read_dense(MarketLines& lines, const MarketHeader& header, StoredMatrix& a)
         return value_in(lines, words[at++]);
     };
     for (std::int64_t j = 0; j < a.n; ++j) {
-        const std::int64_t first = header.symmetry == Symmetry::general ? 0 : header.symmetry == Symmetry::skew ? j + 1 : j;
+        const std::int64_t first = header.symmetry == Symmetry::general ? 0
+                                   : header.symmetry == Symmetry::skew  ? j + 1
+                                                                        : j;
         for (std::int64_t i = first; i < a.n; ++i) {
             const double x = next();
             a.values[static_cast<std::size_t>(i * a.n + j)] = x;
@@ -144,21 +146,24 @@ void read_dense(MarketLines& lines, const MarketHeader& header, StoredMatrix& a)
             a.values[static_cast<std::size_t>(j * a.n + i)] = header.symmetry == Symmetry::skew ? -x : x;
         }
     }
-    if (at != words.size() || !lines.words().empty()) throw lines.error("more elements than the size says", "mend the size");
+    if (at != words.size() || !lines.words().empty())
+        throw lines.error("more elements than the size says", "mend the size");
 }
 
 void read_sparse(MarketLines& lines, const MarketHeader& header, std::int64_t entries, StoredMatrix& a) {
     const std::size_t width = header.is_pattern ? 2 : 3;
     for (std::int64_t entry = 0; entry < entries; ++entry) {
         const std::vector<std::string_view> words = lines.words();
-        if (words.empty()) throw lines.error(fmt::format("{} of {} entries", entry, entries), "mend the count or the file");
+        if (words.empty())
+            throw lines.error(fmt::format("{} of {} entries", entry, entries), "mend the count or the file");
         if (words.size() != width) {
             throw lines.error(fmt::format("{} words", words.size()),
                               header.is_pattern ? "an entry is ROW COLUMN" : "an entry is ROW COLUMN VALUE");
         }
         const std::int64_t i = count_in(lines, words[0]), j = count_in(lines, words[1]);
         if (i < 1 || j < 1 || i > a.n || j > a.n) {
-            throw lines.error(fmt::format("no place {} {}", i, j), fmt::format("rows and columns go from 1 to {}", a.n));
+            throw lines.error(fmt::format("no place {} {}", i, j),
+                              fmt::format("rows and columns go from 1 to {}", a.n));
         }
         if (header.symmetry == Symmetry::skew && i == j) {
             throw lines.error("a skew-symmetric matrix has no diagonal", "leave the entry out");

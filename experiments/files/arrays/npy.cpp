@@ -3,9 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/host/memory_limit.hpp"
-#include "core/text/print.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/print.hpp"
 #include "experiments/files/arrays/strided.hpp"
 
 #include <fmt/format.h>

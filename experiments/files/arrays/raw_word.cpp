@@ -42,7 +42,8 @@ FileWord parse_file_word(const std::string& word) {
         if (!tail.starts_with('@')) return plain;
         raw.offset = whole<std::uint64_t>(tail.substr(1));
         if (!raw.offset)
-            throw usage_error("the number of bytes after '@' is missing", word, "give the position of the first element");
+            throw usage_error("the number of bytes after '@' is missing", word,
+                              "give the position of the first element");
     }
     const std::string_view sizes = text.substr(open + 1, close - open - 1);
     for (std::size_t at = 0; at <= sizes.size() && !sizes.empty();) {

@@ -2,11 +2,11 @@
 #include "experiments/files/arrays/safetensors.hpp"
 
 #include "core/error.hpp"
-#include "core/text/json.hpp"
 #include "core/host/memory_limit.hpp"
-#include "core/text/nesting.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/json.hpp"
+#include "core/text/nesting.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -203,7 +203,8 @@ Safetensors Safetensors::parse(std::span<const std::byte> file, const std::strin
 Safetensors Safetensors::read(const std::filesystem::path& path) {
     const OpenFile file = open_for_reading(path);
     if (file.bytes > reading_budget()) {
-        throw Error({.what = fmt::format("this file has {} bytes, more than half of the memory that macheps may take", file.bytes),
+        throw Error({.what = fmt::format("this file has {} bytes, more than half of the memory that macheps may take",
+                                         file.bytes),
                      .where = path.string(),
                      .fix = "Save only the tensors that you need."});
     }

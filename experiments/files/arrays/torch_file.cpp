@@ -59,9 +59,10 @@ const ElementType element_types[] = {
 /// Other names that torch.load takes with weights_only=True. Values made with them are kept as data and skipped. Protocol 2
 /// writes `builtins` as `__builtin__`. Source: torch/_weights_only_unpickler.py (PyTorch 2.15).
 constexpr std::string_view inert_names[] = {
-    "torch.Size",       "torch.device",         "torch.serialization._get_layout", "collections.Counter",
-    "_codecs.encode",   "__builtin__.bytearray", "__builtin__.set",                 "__builtin__.complex",
-    "torch.complex32",  "torch.complex64",      "torch.complex128",
+    "torch.Size",          "torch.device",        "torch.serialization._get_layout",
+    "collections.Counter", "_codecs.encode",      "__builtin__.bytearray",
+    "__builtin__.set",     "__builtin__.complex", "torch.complex32",
+    "torch.complex64",     "torch.complex128",
 };
 
 std::vector<std::string_view> known_names() {
@@ -91,7 +92,8 @@ class TorchFile {
     std::vector<StoredArray> arrays(const std::string& name) {
         const PickleValue& root = pickle_.at(pickle_.root);
         if (const PickleValue* call = tensor_call(root)) return {tensor(*call, name)};
-        if (root.kind != Kind::dictionary && !is_call(root, ordered)) fail("neither a tensor nor a dictionary of tensors");
+        if (root.kind != Kind::dictionary && !is_call(root, ordered))
+            fail("neither a tensor nor a dictionary of tensors");
         for (std::size_t i = first_item(root); i < root.parts.size(); i += 2) {
             if (pickle_.at(root.parts[i]).kind != Kind::text) fail("a dictionary with keys that are not names");
         }
@@ -154,7 +156,8 @@ class TorchFile {
         for (std::size_t i = first_item(value); is_dictionary && i + 1 < value.parts.size(); i += 2) {
             const PickleValue& key = pickle_.at(value.parts[i]);
             if (key.kind == Kind::text) collect(value.parts[i + 1], prefix + key.text, depth + 1);
-            if (key.kind == Kind::integer) collect(value.parts[i + 1], fmt::format("{}{}", prefix, key.integer), depth + 1);
+            if (key.kind == Kind::integer)
+                collect(value.parts[i + 1], fmt::format("{}{}", prefix, key.integer), depth + 1);
         }
         for (std::size_t i = 0; is_list && i < value.parts.size(); ++i)
             collect(value.parts[i], fmt::format("{}{}", prefix, i), depth + 1);
@@ -170,12 +173,13 @@ class TorchFile {
         const std::string& storage_name = part(storage, 1, Kind::name).text;
         const bool has_dtype = is_call(call, rebuild_3);
         const std::string& type_name = has_dtype ? part(arguments, 6, Kind::name).text : storage_name;
-        const auto* type = std::find_if(std::begin(element_types), std::end(element_types), [&](const ElementType& each) {
-            return (has_dtype ? each.dtype : each.storage) == type_name;
-        });
+        const auto* type =
+            std::find_if(std::begin(element_types), std::end(element_types),
+                         [&](const ElementType& each) { return (has_dtype ? each.dtype : each.storage) == type_name; });
         if (part(storage, 0, Kind::text).text != "storage" || (has_dtype && storage_name != untyped))
             fail("a tensor whose description PyTorch does not write");
-        if (type == std::end(element_types)) fail(fmt::format("'{}' has elements of type {}, which is not read", name, type_name));
+        if (type == std::end(element_types))
+            fail(fmt::format("'{}' has elements of type {}, which is not read", name, type_name));
         const std::string& key = part(storage, 2, Kind::text).text;
         const std::string* data = storage_bytes(key);
         if (data == nullptr) fail(fmt::format("the storage '{}' of '{}' is missing", key, name));
@@ -188,8 +192,7 @@ class TorchFile {
                           .shape = sizes(part(arguments, 2, Kind::tuple))};
         const std::vector<std::int64_t> strides = sizes(part(arguments, 3, Kind::tuple));
         std::optional<std::string> bytes;
-        if (offset >= 0)
-            bytes = in_rows(*data, type->width, array.shape, strides, static_cast<std::uint64_t>(offset));
+        if (offset >= 0) bytes = in_rows(*data, type->width, array.shape, strides, static_cast<std::uint64_t>(offset));
         if (!bytes) fail(fmt::format("'{}' lies outside of its storage, or repeats elements of it", name));
         // Many tensors may be parts of one storage: together they are held to a multiple of the file.
         if (bytes->size() > budget_) fail("tensors that share storages have more than 16 times the bytes of the file");

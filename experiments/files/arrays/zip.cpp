@@ -175,13 +175,15 @@ ZipArchive::ZipArchive(std::string_view bytes, std::string where)
 }
 
 const ZipArchive::Entry* ZipArchive::find(std::string_view name) const {
-    const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.name == name; });
+    const auto at =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.name == name; });
     return at == entries_.end() ? nullptr : &*at;
 }
 
 std::string ZipArchive::read(const Entry& entry) {
     const Archive archive(bytes_, where_);
-    if ((entry.flags & 1) != 0) archive.fail(fmt::format("'{}' is encrypted", entry.name), "save it without a password");
+    if ((entry.flags & 1) != 0)
+        archive.fail(fmt::format("'{}' is encrypted", entry.name), "save it without a password");
     if (entry.size > budget_)
         archive.fail(fmt::format("its members have more than {} bytes, half of the memory that macheps may take",
                                  reading_budget()),

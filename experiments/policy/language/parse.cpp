@@ -127,7 +127,8 @@ Policy load(const std::string& source, bool is_file, const std::string& where, s
     }
     open.push_back(source);
     const auto known = std::find_if(recorded.begin(), recorded.end(), [&](const PolicySource& one) {
-        return one.is_file == is_file && (one.name == source || std::filesystem::path(one.name).lexically_normal() == source);
+        return one.is_file == is_file &&
+               (one.name == source || std::filesystem::path(one.name).lexically_normal() == source);
     });
     const std::string text = known != recorded.end() ? known->text
                              : is_file               ? read_policy_file(source, where)

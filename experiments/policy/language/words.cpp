@@ -176,8 +176,7 @@ std::vector<PolicyWordGroup> policy_words() {
     groups.push_back({"scale_rules",
                       "behind a colon of a cast, or its `scale_rule`: how a scale is made of the largest magnitude",
                       row_words(scale_rules)});
-    groups.push_back({"amax_algorithms",
-                      "behind a colon of a cast whose scale rule has a history, or its `algorithm`",
+    groups.push_back({"amax_algorithms", "behind a colon of a cast whose scale rule has a history, or its `algorithm`",
                       named_words(amax_choices)});
     groups.push_back({"recipes", "the `recipe` of a [[rule]] about sites", row_words(all_recipes())});
     groups.push_back(

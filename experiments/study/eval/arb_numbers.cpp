@@ -116,13 +116,15 @@ Span quotient_of(const Span& a, const Span& b, slong bits) {
         }
         return out;
     };
-    End lo = end(a.lo, a.is_lo_open, a.lo.sign() >= 0, ARF_RND_FLOOR), hi = end(a.hi, a.is_hi_open, a.hi.sign() < 0, ARF_RND_CEIL);
+    End lo = end(a.lo, a.is_lo_open, a.lo.sign() >= 0, ARF_RND_FLOOR),
+        hi = end(a.hi, a.is_hi_open, a.hi.sign() < 0, ARF_RND_CEIL);
     return {std::move(lo.at), std::move(hi.at), lo.is_open, hi.is_open};
 }
 
 Span root_of(const Span& x, slong bits) {
     Span out;
-    const int lo = arf_sqrt(out.lo.get(), x.lo.get(), bits, ARF_RND_FLOOR), hi = arf_sqrt(out.hi.get(), x.hi.get(), bits, ARF_RND_CEIL);
+    const int lo = arf_sqrt(out.lo.get(), x.lo.get(), bits, ARF_RND_FLOOR),
+              hi = arf_sqrt(out.hi.get(), x.hi.get(), bits, ARF_RND_CEIL);
     out.is_lo_open = lo != 0 || x.is_lo_open;
     out.is_hi_open = hi != 0 || x.is_hi_open;
     return out;

@@ -16,8 +16,8 @@ namespace {
 
 /// The parts of a magnitude that rounding reads: its exponent, and its integer multiples of small units.
 struct Magnitude {
-    Fraction value{};        ///< between 1/2 and 2^n for the bits of its numerator, so that it stays small
-    slong exponent = 0;      ///< times 2^exponent
+    Fraction value{};    ///< between 1/2 and 2^n for the bits of its numerator, so that it stays small
+    slong exponent = 0;  ///< times 2^exponent
     bool is_huge = false, is_tiny = false;  ///< beyond the exponents of all formats
 };
 
@@ -106,10 +106,14 @@ double special_code(const Format& f, double x) {
 /// Rounds both ends of the enclosure and returns the number if they agree. Zeros of either sign are the same number.
 std::optional<double> settled(const Real& x, const Format& f, Round mode, RandomBits random) {
     switch (x.kind) {
-        case Real::Kind::nan: return special_code(f, std::numeric_limits<double>::quiet_NaN());
-        case Real::Kind::infinite: return special_code(f, x.is_negative ? -HUGE_VAL : HUGE_VAL);
-        case Real::Kind::exact: return rounded(f, x.exact, x.is_negative, mode, random);
-        default: break;
+        case Real::Kind::nan:
+            return special_code(f, std::numeric_limits<double>::quiet_NaN());
+        case Real::Kind::infinite:
+            return special_code(f, x.is_negative ? -HUGE_VAL : HUGE_VAL);
+        case Real::Kind::exact:
+            return rounded(f, x.exact, x.is_negative, mode, random);
+        default:
+            break;
     }
     const double lo = rounded(f, x.span.lo, x.span.is_lo_open ? 1 : 0, mode, random),
                  hi = rounded(f, x.span.hi, x.span.is_hi_open ? -1 : 0, mode, random);
@@ -201,7 +205,8 @@ std::optional<bool> is_precondition_met(const Expression& expression, const std:
     return with_digits(most_enclosure_bits(fp64), use);
 }
 
-std::optional<double> enclosed_call(Op op, const std::vector<double>& x, const Format& format, Round mode, RandomBits random) {
+std::optional<double> enclosed_call(Op op, const std::vector<double>& x, const Format& format, Round mode,
+                                    RandomBits random) {
     const std::vector<Real> numbers = reals(x);
     const auto use = [&](RealSystem& system) { return settled(system.apply(op, numbers), format, mode, random); };
     return with_digits(most_enclosure_bits(format), use);

@@ -36,7 +36,8 @@ std::optional<FormulaReference> reference_value(const Expression& expression, co
 /// Whether the precondition of `expression` holds for the numbers as they are; empty where that is not settled.
 std::optional<bool> is_precondition_met(const Expression& expression, const std::vector<double>& inputs);
 /// One function, or one literal, rounded once to `format`.
-std::optional<double> enclosed_call(Op op, const std::vector<double>& x, const Format& format, Round mode, RandomBits random);
+std::optional<double> enclosed_call(Op op, const std::vector<double>& x, const Format& format, Round mode,
+                                    RandomBits random);
 std::optional<double> enclosed_literal(const Node& node, const Format& format, Round mode, RandomBits random);
 
 /// Arb keeps constants for each thread. Whoever ends a thread's work frees them.

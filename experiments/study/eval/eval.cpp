@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/eval/eval.hpp"
 
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
 #include "experiments/study/eval/enclosure.hpp"
@@ -95,13 +95,16 @@ std::vector<Run> runs_in(const Format& f, const InputRange& range) {
     std::vector<Run> runs;
     const auto add = [&](std::uint64_t sign, double least, double greatest, bool is_zero_left_out) {
         if (greatest < 0 || least > largest) return;
-        const std::uint64_t first = std::max<std::uint64_t>(least <= 0 ? 0 : magnitude(least, Round::up), is_zero_left_out ? 1 : 0),
+        const std::uint64_t first = std::max<std::uint64_t>(least <= 0 ? 0 : magnitude(least, Round::up),
+                                                            is_zero_left_out ? 1 : 0),
                             last = magnitude(greatest, Round::down);
         if (first <= last) runs.push_back({sign, first, last - first + 1});
     };
     const bool is_one_zero = range.is_one() && range.least == 0;
-    if (!is_one_zero || !std::signbit(range.least) || !f.has_negative_zero()) add(0, range.least, range.greatest, false);
-    if (f.has_sign() && (!is_one_zero || runs.empty())) add(f.sign_bit(), -range.greatest, -range.least, !f.has_negative_zero());
+    if (!is_one_zero || !std::signbit(range.least) || !f.has_negative_zero())
+        add(0, range.least, range.greatest, false);
+    if (f.has_sign() && (!is_one_zero || runs.empty()))
+        add(f.sign_bit(), -range.greatest, -range.least, !f.has_negative_zero());
     return runs;
 }
 
@@ -121,7 +124,8 @@ double number_at(const Format& f, const std::vector<Run>& runs, std::uint64_t in
 
 /// The numbers of each input if every combination is evaluated: all numbers for a single input in a format of up to 16 bits, and
 /// ranges with no more numbers than are usually drawn.
-std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, const Expression& expression, const Format& f) {
+std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, const Expression& expression,
+                                                        const Format& f) {
     std::vector<std::vector<Run>> out;
     std::uint64_t combinations = 1;
     const bool is_narrow = grid.points == 0 && expression.inputs.size() <= 1 && f.bits <= 16;
@@ -145,10 +149,12 @@ constexpr std::uint32_t most_attempts = 1000;
 
 /// Numbers of the format between the ends of a range, each as likely: by ordinals. Most of these are tiny; where they do not meet a
 /// precondition for long, values are drawn evenly.
-double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& range, std::uint64_t index, std::uint32_t attempt) {
+double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& range, std::uint64_t index,
+                   std::uint32_t attempt) {
     const auto ordinal_at = [&](double x, bool is_least) {
         const double largest = decode64(f, f.max_finite_code() << f.padding);
-        const std::uint64_t code = encode64(f, std::clamp(x, -largest, largest), is_least ? Round::up : Round::down, Overflow::nonsaturate);
+        const std::uint64_t code =
+            encode64(f, std::clamp(x, -largest, largest), is_least ? Round::up : Round::down, Overflow::nonsaturate);
         return ordinal(f, code);
     };
     const std::int64_t first = ordinal_at(range.least, true), last = ordinal_at(range.greatest, false);
@@ -158,7 +164,8 @@ double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& rang
         const double x = range.least + (range.greatest - range.least) * (static_cast<double>(word >> 11) * 0x1p-53);
         return decode64(f, encode64(f, x, Round::nearest_even, Overflow::saturate));
     }
-    return decode64(f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
+    return decode64(
+        f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
 }
 
 /// With stochastic rounding, the references are rounded to nearest.
@@ -168,12 +175,15 @@ Round reference_mode(const EvalGrid& grid, const Expression& expression) {
 }
 
 void evaluate(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
-    const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = static_cast<std::uint32_t>(index), .site = site_id("eval.round")};
+    const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed),
+                     .step = static_cast<std::uint32_t>(index),
+                     .site = site_id("eval.round")};
     FormatSystem system(f, grid.round, grid.functions, grid.flushes, key);
     if (expression.own.format || expression.own.round) system.enter(expression.own);
     try {
         point.result = Walk(system, expression).value(point.inputs);
-        if (!system.is_unresolved()) point.reference = reference_value(expression, f, reference_mode(grid, expression), point.inputs);
+        if (!system.is_unresolved())
+            point.reference = reference_value(expression, f, reference_mode(grid, expression), point.inputs);
     } catch (const EndlessLoop&) {  // a step too small to move anything: this input has no answer, others may
         point.reference.reset();
     }
@@ -211,7 +221,8 @@ std::vector<Point> points_of(const EvalGrid& grid, const Expression& expression,
     return points;
 }
 
-void fill_inputs(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
+void fill_inputs(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index,
+                 Point& point) {
     if (!point.inputs.empty() || expression.inputs.empty()) {
         point.is_taken = is_accepted(expression, point.inputs);
         return;
@@ -231,8 +242,8 @@ void fill_inputs(const EvalGrid& grid, const Expression& expression, const Forma
 std::string joined_inputs(const Format& f, const Point& point, bool with_codes) {
     std::string codes, values;
     for (const double x : point.inputs) {
-        codes += fmt::format("{}{:0{}x}", codes.empty() ? "" : " ", encode64(f, x, Round::nearest_even, Overflow::nonsaturate),
-                             (f.container_bits() + 3) / 4);
+        codes += fmt::format("{}{:0{}x}", codes.empty() ? "" : " ",
+                             encode64(f, x, Round::nearest_even, Overflow::nonsaturate), (f.container_bits() + 3) / 4);
         values += fmt::format("{}{}", values.empty() ? "" : " ", x);
     }
     return with_codes && !codes.empty() ? codes + " " + values : values;
@@ -309,11 +320,13 @@ void require_possible(const EvalGrid& grid) {
     }
     for (const InputRange& range : grid.ranges) {
         if (!(range.least <= range.greatest)) {
-            throw eval_error(fmt::format("no numbers from {} to {}", range.least, range.greatest), "--" + range.name, "such as -20:20");
+            throw eval_error(fmt::format("no numbers from {} to {}", range.least, range.greatest), "--" + range.name,
+                             "such as -20:20");
         }
         std::vector<Format> formats;
         for (const Expression& expression : grid.expressions) {
-            if (std::find(expression.inputs.begin(), expression.inputs.end(), range.name) == expression.inputs.end()) continue;
+            if (std::find(expression.inputs.begin(), expression.inputs.end(), range.name) == expression.inputs.end())
+                continue;
             const std::vector<Format> more = formats_of(grid, expression);
             formats.insert(formats.end(), more.begin(), more.end());
         }
@@ -323,12 +336,13 @@ void require_possible(const EvalGrid& grid) {
         }
         for (const Format& f : formats) {
             const double largest = decode64(f, f.max_finite_code() << f.padding);
-            const double first = decode64(f, encode64(f, std::clamp(range.least, -largest, largest), Round::up, Overflow::nonsaturate));
+            const double first =
+                decode64(f, encode64(f, std::clamp(range.least, -largest, largest), Round::up, Overflow::nonsaturate));
             if (range.least <= largest && range.greatest >= -largest && first <= range.greatest) continue;
             if (range.is_one()) {
                 const double near = decode64(f, encode64(f, range.least, Round::nearest_even, Overflow::saturate));
-                throw eval_error(fmt::format("{} is not a number of {}", range.least, format_name(f)), "--" + range.name,
-                                 fmt::format("Use its nearest number, {}", near));
+                throw eval_error(fmt::format("{} is not a number of {}", range.least, format_name(f)),
+                                 "--" + range.name, fmt::format("Use its nearest number, {}", near));
             }
             throw eval_error(fmt::format("{} has no number from {} to {}", format_name(f), range.least, range.greatest),
                              "--" + range.name, "a wider range");
@@ -342,7 +356,8 @@ void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(c
     const DefaultFloatModes modes;
     for (const Expression& expression : grid.expressions) {
         for (const Format& f : formats_of(grid, expression)) {
-            progress(fmt::format("{} in {}", expression.name.empty() ? expression.text : expression.name, format_name(f)));
+            progress(
+                fmt::format("{} in {}", expression.name.empty() ? expression.text : expression.name, format_name(f)));
             std::vector<Point> points = points_of(grid, expression, f);
             constexpr std::size_t at_once = 64;
             pool.run(static_cast<std::int64_t>((points.size() + at_once - 1) / at_once), [&](std::int64_t task) {

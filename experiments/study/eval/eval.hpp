@@ -24,9 +24,9 @@ struct EvalGrid {
     std::vector<Format> formats{};
     Round round = Round::nearest_even;
     Functions functions = Functions::correct;
-    bool flushes = false;          ///< subnormal results become zeros
+    bool flushes = false;  ///< subnormal results become zeros
     std::vector<InputRange> ranges{};
-    std::int64_t points = 0;       ///< drawn for each formula; 0: all, if there are few
+    std::int64_t points = 0;  ///< drawn for each formula; 0: all, if there are few
     std::int64_t seed = 0;
 };
 

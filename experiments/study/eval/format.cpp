@@ -23,7 +23,9 @@ double FormatSystem::flushed(double x) const {
 }
 
 double FormatSystem::literal(const Node& node) {
-    const RandomBits random{0x80000000u, 32};  // constants are no operation: they draw nothing, and are rounded to nearest unless a context says how
+    const RandomBits random{
+        0x80000000u,
+        32};  // constants are no operation: they draw nothing, and are rounded to nearest unless a context says how
     return flushed(known(enclosed_literal(node, format_, literal_mode_, random)));
 }
 
@@ -41,11 +43,21 @@ double FormatSystem::own(Op op, double x) {
     const auto narrow = static_cast<float>(x);
     double y = 0;
     switch (op) {
-        case Op::exp: y = format_ == fp64 ? math::exp(x) : double{math::exp(narrow)}; break;
-        case Op::log: y = format_ == fp64 ? math::log(x) : double{math::log(narrow)}; break;
-        case Op::sin: y = format_ == fp64 ? math::sin(x) : double{math::sin(narrow)}; break;
-        case Op::cos: y = format_ == fp64 ? math::cos(x) : double{math::cos(narrow)}; break;
-        default: y = double{math::tanh(narrow)}; break;
+        case Op::exp:
+            y = format_ == fp64 ? math::exp(x) : double{math::exp(narrow)};
+            break;
+        case Op::log:
+            y = format_ == fp64 ? math::log(x) : double{math::log(narrow)};
+            break;
+        case Op::sin:
+            y = format_ == fp64 ? math::sin(x) : double{math::sin(narrow)};
+            break;
+        case Op::cos:
+            y = format_ == fp64 ? math::cos(x) : double{math::cos(narrow)};
+            break;
+        default:
+            y = double{math::tanh(narrow)};
+            break;
     }
     return decode64(format_, encode64(format_, y, mode_, Overflow::nonsaturate, next()));
 }
@@ -54,14 +66,18 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
     const auto run = [&](Operation operation) {
         const auto done_in = [&](const Format& format, Round mode, RandomBits random) {
             const auto code = [&](std::size_t i) { return i < x.size() ? code_of(format, x[i]) : 0; };
-            return decode64(format, macheps::op(operation, format, code(0), code(1), code(2), mode, Overflow::nonsaturate, random).bits);
+            return decode64(
+                format,
+                macheps::op(operation, format, code(0), code(1), code(2), mode, Overflow::nonsaturate, random).bits);
         };
-        const bool has_others = is_mixed_ && format_.precision <= 51 && std::any_of(x.begin(), x.end(), [&](double each) {
-            return std::isfinite(each) && decode64(format_, code_of(format_, each)) != each;
-        });
+        const bool has_others =
+            is_mixed_ && format_.precision <= 51 && std::any_of(x.begin(), x.end(), [&](double each) {
+                return std::isfinite(each) && decode64(format_, code_of(format_, each)) != each;
+            });
         if (!has_others) return done_in(format_, mode_, next());
         // Rounded to odd with two digits more than the format's at least, a result rounds once more as the exact one would.
-        return decode64(format_, encode64(format_, done_in(fp64, Round::to_odd, {}), mode_, Overflow::nonsaturate, next()));
+        return decode64(format_,
+                        encode64(format_, done_in(fp64, Round::to_odd, {}), mode_, Overflow::nonsaturate, next()));
     };
     // What is exact of a number of this format, and rounded of another's.
     const auto exact = [&](double value) { return is_mixed_ ? cast(value) : value; };
@@ -72,24 +88,43 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
     };
     const double a = x[0];
     switch (op) {
-        case Op::add: return flushed(run(Operation::add));
-        case Op::sub: return flushed(run(Operation::sub));
-        case Op::mul: return flushed(run(Operation::mul));
-        case Op::div: return flushed(run(Operation::div));
-        case Op::fma: return flushed(run(Operation::fma));
-        case Op::sqrt: return flushed(run(Operation::sqrt));
-        case Op::neg: return coded(-a);
-        case Op::fabs: return exact(std::fabs(a));
-        case Op::fmin: return exact(a != a || x[1] < a ? x[1] : a);
-        case Op::fmax: return exact(a != a || a < x[1] ? x[1] : a);
-        case Op::fdim: return a != a || x[1] != x[1] ? a + x[1] : a > x[1] ? flushed(run(Operation::sub)) : 0;
-        case Op::copysign: return coded(std::copysign(a, x[1]));
-        case Op::floor: return coded(std::floor(a));
-        case Op::ceil: return coded(std::ceil(a));
-        case Op::trunc: return coded(std::trunc(a));
-        case Op::round: return coded(std::round(a));
-        case Op::nearbyint: return coded(std::nearbyint(a));
-        default: return flushed(functions_ == Functions::correct ? known(enclosed_call(op, x, format_, mode_, next())) : own(op, a));
+        case Op::add:
+            return flushed(run(Operation::add));
+        case Op::sub:
+            return flushed(run(Operation::sub));
+        case Op::mul:
+            return flushed(run(Operation::mul));
+        case Op::div:
+            return flushed(run(Operation::div));
+        case Op::fma:
+            return flushed(run(Operation::fma));
+        case Op::sqrt:
+            return flushed(run(Operation::sqrt));
+        case Op::neg:
+            return coded(-a);
+        case Op::fabs:
+            return exact(std::fabs(a));
+        case Op::fmin:
+            return exact(a != a || x[1] < a ? x[1] : a);
+        case Op::fmax:
+            return exact(a != a || a < x[1] ? x[1] : a);
+        case Op::fdim:
+            return a != a || x[1] != x[1] ? a + x[1] : a > x[1] ? flushed(run(Operation::sub)) : 0;
+        case Op::copysign:
+            return coded(std::copysign(a, x[1]));
+        case Op::floor:
+            return coded(std::floor(a));
+        case Op::ceil:
+            return coded(std::ceil(a));
+        case Op::trunc:
+            return coded(std::trunc(a));
+        case Op::round:
+            return coded(std::round(a));
+        case Op::nearbyint:
+            return coded(std::nearbyint(a));
+        default:
+            return flushed(functions_ == Functions::correct ? known(enclosed_call(op, x, format_, mode_, next()))
+                                                            : own(op, a));
     }
 }
 
@@ -114,22 +149,33 @@ void FormatSystem::leave() {
 
 bool FormatSystem::compare(Op op, double a, double b) const {
     switch (op) {
-        case Op::less: return a < b;
-        case Op::less_equal: return a <= b;
-        case Op::greater: return a > b;
-        case Op::greater_equal: return a >= b;
-        case Op::equal: return a == b;
-        default: return a != b;
+        case Op::less:
+            return a < b;
+        case Op::less_equal:
+            return a <= b;
+        case Op::greater:
+            return a > b;
+        case Op::greater_equal:
+            return a >= b;
+        case Op::equal:
+            return a == b;
+        default:
+            return a != b;
     }
 }
 
 bool FormatSystem::test(Op op, double x) const {
     switch (op) {
-        case Op::is_nan: return x != x;
-        case Op::is_inf: return std::isinf(x);
-        case Op::is_finite: return std::isfinite(x);
-        case Op::is_normal: return std::isfinite(x) && std::fabs(x) >= Format::power_of_two(format_.emin());
-        default: return std::signbit(x);
+        case Op::is_nan:
+            return x != x;
+        case Op::is_inf:
+            return std::isinf(x);
+        case Op::is_finite:
+            return std::isfinite(x);
+        case Op::is_normal:
+            return std::isfinite(x) && std::fabs(x) >= Format::power_of_two(format_.emin());
+        default:
+            return std::signbit(x);
     }
 }
 

@@ -63,8 +63,10 @@ class FormReader {
             const char last = first == '(' ? ')' : ']';
             out.kind = Form::Kind::list;
             ++at_;
-            for (skip(); at_ < text_.size() && text_[at_] != ')' && text_[at_] != ']'; skip()) out.items.push_back(form(level + 1));
-            if (at_ == text_.size() || text_[at_] != last) fail(fmt::format("the '{}' of line {} is not closed", first, out.line), line_);
+            for (skip(); at_ < text_.size() && text_[at_] != ')' && text_[at_] != ']'; skip())
+                out.items.push_back(form(level + 1));
+            if (at_ == text_.size() || text_[at_] != last)
+                fail(fmt::format("the '{}' of line {} is not closed", first, out.line), line_);
             ++at_;
             return out;
         }
@@ -112,7 +114,8 @@ class CoreReader {
     Expression read(const Form& core) {
         std::size_t at = 1;
         if (at < core.items.size() && core.items[at].kind == Form::Kind::symbol) ++at;  // a name of its own
-        if (at >= core.items.size() || core.items[at].kind != Form::Kind::list) forms_.fail("an FPCore begins with its inputs", core.line);
+        if (at >= core.items.size() || core.items[at].kind != Form::Kind::list)
+            forms_.fail("an FPCore begins with its inputs", core.line);
         for (const Form& input : core.items[at].items) {
             const Form* name = &input;
             if (input.kind == Form::Kind::list && !input.items.empty() && input.items.front().is("!")) {
@@ -129,7 +132,8 @@ class CoreReader {
         const Form* precondition = nullptr;
         for (++at; at + 1 < core.items.size(); at += 2) {
             const Form& key = core.items[at];
-            if (key.kind != Form::Kind::symbol || !key.text.starts_with(":")) forms_.fail("a property begins with a colon", key.line);
+            if (key.kind != Form::Kind::symbol || !key.text.starts_with(":"))
+                forms_.fail("a property begins with a colon", key.line);
             if (key.text == ":name") out_.name = core.items[at + 1].text;
             if (key.text == ":pre") precondition = &core.items[at + 1];
             if (keeps_precision_) add_property(out_.own, key.text, core.items[at + 1]);
@@ -153,7 +157,8 @@ class CoreReader {
         const std::string text = form_text(value);
         const bool is_float = value.kind == Form::Kind::list && value.items.size() == 3 && value.items[0].is("float");
         if (is_precision) {
-            context.format = is_float ? float_precision(value.items[1].text, value.items[2].text) : find_precision(text);
+            context.format =
+                is_float ? float_precision(value.items[1].text, value.items[2].text) : find_precision(text);
         } else {
             context.round = find_round(text);
         }
@@ -165,7 +170,8 @@ class CoreReader {
     Node context(const Form& form) {
         if (!keeps_precision_) return node(form.items.back());
         RoundingContext found;
-        if (form.items.size() % 2 != 0) forms_.fail("! takes properties with a value each, and an expression", form.line);
+        if (form.items.size() % 2 != 0)
+            forms_.fail("! takes properties with a value each, and an expression", form.line);
         for (std::size_t i = 1; i + 1 < form.items.size(); i += 2) {
             if (!form.items[i].text.starts_with(":")) forms_.fail("a property begins with a colon", form.items[i].line);
             add_property(found, form.items[i].text, form.items[i + 1]);
@@ -187,9 +193,11 @@ class CoreReader {
     Node node(const Form& form) {
         if (form.kind == Form::Kind::string) forms_.fail("a string stands where a number should", form.line);
         if (form.kind == Form::Kind::symbol) return symbol(form);
-        if (form.items.empty() || form.items.front().kind != Form::Kind::symbol) forms_.fail("a call begins with its operator", form.line);
+        if (form.items.empty() || form.items.front().kind != Form::Kind::symbol)
+            forms_.fail("a call begins with its operator", form.line);
         const std::string& head = form.items.front().text;
-        for (const std::string_view word : {"array", "tensor", "tensor*", "ref", "for", "for*", "dim", "size", "digits"}) {
+        for (const std::string_view word :
+             {"array", "tensor", "tensor*", "ref", "for", "for*", "dim", "size", "digits"}) {
             if (head == word) throw LeftOut{fmt::format("'{}': arrays are not read", head)};
         }
         if (head == "!" && form.items.size() >= 2) return context(form);
@@ -223,7 +231,8 @@ class CoreReader {
         if (is_constant(form.text)) return {.kind = Node::Kind::constant, .text = form.text};
         if (is_number_text(form.text, true)) return {.kind = Node::Kind::number, .text = form.text};
         for (auto bound = scope_.rbegin(); bound != scope_.rend(); ++bound) {
-            if (bound->first == form.text) return {.kind = Node::Kind::variable, .slot = bound->second, .text = form.text};
+            if (bound->first == form.text)
+                return {.kind = Node::Kind::variable, .slot = bound->second, .text = form.text};
         }
         forms_.fail(fmt::format("'{}' is no input, no binding and no constant", form.text), form.line);
     }

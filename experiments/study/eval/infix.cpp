@@ -29,7 +29,9 @@ class InfixReader {
     }
 
   private:
-    [[noreturn]] void fail(std::string what, std::string fix = "names, numbers, + - * / ^, calls such as log1p(x), if(a < b, c, d)") const {
+    [[noreturn]] void fail(
+        std::string what,
+        std::string fix = "names, numbers, + - * / ^, calls such as log1p(x), if(a < b, c, d)") const {
         throw Error({.what = std::move(what),
                      .where = fmt::format("expression, column {}", at_ + 1),
                      .fix = std::move(fix),
@@ -113,7 +115,8 @@ class InfixReader {
                                                                       : std::string("?")));
         }
         const std::size_t start = at_;
-        while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) ++at_;
+        while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
+            ++at_;
         const std::string name(text_.substr(start, at_ - start));
         if (takes("(")) return named_call(name, level);
         if (is_constant(name)) return {.kind = Node::Kind::constant, .text = name};
@@ -145,7 +148,8 @@ class InfixReader {
             if (!takes(")")) fail(fmt::format("the arguments of {} do not end", name));
         }
         if (name == "if") {
-            if (arguments.size() != 3 || !gives_truth(arguments[0]) || gives_truth(arguments[1]) || gives_truth(arguments[2])) {
+            if (arguments.size() != 3 || !gives_truth(arguments[0]) || gives_truth(arguments[1]) ||
+                gives_truth(arguments[2])) {
                 fail("if takes a comparison and two numbers");
             }
             return {.kind = Node::Kind::choice, .children = std::move(arguments)};
@@ -155,7 +159,8 @@ class InfixReader {
             std::vector<std::string_view> names;
             for (const OpRow& each : op_rows()) names.push_back(each.name);
             const std::string near = nearest_name(name, names);
-            fail(fmt::format("unknown function '{}'", name), near.empty() ? "see `macheps eval --help`" : fmt::format("did you mean {}?", near));
+            fail(fmt::format("unknown function '{}'", name),
+                 near.empty() ? "see `macheps eval --help`" : fmt::format("did you mean {}?", near));
         }
         return call(row->op, std::move(arguments));
     }

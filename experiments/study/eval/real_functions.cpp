@@ -160,7 +160,8 @@ Span over_monotone(const MonotoneRow& row, const Span& x, slong bits, bool& is_o
     const Arf least(row.domain_least), greatest(row.domain_greatest);
     const int below = order(x.lo, least), above = order(x.hi, greatest);
     const bool is_lo_inside = below > 0 || (below == 0 && (!row.is_domain_open || x.is_lo_open || !least.is_finite())),
-               is_hi_inside = above < 0 || (above == 0 && (!row.is_domain_open || x.is_hi_open || !greatest.is_finite()));
+               is_hi_inside =
+                   above < 0 || (above == 0 && (!row.is_domain_open || x.is_hi_open || !greatest.is_finite()));
     if (is_lo_inside && is_hi_inside) {
         Span out = over_ends(row.at, row.falls, x, bits);
         clamp(out, row.least, row.greatest, row.is_range_open);
@@ -241,20 +242,34 @@ void log_gamma(arb_t out, const arb_t x, slong bits) {
 Real function_over(Op op, const Span& x, bool is_exact, slong bits) {
     Real out;
     out.kind = Real::Kind::span;
-    const auto row = std::find_if(std::begin(monotone), std::end(monotone), [&](const MonotoneRow& r) { return r.op == op; });
+    const auto row =
+        std::find_if(std::begin(monotone), std::end(monotone), [&](const MonotoneRow& r) { return r.op == op; });
     if (row != std::end(monotone)) {
         bool is_outside = false;
         out.span = over_monotone(*row, x, bits, is_outside);
         return is_outside ? Real{} : out;
     }
     switch (op) {
-        case Op::sin: out.span = over_wave(arb_sin, x, bits, is_exact); break;
-        case Op::cos: out.span = over_wave(arb_cos, x, bits, is_exact); break;
-        case Op::tan: out.span = over_ball(arb_tan, x, bits); break;
-        case Op::cosh: out.span = over_cosh(x, bits, is_exact); break;
-        case Op::tgamma: out.span = over_gamma(x, bits); break;
-        case Op::lgamma: out.span = over_ball(log_gamma, x, bits); break;
-        default: throw Undecided{};
+        case Op::sin:
+            out.span = over_wave(arb_sin, x, bits, is_exact);
+            break;
+        case Op::cos:
+            out.span = over_wave(arb_cos, x, bits, is_exact);
+            break;
+        case Op::tan:
+            out.span = over_ball(arb_tan, x, bits);
+            break;
+        case Op::cosh:
+            out.span = over_cosh(x, bits, is_exact);
+            break;
+        case Op::tgamma:
+            out.span = over_gamma(x, bits);
+            break;
+        case Op::lgamma:
+            out.span = over_ball(log_gamma, x, bits);
+            break;
+        default:
+            throw Undecided{};
     }
     return out;
 }

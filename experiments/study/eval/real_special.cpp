@@ -34,18 +34,37 @@ struct LibraryRow {
     double (*function)(Doubles);
 };
 /// Used only for results that C's Annex F prescribes: NaN, infinities, zeros and integers.
-constexpr LibraryRow library[] = {
-    {Op::add, [](Doubles x) { return x[0] + x[1]; }}, {Op::mul, [](Doubles x) { return x[0] * x[1]; }},
-    {Op::div, [](Doubles x) { return x[0] / x[1]; }}, {Op::sqrt, unary<std::sqrt>},
-    {Op::exp, unary<std::exp>},     {Op::exp2, unary<std::exp2>},   {Op::expm1, unary<std::expm1>},
-    {Op::log, unary<std::log>},     {Op::log2, unary<std::log2>},   {Op::log10, unary<std::log10>},
-    {Op::log1p, unary<std::log1p>}, {Op::sin, unary<std::sin>},     {Op::cos, unary<std::cos>},
-    {Op::tan, unary<std::tan>},     {Op::asin, unary<std::asin>},   {Op::acos, unary<std::acos>},
-    {Op::atan, unary<std::atan>},   {Op::sinh, unary<std::sinh>},   {Op::cosh, unary<std::cosh>},
-    {Op::tanh, unary<std::tanh>},   {Op::asinh, unary<std::asinh>}, {Op::acosh, unary<std::acosh>},
-    {Op::atanh, unary<std::atanh>}, {Op::cbrt, unary<std::cbrt>},   {Op::erf, unary<std::erf>},
-    {Op::erfc, unary<std::erfc>},   {Op::tgamma, unary<std::tgamma>}, {Op::lgamma, unary<log_gamma>},
-    {Op::pow, binary<std::pow>},    {Op::atan2, binary<std::atan2>}, {Op::hypot, binary<std::hypot>}};
+constexpr LibraryRow library[] = {{Op::add, [](Doubles x) { return x[0] + x[1]; }},
+                                  {Op::mul, [](Doubles x) { return x[0] * x[1]; }},
+                                  {Op::div, [](Doubles x) { return x[0] / x[1]; }},
+                                  {Op::sqrt, unary<std::sqrt>},
+                                  {Op::exp, unary<std::exp>},
+                                  {Op::exp2, unary<std::exp2>},
+                                  {Op::expm1, unary<std::expm1>},
+                                  {Op::log, unary<std::log>},
+                                  {Op::log2, unary<std::log2>},
+                                  {Op::log10, unary<std::log10>},
+                                  {Op::log1p, unary<std::log1p>},
+                                  {Op::sin, unary<std::sin>},
+                                  {Op::cos, unary<std::cos>},
+                                  {Op::tan, unary<std::tan>},
+                                  {Op::asin, unary<std::asin>},
+                                  {Op::acos, unary<std::acos>},
+                                  {Op::atan, unary<std::atan>},
+                                  {Op::sinh, unary<std::sinh>},
+                                  {Op::cosh, unary<std::cosh>},
+                                  {Op::tanh, unary<std::tanh>},
+                                  {Op::asinh, unary<std::asinh>},
+                                  {Op::acosh, unary<std::acosh>},
+                                  {Op::atanh, unary<std::atanh>},
+                                  {Op::cbrt, unary<std::cbrt>},
+                                  {Op::erf, unary<std::erf>},
+                                  {Op::erfc, unary<std::erfc>},
+                                  {Op::tgamma, unary<std::tgamma>},
+                                  {Op::lgamma, unary<log_gamma>},
+                                  {Op::pow, binary<std::pow>},
+                                  {Op::atan2, binary<std::atan2>},
+                                  {Op::hypot, binary<std::hypot>}};
 
 bool is_one(const Real& x) { return x.is_exact() && x.exact.is_whole() && fmpz_is_pm1(x.exact.above()) != 0; }
 
@@ -221,16 +240,20 @@ bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out) {
         return true;
     }
     const auto has = [&](auto is) { return std::any_of(x.begin(), x.end(), is); };
-    const bool has_special = has([](const Real& r) { return !r.is_number(); }), has_zero = has([](const Real& r) { return r.is_zero(); });
+    const bool has_special = has([](const Real&r) { return !r.is_number(); }),
+               has_zero = has([](const Real&r) { return r.is_zero(); });
     const bool is_unit = (!is_binary && is_one(x[0])) || (op == Op::pow && is_one(x[0]) && x[0].exact.sign() > 0),
-               is_pole = (op == Op::tgamma || op == Op::lgamma) && x[0].is_exact() && x[0].exact.is_whole() && x[0].exact.sign() < 0;
+               is_pole = (op == Op::tgamma || op == Op::lgamma) && x[0].is_exact() && x[0].exact.is_whole() &&
+                         x[0].exact.sign() < 0;
     const bool asks_zero = op != Op::add && op != Op::hypot && has_zero;
     if (!has_special && !asks_zero && !is_unit && !is_pole) return false;
-    const auto row = std::find_if(std::begin(library), std::end(library), [&](const LibraryRow& r) { return r.op == op; });
+    const auto row =
+        std::find_if(std::begin(library), std::end(library), [&](const LibraryRow& r) { return r.op == op; });
     if (row == std::end(library)) return false;
     std::vector<double> stand_ins;
     for (std::size_t i = 0; i < x.size(); ++i) {
-        stand_ins.push_back(is_pole ? -1 : stand_in(x[i], op == Op::pow && i == 1, is_binary && op != Op::add && op != Op::hypot));
+        stand_ins.push_back(
+            is_pole ? -1 : stand_in(x[i], op == Op::pow && i == 1, is_binary && op != Op::add && op != Op::hypot));
     }
     // An unknown size matters only for x^inf.
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -262,14 +285,17 @@ bool rational_result(Op op, const std::vector<Real>& x, Real& out) {
             out = exact_real(std::move(root));
             return true;
         }
-        case Op::log2: return rational_logarithm(a, 2, out);
-        case Op::log10: return rational_logarithm(a, 10, out);
+        case Op::log2:
+            return rational_logarithm(a, 2, out);
+        case Op::log10:
+            return rational_logarithm(a, 10, out);
         case Op::exp2: {
             Fraction two;
             fmpq_set_si(two.get(), 2, 1);
             return a.is_whole() && rational_power(two, a, out);
         }
-        case Op::pow: return rational_power(a, x[1].exact, out);
+        case Op::pow:
+            return rational_power(a, x[1].exact, out);
         case Op::lgamma:
             if (!a.is_whole() || fmpz_cmp_si(a.above(), 2) != 0) return false;
             out = exact_real({});
@@ -282,7 +308,8 @@ bool rational_result(Op op, const std::vector<Real>& x, Real& out) {
             out = exact_real(std::move(product));
             return true;
         }
-        default: return false;
+        default:
+            return false;
     }
 }
 

@@ -114,7 +114,8 @@ void RealSystem::spend(const std::vector<Real>& x, bool is_function) {
 
 /// Makes a single number of usual size exact.
 Real RealSystem::settled(Span x) const {
-    if (!x.is_point() || arf_bits(x.lo.get()) > most_fraction_bits / 2 || arf_cmpabs_2exp_si(x.lo.get(), most_fraction_bits / 2) > 0 ||
+    if (!x.is_point() || arf_bits(x.lo.get()) > most_fraction_bits / 2 ||
+        arf_cmpabs_2exp_si(x.lo.get(), most_fraction_bits / 2) > 0 ||
         (!x.lo.is_zero() && arf_cmpabs_2exp_si(x.lo.get(), -most_fraction_bits / 2) < 0)) {
         return span_real(std::move(x));
     }
@@ -190,7 +191,8 @@ Real RealSystem::least(const Real& a, const Real& b) {
 
 Real RealSystem::difference_above_zero(const Real& a, const Real& b) {
     if (a.kind == Real::Kind::nan || b.kind == Real::Kind::nan) return {};
-    if (a.kind == Real::Kind::infinite && b.kind == Real::Kind::infinite && a.is_negative == b.is_negative) return exact_real({});
+    if (a.kind == Real::Kind::infinite && b.kind == Real::Kind::infinite && a.is_negative == b.is_negative)
+        return exact_real({});
     const Real difference = apply(Op::sub, {a, b});
     return negative(least(negative(difference), negative(exact_real({}))));
 }
@@ -284,45 +286,66 @@ Real RealSystem::apply(Op op, const std::vector<Real>& x) {
     spend(x, is_elementary(op));
     const Real& a = x[0];
     switch (op) {
-        case Op::neg: return negative(a);
-        case Op::fabs: return magnitude(a);
-        case Op::fmin: return least(a, x[1]);
-        case Op::fmax: return negative(least(negative(a), negative(x[1])));
-        case Op::fdim: return difference_above_zero(a, x[1]);
-        case Op::copysign: return with_sign(a, x[1]);
+        case Op::neg:
+            return negative(a);
+        case Op::fabs:
+            return magnitude(a);
+        case Op::fmin:
+            return least(a, x[1]);
+        case Op::fmax:
+            return negative(least(negative(a), negative(x[1])));
+        case Op::fdim:
+            return difference_above_zero(a, x[1]);
+        case Op::copysign:
+            return with_sign(a, x[1]);
         case Op::floor:
         case Op::ceil:
         case Op::trunc:
         case Op::round:
-        case Op::nearbyint: return whole(op, a);
+        case Op::nearbyint:
+            return whole(op, a);
         case Op::fmod:
-        case Op::remainder: return remainder(op, a, x[1]);
-        case Op::sub: return apply(Op::add, {a, negative(x[1])});
-        case Op::fma: return apply(Op::add, {apply(Op::mul, {a, x[1]}), x[2]});
-        default: break;
+        case Op::remainder:
+            return remainder(op, a, x[1]);
+        case Op::sub:
+            return apply(Op::add, {a, negative(x[1])});
+        case Op::fma:
+            return apply(Op::add, {apply(Op::mul, {a, x[1]}), x[2]});
+        default:
+            break;
     }
     if (Real out; special_result(op, x, bits_, out) || rational_result(op, x, out)) return out;
     switch (op) {
-        case Op::add: return add(a, x[1]);
-        case Op::mul: return multiply(a, x[1]);
-        case Op::div: return divide(a, x[1]);
-        case Op::sqrt: return root(a);
-        case Op::pow: return power(a, x[1]);
-        case Op::atan2: return angle(a, x[1]);
+        case Op::add:
+            return add(a, x[1]);
+        case Op::mul:
+            return multiply(a, x[1]);
+        case Op::div:
+            return divide(a, x[1]);
+        case Op::sqrt:
+            return root(a);
+        case Op::pow:
+            return power(a, x[1]);
+        case Op::atan2:
+            return angle(a, x[1]);
         case Op::hypot: {
             const Real p = magnitude(a), q = magnitude(x[1]);
             return root(add(multiply(p, p), multiply(q, q)));
         }
-        default: return function_over(op, span(a), a.is_exact(), bits_);
+        default:
+            return function_over(op, span(a), a.is_exact(), bits_);
     }
 }
 
 bool RealSystem::compare(Op op, const Real& a, const Real& b) {
     if (a.kind == Real::Kind::nan || b.kind == Real::Kind::nan) return op == Op::unequal;
-    if (op == Op::greater || op == Op::greater_equal) return compare(op == Op::greater ? Op::less : Op::less_equal, b, a);
+    if (op == Op::greater || op == Op::greater_equal)
+        return compare(op == Op::greater ? Op::less : Op::less_equal, b, a);
     if (op == Op::unequal) return !compare(Op::equal, a, b);
     std::optional<int> order;
-    const auto infinite_sign = [](const Real& x) { return x.kind != Real::Kind::infinite ? 0 : x.is_negative ? -1 : 1; };
+    const auto infinite_sign = [](const Real& x) {
+        return x.kind != Real::Kind::infinite ? 0 : x.is_negative ? -1 : 1;
+    };
     if (infinite_sign(a) != 0 || infinite_sign(b) != 0) {
         order = infinite_sign(a) - infinite_sign(b);
     } else if (a.is_exact() && b.is_exact()) {
@@ -341,9 +364,12 @@ bool RealSystem::compare(Op op, const Real& a, const Real& b) {
 
 bool RealSystem::test(Op op, const Real& x) {
     switch (op) {
-        case Op::is_nan: return x.kind == Real::Kind::nan;
-        case Op::is_inf: return x.kind == Real::Kind::infinite;
-        case Op::is_finite: return x.is_number();
+        case Op::is_nan:
+            return x.kind == Real::Kind::nan;
+        case Op::is_inf:
+            return x.kind == Real::Kind::infinite;
+        case Op::is_finite:
+            return x.is_number();
         case Op::is_normal:
             if (x.kind == Real::Kind::span && x.sign() == 0) throw Undecided{};
             return x.is_number() && !x.is_zero();  // the exponent of a real number is unbounded

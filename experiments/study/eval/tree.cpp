@@ -14,19 +14,66 @@ namespace macheps::study {
 namespace {
 
 constexpr OpRow rows_of_ops[] = {
-    {Op::add, "+", -1}, {Op::sub, "-", 2}, {Op::mul, "*", -1}, {Op::div, "/", 2}, {Op::neg, "neg", 1}, {Op::fma, "fma", 3},
-    {Op::sqrt, "sqrt", 1}, {Op::fabs, "fabs", 1}, {Op::fmin, "fmin", 2}, {Op::fmax, "fmax", 2}, {Op::fdim, "fdim", 2},
-    {Op::copysign, "copysign", 2}, {Op::floor, "floor", 1}, {Op::ceil, "ceil", 1}, {Op::trunc, "trunc", 1},
-    {Op::round, "round", 1}, {Op::nearbyint, "nearbyint", 1}, {Op::exp, "exp", 1}, {Op::exp2, "exp2", 1},
-    {Op::expm1, "expm1", 1}, {Op::log, "log", 1}, {Op::log2, "log2", 1}, {Op::log10, "log10", 1}, {Op::log1p, "log1p", 1},
-    {Op::sin, "sin", 1}, {Op::cos, "cos", 1}, {Op::tan, "tan", 1}, {Op::asin, "asin", 1}, {Op::acos, "acos", 1},
-    {Op::atan, "atan", 1}, {Op::sinh, "sinh", 1}, {Op::cosh, "cosh", 1}, {Op::tanh, "tanh", 1}, {Op::asinh, "asinh", 1},
-    {Op::acosh, "acosh", 1}, {Op::atanh, "atanh", 1}, {Op::cbrt, "cbrt", 1}, {Op::erf, "erf", 1},
-    {Op::erfc, "erfc", 1}, {Op::tgamma, "tgamma", 1}, {Op::lgamma, "lgamma", 1}, {Op::pow, "pow", 2}, {Op::atan2, "atan2", 2},
-    {Op::hypot, "hypot", 2}, {Op::fmod, "fmod", 2}, {Op::remainder, "remainder", 2}, {Op::less, "<", -1}, {Op::less_equal, "<=", -1}, {Op::greater, ">", -1},
-    {Op::greater_equal, ">=", -1}, {Op::equal, "==", -1}, {Op::unequal, "!=", -1}, {Op::both, "and", -1},
-    {Op::either, "or", -1}, {Op::negation, "not", 1}, {Op::is_nan, "isnan", 1}, {Op::is_inf, "isinf", 1},
-    {Op::is_finite, "isfinite", 1}, {Op::is_normal, "isnormal", 1}, {Op::sign_bit, "signbit", 1},
+    {Op::add, "+", -1},
+    {Op::sub, "-", 2},
+    {Op::mul, "*", -1},
+    {Op::div, "/", 2},
+    {Op::neg, "neg", 1},
+    {Op::fma, "fma", 3},
+    {Op::sqrt, "sqrt", 1},
+    {Op::fabs, "fabs", 1},
+    {Op::fmin, "fmin", 2},
+    {Op::fmax, "fmax", 2},
+    {Op::fdim, "fdim", 2},
+    {Op::copysign, "copysign", 2},
+    {Op::floor, "floor", 1},
+    {Op::ceil, "ceil", 1},
+    {Op::trunc, "trunc", 1},
+    {Op::round, "round", 1},
+    {Op::nearbyint, "nearbyint", 1},
+    {Op::exp, "exp", 1},
+    {Op::exp2, "exp2", 1},
+    {Op::expm1, "expm1", 1},
+    {Op::log, "log", 1},
+    {Op::log2, "log2", 1},
+    {Op::log10, "log10", 1},
+    {Op::log1p, "log1p", 1},
+    {Op::sin, "sin", 1},
+    {Op::cos, "cos", 1},
+    {Op::tan, "tan", 1},
+    {Op::asin, "asin", 1},
+    {Op::acos, "acos", 1},
+    {Op::atan, "atan", 1},
+    {Op::sinh, "sinh", 1},
+    {Op::cosh, "cosh", 1},
+    {Op::tanh, "tanh", 1},
+    {Op::asinh, "asinh", 1},
+    {Op::acosh, "acosh", 1},
+    {Op::atanh, "atanh", 1},
+    {Op::cbrt, "cbrt", 1},
+    {Op::erf, "erf", 1},
+    {Op::erfc, "erfc", 1},
+    {Op::tgamma, "tgamma", 1},
+    {Op::lgamma, "lgamma", 1},
+    {Op::pow, "pow", 2},
+    {Op::atan2, "atan2", 2},
+    {Op::hypot, "hypot", 2},
+    {Op::fmod, "fmod", 2},
+    {Op::remainder, "remainder", 2},
+    {Op::less, "<", -1},
+    {Op::less_equal, "<=", -1},
+    {Op::greater, ">", -1},
+    {Op::greater_equal, ">=", -1},
+    {Op::equal, "==", -1},
+    {Op::unequal, "!=", -1},
+    {Op::both, "and", -1},
+    {Op::either, "or", -1},
+    {Op::negation, "not", 1},
+    {Op::is_nan, "isnan", 1},
+    {Op::is_inf, "isinf", 1},
+    {Op::is_finite, "isfinite", 1},
+    {Op::is_normal, "isnormal", 1},
+    {Op::sign_bit, "signbit", 1},
 };
 
 std::string_view op_name(Op op) {
@@ -46,13 +93,17 @@ struct RoundRow {
     std::string_view name;
     Round round;
 };
-constexpr RoundRow rounds[] = {{"nearestEven", Round::nearest_even}, {"nearestAway", Round::nearest_away}, {"toPositive", Round::up},
-                               {"toNegative", Round::down},          {"toZero", Round::toward_zero}};
+constexpr RoundRow rounds[] = {{"nearestEven", Round::nearest_even},
+                               {"nearestAway", Round::nearest_away},
+                               {"toPositive", Round::up},
+                               {"toNegative", Round::down},
+                               {"toZero", Round::toward_zero}};
 
 std::string context_text(const RoundingContext& context) {
     std::string text;
     if (context.format) {
-        const auto row = std::find_if(std::begin(precisions), std::end(precisions), [&](const PrecisionRow& r) { return r.format == *context.format; });
+        const auto row = std::find_if(std::begin(precisions), std::end(precisions),
+                                      [&](const PrecisionRow& r) { return r.format == *context.format; });
         text += fmt::format(" :precision {}", row == std::end(precisions) ? format_name(*context.format) : row->name);
     }
     for (const RoundRow& row : rounds) {
@@ -67,20 +118,26 @@ std::string node_text(const Expression& expression, const Node& node, std::vecto
     std::string out;
     switch (node.kind) {
         case Node::Kind::number:
-        case Node::Kind::constant: return node.text;
-        case Node::Kind::variable: return names[static_cast<std::size_t>(node.slot)];
+        case Node::Kind::constant:
+            return node.text;
+        case Node::Kind::variable:
+            return names[static_cast<std::size_t>(node.slot)];
         case Node::Kind::context:
-            return fmt::format("(!{} {})", context_text(expression.contexts[static_cast<std::size_t>(node.slot)]), child(0));
-        case Node::Kind::cast: return fmt::format("(cast {})", child(0));
+            return fmt::format("(!{} {})", context_text(expression.contexts[static_cast<std::size_t>(node.slot)]),
+                               child(0));
+        case Node::Kind::cast:
+            return fmt::format("(cast {})", child(0));
         case Node::Kind::call: {
             out = fmt::format("({}", op_name(node.op));
             for (std::size_t i = 0; i < node.children.size(); ++i) out += " " + child(i);
             return out + ")";
         }
-        case Node::Kind::choice: return fmt::format("(if {} {} {})", child(0), child(1), child(2));
+        case Node::Kind::choice:
+            return fmt::format("(if {} {} {})", child(0), child(1), child(2));
         case Node::Kind::let: {
             for (std::size_t i = 0; i < node.slots.size(); ++i) {
-                out += fmt::format("{}[{} {}]", i == 0 ? "" : " ", names[static_cast<std::size_t>(node.slots[i])], child(i));
+                out += fmt::format("{}[{} {}]", i == 0 ? "" : " ", names[static_cast<std::size_t>(node.slots[i])],
+                                   child(i));
             }
             return fmt::format("(let{} ({}) {})", node.is_sequential ? "*" : "", out, child(node.slots.size()));
         }
@@ -90,7 +147,8 @@ std::string node_text(const Expression& expression, const Node& node, std::vecto
                 out += fmt::format("{}[{} {} {}]", i == 0 ? "" : " ", names[static_cast<std::size_t>(node.slots[i])],
                                    child(1 + i), child(1 + count + i));
             }
-            return fmt::format("(while{} {} ({}) {})", node.is_sequential ? "*" : "", child(0), out, child(1 + 2 * count));
+            return fmt::format("(while{} {} ({}) {})", node.is_sequential ? "*" : "", child(0), out,
+                               child(1 + 2 * count));
         }
     }
     return out;
@@ -101,7 +159,8 @@ std::string node_text(const Expression& expression, const Node& node, std::vecto
 std::span<const OpRow> op_rows() { return rows_of_ops; }
 
 const OpRow* find_op(std::string_view name) {
-    const auto row = std::find_if(std::begin(rows_of_ops), std::end(rows_of_ops), [&](const OpRow& r) { return r.name == name; });
+    const auto row =
+        std::find_if(std::begin(rows_of_ops), std::end(rows_of_ops), [&](const OpRow& r) { return r.name == name; });
     return row == std::end(rows_of_ops) ? nullptr : row;
 }
 
@@ -132,9 +191,9 @@ std::optional<Round> find_round(std::string_view name) {
 }
 
 bool is_constant(std::string_view name) {
-    constexpr std::string_view names[] = {"PI",    "E",      "LN2",        "LN10",  "LOG2E",   "LOG10E",   "PI_2", "PI_4",
-                                          "M_1_PI", "M_2_PI", "M_2_SQRTPI", "SQRT2", "SQRT1_2", "INFINITY", "NAN",
-                                          "TRUE",  "FALSE"};
+    constexpr std::string_view names[] = {"PI",      "E",        "LN2",    "LN10",   "LOG2E",      "LOG10E",
+                                          "PI_2",    "PI_4",     "M_1_PI", "M_2_PI", "M_2_SQRTPI", "SQRT2",
+                                          "SQRT1_2", "INFINITY", "NAN",    "TRUE",   "FALSE"};
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
@@ -145,7 +204,8 @@ bool gives_truth(const Node& node) {
 }
 
 std::string wrong_arguments(const Node& node) {
-    const auto row = std::find_if(std::begin(rows_of_ops), std::end(rows_of_ops), [&](const OpRow& r) { return r.op == node.op; });
+    const auto row =
+        std::find_if(std::begin(rows_of_ops), std::end(rows_of_ops), [&](const OpRow& r) { return r.op == node.op; });
     const auto count = static_cast<int>(node.children.size());
     if (row->arguments < 0 ? count == 0 : count != row->arguments) {
         return fmt::format("{} takes {}, and has {}", row->name,
@@ -164,11 +224,13 @@ std::string wrong_arguments(const Node& node) {
 
 std::string fpcore_text(const Expression& expression) {
     std::vector<std::string> names = expression.inputs;
-    for (int slot = static_cast<int>(names.size()); slot < expression.slots; ++slot) names.push_back(fmt::format("t{}", slot));
+    for (int slot = static_cast<int>(names.size()); slot < expression.slots; ++slot)
+        names.push_back(fmt::format("t{}", slot));
     std::string inputs, name;
     for (const std::string& input : expression.inputs) inputs += (inputs.empty() ? "" : " ") + input;
     if (!expression.name.empty()) name = fmt::format(" :name \"{}\"", expression.name);
-    if (!expression.precondition.empty()) name += fmt::format(" :pre {}", node_text(expression, expression.precondition.front(), names));
+    if (!expression.precondition.empty())
+        name += fmt::format(" :pre {}", node_text(expression, expression.precondition.front(), names));
     name += context_text(expression.own);
     return fmt::format("(FPCore ({}){} {})", inputs, name, node_text(expression, expression.body, names));
 }

@@ -45,10 +45,14 @@ class Walk {
     Number number(const Node& node) {
         switch (node.kind) {
             case Node::Kind::number:
-            case Node::Kind::constant: return system_.literal(node);
-            case Node::Kind::variable: return slot(node.slot);
-            case Node::Kind::call: return call(node);
-            case Node::Kind::choice: return number(node.children[truth(node.children[0]) ? 1 : 2]);
+            case Node::Kind::constant:
+                return system_.literal(node);
+            case Node::Kind::variable:
+                return slot(node.slot);
+            case Node::Kind::call:
+                return call(node);
+            case Node::Kind::choice:
+                return number(node.children[truth(node.children[0]) ? 1 : 2]);
             case Node::Kind::let: {
                 bind(node, 0, node.is_sequential);
                 return number(node.children.back());
@@ -58,15 +62,16 @@ class Walk {
                 while (truth(node.children.front())) {
                     if (++turns_ > most_loop_turns) {
                         throw EndlessLoop({.what = "a loop does not end",
-                                     .where = expression_.name.empty() ? "expression" : expression_.name,
-                                     .fix = "loops may turn 100000 times",
-                                     .exit = Exit::usage});
+                                           .where = expression_.name.empty() ? "expression" : expression_.name,
+                                           .fix = "loops may turn 100000 times",
+                                           .exit = Exit::usage});
                     }
                     bind(node, 1 + node.slots.size(), node.is_sequential);
                 }
                 return number(node.children.back());
             }
-            case Node::Kind::context: return inside(node, [&] { return number(node.children.front()); });
+            case Node::Kind::context:
+                return inside(node, [&] { return number(node.children.front()); });
             case Node::Kind::cast: {
                 Number value = number(node.children.front());
                 if constexpr (requires { system_.cast(value); }) value = system_.cast(value);
@@ -118,15 +123,20 @@ class Walk {
             return true;
         };
         switch (node.op) {
-            case Op::both: return all(true);
-            case Op::either: return !all(false);
-            case Op::negation: return !truth(node.children[0]);
+            case Op::both:
+                return all(true);
+            case Op::either:
+                return !all(false);
+            case Op::negation:
+                return !truth(node.children[0]);
             case Op::is_nan:
             case Op::is_inf:
             case Op::is_finite:
             case Op::is_normal:
-            case Op::sign_bit: return system_.test(node.op, number(node.children[0]));
-            default: break;
+            case Op::sign_bit:
+                return system_.test(node.op, number(node.children[0]));
+            default:
+                break;
         }
         std::vector<Number> arguments;
         for (const Node& child : node.children) arguments.push_back(number(child));

@@ -10,7 +10,8 @@ bool has_enclosures() { return false; }
 void require_enclosures() {
     throw Error({.what = "this build has no Arb, which the exact values of formulas are computed with",
                  .where = "macheps eval",
-                 .fix = "Install FLINT (Debian 12: libflint-arb-dev; Ubuntu 24.04: libflint-dev), then configure and build macheps again",
+                 .fix = "Install FLINT (Debian 12: libflint-arb-dev; Ubuntu 24.04: libflint-dev), then configure and "
+                        "build macheps again",
                  .exit = Exit::no_device});
 }
 

@@ -59,8 +59,8 @@ struct InstructionCount {
 
 struct MachineEvaluation {
     std::vector<const InstructionEngine*> engines;
-    std::size_t lines = 0, wrong = 0;         ///< wrong: lines with a mismatch on any engine
-    std::vector<MachineMismatch> mismatches;  ///< the first of them
+    std::size_t lines = 0, wrong = 0;                       ///< wrong: lines with a mismatch on any engine
+    std::vector<MachineMismatch> mismatches;                ///< the first of them
     std::vector<ConversionMismatch> conversion_mismatches;  ///< the first of them too
     std::vector<DisputedLine> disputed;
     std::vector<InstructionCount> counts;

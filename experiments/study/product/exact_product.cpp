@@ -36,7 +36,9 @@ WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest) {
     while (top >= 0 && d[top] == 0) --top;
     if (top < 0) return {};
     const int leading = 32 * top + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(d[top]))) - 1;
-    const auto bit = [&](int i) { return i < 0 || i > leading ? 0u : static_cast<unsigned>((d[i / 32] >> (i % 32)) & 1); };
+    const auto bit = [&](int i) {
+        return i < 0 || i > leading ? 0u : static_cast<unsigned>((d[i / 32] >> (i % 32)) & 1);
+    };
     // The bits down to `last`, which fp64 still has at this magnitude, rounded here and not by a sum, whose parts may underflow. Then
     // the next 53 bits, whose last bit also represents all lower bits.
     const int last = std::max(leading - 52, -1074 - lowest);

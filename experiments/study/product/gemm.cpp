@@ -3,8 +3,8 @@
 
 #include "core/codec.hpp"
 #include "core/field_error.hpp"
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/overflow.hpp"
 #include "experiments/study/product/error_bound.hpp"
 #include "experiments/study/product/output_size.hpp"
@@ -97,8 +97,8 @@ void compare(reports::GemmRow& row, const Outputs& outputs, const Prepared& oper
 }
 
 /// The outputs of an order in a format of its own: sums, a multiplication by the scale, and a rounding to the output.
-Outputs order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& data, const Prepared& p, const Format& output,
-                      std::string_view name) {
+Outputs order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& data, const Prepared& p,
+                      const Format& output, std::string_view name) {
     const RngKey stream{static_cast<std::uint64_t>(data.seed), 0, site_id(name)};
     const auto size = static_cast<std::size_t>(data.m * data.n);
     Outputs out{.values = std::vector<float>(size), .saturated = std::vector<unsigned char>(size)};
@@ -111,7 +111,8 @@ Outputs order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& d
         auto sum = static_cast<float>(order.sum(products, stream, static_cast<std::uint64_t>(element), &saturates));
         if (p.out_scale != 1) sum *= p.out_scale;
         out.values[at] = decode(output, encode(output, sum, Round::nearest_even, Overflow::nonsaturate));
-        out.saturated[at] = std::isfinite(out.values[at]) && (saturates || overflows(output, unpack(sum), Round::nearest_even)) ? 1 : 0;
+        out.saturated[at] =
+            std::isfinite(out.values[at]) && (saturates || overflows(output, unpack(sum), Round::nearest_even)) ? 1 : 0;
     });
     return out;
 }
@@ -124,8 +125,8 @@ std::string evidence_of(const SpelledRule& spelled, const GemmData& data, const 
     return std::string(to_string(spelled.rule.machine->evidence));
 }
 
-std::vector<float> rule_outputs(Backend& backend, const MatmulRule& rule, const GemmData& data, const Prepared& operands,
-                                const Format& output) {
+std::vector<float> rule_outputs(Backend& backend, const MatmulRule& rule, const GemmData& data,
+                                const Prepared& operands, const Format& output) {
     const Tensor result = backend.empty({data.m, data.n});
     Matmul args{.m = data.m, .n = data.n, .k = data.k};
     args.a = {.data = operands.a.tensor.data(), .ld = data.k, .format = data.formats.a, .scales = operands.a.scales};
@@ -147,7 +148,8 @@ Outputs machine_outputs(Backend& backend, const MatmulRule& rule, const GemmData
                 .saturated = std::vector<unsigned char>(operands.exact.size())};
     if (!hides_overflow(output, Round::nearest_even)) return out;
     // The machine's sums are fp32 and become Inf if they overflow. Only the cast to such an output hides the overflow.
-    const bool rounds_slices = rule.slices > 1 && (rule.join == SliceJoin::rounded_workspace || rule.join == SliceJoin::serial);
+    const bool rounds_slices =
+        rule.slices > 1 && (rule.join == SliceJoin::rounded_workspace || rule.join == SliceJoin::serial);
     out.is_judged = !rounds_slices;
     const std::vector<float> before = rule_outputs(backend, rule, data, operands, fp32);
     for (std::size_t i = 0; i < before.size(); ++i) {

@@ -3,13 +3,13 @@
 
 #include "core/codec.hpp"
 #include "core/error.hpp"
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "experiments/study/product/machine_product.hpp"
 #include "experiments/study/product/residue_product.hpp"
 
-#include <boost/multiprecision/cpp_bin_float.hpp>
 #include <fmt/format.h>
+#include <boost/multiprecision/cpp_bin_float.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -40,8 +40,8 @@ struct Digits {
 
 /// `outer` numbers its rows (of a) or columns (of b).
 template <class At>
-Digits split_operand(std::int64_t outer, std::int64_t k, std::size_t size, const At& at, std::span<const double> x, int bits,
-                     int slices) {
+Digits split_operand(std::int64_t outer, std::int64_t k, std::size_t size, const At& at, std::span<const double> x,
+                     int bits, int slices) {
     Digits d{.exponents = std::vector<int>(static_cast<std::size_t>(outer))};
     d.slices.assign(static_cast<std::size_t>(slices), std::vector<float>(size));
     for (std::int64_t i = 0; i < outer; ++i) {
@@ -123,15 +123,16 @@ NarrowProduct ozaki_product(Backend& backend, const ViaPlan& plan, const WideOpe
     for (int diagonal = plan.full ? 2 * slices : slices + 1; diagonal >= 2; --diagonal) {
         for (int t = std::max(1, diagonal - slices); t <= std::min(slices, diagonal - 1); ++t) {
             const std::vector<float>&left = a.slices[static_cast<std::size_t>(t - 1)],
-            &right = b.slices[static_cast<std::size_t>(diagonal - t - 1)];
+                  &right = b.slices[static_cast<std::size_t>(diagonal - t - 1)];
             const std::vector<double>& got = product(left, right);
             ++result.products;
             const int shift = -2 * (bits - 1) - bits * (diagonal - 2);
             for (std::int64_t i = 0; i < x.m; ++i) {
                 for (std::int64_t j = 0; j < x.n; ++j) {
                     const auto element = static_cast<std::size_t>(i * x.n + j);
-                    sums.add(element, got[element],
-                             a.exponents[static_cast<std::size_t>(i)] + b.exponents[static_cast<std::size_t>(j)] + shift);
+                    sums.add(
+                        element, got[element],
+                        a.exponents[static_cast<std::size_t>(i)] + b.exponents[static_cast<std::size_t>(j)] + shift);
                 }
             }
         }
@@ -199,9 +200,10 @@ Via parse_via(std::string_view text) {
     }
     throw Error({.what = fmt::format("no way '{}' to make a product of narrow ones", text),
                  .where = "--via",
-                 .fix = fmt::format("ozaki1:S with 1 to {} slices, ozaki1:auto, ozaki2:N with {} to {} moduli, bf16x9, tf32x3 or "
-                                    "fp16x2",
-                                    most_slices, least_moduli, most_moduli),
+                 .fix = fmt::format(
+                     "ozaki1:S with 1 to {} slices, ozaki1:auto, ozaki2:N with {} to {} moduli, bf16x9, tf32x3 or "
+                     "fp16x2",
+                     most_slices, least_moduli, most_moduli),
                  .exit = Exit::usage});
 }
 
@@ -224,7 +226,8 @@ int kept_digits(const Machine& machine) {
     const SumRule& sum = machine.sum;
     int digits = std::min(machine.addend.precision, machine.result.precision);
     if (sum.delivery == Delivery::e8m13_toward_zero) digits = std::min(digits, 14);
-    const bool cuts = sum.model == SumModel::truncated || sum.model == SumModel::floored || sum.model == SumModel::floored_even_odd;
+    const bool cuts =
+        sum.model == SumModel::truncated || sum.model == SumModel::floored || sum.model == SumModel::floored_even_odd;
     if (cuts) digits = std::min(digits, sum.fraction_bits + 1);
     if (sum.model == SumModel::through_fp16) digits = std::min(digits, fp16.precision);
     return std::min(digits, 24);
@@ -252,8 +255,10 @@ NarrowProduct narrow_product(Backend& backend, const ViaPlan& plan, const WideOp
                      .exit = Exit::usage});
     }
     const Format wanted = plan.via.part.value_or(digit_format(machine));
-    if (!has_integers && (plan.machine.order || !machine.operands.contains(wanted) || machine.has_scales() || wanted.precision == 0)) {
-        throw Error({.what = fmt::format("takes no operands of {}", wanted.precision == 0 ? "narrow formats" : format_name(wanted)),
+    if (!has_integers &&
+        (plan.machine.order || !machine.operands.contains(wanted) || machine.has_scales() || wanted.precision == 0)) {
+        throw Error({.what = fmt::format("takes no operands of {}",
+                                         wanted.precision == 0 ? "narrow formats" : format_name(wanted)),
                      .where = plan.machine.name,
                      .fix = "name a machine that does: `macheps machine list`",
                      .exit = Exit::usage});

@@ -17,11 +17,11 @@ namespace macheps::study {
 
 /// One way. Parts have a format of their own; the digits of Ozaki's scheme are integers in the machine's.
 struct Via {
-    std::string name{};              ///< as it was asked for
-    std::optional<Format> part{};    ///< of a way by parts
-    int slices = 0;                  ///< or parts; 0: chosen from the operands (ozaki1:auto)
-    int products = 0;                ///< of a way by parts
-    bool has_residues = false;       ///< Ozaki's second scheme: `slices` moduli
+    std::string name{};            ///< as it was asked for
+    std::optional<Format> part{};  ///< of a way by parts
+    int slices = 0;                ///< or parts; 0: chosen from the operands (ozaki1:auto)
+    int products = 0;              ///< of a way by parts
+    bool has_residues = false;     ///< Ozaki's second scheme: `slices` moduli
 
     bool is_ozaki() const { return !part.has_value(); }
 };
@@ -40,8 +40,8 @@ Via parse_via(std::string_view text);
 struct ViaPlan {
     Via via{};
     SpelledRule machine{};
-    int digit_bits = 0;          ///< 0: the exactness rule's
-    bool full = false;           ///< all S^2 products, not the S (S + 1) / 2 largest
+    int digit_bits = 0;  ///< 0: the exactness rule's
+    bool full = false;   ///< all S^2 products, not the S (S + 1) / 2 largest
     bool combines_exactly = false;
 };
 
@@ -55,12 +55,14 @@ struct NarrowProduct {
     std::vector<double> out{};
     int digit_bits = 0, slices = 0;  ///< of residues: bits of the integers, and how many moduli
     std::int64_t products = 0;
-    std::optional<std::uint64_t> inexact{};  ///< elements of all digit products that are not the integers they should be
+    std::optional<std::uint64_t>
+        inexact{};  ///< elements of all digit products that are not the integers they should be
 };
 
 /// What multiplies integers of 8 bits and adds the products in 32 bits, modulo 2^32: the integer matrix units of GPUs and CPUs.
 /// It is in no table of machines, as its operands have no format.
-inline constexpr Machine exact_int32{.name = "exact.int32", .summary = "products of int8 in one sum of int32, which wraps"};
+inline constexpr Machine exact_int32{.name = "exact.int32",
+                                     .summary = "products of int8 in one sum of int32, which wraps"};
 inline bool is_integer_unit(const Machine& machine) { return &machine == &exact_int32; }
 /// A name of parse_machine, or exact_int32's. Errors: as parse_machine.
 SpelledRule parse_via_machine(std::string_view name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/product/via.hpp"
 
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "experiments/study/product/product_errors.hpp"
 #include "experiments/study/product/residue_product.hpp"
 #include "experiments/study/product/wide_sum.hpp"
@@ -55,11 +55,12 @@ std::vector<double> fma_chain(const WideOperands& x) {
 
 }  // namespace
 
-WideOperands wide_operands(const Format& format, Distribution distribution, std::int64_t seed, double scale, std::int64_t m,
-                           std::int64_t n, std::int64_t k) {
+WideOperands wide_operands(const Format& format, Distribution distribution, std::int64_t seed, double scale,
+                           std::int64_t m, std::int64_t n, std::int64_t k) {
     WideOperands x{.m = m, .n = n, .k = k};
     const auto draw = [&](Operand operand, std::int64_t outer, std::int64_t p) {
-        const double value = drawn_wide_element(distribution, operand, static_cast<std::uint64_t>(seed), outer, p, scale);
+        const double value =
+            drawn_wide_element(distribution, operand, static_cast<std::uint64_t>(seed), outer, p, scale);
         return format == fp64 ? value : static_cast<double>(static_cast<float>(value));
     };
     for (std::int64_t i = 0; i < m; ++i) {
@@ -103,8 +104,8 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid,
              const std::function<void(const reports::GemmRow&)>& row,
              const std::function<void(const std::string&)>& note) {
     const DefaultFloatModes modes;
-    const auto each = [&](const Format& format, Distribution distribution, std::int64_t seed, double scale, std::int64_t m,
-                          std::int64_t n, std::int64_t k) {
+    const auto each = [&](const Format& format, Distribution distribution, std::int64_t seed, double scale,
+                          std::int64_t m, std::int64_t n, std::int64_t k) {
         const WideOperands x = wide_operands(format, distribution, seed, scale, m, n, k);
         const std::vector<ExactOutput> exact = wide_product(x, &pool);
         const std::vector<double> wide_chain = fp64_chain(x);

@@ -24,8 +24,8 @@ struct ViaGrid {
 };
 
 /// a and b as drawn, or rounded to fp32.
-WideOperands wide_operands(const Format& format, Distribution distribution, std::int64_t seed, double scale, std::int64_t m,
-                           std::int64_t n, std::int64_t k);
+WideOperands wide_operands(const Format& format, Distribution distribution, std::int64_t seed, double scale,
+                           std::int64_t m, std::int64_t n, std::int64_t k);
 
 /// What the errors of some outputs are relative to the sum of |a||b| of each, and against the exact products.
 struct WideErrors {

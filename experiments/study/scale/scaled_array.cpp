@@ -92,7 +92,8 @@ void restore_nan(const ScaledCast& how, const ScaledArray& made, std::span<const
     const Granularity& block = *how.granularity;
     const std::int64_t down = how.k_is_last ? block.outer : block.k, across = how.k_is_last ? block.k : block.outer;
     const auto group_of = [&](std::size_t i) {
-        const std::int64_t row = static_cast<std::int64_t>(i) / columns, column = static_cast<std::int64_t>(i) % columns;
+        const std::int64_t row = static_cast<std::int64_t>(i) / columns,
+                           column = static_cast<std::int64_t>(i) % columns;
         return static_cast<std::size_t>((down == 0 ? 0 : row / down) * made.grid.columns +
                                         (across == 0 ? 0 : column / across));
     };
@@ -105,8 +106,7 @@ void restore_nan(const ScaledCast& how, const ScaledArray& made, std::span<const
     }
     const auto tensor = how.rule->tensor == nullptr ? definition::GroupScale{} : how.rule->tensor(largest);
     for (std::size_t i = 0; i < values.size(); ++i) {
-        const float scaled =
-            values[i] * definition::group_scale(format, *how.rule, amax[group_of(i)], tensor).encode;
+        const float scaled = values[i] * definition::group_scale(format, *how.rule, amax[group_of(i)], tensor).encode;
         if (scaled != scaled) decoded[i] = definition::canonical(scaled);
     }
 }

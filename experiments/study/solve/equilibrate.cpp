@@ -33,7 +33,8 @@ std::vector<double> largest_in(const Matrix& a, const Equilibration& scaling, bo
 
 std::vector<int> negated_exponents(const std::vector<double>& values, bool halved) {
     std::vector<int> exponents;
-    for (const double value : values) exponents.push_back(-(halved ? floor_half(exponent_of(value)) : exponent_of(value)));
+    for (const double value : values)
+        exponents.push_back(-(halved ? floor_half(exponent_of(value)) : exponent_of(value)));
     return exponents;
 }
 
@@ -88,14 +89,15 @@ Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale) {
 Matrix cast_matrix(const Matrix& a, const Equilibration& scaling, const Format& format, CastCounts& counts) {
     Matrix rounded(a.n);
     const double largest = largest_of(format), least_normal = Format::power_of_two(format.emin());
-    const double half_place = ulp(format, largest) / 2;  // numbers up to this far beyond `largest` round to it and are not clipped
+    const double half_place =
+        ulp(format, largest) / 2;  // numbers up to this far beyond `largest` round to it and are not clipped
     for (std::int64_t i = 0; i < a.n; ++i) {
         for (std::int64_t j = 0; j < a.n; ++j) {
             const double x = std::ldexp(a(i, j), scaling.mu + scaling.row(i) + scaling.column(j));
-            const double q =
-                decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
+            const double q = decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
             rounded(i, j) = q;
-            const bool is_beyond = !std::isfinite(q) || (!format.can_overflow() && std::fabs(x) - largest >= half_place);
+            const bool is_beyond =
+                !std::isfinite(q) || (!format.can_overflow() && std::fabs(x) - largest >= half_place);
             counts.leaves_range = counts.leaves_range || is_beyond;
             if (a(i, j) == 0) continue;
             counts.underflow += q == 0;

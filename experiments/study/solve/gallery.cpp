@@ -50,13 +50,13 @@ Matrix lehmer_matrix(std::int64_t n, std::uint64_t, Numbers) {
 }
 
 Matrix minij_matrix(std::int64_t n, std::uint64_t, Numbers) {
-    return elementwise_matrix(n, [](std::int64_t i, std::int64_t j) { return static_cast<double>(std::min(i, j) + 1); });
+    return elementwise_matrix(n,
+                              [](std::int64_t i, std::int64_t j) { return static_cast<double>(std::min(i, j) + 1); });
 }
 
 Matrix moler_matrix(std::int64_t n, std::uint64_t, Numbers) {
-    return elementwise_matrix(n, [](std::int64_t i, std::int64_t j) {
-        return static_cast<double>(i == j ? i + 1 : std::min(i, j) - 1);
-    });
+    return elementwise_matrix(
+        n, [](std::int64_t i, std::int64_t j) { return static_cast<double>(i == j ? i + 1 : std::min(i, j) - 1); });
 }
 
 /// Upper triangular: row i is s^i times 1, -c, -c, ... with s and c the sine and cosine of the angle.
@@ -97,8 +97,9 @@ Matrix hplmxp_matrix(std::int64_t n, std::uint64_t seed, Numbers numbers) {
 }
 
 constexpr GalleryRow gallery_rows[] = {
-    {"randsvd", "random, with singular values from 1 to 1/K: randsvd:K,MODE (1 one large, 2 one small, 3 geometric, 4 "
-                "arithmetic; 3 when left out)",
+    {"randsvd",
+     "random, with singular values from 1 to 1/K: randsvd:K,MODE (1 one large, 2 one small, 3 geometric, 4 "
+     "arithmetic; 3 when left out)",
      1, 2, randsvd_matrix},
     {"uniform", "each element uniform in [-1, 1)", 0, 0, uniform_matrix},
     {"hilbert", "1/(i+j+1)", 0, 0, hilbert_matrix},
@@ -122,14 +123,16 @@ Matrix from_npy(const MatrixChoice& choice) {
     const std::vector<files::StoredArray> arrays = files::read_arrays(choice.path);
     const files::StoredArray array = arrays.empty() ? files::StoredArray{} : arrays.front();
     if (arrays.size() != 1 || array.shape.size() != 2 || array.shape[0] != array.shape[1]) {
-        throw Error({.what = "holds no single square matrix", .where = choice.path, .fix = "give one array of shape [n, n]"});
+        throw Error(
+            {.what = "holds no single square matrix", .where = choice.path, .fix = "give one array of shape [n, n]"});
     }
     if (array.shape[0] < 1 || array.shape[0] > most_stored_size) {
         throw Error({.what = fmt::format("{} rows", array.shape[0]),
                      .where = choice.path,
                      .fix = fmt::format("a matrix has 1 to {} rows", most_stored_size)});
     }
-    if (!array.format) throw Error({.what = fmt::format("elements of type {} are no numbers", array.type), .where = choice.path});
+    if (!array.format)
+        throw Error({.what = fmt::format("elements of type {} are no numbers", array.type), .where = choice.path});
     Matrix a(array.shape[0]);
     a.values = values_of(array, *array.format);
     return a;
@@ -145,7 +148,8 @@ Matrix from_file(const MatrixChoice& choice) {
         a.values = std::move(stored.values);
     }
     if (!all_finite(a.values)) {
-        throw Error({.what = "an element is no finite number", .where = choice.path, .fix = "every element must be finite"});
+        throw Error(
+            {.what = "an element is no finite number", .where = choice.path, .fix = "every element must be finite"});
     }
     return a;
 }
@@ -218,7 +222,8 @@ Matrix make_matrix(const MatrixChoice& choice, std::int64_t n, std::uint64_t see
 
 double unit_draw(Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p) {
     const RngKey key{.seed = seed, .site = site_id(operand == Operand::a ? "gemm.a" : "gemm.b")};
-    const PhiloxBlock random = random_block(key, static_cast<std::uint64_t>(outer) << 32 | static_cast<std::uint64_t>(p));
+    const PhiloxBlock random =
+        random_block(key, static_cast<std::uint64_t>(outer) << 32 | static_cast<std::uint64_t>(p));
     const std::uint64_t first = std::uint64_t{random.word[1]} << 32 | random.word[0];
     return static_cast<double>(first >> 11) * 0x1p-53;
 }

@@ -26,7 +26,11 @@ class Preconditioner {
 
     Preconditioner(const Products& in, const Matrix& a, const Factors& factors, const Equilibration& scaling,
                    bool preconditions)
-        : in_(in), a_(a.values.begin(), a.values.end()), factors_(factors), scaling_(scaling), preconditions_(preconditions) {}
+        : in_(in),
+          a_(a.values.begin(), a.values.end()),
+          factors_(factors),
+          scaling_(scaling),
+          preconditions_(preconditions) {}
 
     /// Of a vector of doubles: a residual.
     std::vector<double> apply(const std::vector<double>& v) const {
@@ -59,7 +63,8 @@ class Preconditioner {
         const std::vector<Number> y = substitute(in_, factors_, z);
         std::vector<double> result(y.size());
         for (std::int64_t i = 0; i < n; ++i) {
-            result[static_cast<std::size_t>(i)] = std::ldexp(in_.to_double(y[static_cast<std::size_t>(i)]), scaling_.column(i));
+            result[static_cast<std::size_t>(i)] =
+                std::ldexp(in_.to_double(y[static_cast<std::size_t>(i)]), scaling_.column(i));
         }
         return result;
     }
@@ -73,7 +78,8 @@ class Preconditioner {
 
 /// The correction of a residual: d with C U^-1 L^-1 P R A d = C U^-1 L^-1 P R r, until the residual has fallen by `tolerance`.
 template <class Rest, class Products>
-GmresResult gmres(const Rest& in, const Preconditioner<Products>& system, const std::vector<double>& r, double tolerance) {
+GmresResult gmres(const Rest& in, const Preconditioner<Products>& system, const std::vector<double>& r,
+                  double tolerance) {
     const std::size_t n = r.size();
     const auto rounded = [&in](std::vector<double> v) {
         for (double& x : v) x = in.from(x);

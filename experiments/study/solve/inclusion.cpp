@@ -46,7 +46,8 @@ struct BlockSums {
 };
 
 template <class Number>
-BlockSums block_sums(const Matrix& a, const std::vector<Number>& inverse, std::int64_t first, const std::vector<double>& weights) {
+BlockSums block_sums(const Matrix& a, const std::vector<Number>& inverse, std::int64_t first,
+                     const std::vector<double>& weights) {
     const std::int64_t n = a.n, width = std::min(block_width, n - first);
     std::vector<Number> y(static_cast<std::size_t>(n * block_width));
     for (std::int64_t c = 0; c < width; ++c) {
@@ -54,7 +55,8 @@ BlockSums block_sums(const Matrix& a, const std::vector<Number>& inverse, std::i
             y[static_cast<std::size_t>(j * block_width + c)] = inverse[static_cast<std::size_t>((first + c) * n + j)];
         }
     }
-    BlockSums sums{.reached = std::vector<double>(static_cast<std::size_t>(n)), .left = std::vector<double>(static_cast<std::size_t>(n))};
+    BlockSums sums{.reached = std::vector<double>(static_cast<std::size_t>(n)),
+                   .left = std::vector<double>(static_cast<std::size_t>(n))};
     for (std::int64_t i = 0; i < n; ++i) {
         Number s[block_width]{};
         if (i >= first && i < first + width) s[i - first] = 1;
@@ -69,7 +71,8 @@ BlockSums block_sums(const Matrix& a, const std::vector<Number>& inverse, std::i
         }
         for (std::int64_t c = 0; c < width; ++c) {
             const double weight = weights[static_cast<std::size_t>(first + c)];
-            sums.reached[static_cast<std::size_t>(i)] += magnitude_above(y[static_cast<std::size_t>(i * block_width + c)]) * weight;
+            sums.reached[static_cast<std::size_t>(i)] +=
+                magnitude_above(y[static_cast<std::size_t>(i * block_width + c)]) * weight;
             sums.left[static_cast<std::size_t>(i)] += magnitude_above(s[c]) * weight;
         }
     }
@@ -154,14 +157,16 @@ std::vector<double> native_inverse(const Factors& factors, ThreadPool& pool) {
         }
         for (std::int64_t c = 0; c < width; ++c) {
             for (std::int64_t j = 0; j < n; ++j) {
-                inverse[static_cast<std::size_t>((first + c) * n + j)] = y[static_cast<std::size_t>(j * block_width + c)];
+                inverse[static_cast<std::size_t>((first + c) * n + j)] =
+                    y[static_cast<std::size_t>(j * block_width + c)];
             }
         }
     });
     return inverse;
 }
 
-std::vector<Oct> wide_residual(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, ThreadPool& pool) {
+std::vector<Oct> wide_residual(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x,
+                               ThreadPool& pool) {
     std::vector<Oct> r(b.begin(), b.end());
     pool.run(a.n, [&](std::int64_t i) {
         Oct& sum = r[static_cast<std::size_t>(i)];
@@ -170,7 +175,8 @@ std::vector<Oct> wide_residual(const Matrix& a, std::span<const double> b, const
     return r;
 }
 
-double error_bound(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known, ThreadPool& pool) {
+double error_bound(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known,
+                   ThreadPool& pool) {
     if (!known.holds()) return infinity;
     const std::vector<Oct> r = wide_residual(a, b, x, pool);
     std::vector<double> sizes(x.size());

@@ -39,7 +39,8 @@ std::vector<double> native_inverse(const Factors& factors, ThreadPool& pool);
 std::vector<Oct> wide_residual(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, ThreadPool& pool);
 
 /// A bound on max |x_i - exact_i|; infinite if `known` does not hold.
-double error_bound(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known, ThreadPool& pool);
+double error_bound(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known,
+                   ThreadPool& pool);
 
 /// Returns an fp64 number that is greater than or equal to |x|.
 template <class Number>

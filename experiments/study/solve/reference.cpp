@@ -27,7 +27,9 @@ struct QuadFactors {
 
 QuadFactors factor_in_quad(const Matrix& a, ThreadPool& pool) {
     const std::int64_t n = a.n;
-    QuadFactors f{.n = n, .lu = {a.values.begin(), a.values.end()}, .rows = std::vector<std::int64_t>(static_cast<std::size_t>(n))};
+    QuadFactors f{.n = n,
+                  .lu = {a.values.begin(), a.values.end()},
+                  .rows = std::vector<std::int64_t>(static_cast<std::size_t>(n))};
     std::iota(f.rows.begin(), f.rows.end(), 0);
     Quad* lu = f.lu.data();
     for (std::int64_t k = 0; k < n; ++k) {
@@ -73,7 +75,8 @@ std::vector<Quad> solve_in_quad(const QuadFactors& f, const std::vector<Quad>& z
 std::vector<Quad> quad_residual(const Matrix& a, std::span<const double> b, const std::vector<Quad>& x) {
     std::vector<Quad> r(b.begin(), b.end());
     for (std::int64_t i = 0; i < a.n; ++i) {
-        for (std::int64_t j = 0; j < a.n; ++j) r[static_cast<std::size_t>(i)] -= Quad(a(i, j)) * x[static_cast<std::size_t>(j)];
+        for (std::int64_t j = 0; j < a.n; ++j)
+            r[static_cast<std::size_t>(i)] -= Quad(a(i, j)) * x[static_cast<std::size_t>(j)];
     }
     return r;
 }
@@ -140,12 +143,15 @@ std::vector<double> solve_native(const Factors& f, const std::vector<double>& z,
     std::vector<double> w = z;
     for (std::int64_t i = 0; i < n; ++i) {
         w[static_cast<std::size_t>(i)] /= f.lu(i, i);
-        for (std::int64_t j = i + 1; j < n; ++j) w[static_cast<std::size_t>(j)] -= f.lu(i, j) * w[static_cast<std::size_t>(i)];
+        for (std::int64_t j = i + 1; j < n; ++j)
+            w[static_cast<std::size_t>(j)] -= f.lu(i, j) * w[static_cast<std::size_t>(i)];
     }
     for (std::int64_t i = n - 1; i >= 0; --i) {
-        for (std::int64_t j = 0; j < i; ++j) w[static_cast<std::size_t>(j)] -= f.lu(i, j) * w[static_cast<std::size_t>(i)];
+        for (std::int64_t j = 0; j < i; ++j)
+            w[static_cast<std::size_t>(j)] -= f.lu(i, j) * w[static_cast<std::size_t>(i)];
     }
-    for (std::int64_t i = 0; i < n; ++i) y[static_cast<std::size_t>(f.rows[static_cast<std::size_t>(i)])] = w[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < n; ++i)
+        y[static_cast<std::size_t>(f.rows[static_cast<std::size_t>(i)])] = w[static_cast<std::size_t>(i)];
     return y;
 }
 
@@ -170,7 +176,8 @@ double inverse_norm_estimate(const Factors& f) {
         std::vector<double> sign(size);
         for (std::size_t i = 0; i < size; ++i) sign[i] = y[i] < 0 ? -1 : 1;
         const std::vector<double> z = solve_native(f, sign, false);
-        const auto at = std::max_element(z.begin(), z.end(), [](double p, double q) { return std::fabs(p) < std::fabs(q); });
+        const auto at =
+            std::max_element(z.begin(), z.end(), [](double p, double q) { return std::fabs(p) < std::fabs(q); });
         if (at - z.begin() == before) break;
         before = at - z.begin();
         std::fill(x.begin(), x.end(), 0);
@@ -195,7 +202,8 @@ std::vector<Oct> refined_solution(const Matrix& a, std::span<const double> b, Th
     Oct last = 0;
     for (int step = 0; step < 100; ++step) {
         Oct size = 0, change = 0;
-        const std::vector<Oct> d = correction(step == 0 ? std::vector<Oct>(b.begin(), b.end()) : wide_residual(a, b, x, pool));
+        const std::vector<Oct> d =
+            correction(step == 0 ? std::vector<Oct>(b.begin(), b.end()) : wide_residual(a, b, x, pool));
         for (std::size_t i = 0; i < x.size(); ++i) {
             x[i] += d[i];
             if (!isfinite(x[i])) return {};
@@ -235,12 +243,12 @@ std::vector<Oct> solution_by(const Factors& f, const Matrix& a, std::span<const 
 }
 
 /// Accepts x with its bound and the quality `word` if the bound is small enough.
-void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known, std::string_view word,
-             ThreadPool& pool, Reference& reference) {
+void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known,
+             std::string_view word, ThreadPool& pool, Reference& reference) {
     double size = 0;
     for (const Oct& each : x) size = std::max(size, magnitude_above(each));
     const double bound = error_bound(a, b, x, known, pool) + size * 0x1p-112;  // x is rounded to 113 digits
-    const double least = size * (1 - 0x1p-50) - 2 * bound;                     // of the exact solution's largest element
+    const double least = size * (1 - 0x1p-50) - 2 * bound;  // of the exact solution's largest element
     const bool is_zero = size == 0 && std::all_of(b.begin(), b.end(), [](double each) { return each == 0; });
     const double relative = is_zero ? 0 : bound / least * (1 + 0x1p-50);
     if (!known.holds() || (!is_zero && !(least > 0 && relative <= most_reference_error))) return;
@@ -259,7 +267,8 @@ void solve_by_quad_inverse(const Matrix& a, std::span<const double> b, const std
     Contraction known;
     if (tries_fp64) {
         std::vector<double> rounded(inverse.size());
-        std::transform(inverse.begin(), inverse.end(), rounded.begin(), [](const Quad& each) { return static_cast<double>(each); });
+        std::transform(inverse.begin(), inverse.end(), rounded.begin(),
+                       [](const Quad& each) { return static_cast<double>(each); });
         known = contraction(a, rounded, pool);
     }
     if (!known.holds()) known = contraction(a, inverse, pool);
@@ -279,7 +288,8 @@ Reference reference_solution(const Matrix& a, std::span<const double> b, ThreadP
         }
         estimate_condition(a, native, reference);
         const std::vector<Oct> x = solution_by(native, a, b, pool);
-        if (!x.empty()) certify(a, b, x, contraction(a, native_inverse(native, pool), pool), "refined", pool, reference);
+        if (!x.empty())
+            certify(a, b, x, contraction(a, native_inverse(native, pool), pool), "refined", pool, reference);
         return reference;
     }
     const QuadFactors f = factor_in_quad(a, pool);
@@ -320,7 +330,8 @@ SolutionErrors solution_errors(const Matrix& a, std::span<const double> b, std::
     errors.normwise = size == 0 ? 0 : size / scale;
     for (std::int64_t i = 0; i < a.n; ++i) {
         double magnitudes = 0;
-        for (std::int64_t j = 0; j < a.n; ++j) magnitudes += std::fabs(a(i, j)) * std::fabs(x[static_cast<std::size_t>(j)]);
+        for (std::int64_t j = 0; j < a.n; ++j)
+            magnitudes += std::fabs(a(i, j)) * std::fabs(x[static_cast<std::size_t>(j)]);
         magnitudes += std::fabs(b[static_cast<std::size_t>(i)]);
         const double r = std::fabs(residual[static_cast<std::size_t>(i)]);
         if (r != 0) errors.componentwise = std::max(errors.componentwise, r / magnitudes);

@@ -14,12 +14,12 @@ namespace macheps::study {
 
 struct Reference {
     std::vector<Quad> x{};
-    double x_norm = 0;                        ///< max |x_i|
-    std::optional<double> kappa{};            ///< norm(A) norm(inverse), row sums
-    std::string kappa_kind{};                 ///< inverse, estimate
-    std::optional<double> cond{}, cond_x{};   ///< norm(|inverse| |A|), norm(|inverse| |A| |x|) / norm(x)
-    std::string quality{};                    ///< fp128: factors of 113 digits; refined: of fp64; uncertain: x is empty
-    std::optional<double> error_bound{};      ///< proven: norm(x - exact) / norm(exact) is at most this
+    double x_norm = 0;                       ///< max |x_i|
+    std::optional<double> kappa{};           ///< norm(A) norm(inverse), row sums
+    std::string kappa_kind{};                ///< inverse, estimate
+    std::optional<double> cond{}, cond_x{};  ///< norm(|inverse| |A|), norm(|inverse| |A| |x|) / norm(x)
+    std::string quality{};                   ///< fp128: factors of 113 digits; refined: of fp64; uncertain: x is empty
+    std::optional<double> error_bound{};     ///< proven: norm(x - exact) / norm(exact) is at most this
 };
 
 inline constexpr std::int64_t most_quad_size = 512, most_inverse_size = 256;

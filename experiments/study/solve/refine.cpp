@@ -22,7 +22,8 @@ std::vector<double> working_residual(const Matrix& a, std::span<const double> b,
         for (std::int64_t i = 0; i < a.n; ++i) {
             Number s = Number(b[static_cast<std::size_t>(i)]);
             const double* row = a.row(i);
-            for (std::int64_t j = 0; j < a.n; ++j) s = in.sub(s, in.mul(Number(row[j]), terms[static_cast<std::size_t>(j)]));
+            for (std::int64_t j = 0; j < a.n; ++j)
+                s = in.sub(s, in.mul(Number(row[j]), terms[static_cast<std::size_t>(j)]));
             if constexpr (std::is_same_v<Number, Quad>) {
                 r[static_cast<std::size_t>(i)] = rounded_quad(s, plan.work);
             } else {
@@ -127,8 +128,8 @@ class Iterate {
 };
 
 /// The correction of x by a residual: t d, and what GMRES said. Empty where it is not finite.
-std::vector<double> correction_of(const System& system, const std::vector<double>& r, int exponent, const RefinePlan& plan,
-                                  RefineStep& next) {
+std::vector<double> correction_of(const System& system, const std::vector<double>& r, int exponent,
+                                  const RefinePlan& plan, RefineStep& next) {
     std::vector<double> scaled(r.size());
     for (std::size_t i = 0; i < r.size(); ++i) scaled[i] = std::ldexp(r[i], exponent);
     if (!uses_gmres(plan.method)) return system.solve(scaled);
@@ -153,10 +154,14 @@ double add_correction(std::vector<double>& x, const std::vector<double>& d, int 
 
 Verdict verdict_of(Breakdown breakdown) {
     switch (breakdown) {
-        case Breakdown::overflow: return Verdict::factor_overflow;
-        case Breakdown::zero_pivot: return Verdict::zero_pivot;
-        case Breakdown::indefinite: return Verdict::indefinite;
-        default: return Verdict::singular;
+        case Breakdown::overflow:
+            return Verdict::factor_overflow;
+        case Breakdown::zero_pivot:
+            return Verdict::zero_pivot;
+        case Breakdown::indefinite:
+            return Verdict::indefinite;
+        default:
+            return Verdict::singular;
     }
 }
 
@@ -169,9 +174,7 @@ Verdict verdict_of(const Refined& refined) {
 
 }  // namespace
 
-std::string_view to_string(Method method) {
-    return method_names[static_cast<std::size_t>(method)].name;
-}
+std::string_view to_string(Method method) { return method_names[static_cast<std::size_t>(method)].name; }
 
 Refined refine(const Matrix& a, std::span<const double> b, const Factors& factors, const Equilibration& scaling,
                const RefinePlan& plan, const Reference& reference) {

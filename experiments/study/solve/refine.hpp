@@ -44,11 +44,11 @@ std::string_view to_string(Method method);
 /// The precisions of a refinement. fp128 may stand in `residual` and `precond`.
 struct RefinePlan {
     Method method = Method::ir;
-    Format substitution{};   ///< u_s: both triangular solves with the factors
-    Format work = fp64;      ///< u: x, and the residual after its one rounding
-    Format residual = fp128; ///< u_r: b - A x
-    Format gmres = fp64;     ///< u_g: what GMRES does but for its products
-    Format precond = fp128;  ///< u_p: products with A and the preconditioner
+    Format substitution{};    ///< u_s: both triangular solves with the factors
+    Format work = fp64;       ///< u: x, and the residual after its one rounding
+    Format residual = fp128;  ///< u_r: b - A x
+    Format gmres = fp64;      ///< u_g: what GMRES does but for its products
+    Format precond = fp128;   ///< u_p: products with A and the preconditioner
     Stop stop = Stop::residual;
     int max_steps = 30;
     double gmres_tolerance = 1e-4;
@@ -58,10 +58,10 @@ struct RefinePlan {
 struct RefineStep {
     std::int64_t step = 0;
     SolutionErrors errors{};
-    double residual = 0;                       ///< max |r_i|, as the method sees it
-    std::optional<double> correction{};        ///< max |d_i| that led to this x
-    std::optional<std::int64_t> inner{};       ///< steps of GMRES for it
-    std::optional<double> gmres_residual{};    ///< where GMRES ended, relative to its start
+    double residual = 0;                     ///< max |r_i|, as the method sees it
+    std::optional<double> correction{};      ///< max |d_i| that led to this x
+    std::optional<std::int64_t> inner{};     ///< steps of GMRES for it
+    std::optional<double> gmres_residual{};  ///< where GMRES ended, relative to its start
 };
 
 struct Refined {
@@ -69,7 +69,7 @@ struct Refined {
     std::vector<double> x{};
     std::vector<RefineStep> history{};  ///< one for each x that was finite
     std::int64_t steps = 0, inner = 0;
-    SolutionErrors errors{};            ///< of the last x
+    SolutionErrors errors{};  ///< of the last x
 };
 
 /// Solves A x = b with the factors of fl(mu R A C). `a` and `b` hold numbers of the format `work`. The verdict covers the

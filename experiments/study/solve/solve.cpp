@@ -2,8 +2,8 @@
 #include "experiments/study/solve/solve.hpp"
 
 #include "core/error.hpp"
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/math64.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/study/solve/factor/cholesky.hpp"
@@ -33,12 +33,13 @@ struct FactorisationRow {
     double flops, solve_flops;
 };
 constexpr FactorisationRow factorisation_rows[] = {
-    {Factorisation::lu, [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_lu(a, plan, pool); }, 2.0 / 3,
-     2},
+    {Factorisation::lu, [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_lu(a, plan, pool); },
+     2.0 / 3, 2},
     {Factorisation::cholesky,
-     [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_cholesky(a, plan.format, pool); }, 1.0 / 3, 2},
-    {Factorisation::qr, [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_qr(a, plan.format, pool); },
-     4.0 / 3, 3},
+     [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_cholesky(a, plan.format, pool); },
+     1.0 / 3, 2},
+    {Factorisation::qr,
+     [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_qr(a, plan.format, pool); }, 4.0 / 3, 3},
 };
 static_assert(std::size(factorisation_rows) == std::size(factorisation_names));
 
@@ -96,7 +97,8 @@ RefinePlan refine_plan(const SolveGrid& grid, const Cell& cell, Method method) {
 
 std::string lu_words(const SolveGrid& grid, const Cell& cell, const LuPlan& plan) {
     if (cell.kind == Factorisation::qr) return "qr";
-    if (cell.kind == Factorisation::cholesky) return grid.shift > 0 ? fmt::format("cholesky+shift:{}", grid.shift) : "cholesky";
+    if (cell.kind == Factorisation::cholesky)
+        return grid.shift > 0 ? fmt::format("cholesky+shift:{}", grid.shift) : "cholesky";
     std::string words = "right";
     if (plan.block > 0) {
         words = fmt::format("block:{}/{}/{}", plan.block, format_name(plan.operands),
@@ -114,7 +116,8 @@ struct Problem {
     Reference reference{};
 };
 
-Problem problem_of(const SolveGrid& grid, const MatrixChoice& choice, std::int64_t n, std::int64_t seed, ThreadPool& pool) {
+Problem problem_of(const SolveGrid& grid, const MatrixChoice& choice, std::int64_t n, std::int64_t seed,
+                   ThreadPool& pool) {
     Problem p{.choice = &choice, .seed = seed, .a = make_matrix(choice, n, static_cast<std::uint64_t>(seed))};
     p.b = right_hand_side(p.a.n, static_cast<std::uint64_t>(seed));
     with_arithmetic(grid.work, [&](const auto& in) {
@@ -243,7 +246,8 @@ CellRows run_cell(const SolveGrid& grid, const Problem& problem, const Cell& cel
     row.reference = reference.quality;
     row.reference_error = reference.error_bound;
     row.evidence = *cell.machine ? to_string((*cell.machine)->rule.machine->evidence) : "definition";
-    for (const Method method : grid.methods) add_method(grid, problem, cell, factors, scaling, counts, method, row, out);
+    for (const Method method : grid.methods)
+        add_method(grid, problem, cell, factors, scaling, counts, method, row, out);
     return out;
 }
 
@@ -352,12 +356,14 @@ void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void
         if (choice.name == "file") sizes = {0};
         for (const std::int64_t n : sizes) {
             for (const std::int64_t seed : grid.seeds) {
-                if (before) before(choice.text + (n > 0 ? fmt::format(", n = {}", n) : "") + fmt::format(", seed {}", seed));
+                if (before)
+                    before(choice.text + (n > 0 ? fmt::format(", n = {}", n) : "") + fmt::format(", seed {}", seed));
                 const Problem problem = problem_of(grid, choice, n, seed, pool);
                 std::vector<CellRows> results(cells.size());
                 // One cell uses all threads itself, many are dealt out: inside a task of the pool nothing is dealt again.
                 pool.run(static_cast<std::int64_t>(cells.size()), [&](std::int64_t i) {
-                    results[static_cast<std::size_t>(i)] = run_cell(grid, problem, cells[static_cast<std::size_t>(i)], pool);
+                    results[static_cast<std::size_t>(i)] =
+                        run_cell(grid, problem, cells[static_cast<std::size_t>(i)], pool);
                 });
                 for (const CellRows& each : results) {
                     for (const reports::SolveStepRow& step : each.steps) {

@@ -21,14 +21,15 @@ struct SolveGrid {
     std::vector<Format> factors{};
     std::vector<Factorisation> factorisations{Factorisation::lu};
     std::vector<std::optional<SpelledRule>> machines{std::nullopt};  ///< of blocked updates
-    std::vector<Scale> scales{};  ///< empty: two_sided, and symmetric of Cholesky
+    std::vector<Scale> scales{};                                     ///< empty: two_sided, and symmetric of Cholesky
     std::vector<Method> methods{};
     std::optional<Format> substitution{};  ///< absent: the factor's
     Format work = fp64;
     /// Absent: fp128 and u and fp128 beside fp64; fp64 and u and fp64 beside a narrower u.
     std::optional<Format> residual{}, gmres{}, precond{};
     std::int64_t block = 0;  ///< columns of a panel; 0: right-looking
-    std::optional<Format> operands{}, accumulator{};  ///< of blocked updates without a machine; absent: the factor's, fp32
+    std::optional<Format> operands{},
+        accumulator{};  ///< of blocked updates without a machine; absent: the factor's, fp32
     bool pivots = true, fused = false;
     double shift = 0;  ///< of Cholesky: the diagonal grows by this many unit roundoffs of the factor's format
     Stop stop = Stop::residual;

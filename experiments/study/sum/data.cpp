@@ -19,7 +19,8 @@ double rounded_once(const Format& format, double x) {
 }
 
 /// Formats that fp32 contains use the operands of `macheps gemm`, which are fp32. Other formats keep every digit that was drawn.
-double drawn_term(const Format& format, Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t i) {
+double drawn_term(const Format& format, Distribution distribution, Operand operand, std::uint64_t seed,
+                  std::int64_t i) {
     const bool is_wide = format.precision > fp32.precision || format.emin() < fp32.emin();
     const double drawn = drawn_wide_element(distribution, operand, seed, 0, i, 1);
     return rounded_once(format, is_wide ? drawn : double{static_cast<float>(drawn)});
@@ -36,7 +37,8 @@ double drawn_uniform(const char* site, std::uint64_t seed, std::uint64_t p) {
 double harmonic_term(const Format& format, std::int64_t i) {
     const double quotient = 1 / static_cast<double>(i + 1), rest = std::fma(-quotient, static_cast<double>(i + 1), 1.0);
     // An fp64 quotient that is odd where it is not exact rounds to fewer digits as the quotient does.
-    if (format == fp64 || rest == 0 || (bit_cast<std::uint64_t>(quotient) & 1) != 0) return rounded_once(format, quotient);
+    if (format == fp64 || rest == 0 || (bit_cast<std::uint64_t>(quotient) & 1) != 0)
+        return rounded_once(format, quotient);
     return rounded_once(format, std::nextafter(quotient, rest > 0 ? 2.0 : 0.0));
 }
 
@@ -76,14 +78,16 @@ SumData parse_sum_data(std::string_view text) {
         std::int64_t c = -1;
         const char* end = text.data() + text.size();
         const auto [last, error] = std::from_chars(text.data() + cancel.size(), end, c);
-        if (error == std::errc{} && last == end && c >= 0 && c <= 200) return with_c({.kind = SumData::Kind::cancel}, c);
+        if (error == std::errc{} && last == end && c >= 0 && c <= 200)
+            return with_c({.kind = SumData::Kind::cancel}, c);
     } else if (const auto distribution = find_distribution(text)) {
         return {.kind = SumData::Kind::drawn, .distribution = *distribution, .name = std::string(text)};
     }
-    throw Error({.what = fmt::format("no data are called '{}'", text),
-                 .where = "--data",
-                 .fix = "normal, uniform, positive, lognormal, equal, outliers, harmonic, or cancel:C with C from 0 to 200",
-                 .exit = Exit::usage});
+    throw Error(
+        {.what = fmt::format("no data are called '{}'", text),
+         .where = "--data",
+         .fix = "normal, uniform, positive, lognormal, equal, outliers, harmonic, or cancel:C with C from 0 to 200",
+         .exit = Exit::usage});
 }
 
 SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t seed, std::int64_t n, bool is_dot) {

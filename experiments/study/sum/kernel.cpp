@@ -73,7 +73,8 @@ class LaneOrders {
     LanePack torch_sum() {
         constexpr std::int64_t vector = 8, accumulators = 4, levels = 4;
         const std::int64_t vectors = terms_.n / vector, rows = vectors / accumulators;
-        const int power = std::max(4, (rows < 2 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows) - 1))) / int{levels});
+        const int power = std::max(
+            4, (rows < 2 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows) - 1))) / int{levels});
         const std::int64_t full = (std::int64_t{1} << power) - 1;
         LanePack total{};
         for (std::int64_t i = vectors * vector; i < terms_.n; ++i) total = r.add(total, term(i));
@@ -174,7 +175,8 @@ class LaneOrders {
     /// s = s + term i for i from first to end - 1; moved as add_run has it, counted from the first term.
     void add_terms(std::int64_t first, std::int64_t end, LanePack& s, LaneSteps& moved) {
         if (terms_.y == nullptr) {
-            return r.add_run(terms_.x + first * (terms_.is_shared ? 1 : sum_lanes), terms_.is_shared, end - first, s, moved);
+            return r.add_run(terms_.x + first * (terms_.is_shared ? 1 : sum_lanes), terms_.is_shared, end - first, s,
+                             moved);
         }
         // A product and the sum that it goes to are one step after the other, of random words too.
         for (std::int64_t i = first; i < end; ++i) {
@@ -210,20 +212,45 @@ LaneSums sum_in_lanes(LaneArithmetic& arithmetic, SumMethod method, std::int64_t
     LaneOrders orders(arithmetic, terms);
     LaneSums out;
     switch (method) {
-        case SumMethod::recursive: out.value = orders.recursive(out.moved); break;
-        case SumMethod::pairwise: out.value = orders.pairwise(); break;
-        case SumMethod::blocked: out.value = orders.slices(parameter); break;
-        case SumMethod::splitk: out.value = orders.slices((terms.n + parameter - 1) / parameter); break;
-        case SumMethod::lanes: out.value = orders.lane_rule(0, terms.n); break;
-        case SumMethod::torch: out.value = orders.torch_sum(); break;
-        case SumMethod::kahan: out.value = orders.kahan(); break;
-        case SumMethod::neumaier: out.value = orders.neumaier(); break;
-        case SumMethod::sum2: out.value = orders.sum2(); break;
-        case SumMethod::sum_k: out.value = orders.sum_k(parameter); break;
-        case SumMethod::chain: out.value = orders.chain(); break;
-        case SumMethod::dot2: out.value = orders.dot2(); break;
+        case SumMethod::recursive:
+            out.value = orders.recursive(out.moved);
+            break;
+        case SumMethod::pairwise:
+            out.value = orders.pairwise();
+            break;
+        case SumMethod::blocked:
+            out.value = orders.slices(parameter);
+            break;
+        case SumMethod::splitk:
+            out.value = orders.slices((terms.n + parameter - 1) / parameter);
+            break;
+        case SumMethod::lanes:
+            out.value = orders.lane_rule(0, terms.n);
+            break;
+        case SumMethod::torch:
+            out.value = orders.torch_sum();
+            break;
+        case SumMethod::kahan:
+            out.value = orders.kahan();
+            break;
+        case SumMethod::neumaier:
+            out.value = orders.neumaier();
+            break;
+        case SumMethod::sum2:
+            out.value = orders.sum2();
+            break;
+        case SumMethod::sum_k:
+            out.value = orders.sum_k(parameter);
+            break;
+        case SumMethod::chain:
+            out.value = orders.chain();
+            break;
+        case SumMethod::dot2:
+            out.value = orders.dot2();
+            break;
         case SumMethod::exact:
-        case SumMethod::machine: break;  // not of these: sum.cpp
+        case SumMethod::machine:
+            break;  // not of these: sum.cpp
     }
     return out;
 }

@@ -9,7 +9,20 @@
 namespace macheps::study {
 
 enum class SumMethod : std::uint8_t {
-    recursive, pairwise, blocked, lanes, torch, splitk, kahan, neumaier, sum2, sum_k, chain, dot2, exact, machine
+    recursive,
+    pairwise,
+    blocked,
+    lanes,
+    torch,
+    splitk,
+    kahan,
+    neumaier,
+    sum2,
+    sum_k,
+    chain,
+    dot2,
+    exact,
+    machine
 };
 
 /// What is added: numbers of the format, as doubles. With `y` the terms are products, each rounded where it is used.

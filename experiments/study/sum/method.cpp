@@ -35,11 +35,13 @@ std::int64_t lane_height(std::int64_t n, std::int64_t parameter) {
 /// accumulators, numbers left over and eight lanes.
 std::int64_t torch_height(std::int64_t n, std::int64_t) {
     const std::int64_t rows = n / 32, left = n / 8 % 4;
-    const int power = std::max(4, (rows < 2 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows) - 1))) / 4);
+    const int power =
+        std::max(4, (rows < 2 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows) - 1))) / 4);
     std::int64_t height = 0;
     for (int level = 0; level < 4; ++level) {
         const std::int64_t terms = rows >> level * power, full = std::int64_t{1} << power;
-        height += std::max<std::int64_t>((level < 3 ? std::min(terms, full) : terms) - 1, 0) + (level > 0 && terms > 0 ? 1 : 0);
+        height += std::max<std::int64_t>((level < 3 ? std::min(terms, full) : terms) - 1, 0) +
+                  (level > 0 && terms > 0 ? 1 : 0);
     }
     return height + left + 3 + n % 8 + 7;
 }
@@ -79,37 +81,76 @@ std::optional<double> sum_k_bound(const SumSetting& s) {
 
 constexpr SumMethodRow method_rows[] = {
     {.name = "recursive", .words = "s = s + x, ascending", .method = SumMethod::recursive, .height = chain_height},
-    {.name = "ascending", .words = "the same, sorted by magnitude", .method = SumMethod::recursive, .sorts = true,
+    {.name = "ascending",
+     .words = "the same, sorted by magnitude",
+     .method = SumMethod::recursive,
+     .sorts = true,
      .height = chain_height},
-    {.name = "descending", .words = "the same, the largest first", .method = SumMethod::recursive, .sorts = true,
-     .descends = true, .height = chain_height},
-    {.name = "pairwise", .words = "split at the largest power of two below n", .method = SumMethod::pairwise,
+    {.name = "descending",
+     .words = "the same, the largest first",
+     .method = SumMethod::recursive,
+     .sorts = true,
+     .descends = true,
+     .height = chain_height},
+    {.name = "pairwise",
+     .words = "split at the largest power of two below n",
+     .method = SumMethod::pairwise,
      .height = tree_height},
-    {.name = "blocked", .parameter = "B", .words = "blocks of B terms, then their sums", .method = SumMethod::blocked,
+    {.name = "blocked",
+     .parameter = "B",
+     .words = "blocks of B terms, then their sums",
+     .method = SumMethod::blocked,
      .height = block_height},
-    {.name = "lanes32", .words = "32 lanes that fold by halves, in chunks of 1024: a warp", .method = SumMethod::lanes,
+    {.name = "lanes32",
+     .words = "32 lanes that fold by halves, in chunks of 1024: a warp",
+     .method = SumMethod::lanes,
      .height = lane_height},
-    {.name = "torch", .words = "torch.sum of fp32 on a CPU: 8 lanes, 4 accumulators, levels of 16 and more",
-     .method = SumMethod::torch, .height = torch_height},
-    {.name = "splitk", .parameter = "S", .words = "S slices, then their sums", .method = SumMethod::splitk,
+    {.name = "torch",
+     .words = "torch.sum of fp32 on a CPU: 8 lanes, 4 accumulators, levels of 16 and more",
+     .method = SumMethod::torch,
+     .height = torch_height},
+    {.name = "splitk",
+     .parameter = "S",
+     .words = "S slices, then their sums",
+     .method = SumMethod::splitk,
      .height = slice_height},
     {.name = "kahan", .words = "Kahan's compensation", .method = SumMethod::kahan, .bound = kahan_bound},
-    {.name = "neumaier", .words = "Neumaier's: corrections in an accumulator of their own", .method = SumMethod::neumaier,
+    {.name = "neumaier",
+     .words = "Neumaier's: corrections in an accumulator of their own",
+     .method = SumMethod::neumaier,
      .bound = sum2_bound},
-    {.name = "sum2", .words = "the same with TwoSum (Ogita, Rump, Oishi)", .method = SumMethod::sum2, .bound = sum2_bound},
-    {.name = "sumK", .parameter = "K", .words = "K - 1 passes of TwoSum over the vector", .method = SumMethod::sum_k,
+    {.name = "sum2",
+     .words = "the same with TwoSum (Ogita, Rump, Oishi)",
+     .method = SumMethod::sum2,
+     .bound = sum2_bound},
+    {.name = "sumK",
+     .parameter = "K",
+     .words = "K - 1 passes of TwoSum over the vector",
+     .method = SumMethod::sum_k,
      .bound = sum_k_bound},
     {.name = "chain", .words = "s = fma(x, y, s)", .method = SumMethod::chain, .sums = false, .height = fused_height},
-    {.name = "muladd", .words = "s = s + x y, two roundings", .method = SumMethod::recursive, .sums = false,
+    {.name = "muladd",
+     .words = "s = s + x y, two roundings",
+     .method = SumMethod::recursive,
+     .sums = false,
      .height = chain_height},
-    {.name = "dot2", .words = "TwoProd and TwoSum (Ogita, Rump, Oishi)", .method = SumMethod::dot2, .sums = false,
+    {.name = "dot2",
+     .words = "TwoProd and TwoSum (Ogita, Rump, Oishi)",
+     .method = SumMethod::dot2,
+     .sums = false,
      .bound = dot2_bound},
-    {.name = "machine", .parameter = "NAME", .words = "a matrix unit, with y = 1 in sums", .method = SumMethod::machine},
+    {.name = "machine",
+     .parameter = "NAME",
+     .words = "a matrix unit, with y = 1 in sums",
+     .method = SumMethod::machine},
     {.name = "exact", .words = "the exact sum, rounded once", .method = SumMethod::exact, .height = no_height},
 };
 
 Error bad_method(std::string what, std::string_view text, std::string fix) {
-    return Error({.what = std::move(what), .where = fmt::format("--method {}", text), .fix = std::move(fix), .exit = Exit::usage});
+    return Error({.what = std::move(what),
+                  .where = fmt::format("--method {}", text),
+                  .fix = std::move(fix),
+                  .exit = Exit::usage});
 }
 
 }  // namespace
@@ -122,14 +163,16 @@ SumChoice parse_sum_method(std::string_view text, bool is_dot) {
     std::vector<std::string> names;
     for (const SumMethodRow& row : method_rows) {
         if (is_dot ? row.dots : row.sums) {
-            names.push_back(row.parameter.empty() ? std::string(row.name) : fmt::format("{}:{}", row.name, row.parameter));
+            names.push_back(row.parameter.empty() ? std::string(row.name)
+                                                  : fmt::format("{}:{}", row.name, row.parameter));
         }
         if (row.name != name) continue;
         if (!is_dot && !row.sums) throw bad_method(fmt::format("'{}' adds products", name), text, "with --dot");
         const std::string_view behind = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
         if (row.parameter.empty() != (colon == std::string_view::npos)) {
-            throw bad_method(row.parameter.empty() ? "takes no parameter" : "a parameter is missing", text,
-                             row.parameter.empty() ? std::string(row.name) : fmt::format("{}:{}", row.name, row.parameter));
+            throw bad_method(
+                row.parameter.empty() ? "takes no parameter" : "a parameter is missing", text,
+                row.parameter.empty() ? std::string(row.name) : fmt::format("{}:{}", row.name, row.parameter));
         }
         SumChoice choice{.name = std::string(text), .row = &row};
         if (row.method == SumMethod::machine) {
@@ -146,8 +189,9 @@ SumChoice parse_sum_method(std::string_view text, bool is_dot) {
         return choice;
     }
     const std::string near = nearest_name(name, names);
-    throw bad_method(fmt::format("unknown method '{}'", name), text,
-                     near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near));
+    throw bad_method(
+        fmt::format("unknown method '{}'", name), text,
+        near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near));
 }
 
 }  // namespace macheps::study

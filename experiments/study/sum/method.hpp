@@ -22,7 +22,7 @@ struct SumSetting {
 };
 
 struct SumMethodRow {
-    std::string_view name;       ///< `blocked`; before a colon where it takes a parameter
+    std::string_view name;         ///< `blocked`; before a colon where it takes a parameter
     std::string_view parameter{};  ///< what stands behind the colon, empty for none
     std::string_view words;
     SumMethod method;

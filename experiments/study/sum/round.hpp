@@ -46,7 +46,8 @@ class ModeRounder {
                                              : largest_),
           beyond_positive_(beyond == Beyond::as_format && rounds_inward(mode, false) ? largest_ : beyond_),
           beyond_negative_(beyond == Beyond::as_format && rounds_inward(mode, true) ? largest_ : beyond_),
-          nan_(beyond == Beyond::infinity ? std::numeric_limits<double>::quiet_NaN() : decode64(f, f.nan_code() << f.padding)),
+          nan_(beyond == Beyond::infinity ? std::numeric_limits<double>::quiet_NaN()
+                                          : decode64(f, f.nan_code() << f.padding)),
           zero_(f.has_negative_zero() ? -0.0 : 0.0) {}
 
     /// `word` is 32 random bits, as a number; only a stochastic rounding reads it.

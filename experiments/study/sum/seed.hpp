@@ -17,7 +17,8 @@ struct SumSeed {
     ProductUnderflows underflows{};
 };
 
-inline SumSeed prepared_seed(const SumData& data, const Format& format, std::uint64_t seed, std::int64_t n, bool is_dot) {
+inline SumSeed prepared_seed(const SumData& data, const Format& format, std::uint64_t seed, std::int64_t n,
+                             bool is_dot) {
     SumSeed out{.vectors = sum_vectors(data, format, seed, n, is_dot)};
     ExactTotal magnitudes;
     for (std::size_t i = 0; i < out.vectors.x.size(); ++i) {

@@ -32,7 +32,8 @@ class NearestLane {
 class ModeLane {
   public:
     static constexpr bool draws = true;
-    ModeLane(const Format& format, Round mode, Beyond beyond) : round_(format, mode, beyond), is_down_(mode == Round::down) {}
+    ModeLane(const Format& format, Round mode, Beyond beyond)
+        : round_(format, mode, beyond), is_down_(mode == Round::down) {}
     [[gnu::always_inline]] double add(double a, double b, double word) const {
         ExactPair x = two_sum(a, b);
         // An exact zero sum of unlike signs is -0 when rounding down, and +0 else.
@@ -85,18 +86,18 @@ class DefinedLane {
 /// so that its constants stay in registers.
 template <class Lane>
 struct LaneLoops {
-    [[gnu::always_inline]] static void add(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word,
-                                           LanePack& out) {
+    [[gnu::always_inline]] static void add(const void* rounder, const LanePack& a, const LanePack& b,
+                                           const LanePack& word, LanePack& out) {
         const Lane lane = *static_cast<const Lane*>(rounder);
         for (int l = 0; l < sum_lanes; ++l) out.lane[l] = lane.add(a.lane[l], b.lane[l], word.lane[l]);
     }
-    [[gnu::always_inline]] static void sub(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word,
-                                           LanePack& out) {
+    [[gnu::always_inline]] static void sub(const void* rounder, const LanePack& a, const LanePack& b,
+                                           const LanePack& word, LanePack& out) {
         const Lane lane = *static_cast<const Lane*>(rounder);
         for (int l = 0; l < sum_lanes; ++l) out.lane[l] = lane.add(a.lane[l], -b.lane[l], word.lane[l]);
     }
-    [[gnu::always_inline]] static void mul(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word,
-                                           LanePack& out) {
+    [[gnu::always_inline]] static void mul(const void* rounder, const LanePack& a, const LanePack& b,
+                                           const LanePack& word, LanePack& out) {
         const Lane lane = *static_cast<const Lane*>(rounder);
         for (int l = 0; l < sum_lanes; ++l) out.lane[l] = lane.mul(a.lane[l], b.lane[l], word.lane[l]);
     }
@@ -106,8 +107,8 @@ struct LaneLoops {
         for (int l = 0; l < sum_lanes; ++l) out.lane[l] = lane.fma(a.lane[l], b.lane[l], c.lane[l], word.lane[l]);
     }
     /// Without random words. A step waits for the one before it, so that everything between them stays in this loop.
-    [[gnu::always_inline]] static void add_run(const void* rounder, const double* x, bool is_shared, std::int64_t n, LanePack& sums,
-                                               LaneSteps& moved) {
+    [[gnu::always_inline]] static void add_run(const void* rounder, const double* x, bool is_shared, std::int64_t n,
+                                               LanePack& sums, LaneSteps& moved) {
         const Lane lane = *static_cast<const Lane*>(rounder);
         double s[sum_lanes];
         std::int64_t last[sum_lanes];
@@ -162,36 +163,39 @@ struct LaneLoops {
 }
 
 // The loops, compiled for one instruction set. `attribute` is what the compiler is told about it.
-#define MACHEPS_SUM_TARGET(name, attribute)                                                                              \
-    template <class Lane>                                                                                                \
-    struct name {                                                                                                        \
-        attribute static void add(const void* r, const LanePack& a, const LanePack& b, const LanePack& w, LanePack& o) { \
-            LaneLoops<Lane>::add(r, a, b, w, o);                                                                         \
-        }                                                                                                                \
-        attribute static void sub(const void* r, const LanePack& a, const LanePack& b, const LanePack& w, LanePack& o) { \
-            LaneLoops<Lane>::sub(r, a, b, w, o);                                                                         \
-        }                                                                                                                \
-        attribute static void mul(const void* r, const LanePack& a, const LanePack& b, const LanePack& w, LanePack& o) { \
-            LaneLoops<Lane>::mul(r, a, b, w, o);                                                                         \
-        }                                                                                                                \
-        attribute static void fma(const void* r, const LanePack& a, const LanePack& b, const LanePack& c,                \
-                                  const LanePack& w, LanePack& o) {                                                      \
-            LaneLoops<Lane>::fma(r, a, b, c, w, o);                                                                      \
-        }                                                                                                                \
-        attribute static void add_run(const void* r, const double* x, bool is_shared, std::int64_t n, LanePack& s,       \
-                                      LaneSteps& moved) {                                                                \
-            if (is_shared) {                                                                                             \
-                LaneLoops<Lane>::add_run(r, x, true, n, s, moved);                                                       \
-            } else {                                                                                                     \
-                LaneLoops<Lane>::add_run(r, x, false, n, s, moved);                                                      \
-            }                                                                                                            \
-        }                                                                                                                \
-        attribute static void draw(const LaneKeys& keys, std::uint64_t block, LaneWords& words) {                        \
-            draw_words(keys, block, words);                                                                              \
-        }                                                                                                                \
-        static LaneKernels kernels() {                                                                                   \
-            return {.add = add, .sub = sub, .mul = mul, .fma = fma, .add_run = add_run, .draws = Lane::draws};           \
-        }                                                                                                                \
+#define MACHEPS_SUM_TARGET(name, attribute)                                                                        \
+    template <class Lane>                                                                                          \
+    struct name {                                                                                                  \
+        attribute static void add(const void* r, const LanePack& a, const LanePack& b, const LanePack& w,          \
+                                  LanePack& o) {                                                                   \
+            LaneLoops<Lane>::add(r, a, b, w, o);                                                                   \
+        }                                                                                                          \
+        attribute static void sub(const void* r, const LanePack& a, const LanePack& b, const LanePack& w,          \
+                                  LanePack& o) {                                                                   \
+            LaneLoops<Lane>::sub(r, a, b, w, o);                                                                   \
+        }                                                                                                          \
+        attribute static void mul(const void* r, const LanePack& a, const LanePack& b, const LanePack& w,          \
+                                  LanePack& o) {                                                                   \
+            LaneLoops<Lane>::mul(r, a, b, w, o);                                                                   \
+        }                                                                                                          \
+        attribute static void fma(const void* r, const LanePack& a, const LanePack& b, const LanePack& c,          \
+                                  const LanePack& w, LanePack& o) {                                                \
+            LaneLoops<Lane>::fma(r, a, b, c, w, o);                                                                \
+        }                                                                                                          \
+        attribute static void add_run(const void* r, const double* x, bool is_shared, std::int64_t n, LanePack& s, \
+                                      LaneSteps& moved) {                                                          \
+            if (is_shared) {                                                                                       \
+                LaneLoops<Lane>::add_run(r, x, true, n, s, moved);                                                 \
+            } else {                                                                                               \
+                LaneLoops<Lane>::add_run(r, x, false, n, s, moved);                                                \
+            }                                                                                                      \
+        }                                                                                                          \
+        attribute static void draw(const LaneKeys& keys, std::uint64_t block, LaneWords& words) {                  \
+            draw_words(keys, block, words);                                                                        \
+        }                                                                                                          \
+        static LaneKernels kernels() {                                                                             \
+            return {.add = add, .sub = sub, .mul = mul, .fma = fma, .add_run = add_run, .draws = Lane::draws};     \
+        }                                                                                                          \
     };
 
 MACHEPS_SUM_TARGET(PlainTarget, )

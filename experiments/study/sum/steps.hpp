@@ -33,10 +33,12 @@ using LaneSteps = std::array<std::int64_t, sum_lanes>;
 
 /// What one format, mode and instruction set needs, behind functions that know it.
 struct LaneKernels {
-    using Two = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word, LanePack& out);
-    using Three = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& c, const LanePack& word,
-                           LanePack& out);
-    using Run = void (*)(const void* rounder, const double* x, bool is_shared, std::int64_t n, LanePack& sums, LaneSteps& moved);
+    using Two = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word,
+                         LanePack& out);
+    using Three = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& c,
+                           const LanePack& word, LanePack& out);
+    using Run = void (*)(const void* rounder, const double* x, bool is_shared, std::int64_t n, LanePack& sums,
+                         LaneSteps& moved);
     Two add = nullptr, sub = nullptr, mul = nullptr;
     Three fma = nullptr;
     Run add_run = nullptr;
@@ -46,7 +48,8 @@ struct LaneKernels {
 /// Sixteen lanes of one format and mode. The format has at most 25 digits and exponents that fp32 holds, or is fp64.
 class LaneArithmetic {
   public:
-    LaneArithmetic(Simd simd, const Format& format, Round round, const LaneKeys& keys, Beyond beyond = Beyond::as_format);
+    LaneArithmetic(Simd simd, const Format& format, Round round, const LaneKeys& keys,
+                   Beyond beyond = Beyond::as_format);
 
     LanePack add(const LanePack& a, const LanePack& b) { return two(kernels_.add, a, b); }
     LanePack sub(const LanePack& a, const LanePack& b) { return two(kernels_.sub, a, b); }

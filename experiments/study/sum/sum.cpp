@@ -2,8 +2,8 @@
 #include "experiments/study/sum/sum.hpp"
 
 #include "core/codec.hpp"
-#include "core/host/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/host/float_environment.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/study/product/gemm.hpp"
@@ -30,7 +30,7 @@ struct SumBatch {
     std::vector<SumSeed> seeds{};
 
     struct Result {
-        std::vector<double> values{};          ///< of the trials that differ
+        std::vector<double> values{};            ///< of the trials that differ
         std::vector<unsigned char> saturated{};  ///< 1: finite, although an operation overflowed on the way to it
         std::optional<std::int64_t> stagnated_at{};
     };
@@ -165,7 +165,9 @@ void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
         x.push_back(&vectors.x), y.push_back(&vectors.y);
     }
     for (std::size_t l = 0; l < sorted.size(); ++l) x[l] = &sorted[l].x;
-    SumTerms terms{.x = x.front()->data(), .y = batch.grid.is_dot ? y.front()->data() : nullptr, .n = batch.n,
+    SumTerms terms{.x = x.front()->data(),
+                   .y = batch.grid.is_dot ? y.front()->data() : nullptr,
+                   .n = batch.n,
                    .is_shared = is_shared};
     std::vector<double> all_x, all_y;
     if (!is_shared) {
@@ -188,7 +190,8 @@ void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
     for (std::size_t l = 0; l < group.count; ++l) {
         const std::size_t seed = group.is_of_trials ? group.seed : group.seed + l;
         SumBatch::Result& result = batch.result(seed, group.method, group.round);
-        const auto trial = static_cast<std::size_t>(group.is_of_trials ? group.trial : 0) + (group.is_of_trials ? l : 0);
+        const auto trial =
+            static_cast<std::size_t>(group.is_of_trials ? group.trial : 0) + (group.is_of_trials ? l : 0);
         result.values[trial] = sums.value.lane[l];
         result.saturated[trial] = has_overflowed[l] && std::isfinite(sums.value.lane[l]) ? 1 : 0;
         if (choice.row->method == SumMethod::recursive && trial == 0 && sums.moved[l] < batch.n) {
@@ -197,7 +200,8 @@ void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
     }
 }
 
-double machine_sum(const SumBatch& batch, const SumChoice& choice, const SumSeed& seed, std::uint64_t key, bool& saturates) {
+double machine_sum(const SumBatch& batch, const SumChoice& choice, const SumSeed& seed, std::uint64_t key,
+                   bool& saturates) {
     if (choice.machine->order) {
         std::vector<double> products;
         for (std::size_t i = 0; i < seed.vectors.x.size(); ++i) {
@@ -235,8 +239,8 @@ void run_group(SumBatch& batch, Simd simd, const LaneGroup& group) {
         const Round round = batch.grid.rounds[group.round];
         const bool is_exact = choice.row->method == SumMethod::exact;
         bool saturates = is_exact && seed.sum.saturates(batch.format, round, random);
-        result.values[trial] = is_exact ? seed.sum.rounded(batch.format, round, random)
-                                        : machine_sum(batch, choice, seed, key, saturates);
+        result.values[trial] =
+            is_exact ? seed.sum.rounded(batch.format, round, random) : machine_sum(batch, choice, seed, key, saturates);
         result.saturated[trial] = saturates ? 1 : 0;
     }
 }
@@ -252,8 +256,8 @@ void put_bounds(reports::SumRow& row, const SumBatch& batch, const SumChoice& ch
         const auto h = static_cast<double>(*row.height), u = batch.format.unit_roundoff() * off;
         // To nearest, and where magnitudes are cut, the sum of the terms carries no second order; else a sum may grow with each
         // rounding, and where products are rounded their errors do: (1 + u)^h - 1.
-        const bool is_linear = !rounds_products && choice.row->method != SumMethod::chain &&
-                               (is_nearest || round == Round::toward_zero);
+        const bool is_linear =
+            !rounds_products && choice.row->method != SumMethod::chain && (is_nearest || round == Round::toward_zero);
         // Above h u = 1 the latter says nothing any more.
         if (is_linear || h * u <= 1) row.bound_unit = is_linear ? off * h : off * std::expm1(h * std::log1p(u)) / u;
         if (is_nearest || round == Round::stochastic) row.probable_unit = off * batch.grid.lambda * std::sqrt(h);
@@ -278,8 +282,10 @@ void put_bounds(reports::SumRow& row, const SumBatch& batch, const SumChoice& ch
     const std::int64_t fine = is_exact ? std::min<std::int64_t>(seed.underflows.fine, 1) : seed.underflows.fine;
     const std::int64_t count = rounds_products ? seed.underflows.below : fine;
     if (!row.bound_unit || count == 0) return;
-    const double u = batch.format.unit_roundoff() * off, least = Format::power_of_two(batch.format.emin() - batch.format.precision + 1);
-    *row.bound_unit += static_cast<double>(count) * off * (least / 2) * std::exp(static_cast<double>(batch.n) * std::log1p(u)) /
+    const double u = batch.format.unit_roundoff() * off,
+                 least = Format::power_of_two(batch.format.emin() - batch.format.precision + 1);
+    *row.bound_unit += static_cast<double>(count) * off * (least / 2) *
+                       std::exp(static_cast<double>(batch.n) * std::log1p(u)) /
                        (batch.format.unit_roundoff() * seed.magnitudes);
 }
 
@@ -336,7 +342,8 @@ void run_batch(ThreadPool& pool, Simd simd, SumBatch& batch, const std::function
     batch.seeds.resize(grid.seeds.size());
     pool.run(static_cast<std::int64_t>(grid.seeds.size()), [&](std::int64_t i) {
         const auto at = static_cast<std::size_t>(i);
-        batch.seeds[at] = prepared_seed(batch.data, batch.format, static_cast<std::uint64_t>(grid.seeds[at]), batch.n, grid.is_dot);
+        batch.seeds[at] =
+            prepared_seed(batch.data, batch.format, static_cast<std::uint64_t>(grid.seeds[at]), batch.n, grid.is_dot);
     });
     batch.results.resize(grid.seeds.size() * grid.methods.size() * grid.rounds.size());
     for (std::size_t seed = 0; seed < grid.seeds.size(); ++seed) {

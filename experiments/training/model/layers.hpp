@@ -18,9 +18,7 @@ struct ParameterState {
     Slot value_slot, grad_slot;
 
     ParameterState(Backend& backend, const policy::ResolvedPolicy& policy, std::string name, Shape shape);
-    Value as_value() const {
-        return {value.view(), value_slot.rule.has_scale() ? fp32 : value_slot.rule.format};
-    }
+    Value as_value() const { return {value.view(), value_slot.rule.has_scale() ? fp32 : value_slot.rule.format}; }
     /// Where the first gradient of a step may be written without a copy.
     View first_target(Backend& backend, Tensor& scratch);
     /// Adds `g` (which may be first_target itself), then rounds as `grad` says.

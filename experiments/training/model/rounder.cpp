@@ -69,8 +69,7 @@ float Rounder::round_scalar(const Slot& slot, float x) {
 bool Rounder::is_noop(const Slot& slot, Format held) const {
     if (slot.rule.is_identity()) return true;
     // A saturating cast still moves an infinity, though it lies on the grid.
-    return !slot.rule.has_scale() && slot.rule.format == held &&
-           slot.rule.overflow == Overflow::nonsaturate;
+    return !slot.rule.has_scale() && slot.rule.format == held && slot.rule.overflow == Overflow::nonsaturate;
 }
 
 void Rounder::watch(const Slot& slot, ConstView values) {
@@ -145,12 +144,14 @@ float Rounder::largest(ConstView x, bool ignores_nan) {
     const float amax = backend_->amax(x);
     if (amax == amax || !ignores_nan) return amax;
     // A rule whose scale is the largest magnitude itself: the engine's loop over the numbers among the values.
-    static constexpr ScaleRule magnitude{
-        .name = "magnitude",
-        .ignores_nan = true,
-        .group = [](const definition::ScaleGroup& g) { return definition::GroupScale{1, g.amax}; },
-        .source = "",
-        .summary = "the largest magnitude"};
+    static constexpr ScaleRule magnitude{.name = "magnitude",
+                                         .ignores_nan = true,
+                                         .group =
+                                             [](const definition::ScaleGroup& g) {
+                                                 return definition::GroupScale{1, g.amax};
+                                             },
+                                         .source = "",
+                                         .summary = "the largest magnitude"};
     const View scale = sized(*backend_, scales_[nullptr], {1, 1});
     return backend_->scaled_cast(x, sized(*backend_, scratch_, x.shape), scale, {.rule = &magnitude}).decode_max;
 }

@@ -8,9 +8,9 @@
 #include "core/host/publish.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/model/memory.hpp"
-#include "experiments/training/run/experiment_runs.hpp"
 #include "experiments/training/run/directory/inputs_file.hpp"
 #include "experiments/training/run/directory/run_directory.hpp"
+#include "experiments/training/run/experiment_runs.hpp"
 #include "experiments/training/run/side_by_side.hpp"
 #include "reports/logs/run_log.hpp"
 

@@ -25,8 +25,8 @@ struct Experiment {
     std::filesystem::path data_file;        ///< empty: the synthetic language
     std::filesystem::path held_out_file{};  ///< empty: the last tenth of data_file
     DataFormat data_format = DataFormat::automatic;
-    DumpRequest dump{};       ///< a step of one of the runs to write whole; its metadata is filled in
-    bool hash_sites = false;  ///< write hashes.csv
+    DumpRequest dump{};                   ///< a step of one of the runs to write whole; its metadata is filled in
+    bool hash_sites = false;              ///< write hashes.csv
     std::filesystem::path inputs_file{};  ///< where the first weights and all samples are written; empty: nowhere
     std::filesystem::path directory;
     bool force = false;

@@ -10,9 +10,9 @@
 //     for (std::size_t i = directory.completed(); i < mine.size(); ++i) run_one(work, mine, i, nullptr);
 // Rows of a run whose baseline ran elsewhere have no gap.
 #pragma once
-#include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/directory/run_directory.hpp"
 #include "experiments/training/run/directory/run_files.hpp"
+#include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/trainer.hpp"
 
 #include <atomic>

@@ -4,8 +4,8 @@
 #include "core/host/float_environment.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/experiment_runs.hpp"
-#include "experiments/training/run/watch/gradient_shadow.hpp"
 #include "experiments/training/run/step.hpp"
+#include "experiments/training/run/watch/gradient_shadow.hpp"
 #include "reports/logs/run_log.hpp"
 #include "reports/rows/csv.hpp"
 

@@ -37,8 +37,8 @@ struct Plan {
     std::int64_t least_bytes = 0;  ///< least_memory(): what decides whether the experiment is begun
     std::vector<PolicyPlan> policies;
     std::int64_t timed_tokens =
-        0;  ///< of the steps that were timed, where these are fewer than a step really has; else 0
-    double seconds = 0;                        ///< of everything, runs side by side counted once
+        0;               ///< of the steps that were timed, where these are fewer than a step really has; else 0
+    double seconds = 0;  ///< of everything, runs side by side counted once
     std::int64_t peak_bytes = 0;               ///< the largest resident size of this process while it measured
     std::int64_t disk_bytes = 0;               ///< rows, checkpoints, manifest and page
     std::optional<std::int64_t> free_bytes{};  ///< where `directory` is or would be

@@ -155,8 +155,9 @@ void Step::save(Checkpoint& checkpoint) const {
     checkpoint.loss_scaler = scaler_->state();
     optimizer_.save(checkpoint);
     for (auto& [slot, state] : model_.rounder().histories().state()) {
-        checkpoint.state.push_back(
-            {.name = slot + std::string(history_ending), .shape = {static_cast<std::int64_t>(state.size())}, .values = state});
+        checkpoint.state.push_back({.name = slot + std::string(history_ending),
+                                    .shape = {static_cast<std::int64_t>(state.size())},
+                                    .values = state});
     }
 }
 

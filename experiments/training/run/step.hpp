@@ -4,8 +4,8 @@
 #include "experiments/training/run/checkpoint.hpp"
 #include "experiments/training/run/data/data.hpp"
 #include "experiments/training/run/optimizer/optimizer.hpp"
-#include "experiments/training/run/watch/probe.hpp"
 #include "experiments/training/run/optimizer/ranks.hpp"
+#include "experiments/training/run/watch/probe.hpp"
 #include "experiments/training/run/watch/step_watcher.hpp"
 #include "reports/rows/event.hpp"
 
@@ -57,7 +57,7 @@ struct StepResult {
     std::int64_t step = 0;
     double loss = 0;         ///< Loss::exact, mean over the micro-batches of all ranks
     float loss_rounded = 0;  ///< Loss::rounded, the same
-    float loss_scale = 1;  ///< of this step
+    float loss_scale = 1;    ///< of this step
     StepOutcome outcome{};
     double seconds = 0;
 };

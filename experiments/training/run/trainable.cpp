@@ -54,17 +54,19 @@ void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& mode
     for (const auto& [slot, cast] : policy.casts) {
         const std::string where = fmt::format("policy {}, {}", policy.name, slot);
         if (cast.hadamard && tokens % 16 != 0) {
-            throw Error({.what = fmt::format("'{}' mixes 16 tokens at a time, and a batch has {}", to_string(cast), tokens),
-                         .where = where,
-                         .fix = "give a `batch` whose samples have a multiple of 16 tokens together"});
+            throw Error(
+                {.what = fmt::format("'{}' mixes 16 tokens at a time, and a batch has {}", to_string(cast), tokens),
+                 .where = where,
+                 .fix = "give a `batch` whose samples have a multiple of 16 tokens together"});
         }
         // Each scale is made of the amaxes of all ranks, and the ranks of this process run one after the other.
         if (cast.has_history() && options.ranks > 1 && options.micro_batches > 1) {
-            throw Error({.what = fmt::format("'{}' on {} ranks with {} micro-batches each: a rank's second one would need "
-                                             "what the other ranks' first ones have not computed yet",
-                                             to_string(cast), options.ranks, options.micro_batches),
-                         .where = where,
-                         .fix = "give `ranks` or `micro_batches`, not both"});
+            throw Error(
+                {.what = fmt::format("'{}' on {} ranks with {} micro-batches each: a rank's second one would need "
+                                     "what the other ranks' first ones have not computed yet",
+                                     to_string(cast), options.ranks, options.micro_batches),
+                 .where = where,
+                 .fix = "give `ranks` or `micro_batches`, not both"});
         }
     }
 }

@@ -5,9 +5,9 @@
 #include "core/text/json.hpp"
 #include "experiments/training/model/matmul_formats.hpp"
 #include "experiments/training/model/memory.hpp"
+#include "experiments/training/run/directory/site_hash.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/watch/gradient_shadow.hpp"
-#include "experiments/training/run/directory/site_hash.hpp"
 
 #include <fmt/format.h>
 
@@ -209,8 +209,8 @@ class Trainer {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
         const std::int64_t tokens = setup_.tokens(steps);
         const policy::SiteList sites = model_sites(setup_.model);
-        const MemoryEstimate bytes = estimate_memory(sites, setup_.policy, setup_.rank_batch(),
-                                                     moments(options_.optimizer), options_.recompute);
+        const MemoryEstimate bytes =
+            estimate_memory(sites, setup_.policy, setup_.rank_batch(), moments(options_.optimizer), options_.recompute);
         reports::RunRow row{.run = setup_.name(),
                             .policy = setup_.policy.name,
                             .seed = setup_.seed,

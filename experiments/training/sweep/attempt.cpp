@@ -2,9 +2,9 @@
 #include "experiments/training/sweep/attempt.hpp"
 
 #include "core/host/file_lock.hpp"
-#include "core/text/json.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/json.hpp"
 #include "experiments/training/sweep/store/copy.hpp"
 #include "experiments/training/sweep/store/done.hpp"
 #include "experiments/training/sweep/store/layout.hpp"
@@ -76,7 +76,8 @@ void write_attempt_note(const Attempt& attempt) {
                     {"process", note.process},
                     {"shard", note.shard},
                     {"began", {{"runs", note.began.runs}, {"step", note.began.step}}}};
-    int error = ::ftruncate(attempt.lock.number(), 0) == 0 && ::lseek(attempt.lock.number(), 0, SEEK_SET) == 0 ? 0 : errno;
+    int error =
+        ::ftruncate(attempt.lock.number(), 0) == 0 && ::lseek(attempt.lock.number(), 0, SEEK_SET) == 0 ? 0 : errno;
     if (error == 0) error = attempt.lock.write_all(json.dump(1) + '\n');
     if (error == 0) error = attempt.lock.sync();
     if (error != 0) throw_cannot_write(attempt.folder / attempt_file, error, "write");
@@ -268,7 +269,8 @@ Attempt take_attempt(const fs::path& out, const std::string& id, const std::stri
     try {
         const std::optional<int> from = farthest(out, id, numbers);
         const fs::path source = from ? attempt_folder(out, id, *from) : fs::path();
-        attempt.note = {host_name(), shard, static_cast<std::int64_t>(::getpid()), from ? progress_in(source) : UnitProgress{}};
+        attempt.note = {host_name(), shard, static_cast<std::int64_t>(::getpid()),
+                        from ? progress_in(source) : UnitProgress{}};
         write_attempt_note(attempt);
         if (from && !copy_attempt(source, attempt.folder)) {
             empty_attempt(attempt);

@@ -36,7 +36,8 @@ std::string cost_task(const Experiment& experiment) {
     const ModelConfig& m = experiment.model;
     const TrainOptions& o = experiment.options;
     return fmt::format(
-        "{} {}x{} heads {}/{} hidden {} context {} vocabulary {}{} activation {}; {} steps of {}x{}, ranks {}, optimizer "
+        "{} {}x{} heads {}/{} hidden {} context {} vocabulary {}{} activation {}; {} steps of {}x{}, ranks {}, "
+        "optimizer "
         "{}{}; evaluations {}/{}, samples {}/{}",
         m.kind == ModelKind::gpt2 ? "gpt2" : "llama", m.layers, m.width, m.heads, m.kv_heads, m.hidden, m.context,
         m.vocabulary, m.tied ? " tied" : "", to_string(m.activation), o.steps, o.batch, o.micro_batches, o.ranks,

@@ -15,7 +15,7 @@
 namespace macheps::training {
 
 struct CostRow {
-    std::string task{};          ///< the model and how much of it is trained: see cost_task
+    std::string task{};            ///< the model and how much of it is trained: see cost_task
     std::string policy{}, text{};  ///< its name, and the checksum of its text
     double seconds = 0;            ///< of one run, on one thread
     std::int64_t row_bytes = 0;    ///< of one run

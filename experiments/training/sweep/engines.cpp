@@ -118,10 +118,10 @@ std::vector<EngineScript> slurm_scripts(const SubmitRequest& r) {
     check_one_line(r.time, "the time limit", "--time");
     check_one_line(r.name, "the name of the sweep", r.out.string());
     const std::string time = r.time.empty() ? "" : "--time=" + sbatch_word(r.time) + " ";
-    return {{"slurm/array.sh",
-             fmt::format(fmt::runtime(array_text), arg("name", sbatch_word(r.name)), arg("last", r.shards - 1),
-                         arg("memory", megabytes(r.memory_bytes)), arg("time", time), arg("log", log_pattern(logs, "%A_%a.log")),
-                         arg("program", program), arg("out", out), arg("shards", r.shards))},
+    return {{"slurm/array.sh", fmt::format(fmt::runtime(array_text), arg("name", sbatch_word(r.name)),
+                                           arg("last", r.shards - 1), arg("memory", megabytes(r.memory_bytes)),
+                                           arg("time", time), arg("log", log_pattern(logs, "%A_%a.log")),
+                                           arg("program", program), arg("out", out), arg("shards", r.shards))},
             {"slurm/merge.sh",
              fmt::format(fmt::runtime(merge_text), arg("name", sbatch_word(r.name + "-merge")),
                          arg("log", log_pattern(logs, "merge_%j.log")), arg("program", program), arg("out", out))}};

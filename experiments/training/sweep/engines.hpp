@@ -16,9 +16,9 @@ struct SubmitRequest {
     std::string name{};
     int shards = 1;
     std::int64_t memory_bytes = 0;  ///< of a task
-    std::string time{};               ///< `4:00:00`; empty: the site's own limit
-    std::string more{};               ///< words for sbatch: `-p cpu -A acct`
-    std::string image{};              ///< of containers
+    std::string time{};             ///< `4:00:00`; empty: the site's own limit
+    std::string more{};             ///< words for sbatch: `-p cpu -A acct`
+    std::string image{};            ///< of containers
 };
 
 struct EngineScript {

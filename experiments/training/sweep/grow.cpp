@@ -385,9 +385,10 @@ Grown grow(const Sweep& before, const PlanFile& plan, const TaskOf& task_of, Cos
         try {
             inputs.emplace(experiment);
         } catch (const Error& error) {
-            throw Error({.what = error.what(),
-                         .where = fmt::format("{} ({})", plan.path.string(), setting_words(sweep.settings[first.setting])),
-                         .exit = error.exit()});
+            throw Error(
+                {.what = error.what(),
+                 .where = fmt::format("{} ({})", plan.path.string(), setting_words(sweep.settings[first.setting])),
+                 .exit = error.exit()});
         }
         std::vector<const SweepPolicy*> rows;
         for (const std::size_t policy : first.policies) rows.push_back(&sweep.policies[policy]);

@@ -22,9 +22,9 @@ constexpr std::uint64_t most_plan_bytes = 1 << 20;
 constexpr std::int64_t most_seeds = 100000;
 
 /// Options of `macheps train` that a sweep settles itself, or that change no row.
-constexpr std::string_view own_options[] = {"config", "device",       "dry-run", "dump-step", "export-inputs", "force", "from",   "hash-sites", "jobs",
-                                            "json",   "matrix-units", "memory",  "no-report", "out",   "quiet",  "resume",     "stress",
-                                            "threads"};
+constexpr std::string_view own_options[] = {
+    "config", "device",       "dry-run", "dump-step", "export-inputs", "force", "from",   "hash-sites", "jobs",
+    "json",   "matrix-units", "memory",  "no-report", "out",           "quiet", "resume", "stress",     "threads"};
 
 /// The members of a table as they stand in the file: the parser sorts them by name.
 std::vector<std::pair<std::string, const toml::node*>> members_of(const toml::table& table) {
@@ -70,10 +70,10 @@ std::vector<PlanValue> values_of(const files::TomlReader& reader, const toml::no
 void check_option(const files::TomlReader& reader, const toml::node& node, const std::string& name) {
     const bool is_own = std::find(std::begin(own_options), std::end(own_options), name) != std::end(own_options);
     if (is_own || name == policy_axis || name == seeds_axis) {
-        throw Error({.what = is_own ? fmt::format("'{}' is settled by the sweep", name)
-                                    : fmt::format("'{}' is an axis", name),
-                     .where = reader.where(node, name),
-                     .fix = is_own ? "leave it out" : "put it into [axes]"});
+        throw Error(
+            {.what = is_own ? fmt::format("'{}' is settled by the sweep", name) : fmt::format("'{}' is an axis", name),
+             .where = reader.where(node, name),
+             .fix = is_own ? "leave it out" : "put it into [axes]"});
     }
     if (name.starts_with('-')) {
         throw Error({.what = fmt::format("'{}' has dashes in front", name),
@@ -241,8 +241,7 @@ PlanFile read_plan_file(const fs::path& path) {
     }
     if (const toml::node* exclude = document.get("exclude")) {
         if (!exclude->is_array_of_tables()) reader.wrong_type(*exclude, "exclude", "[[exclude]], a table for each");
-        for (const toml::node& one : *exclude->as_array())
-            plan.exclusions.push_back(exclusion_of(reader, one, plan));
+        for (const toml::node& one : *exclude->as_array()) plan.exclusions.push_back(exclusion_of(reader, one, plan));
     }
     leave_rows_out(plan);
     return plan;

@@ -38,7 +38,7 @@ struct PlanFile {
     std::filesystem::path path{};
     std::string text{}, name{};
     std::vector<PlanOption> train{}, axes{};  ///< in the order of the file; without policies and seeds
-    std::vector<std::string> policies{};    ///< presets, globs of them, and files
+    std::vector<std::string> policies{};      ///< presets, globs of them, and files
     std::string where_policies{};
     std::vector<std::int64_t> seeds{0};
     std::vector<PlanExclusion> exclusions{};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/run.hpp"
 
-#include "core/text/json.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/json.hpp"
 #include "experiments/training/sweep/attempt.hpp"
-#include "experiments/training/sweep/store/layout.hpp"
 #include "experiments/training/sweep/scratch.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 
 #include <fmt/format.h>
 
@@ -29,12 +29,14 @@ using Clock = std::chrono::steady_clock;
 constexpr int most_attempts_without_progress = 3, most_retries = 3;
 
 /// Whether the error is the system's `number`: every error of reading and writing says it in the system's words.
-bool says(const Error& error, int number) { return error.parts().what.find(std::strerror(number)) != std::string::npos; }
+bool says(const Error& error, int number) {
+    return error.parts().what.find(std::strerror(number)) != std::string::npos;
+}
 
 /// Errors of a network file system, or of a busy machine. They say nothing about the unit, and may pass: another process
 /// closes its files, a server comes back.
 bool may_pass(const Error& error) {
-    constexpr int passing[] = {ESTALE, EIO,    EMFILE,    ENFILE,       ENOMEM,      EAGAIN,      EBUSY,
+    constexpr int passing[] = {ESTALE, EIO,     EMFILE,    ENFILE,    ENOMEM,      EAGAIN,    EBUSY,
                                ENOLCK, ENOBUFS, ETIMEDOUT, EREMOTEIO, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH};
     return std::any_of(std::begin(passing), std::end(passing), [&](int number) { return says(error, number); });
 }
@@ -135,7 +137,8 @@ class Runner {
         if (is_done(out, unit.id) || publish_leftover(out, unit.id)) {
             remove_attempts(out, unit.id);
             std::error_code ignored;
-            fs::remove(failure_path(out, unit.id), ignored);  // recorded by a process that was slower than the one that finished it
+            fs::remove(failure_path(out, unit.id),
+                       ignored);  // recorded by a process that was slower than the one that finished it
             return UnitEnd::was_done;
         }
         if (const std::optional<Failure> before = read_failure(out, unit.id)) {
@@ -150,8 +153,8 @@ class Runner {
     }
 
     void wait(double seconds) const {
-        const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                         std::chrono::duration<double>(seconds));
+        const Clock::time_point end =
+            Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
         while (!stop_ && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
 
@@ -220,9 +223,8 @@ class Runner {
 
     void record(const SweepUnit& unit, const std::string& what, Exit exit) const {
         make_folders(request_.out / "failed");
-        const Json json{{"unit", unit.id},        {"what", what},
-                        {"host", host_name()},    {"shard", request_.shard},
-                        {"attempt", number_},     {"exit", static_cast<int>(exit)}};
+        const Json json{{"unit", unit.id},         {"what", what},       {"host", host_name()},
+                        {"shard", request_.shard}, {"attempt", number_}, {"exit", static_cast<int>(exit)}};
         publish(failure_path(request_.out, unit.id), json.dump(1, Json::BadUtf8::is_replaced) + '\n');
     }
 

@@ -18,10 +18,11 @@ namespace macheps::training {
 
 struct ShardRequest {
     std::filesystem::path out{};
-    std::string shard{};  ///< for the record: `3/64`
+    std::string shard{};               ///< for the record: `3/64`
     std::vector<std::size_t> units{};  ///< indices into Sweep::units, in the order in which they are trained
     bool retry_failed = false;
-    std::filesystem::path scratch{};  ///< where training writes, on a disk of this machine; empty: in the sweep's folder
+    std::filesystem::path
+        scratch{};         ///< where training writes, on a disk of this machine; empty: in the sweep's folder
     double patience = 60;  ///< seconds in which a stale handle or an input/output error is tried again three times
     std::optional<std::int64_t> memory{};
     std::optional<std::chrono::steady_clock::time_point> deadline{};  ///< then the shard stops, resumable

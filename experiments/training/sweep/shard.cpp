@@ -70,8 +70,9 @@ class Reader {
         const char* value = text(name);
         const std::optional<int> read = value == nullptr ? std::nullopt : training::number(value);
         if (read) return *read;
-        refuse(engine, value == nullptr ? fmt::format("{} is not set", name)
-                                        : fmt::format("{} is '{}', which is no count", name, value),
+        refuse(engine,
+               value == nullptr ? fmt::format("{} is not set", name)
+                                : fmt::format("{} is '{}', which is no count", name, value),
                name == std::string_view(own_count)
                    ? fmt::format("set {} to the number of tasks: the engine does not tell it", own_count)
                    : "give the shard itself: --shard 3/64");
@@ -102,11 +103,11 @@ std::optional<FoundShard> shard_of(const Engine& engine, const GetVariable& vari
     if (engine.most != nullptr) {
         const int last = reader.number(engine.most, engine);
         if (last - first + 1 != count) {
-            reader.refuse(engine,
-                          fmt::format("the array has {} of the tasks {} to {}, so that its count is not that of the shards",
-                                      count, first, last),
-                          fmt::format("give the shard itself: --shard \"${}/64\", with the number of all shards",
-                                      engine.index));
+            reader.refuse(
+                engine,
+                fmt::format("the array has {} of the tasks {} to {}, so that its count is not that of the shards",
+                            count, first, last),
+                fmt::format("give the shard itself: --shard \"${}/64\", with the number of all shards", engine.index));
         }
     }
     if (index < first || index - first >= count)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/training/sweep/sweep.hpp"
 
-#include "core/text/json.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
 #include "core/host/version.hpp"
+#include "core/text/json.hpp"
 #include "experiments/training/sweep/store/layout.hpp"
 #include "experiments/training/sweep/store/unit_recipe.hpp"
 
@@ -46,8 +46,12 @@ Json json_of(const SweepCell& cell) {
 }
 
 Json json_of(const SweepUnit& unit) {
-    return {{"id", unit.id},           {"setting", unit.setting}, {"seed", unit.seed},
-            {"policies", unit.policies}, {"seconds", unit.seconds}, {"bytes", unit.bytes},
+    return {{"id", unit.id},
+            {"setting", unit.setting},
+            {"seed", unit.seed},
+            {"policies", unit.policies},
+            {"seconds", unit.seconds},
+            {"bytes", unit.bytes},
             {"memory_bytes", unit.memory_bytes}};
 }
 
@@ -125,7 +129,8 @@ SweepSetting setting_of(const Json& json) {
     read_member(json, "data", setting.data);
     const Json& axes = json.at("axes");
     require(axes.is_object(), "axes: this is not an object");
-    for (const auto& [name, value] : axes.items()) setting.axes.emplace_back(name, member<std::string>(axes, name.c_str()));
+    for (const auto& [name, value] : axes.items())
+        setting.axes.emplace_back(name, member<std::string>(axes, name.c_str()));
     return setting;
 }
 
@@ -259,7 +264,8 @@ Experiment unit_experiment(const Sweep& sweep, const SweepUnit& unit, const Task
 
 std::string setting_words(const SweepSetting& setting) {
     std::string words;
-    for (const auto& [name, value] : setting.axes) words += fmt::format("{}{}={}", words.empty() ? "" : " ", name, value);
+    for (const auto& [name, value] : setting.axes)
+        words += fmt::format("{}{}={}", words.empty() ? "" : " ", name, value);
     return words;
 }
 

@@ -21,7 +21,7 @@ using TaskOf = std::function<Experiment(const std::vector<std::string>& options)
 struct SweepPolicy {
     std::string name{};
     std::vector<policy::PolicySource> sources{};  ///< files by their names in the folder `policies`
-    std::uint64_t checksum = 0;         ///< of the sources' texts: a policy file that was edited is another policy
+    std::uint64_t checksum = 0;  ///< of the sources' texts: a policy file that was edited is another policy
 };
 
 /// A value of each axis but policy and seed.
@@ -55,7 +55,7 @@ struct SweepUnit {
 
 struct Sweep {
     std::string name{}, created_by{}, git{};  ///< by whom it was planned first
-    std::string plan_checksum{};          ///< of the plan's text and its policies: what it was grown for last
+    std::string plan_checksum{};              ///< of the plan's text and its policies: what it was grown for last
     std::string plan_text{};
     std::vector<std::string> axes{};      ///< of the plan as it is now, without policy and seeds
     std::vector<SweepPolicy> policies{};  ///< and every other list: of the plan, and of what it once was

@@ -194,8 +194,7 @@ HWY_INLINE void exact_row(const MachinePlan& plan, const StepOperands<E>& x, flo
         const auto is_zero = [](F64 r) HWY_ATTR { return hn::Eq(r.v, F64(0.0).v); };
         if (HWY_UNLIKELY(!hn::AllTrue(DF64(), is_zero(F64(hn::Or(rest.low.v, rest.high.v)))))) {
             // Narrowing may lose it: a rest far below fp32's range counts too.
-            const auto inexact = [&](F64 r)
-                                     HWY_ATTR { return F64(hn::IfThenElse(is_zero(r), r.v, F64(1.0).v)); };
+            const auto inexact = [&](F64 r) HWY_ATTR { return F64(hn::IfThenElse(is_zero(r), r.v, F64(1.0).v)); };
             const M32 kept = not_finite(load(c + v * lanes));
             const M32 beyond = !(Wide(inexact(rest.low), inexact(rest.high)).narrowed() == F32(0.0f)) | kept;
             d = settle(plan, x, beyond, kept, v, c, d);

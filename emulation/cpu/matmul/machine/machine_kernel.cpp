@@ -258,9 +258,8 @@ void cast_tile(const Matmul& args, const Caster& caster, const Range& tile, floa
         });
         caster(sums, sums, count, nullptr, 0);
     }
-    each([&](std::int64_t i, std::int64_t j, std::size_t n) HWY_ATTR {
-        store_n(load(sums + i * machine_columns + j), out + i * args.ld_out + j, n);
-    });
+    each([&](std::int64_t i, std::int64_t j, std::size_t n)
+             HWY_ATTR { store_n(load(sums + i * machine_columns + j), out + i * args.ld_out + j, n); });
 }
 
 /// C as the machine reads it; rows and columns beyond the tile's begin with +0.
@@ -304,8 +303,7 @@ void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     // A serial sum is an output already: the cast below changes nothing more.
     const F32 factor(serial ? 1.0f : args.out_scale);
     const bool add_bias = args.bias != nullptr && !args.bias_after_cast;
-    const bool in_tile =
-        tally == nullptr && !args.out_cast.is_identity() && args.out_cast.round != Round::stochastic;
+    const bool in_tile = tally == nullptr && !args.out_cast.is_identity() && args.out_cast.round != Round::stochastic;
     if (in_tile && !scaled && !add_bias && (serial || args.out_scale == 1)) {
         for (std::int64_t at = 0; at < tile.rows * machine_columns; at += lanes_of_vector)
             store(canonical(load(sums + at)), sums + at);
@@ -423,7 +421,8 @@ bool runs_as_fp32_chain(const Matmul& args) {
 }
 
 bool has_machine_kernel(Simd level, const Machine& machine) {
-    return choose(level, [](const Machine&) { return false; }, N_AVX2::has_step_kernels, N_AVX3::has_step_kernels)(machine);
+    return choose(
+        level, [](const Machine&) { return false; }, N_AVX2::has_step_kernels, N_AVX3::has_step_kernels)(machine);
 }
 
 MatmulBlockKernel machine_block_kernel(Simd level) {
@@ -431,7 +430,8 @@ MatmulBlockKernel machine_block_kernel(Simd level) {
 }
 
 void machine_chain(Simd level, const Matmul& args, float* c) {
-    const auto chain = choose(level, [](const Matmul&, float*) { return false; }, N_AVX2::vector_chain, N_AVX3::vector_chain);
+    const auto chain = choose(
+        level, [](const Matmul&, float*) { return false; }, N_AVX2::vector_chain, N_AVX3::vector_chain);
     if (chain(args, c)) return;
     for (std::int64_t i = 0; i < args.m; ++i) {
         for (std::int64_t j = 0; j < args.n; ++j) {

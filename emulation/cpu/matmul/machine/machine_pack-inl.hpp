@@ -79,7 +79,7 @@ HWY_INLINE void store_exponents(I32 exponent, M32 zero, E* out) {
 
 /// exponent_range() where there may be subnormal numbers of the format, numbers that its grid does not have, and specials.
 inline ExponentRange careful_exponent_range(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t columns,
-                                           const Format& format) {
+                                            const Format& format) {
     const GridCut cut(format, format, 0);
     I32 least(1000), most(-1000);
     for (std::int64_t r = 0; r < rows; ++r, x += ld) {

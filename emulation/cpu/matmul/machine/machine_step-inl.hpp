@@ -127,12 +127,11 @@ HWY_INLINE void largest_exponents(const Spread<E>* a, std::int64_t stride, std::
     };
     for (std::int64_t j = 0; j < machine_columns; j += lanes) {
         const Spread<E>* x = a;
-        const auto sum = [&](const Spread<E>* row, int t, auto e) HWY_ATTR {
-            return hn::Add(e, exponent_everywhere(d, row[t]));
-        };
+        const auto sum = [&](const Spread<E>* row, int t, auto e)
+                             HWY_ATTR { return hn::Add(e, exponent_everywhere(d, row[t])); };
         std::int64_t r = 0;
         for (; r + 4 <= rows; r += 4, x += 4 * stride) {
-            const Spread<E> *x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;
+            const Spread<E>*x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;
             const auto first = hn::LoadU(d, b + j);
             auto t0 = sum(x, 0, first), t1 = sum(x1, 0, first), t2 = sum(x2, 0, first), t3 = sum(x3, 0, first);
             const auto see = [&](int t) HWY_ATTR {
@@ -393,7 +392,8 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
             const M32 counts = here | (block > I32(nan_threshold));
             top[v] = select(counts, I32(hn::Max(top[v].v, block.v)), top[v]);
             least[v] = select(here, I32(hn::Min(least[v].v, block.v)), least[v]);
-            const F32 value = select(here, dot[v] * (alpha * load(x.b_scale + s * machine_columns + v * lanes)), F32(0.0f));
+            const F32 value =
+                select(here, dot[v] * (alpha * load(x.b_scale + s * machine_columns + v * lanes)), F32(0.0f));
             low[v] = low[v] + promote_lower(value);
             high[v] = high[v] + promote_upper(value);
         }
@@ -401,8 +401,7 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
     for (int v = 0; v < 4; ++v) {
         const F32 addend = load(c + v * lanes);
         const I32 of_addend = exponent_field(addend) - I32(127);
-        const I32 exponent(
-            hn::Max(top[v].v, select(addend == F32(0.0f), I32(plan.rule.zero_exponent), of_addend).v));
+        const I32 exponent(hn::Max(top[v].v, select(addend == F32(0.0f), I32(plan.rule.zero_exponent), of_addend).v));
         const M32 beyond = (exponent < I32(least_group_exponent)) | (exponent > I32(most_group_exponent));
         const M32 is_cut = least[v] - exponent < I32(group_bits - fraction);
         F32 d;

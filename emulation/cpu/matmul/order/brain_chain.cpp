@@ -76,9 +76,8 @@ MACHEPS_BRAIN_TARGET inline __m512i add_terms(const float* a, std::int64_t a_row
         const __m512 low = _mm512_loadu_ps(b), high = _mm512_loadu_ps(b + 16);
         (add_term<careful>(a + row * a_row, low, high, sum[row], codes[row]), ...);
         constexpr int and_of_three = 0x80;
-        const auto keep = [&](__m512i x, __m512i y) MACHEPS_BRAIN_TARGET {
-            safe = _mm512_ternarylogic_epi32(safe, x, y, and_of_three);
-        };
+        const auto keep = [&](__m512i x, __m512i y)
+                              MACHEPS_BRAIN_TARGET { safe = _mm512_ternarylogic_epi32(safe, x, y, and_of_three); };
         if constexpr (!careful) ((row % 2 == 0 ? keep(codes[row], codes[row + 1]) : void()), ...);
     }
     ((sums[row] = sum[row]), ...);

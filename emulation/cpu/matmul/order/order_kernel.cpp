@@ -7,9 +7,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/matmul/order/brain_chain.hpp"
 #include "emulation/cpu/matmul/joins-inl.hpp"
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
+#include "emulation/cpu/matmul/order/brain_chain.hpp"
 #include "emulation/cpu/matmul/order/half_chain.hpp"
 #include "emulation/cpu/matmul/order/order_brain-inl.hpp"
 #include "emulation/cpu/matmul/order/order_dot8-inl.hpp"
@@ -38,17 +38,17 @@ struct OrderKernel {
     bool (*serves)(const Matmul& args);
     OrderTile tiles[most_order_rows];  ///< of 1 row and so on up to `rows`
     int rows;
-    bool flushes = false;   ///< under MXCSR's flushes
-    bool cuts = true;       ///< operands are cut to their format's grid
-    float b_scale = 1;      ///< columns of b are packed times this
-    bool as_halves = false;  ///< operands are packed as fp16: half_chain.hpp
+    bool flushes = false;               ///< under MXCSR's flushes
+    bool cuts = true;                   ///< operands are cut to their format's grid
+    float b_scale = 1;                  ///< columns of b are packed times this
+    bool as_halves = false;             ///< operands are packed as fp16: half_chain.hpp
     const OrderTile* scaled = nullptr;  ///< faster tiles, for operands of moderate sizes: order_brain-inl.hpp
     bool turns = false;                 ///< whose columns are turned: brain_chain.hpp
 };
 
 bool is_flushed_chain(const SumRule& sum) {
-    return sum.flush_operands && sum.flush_results == ResultFlush::after_rounding && sum.rounding == Round::nearest_even &&
-           sum.delivery == Delivery::fp32_nearest_even;
+    return sum.flush_operands && sum.flush_results == ResultFlush::after_rounding &&
+           sum.rounding == Round::nearest_even && sum.delivery == Delivery::fp32_nearest_even;
 }
 template <int joined>
 bool is_parted(const Machine& m, int k) {
@@ -214,8 +214,7 @@ float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderT
     }
     // The sums of each block begin where no term has turned them.
     if (kernel.turns) {
-        for (const OrderBlock& each : terms.blocks)
-            turn_columns(b + each.begin * order_columns, each.end - each.begin);
+        for (const OrderBlock& each : terms.blocks) turn_columns(b + each.begin * order_columns, each.end - each.begin);
     }
     return scale;
 }
@@ -282,7 +281,8 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
         const std::int64_t rows = min_of(order_rows, block.last_row - row);
         pack_rows(a, row, rows, terms, read_a, scratch);
         if (kernel.as_halves) halve_rows(scratch.a.data(), rows * terms.size());
-        const OperandSizes row_sizes = kernel.scaled != nullptr ? OperandSizes::of(scratch.a.data(), rows * terms.size()) : OperandSizes{};
+        const OperandSizes row_sizes =
+            kernel.scaled != nullptr ? OperandSizes::of(scratch.a.data(), rows * terms.size()) : OperandSizes{};
         for (std::int64_t column = block.first_column; column < block.last_column; column += order_columns) {
             const std::int64_t columns = min_of(order_columns, block.last_column - column);
             if (only_lower && column >= row + rows) break;
@@ -347,7 +347,8 @@ bool runs_as_order(Simd level, const Matmul& args) {
         return false;
     }
     // Fused steps have kernels of their own.
-    return choose(level, [](const Matmul&) { return false; }, N_AVX2::has_order_kernel, N_AVX3::has_order_kernel)(args);
+    return choose(
+        level, [](const Matmul&) { return false; }, N_AVX2::has_order_kernel, N_AVX3::has_order_kernel)(args);
 }
 
 MatmulBlockKernel order_block_kernel(Simd level) {

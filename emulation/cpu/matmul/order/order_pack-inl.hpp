@@ -96,7 +96,7 @@ struct OrderScratch {
 
 /// a [rows, terms], row by row.
 inline void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows, const OrderTerms& terms,
-               const GridReader& read, OrderScratch& scratch) {
+                      const GridReader& read, OrderScratch& scratch) {
     const std::int64_t size = terms.size(), spare = lanes_of_vector;
     scratch.a.resize(static_cast<std::size_t>(rows * size + spare));
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -115,7 +115,7 @@ inline void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows,
 
 /// b [terms, order_columns] times `scale`, a power of two; columns beyond the last one are +0.
 inline void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, const OrderTerms& terms,
-                  const GridReader& read, float scale, OrderScratch& scratch) {
+                         const GridReader& read, float scale, OrderScratch& scratch) {
     const std::int64_t size = terms.size();
     scratch.b.resize(static_cast<std::size_t>(size * order_columns));
     for (std::int64_t i = 0; i < size; ++i) {

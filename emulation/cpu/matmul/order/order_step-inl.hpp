@@ -218,8 +218,8 @@ struct PairThenAddOrder {
             if (is_tiny[i] == 0) continue;
             const double first = static_cast<double>(a0) * x[i], second = static_cast<double>(a1) * y[i];
             if (first == 0 && second == 0) continue;
-            out[i] = decode(fp32, encode64(fp32, matrix_unit::odd_sum(first, second), Round::nearest_even,
-                                           Overflow::nonsaturate));
+            out[i] = decode(
+                fp32, encode64(fp32, matrix_unit::odd_sum(first, second), Round::nearest_even, Overflow::nonsaturate));
         }
         return load(out);
     }

@@ -111,7 +111,8 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     };
     each_part(parts_of_groups(g), [&](std::span<const Part> some) {
         for (const Part& part : some) {
-            kernels.largest(rows_of(part), g.block_columns, how.rule->ignores_nan, scratch.amax.data() + group_of(part));
+            kernels.largest(rows_of(part), g.block_columns, how.rule->ignores_nan,
+                            scratch.amax.data() + group_of(part));
         }
     });
 

@@ -5,8 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/ops/casts/scaling_kernel.hpp"
 #include "emulation/cpu/ops/casts/cast-inl.hpp"
+#include "emulation/cpu/ops/casts/scaling_kernel.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/definitions.hpp"
 
@@ -64,9 +64,8 @@ void find_largest(const ScaledRows& in, std::int64_t block, std::int32_t* out) {
         const std::int64_t width = min_of(block, in.n - first);
         const std::int32_t* row = bits + first;
         for (std::int64_t r = 0; r < in.rows; ++r, row += in.ld) {
-            each_vector(width, [&](std::int64_t i, std::size_t count) HWY_ATTR {
-                top = larger(top, magnitude<ignore_nan>(load_n(row + i, count)));
-            });
+            each_vector(width, [&](std::int64_t i, std::size_t count)
+                                   HWY_ATTR { top = larger(top, magnitude<ignore_nan>(load_n(row + i, count))); });
         }
         *out = hn::GetLane(hn::MaxOfLanes(DI32(), top.v));
     }
@@ -97,14 +96,15 @@ void multiply(const ScaledRows& in, const float* scales, std::int64_t step, std:
 
 /// To nearest even, and every overflow to the largest finite number.
 template <vector_cast::Known known>
-void multiply_and_cast(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step, std::int64_t block,
-                       float* out) {
+void multiply_and_cast(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step,
+                       std::int64_t block, float* out) {
     using namespace vector_cast;
     VectorRounder<Round::nearest_even> rounder(plan);
     Seen seen;
     const float* x = in.x;
     const auto cast = [&](std::int64_t i, std::size_t count) HWY_ATTR {
-        store_n(F32(cast_vector<Round::nearest_even, known>(rounder, load_n(x + i, count).v, hn::Zero(du), seen)), out + i, count);
+        store_n(F32(cast_vector<Round::nearest_even, known>(rounder, load_n(x + i, count).v, hn::Zero(du), seen)),
+                out + i, count);
     };
     for (std::int64_t r = 0; r < in.rows; ++r, x += in.ld, out += in.n, scales += step) {
         if (block == 1) {

@@ -21,8 +21,8 @@ struct ScalingKernels {
     /// NaN is the canonical one.
     void (*multiply)(const ScaledRows& in, const float* scales, std::int64_t step, std::int64_t block, float* z);
 
-    using Cast = void (*)(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step, std::int64_t block,
-                          float* out);
+    using Cast = void (*)(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step,
+                          std::int64_t block, float* out);
     /// multiply() and the cast of what it gives, in one pass: for plans whose encode_scale is not 1 (what it is does not
     /// matter), since NaN is made canonical there. Null where the plan wants another kernel.
     Cast (*cast)(const CastPlan& plan);

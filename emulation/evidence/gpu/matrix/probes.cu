@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/evidence/gpu/matrix/probes.hpp"
 
-#include "emulation/gpu/device/compiled_code.hpp"
 #include "emulation/evidence/gpu/matrix/probe.hpp"
+#include "emulation/gpu/device/compiled_code.hpp"
 
 namespace macheps::evidence {
 

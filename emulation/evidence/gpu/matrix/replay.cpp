@@ -24,7 +24,8 @@ std::string cause_of(const InstructionForm& form) {
     const auto add = [&](bool is_so, const char* words) {
         if (is_so) text += (text.empty() ? "" : "; ") + std::string(words);
     };
-    add(form.chain > 1, "the accumulator keeps more between the instructions of a group (a fact, if the build is a full one)");
+    add(form.chain > 1,
+        "the accumulator keeps more between the instructions of a group (a fact, if the build is a full one)");
     add(form.transposes_a || form.transposes_b, "strides of transposed operands");
     add(form.a_in_registers, "the registers of operand a");
     add(form.negates_a || form.negates_b, "the negation of an operand");
@@ -37,7 +38,8 @@ std::uint64_t code_in(const Json& value, const std::string& where) {
     std::uint64_t code = 0;
     const std::string text = value.is_string() ? value.string() : "";
     const char* const end = text.data() + text.size();
-    if (text.empty() || std::from_chars(text.data(), end, code, 16).ptr != end) bad_json_lines("a value is not a hexadecimal code", where);
+    if (text.empty() || std::from_chars(text.data(), end, code, 16).ptr != end)
+        bad_json_lines("a value is not a hexadecimal code", where);
     return code;
 }
 
@@ -57,9 +59,13 @@ std::vector<std::byte> codes_in(const Json& row, const char* key, int count, int
 
 }  // namespace
 
-bool is_variant_capture(const Json& header) { return header.contains("macheps_capture") && header.contains("instruction"); }
+bool is_variant_capture(const Json& header) {
+    return header.contains("macheps_capture") && header.contains("instruction");
+}
 
-std::string variant_of(const Json& header, const std::string& where) { return json_field<std::string>(header, "instruction", where); }
+std::string variant_of(const Json& header, const std::string& where) {
+    return json_field<std::string>(header, "instruction", where);
+}
 
 void replay_variant(std::string_view text, const std::string& where, const evidence::ProbeSink& sink) {
     const std::string first = where + ":1";
@@ -87,7 +93,11 @@ void replay_variant(std::string_view text, const std::string& where, const evide
         const std::string cls = json_field<std::string>(row, "cls", here);
         auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& each) { return each.operands == cls; });
         if (found == rows.end()) {
-            rows.push_back({.kind = "replay", .instruction = name, .operands = cls, .model = std::string(instruction.machine->name), .note = {}});
+            rows.push_back({.kind = "replay",
+                            .instruction = name,
+                            .operands = cls,
+                            .model = std::string(instruction.machine->name),
+                            .note = {}});
             found = rows.end() - 1;
         }
         const std::vector<std::byte> a = codes_in(row, "a", form.products(), bytes_of(form.a), here);

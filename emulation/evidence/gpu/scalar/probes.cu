@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/evidence/gpu/scalar/probes.hpp"
 
-#include "emulation/gpu/device/cuda_device.hpp"
 #include "emulation/evidence/gpu/scalar/groups.hpp"
+#include "emulation/gpu/device/cuda_device.hpp"
 
 namespace macheps::evidence {
 

@@ -76,9 +76,8 @@ Model model_of(std::string name, bool reproduces, std::uint64_t inputs, const Re
             .sum = [inputs, count, result](std::uint64_t number, unsigned threads) {
                 const Launch launch = launch_of(inputs, count, number);
                 const std::uint64_t part = std::min(few_results, count);
-                return sum_of_parts(count / part, threads, [&](std::uint64_t i) {
-                    return sum_of(result, launch, i * part, (i + 1) * part);
-                });
+                return sum_of_parts(count / part, threads,
+                                    [&](std::uint64_t i) { return sum_of(result, launch, i * part, (i + 1) * part); });
             }};
 }
 

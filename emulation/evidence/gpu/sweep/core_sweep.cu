@@ -4,8 +4,8 @@
 // for as long as the part's time lasts. A block that differs is recomputed input by input. Part `hardware` compares
 // real conversions with the codec instead.
 #include "core/error.hpp"
-#include "emulation/gpu/device/cuda_device.hpp"
 #include "emulation/evidence/gpu/scalar/groups.hpp"
+#include "emulation/gpu/device/cuda_device.hpp"
 
 #include <cstdlib>
 #include <optional>

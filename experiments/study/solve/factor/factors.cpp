@@ -28,7 +28,8 @@ std::optional<Factorisation> find_factorisation(std::string_view name) {
 Breakdown breakdown_of(const Factors& factors) {
     if (factors.is_regular) return Breakdown::none;
     const Matrix& lu = factors.lu;
-    if (!all_finite(lu.values) || !all_finite(factors.diagonal) || !all_finite(factors.betas)) return Breakdown::overflow;
+    if (!all_finite(lu.values) || !all_finite(factors.diagonal) || !all_finite(factors.betas))
+        return Breakdown::overflow;
     if (factors.kind == Factorisation::qr) return Breakdown::singular;  // the rest of a column is zero
     // Every pivot before the last one was accepted. The elimination has brought the column below the pivot up to date.
     std::int64_t k = 0;

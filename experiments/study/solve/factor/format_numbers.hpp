@@ -28,7 +28,8 @@ inline bool widen(const std::vector<float>& narrow, std::vector<double>& result)
     for (std::size_t first = 0; first < narrow.size(); first += together) {
         const std::size_t last = std::min(first + together, narrow.size());
         // An exponent of ones becomes a carry to the sign.
-        for (std::size_t i = first; i < last; ++i) overflows |= (bit_cast<std::uint32_t>(narrow[i]) & 0x7fffffffu) + 0x00800000u;
+        for (std::size_t i = first; i < last; ++i)
+            overflows |= (bit_cast<std::uint32_t>(narrow[i]) & 0x7fffffffu) + 0x00800000u;
         result.insert(result.end(), narrow.begin() + static_cast<std::ptrdiff_t>(first),
                       narrow.begin() + static_cast<std::ptrdiff_t>(last));
     }
@@ -43,7 +44,8 @@ bool with_numbers_of(const Format& format, const std::vector<double>& values, st
                      const Use& use) {
     if (format != fp32 && !fits_float(format) && !is_prefix_of_fp32(format)) {
         if (&result != &values) result = values;
-        const bool done = format == fp64 ? use(result.data(), Unrounded{}) : use(result.data(), Rounder<double>(format));
+        const bool done =
+            format == fp64 ? use(result.data(), Unrounded{}) : use(result.data(), Rounder<double>(format));
         return are_finite_made_canonical(result) && done;
     }
     std::vector<float> narrow(values.begin(), values.end());

@@ -21,9 +21,7 @@ namespace {
 struct CodeFma {
     Format format;
     double operator()(double l, double u, double a) const {
-        const auto code = [this](double x) {
-            return encode64(format, x, Round::nearest_even, Overflow::nonsaturate);
-        };
+        const auto code = [this](double x) { return encode64(format, x, Round::nearest_even, Overflow::nonsaturate); };
         const Rounded result = op(Operation::fma, format, code(-l), code(u), code(a), Round::nearest_even);
         return decode64(format, result.bits);
     }
@@ -34,7 +32,8 @@ template <class Real, class Round>
 bool factor_in_place(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, const LuPlan& plan, Simd simd,
                      const Round& round, ThreadPool& pool) {
     constexpr bool has_fused = std::is_same_v<Real, double> || std::is_same_v<Round, Unrounded>;
-    const bool fuses_through_codes = plan.fused && plan.format.exponent_bits() > 5 && plan.format != fp64 && plan.format != fp32;
+    const bool fuses_through_codes =
+        plan.fused && plan.format.exponent_bits() > 5 && plan.format != fp64 && plan.format != fp32;
     const auto update = [&](Real l, const Real* u, Real* to, std::int64_t count) {
         if (!plan.fused) return update_row(simd, round, l, u, to, count);
         if constexpr (has_fused) {
@@ -54,7 +53,9 @@ bool factor_in_place(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, c
                 update(tile.l[i * tile.ld_l + k], tile.u + k * tile.ld_u, tile.a + i * tile.ld_a, tile.width);
         }
     };
-    const auto divide = [&](Real by, Real* numbers, std::int64_t count) { divide_row(simd, round, by, numbers, count); };
+    const auto divide = [&](Real by, Real* numbers, std::int64_t count) {
+        divide_row(simd, round, by, numbers, count);
+    };
     const auto find_pivot = [&](const Real* numbers, std::int64_t count) {
         return plan.pivots ? largest_magnitude(simd, numbers, count) : 0;
     };

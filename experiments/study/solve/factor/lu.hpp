@@ -14,9 +14,9 @@ namespace macheps::study {
 
 /// How a matrix is factored.
 struct LuPlan {
-    Format format{};      ///< of L and U, and of every operation that no machine does
-    bool pivots = true;   ///< false: the diagonal, as HPL-MxP has it
-    bool fused = false;   ///< a - l u with one rounding
+    Format format{};         ///< of L and U, and of every operation that no machine does
+    bool pivots = true;      ///< false: the diagonal, as HPL-MxP has it
+    bool fused = false;      ///< a - l u with one rounding
     std::int64_t block = 0;  ///< columns of a panel; 0: right-looking, one column at a time
     /// Of the blocked update A22 = fl(C - L21 U12), C = A22. With a machine the sum is that machine's, C its addend; else
     /// c = c - l u in `accumulator`, product and difference rounded apart. l and u are rounded to `operands` before.

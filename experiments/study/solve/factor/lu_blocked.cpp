@@ -78,7 +78,8 @@ void update_in_format(const Trailing<Real>& x, const LuPlan& plan, const Round& 
                        operands.u.data() + k * x.rows(), c.data(), x.rows());
         }
         with_rounding(plan.format, [&](const auto& store) {
-            for (std::int64_t j = 0; j < x.rows(); ++j) row[j] = static_cast<Real>(store(double{c[static_cast<std::size_t>(j)]}));
+            for (std::int64_t j = 0; j < x.rows(); ++j)
+                row[j] = static_cast<Real>(store(double{c[static_cast<std::size_t>(j)]}));
         });
     });
 }
@@ -134,17 +135,19 @@ std::string why_no_update(const LuPlan& plan) {
         return fmt::format("{} takes no operands of {}", machine.name, format_name(plan.operands));
     }
     if (machine.has_scales()) return fmt::format("{} wants scales of its blocks", machine.name);
-    if (machine.addend != machine.result) return fmt::format("{} cannot take in its own sums: C and D differ", machine.name);
+    if (machine.addend != machine.result)
+        return fmt::format("{} cannot take in its own sums: C and D differ", machine.name);
     if (std::string why = why_no_addend(*plan.rule); !why.empty()) return why;
-    if (plan.rule->slices > 1 || plan.rule->promotion == Promotion::fma_joint || plan.rule->promotion == Promotion::fma_left) {
+    if (plan.rule->slices > 1 || plan.rule->promotion == Promotion::fma_joint ||
+        plan.rule->promotion == Promotion::fma_left) {
         return "an update has no slices and no scales: take a machine, with +promoteN at most";
     }
     return {};
 }
 
 template <class Real>
-void update_trailing(std::int64_t n, Real* a, std::int64_t first, std::int64_t last, const LuPlan& plan, Backend& engine,
-                     ThreadPool& pool, Simd simd) {
+void update_trailing(std::int64_t n, Real* a, std::int64_t first, std::int64_t last, const LuPlan& plan,
+                     Backend& engine, ThreadPool& pool, Simd simd) {
     const Trailing<Real> x{n, first, last, a};
     if (plan.rule) {
         update_on_machine(x, plan, engine);
@@ -157,9 +160,9 @@ void update_trailing(std::int64_t n, Real* a, std::int64_t first, std::int64_t l
     }
 }
 
-template void update_trailing(std::int64_t, float*, std::int64_t, std::int64_t, const LuPlan&, Backend&,
-                              ThreadPool&, Simd);
-template void update_trailing(std::int64_t, double*, std::int64_t, std::int64_t, const LuPlan&, Backend&,
-                              ThreadPool&, Simd);
+template void update_trailing(std::int64_t, float*, std::int64_t, std::int64_t, const LuPlan&, Backend&, ThreadPool&,
+                              Simd);
+template void update_trailing(std::int64_t, double*, std::int64_t, std::int64_t, const LuPlan&, Backend&, ThreadPool&,
+                              Simd);
 
 }  // namespace macheps::study

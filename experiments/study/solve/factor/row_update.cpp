@@ -39,7 +39,8 @@ template <class Real>
     using Bits = std::conditional_t<std::is_same_v<Real, double>, std::int64_t, std::int32_t>;
     const auto key = [](Real x) __attribute__((always_inline)) {
         const auto magnitude = static_cast<Bits>(bit_cast<Bits>(x) & std::numeric_limits<Bits>::max());
-        return static_cast<Bits>(magnitude | -static_cast<Bits>(magnitude > bit_cast<Bits>(std::numeric_limits<Real>::infinity())));
+        return static_cast<Bits>(magnitude |
+                                 -static_cast<Bits>(magnitude > bit_cast<Bits>(std::numeric_limits<Real>::infinity())));
     };
     if (a[0] != a[0]) return 0;
     constexpr std::int64_t in_block = 64;
@@ -209,7 +210,8 @@ template <class Real, class Round>
     fused_row_loop(by_masks(round), l, u, a, n);
 }
 template <class Real, class Round>
-[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void divide_row_avx512(const Round& round, Real by, Real* a, std::int64_t n) {
+[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void divide_row_avx512(const Round& round, Real by, Real* a,
+                                                                                 std::int64_t n) {
     divide_loop(round, by, a, n);
 }
 template <class Real>
@@ -243,7 +245,8 @@ void fused_row_plain(Round round, Real l, const Real* u, Real* a, std::int64_t n
 }  // namespace
 
 #if defined(__x86_64__)
-#define MACHEPS_CHOOSE(name, ...) choose(simd, name##_plain<__VA_ARGS__>, name##_avx2<__VA_ARGS__>, name##_avx512<__VA_ARGS__>)
+#define MACHEPS_CHOOSE(name, ...) \
+    choose(simd, name##_plain<__VA_ARGS__>, name##_avx2<__VA_ARGS__>, name##_avx512<__VA_ARGS__>)
 #else
 #define MACHEPS_CHOOSE(name, ...) (static_cast<void>(simd), name##_plain<__VA_ARGS__>)
 #endif

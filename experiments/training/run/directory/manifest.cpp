@@ -3,8 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/field_error.hpp"
-#include "core/text/json.hpp"
 #include "core/host/version.hpp"
+#include "core/text/json.hpp"
 #include "experiments/files/file_bytes.hpp"
 #include "reports/logs/manifest_text.hpp"
 #include "reports/logs/run_log.hpp"
@@ -174,7 +174,8 @@ Json differences_json(const TrainOptions& options, const std::vector<policy::Res
         std::vector<std::pair<std::string, Json>> values;
         const TrainOptions own = options_under(policy.training, options);
         visit(own, [&](const std::string& name, const auto& value) {
-            if (name != "batch" && name != "min_lr") values.emplace_back(name, to_json(value));  // they follow from others
+            if (name != "batch" && name != "min_lr")
+                values.emplace_back(name, to_json(value));  // they follow from others
         });
         return values;
     };
@@ -322,7 +323,8 @@ std::string manifest_text(const Experiment& experiment, const std::vector<policy
                   {"machines", machines_json(resolved)}};
     if (Json differences = differences_json(experiment.options, resolved); !differences.empty())
         manifest["beside_precision"] = std::move(differences);
-    if (Json parts = micro_batches_json(experiment.options, resolved); !parts.empty()) manifest["micro_batches"] = std::move(parts);
+    if (Json parts = micro_batches_json(experiment.options, resolved); !parts.empty())
+        manifest["micro_batches"] = std::move(parts);
     try {
         return manifest.dump(2) + '\n';
     } catch (const JsonError&) {  // of all that stands here, only names of files can be other bytes than UTF-8

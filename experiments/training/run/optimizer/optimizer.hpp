@@ -3,8 +3,8 @@
 #pragma once
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/training/model/transformer.hpp"
-#include "experiments/training/run/optimizer/adam_kernels.hpp"
 #include "experiments/training/run/checkpoint.hpp"
+#include "experiments/training/run/optimizer/adam_kernels.hpp"
 #include "experiments/training/run/options.hpp"
 
 #include <vector>

@@ -2,8 +2,8 @@
 // GradientShadow: the gradients of one step, and the values at its sites, beside those that fp32 gives with the same weights
 // and the same batches.
 #pragma once
-#include "experiments/training/run/watch/fp32_values.hpp"
 #include "experiments/training/run/step.hpp"
+#include "experiments/training/run/watch/fp32_values.hpp"
 
 #include <optional>
 #include <string>

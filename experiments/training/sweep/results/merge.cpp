@@ -2,9 +2,9 @@
 #include "experiments/training/sweep/results/merge.hpp"
 
 #include "core/host/publish.hpp"
-#include "experiments/training/sweep/store/layout.hpp"
 #include "experiments/training/sweep/results/site_sums.hpp"
 #include "experiments/training/sweep/results/status.hpp"
+#include "experiments/training/sweep/store/layout.hpp"
 #include "reports/rows/csv.hpp"
 #include "reports/rows/row_parser.hpp"
 
@@ -102,9 +102,9 @@ class SumsFile {
     }
 
   private:
-    static constexpr std::string_view needed[] = {"policy",       "site",     "format",    "count",  "zero_in", "underflow",
-                                                  "to_subnormal", "overflow", "saturated", "nan_in", "inf_in",  "amax",
-                                                  "amin_nz"};
+    static constexpr std::string_view needed[] = {"policy",    "site",         "format",   "count",     "zero_in",
+                                                  "underflow", "to_subnormal", "overflow", "saturated", "nan_in",
+                                                  "inf_in",    "amax",         "amin_nz"};
     void end_setting() {
         const std::string axes = axes_cells(sweep_.settings[*setting_]);
         for (const SiteSumRow& row : sums_.take()) {

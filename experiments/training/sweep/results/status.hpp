@@ -20,9 +20,9 @@ struct UnitStatus {
     std::size_t unit = 0;  ///< index into Sweep::units
     UnitState state = UnitState::missing;
     int attempts = 0;
-    std::string host{};           ///< of the newest attempt, or of who failed
+    std::string host{};               ///< of the newest attempt, or of who failed
     std::int64_t runs = 0, step = 0;  ///< how far the newest attempt has come
-    std::string what{};           ///< of a failure
+    std::string what{};               ///< of a failure
 };
 
 /// Of every unit that the plan as it is now needs, in the order of sweep.json.

@@ -158,13 +158,14 @@ void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<s
             for (const std::size_t one : {first, unit}) files.check_again(one, names[i]);
             const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
             const auto line = mine.line_number(b.data() + (differ.second - b.begin()));
-            throw Error({.what = fmt::format("fp32 came out with other rows in two units of one setting and seed: {} on {} "
-                                             "and {} on {}; {}, row {}",
-                                             sweep.units[first].id, done.at(first).host, sweep.units[unit].id,
-                                             done.at(unit).host, names[i], line - 1),
-                         .where = files.path_of(unit, names[i]).string(),
-                         .fix = "one of these machines computes wrongly: remove its units and train them elsewhere",
-                         .exit = Exit::check_failed});
+            throw Error(
+                {.what = fmt::format("fp32 came out with other rows in two units of one setting and seed: {} on {} "
+                                     "and {} on {}; {}, row {}",
+                                     sweep.units[first].id, done.at(first).host, sweep.units[unit].id,
+                                     done.at(unit).host, names[i], line - 1),
+                 .where = files.path_of(unit, names[i]).string(),
+                 .fix = "one of these machines computes wrongly: remove its units and train them elsewhere",
+                 .exit = Exit::check_failed});
         }
     }
 }

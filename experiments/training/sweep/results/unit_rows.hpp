@@ -2,8 +2,8 @@
 // The rows of finished units, cell by cell in the plan's order: of each run from the first unit that has it, whatever the
 // shards were, and whoever trained it when. Only the units of one cell are in memory at a time.
 #pragma once
-#include "experiments/training/sweep/store/done.hpp"
 #include "experiments/training/sweep/run.hpp"
+#include "experiments/training/sweep/store/done.hpp"
 #include "experiments/training/sweep/sweep.hpp"
 
 #include <filesystem>

@@ -2,10 +2,10 @@
 #include "experiments/training/sweep/store/done.hpp"
 
 #include "core/error.hpp"
-#include "core/text/json.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
 #include "core/host/version.hpp"
+#include "core/text/json.hpp"
 #include "experiments/training/sweep/store/layout.hpp"
 #include "reports/rows/checksum.hpp"
 #include "reports/rows/csv.hpp"

@@ -28,9 +28,9 @@ struct Done {
     std::string id{}, host{}, created_by{}, git{};  ///< of whom it was finished
     int attempt = 0;
     std::int64_t schema = 0;
-    double seconds = 0;            ///< of all attempts' steps
-    std::uint64_t same_rows = 0;   ///< of all rows but the columns that hold times: equal wherever the unit is trained
-    std::vector<RowsMark> files{};   ///< each CSV file
+    double seconds = 0;             ///< of all attempts' steps
+    std::uint64_t same_rows = 0;    ///< of all rows but the columns that hold times: equal wherever the unit is trained
+    std::vector<RowsMark> files{};  ///< each CSV file
 };
 
 /// Reads the files of rows of a run directory. `done.seconds` is the sum of the seconds of its runs. Errors: throws Error,

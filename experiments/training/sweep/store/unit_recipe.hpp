@@ -5,7 +5,6 @@
 #include "experiments/training/run/experiment_runs.hpp"
 
 #include <cstdint>
-#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
