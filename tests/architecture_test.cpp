@@ -297,7 +297,8 @@ TEST_CASE("the program prints in two places, which let visible characters throug
                      {"core", "emulation/cpu", "emulation/machine", "emulation/matmul", "emulation/evidence", "reports",
                       "experiments"},
                      {"experiments/cmd/frame/print.cpp", "experiments/cmd/frame/tell.cpp",
-                      "emulation/evidence/library/child.cpp"})  // a child process that writes to its parent
+                      "emulation/evidence/library/child.cpp",         // a child process that writes to its parent
+                      "emulation/evidence/gpu/sweep/core_sweep.cu"})  // a program without the library of core
           == Names{});
 }
 

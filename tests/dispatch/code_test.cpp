@@ -34,7 +34,7 @@ constexpr Guarded guarded[] = {
     {"in_half", "has_half_arithmetic()"},
     {"hash_fma", "has_fma()"},
     {"sum_fma", "has_fma()"},
-    {"6verify12_GLOBAL__N_1", "`present` of the rows of cpu_units() and cpu_conversions()"},
+    {"8evidence12_GLOBAL__N_1", "`present` of the rows of cpu_units() and cpu_conversions()"},
 };
 constexpr std::string_view targets[] = {"N_AVX2", "N_AVX3", "Avx2Target", "Avx512Target", "_avx2", "_avx512"};
 

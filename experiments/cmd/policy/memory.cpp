@@ -86,23 +86,23 @@ void MemoryChoice::add_options(Command& verb) {
         verb.option("--params", params_,
                     "Bytes of a model of so many parameters (7.5e9, 7.5B), beside the recipes of training "
                     "systems; rows of sites when left out");
-    verb.integer("--shards", shards_, {1, most_size}, "Ranks that share what is sharded; 1 when left out")
+    verb.integer("--shards", shards_, {1, training::most_size}, "Ranks that share what is sharded; 1 when left out")
         .needs(params);
     verb.option("--trainable", trainable_, "Parameters of adapters, as a part of --params; 0.01 when left out")
         .needs(params);
-    verb.integer("--width", width_, {1, most_size},
+    verb.integer("--width", width_, {1, training::most_size},
                  "With --layers, --heads and --context: activations of this model too; none when left out")
         .needs(params);
-    verb.integer("--heads", heads_, {1, most_size}, "Heads of its attention; no activations when left out")
+    verb.integer("--heads", heads_, {1, training::most_size}, "Heads of its attention; no activations when left out")
         .needs(params);
-    verb.integer("--context", context_, {1, most_size}, "Tokens of a sample; no activations when left out")
+    verb.integer("--context", context_, {1, training::most_size}, "Tokens of a sample; no activations when left out")
         .needs(params);
-    verb.integer("--galore-rank", galore_rank_, {1, most_size},
+    verb.integer("--galore-rank", galore_rank_, {1, training::most_size},
                  "GaLore of this rank, on matrices of --width by --width; no such rows when left out")
         .needs(params);
-    verb.integer("--vocabulary", vocabulary_, {1, most_size}, "Tokens there are; no logits when left out")
+    verb.integer("--vocabulary", vocabulary_, {1, training::most_size}, "Tokens there are; no logits when left out")
         .needs(params);
-    verb.integer("--batch", batch_, {1, most_size},
+    verb.integer("--batch", batch_, {1, training::most_size},
                  "Samples of a micro-batch; by --size, or 1 with --params, when left out");
     verb.flag("--ckpt", has_checkpoints_, "Activations are computed again in backward").needs(params);
     verb.flag("--flash", has_flash_, "Attention stores no scores").needs(params);
