@@ -4,6 +4,7 @@
 #include "core/text/json.hpp"
 #include "experiments/check/check.hpp"
 #include "experiments/check/checked.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "experiments/check/inputs.hpp"
 #include "experiments/check/options.hpp"
 #include "python/engine.hpp"

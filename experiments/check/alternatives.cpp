@@ -6,6 +6,7 @@
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/declare/declare_products.hpp"
 #include "experiments/check/declare/listings.hpp"
+#include "experiments/check/declare/operations.hpp"
 
 #include <fmt/format.h>
 

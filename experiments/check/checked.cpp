@@ -4,8 +4,12 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/text/nearest_name.hpp"
+#include "experiments/check/alternatives.hpp"
+#include "experiments/check/check.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "experiments/check/judge/grid.hpp"
 #include "experiments/check/memory.hpp"
+#include "experiments/check/verdicts/advice.hpp"
 #include "experiments/check/verdicts/words.hpp"
 #include "reports/rows/sha256.hpp"
 

@@ -45,7 +45,7 @@ void read_predivide(const files::TomlReader& toml, const toml::node& node, Reduc
                  .fix = "give 1e-6 to 1e6"});
 }
 
-constexpr ReduceKey keys[] = {
+constexpr ReduceKey reduce_rows[] = {
     {"wire",
      "the format that is sent: a cast without a scale, or grad, the gradient's own (initially grad); every hop rounds "
      "to it",
@@ -85,15 +85,15 @@ constexpr ReduceKey keys[] = {
 
 std::vector<PolicyKey> reduce_keys() {
     std::vector<PolicyKey> words;
-    for (const ReduceKey& key : keys) words.push_back({key.name, key.summary});
+    for (const ReduceKey& key : reduce_rows) words.push_back({key.name, key.summary});
     return words;
 }
 
 ReduceConfig read_reduce(const files::TomlReader& toml, const toml::node& node) {
     const toml::table& table = toml.table(node, "[reduce]");
-    toml.only(table, names_of(keys), "[reduce]");
+    toml.only(table, names_of(reduce_rows), "[reduce]");
     ReduceConfig config;
-    for (const ReduceKey& key : keys) {
+    for (const ReduceKey& key : reduce_rows) {
         if (const toml::node* value = table.get(key.name)) key.read(toml, *value, config);
     }
     if (table.contains("predivide") && config.average->name != "after") {
@@ -106,14 +106,14 @@ ReduceConfig read_reduce(const files::TomlReader& toml, const toml::node& node) 
 
 std::vector<std::pair<std::string, std::string>> settings_of(const ReduceConfig& config) {
     std::vector<std::pair<std::string, std::string>> settings;
-    for (const ReduceKey& key : keys) settings.emplace_back(key.name, key.text(config));
+    for (const ReduceKey& key : reduce_rows) settings.emplace_back(key.name, key.text(config));
     return settings;
 }
 
 std::string to_string(const ReduceConfig& config) {
     std::string text;
     const ReduceConfig usual;
-    for (const ReduceKey& key : keys) {
+    for (const ReduceKey& key : reduce_rows) {
         const bool is_told = key.name == "wire" || key.name == "order" || key.name == "average";
         if (is_told || key.text(config) != key.text(usual)) {
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key.name, key.text(config));

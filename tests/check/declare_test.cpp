@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of what a declaration may say: every row, for every operation.
 #include "experiments/check/checked.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "tests/test.hpp"
 
 #include <set>

@@ -212,8 +212,8 @@ TEST_CASE("bounds of sums in any order are k u S, and those of a machine its own
     check::Declaration d = declare("gemm", Store::fp32, Store::bf16);
     const auto arrays = arrays_of(g, g.run(Store::fp32, nullptr), Store::bf16, Store::fp32);
     const check::Verdict any = judge_arrays(d, arrays);
-    CHECK(any.limits.certain[0] == Approx(1000 * 0x1p-24 * magnitudes).epsilon(1e-6));
-    CHECK(any.limits.probable[0] < any.limits.certain[0]);
+    CHECK(any.limits->certain[0] == Approx(1000 * 0x1p-24 * magnitudes).epsilon(1e-6));
+    CHECK(any.limits->probable[0] < any.limits->certain[0]);
 }
 
 TEST_CASE("batches are judged apart, and one b may serve all", "[check]") {

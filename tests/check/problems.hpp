@@ -2,6 +2,7 @@
 // Arrays of a kernel as files would hold them, and the verdict on them.
 #pragma once
 #include "experiments/check/check.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "tests/check/kernels.hpp"
 #include "tests/test.hpp"
 

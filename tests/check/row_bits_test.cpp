@@ -75,7 +75,7 @@ RowCase claimed(RowCase c, const std::string& order) {
 std::int64_t differing(const std::string& op, const RowCase& c, const Kernel& k) {
     const check::Verdict v = judge_arrays(c.declaration, stored_case(op, c, k));
     REQUIRE(v.bits);
-    CHECK(v.bits->equal + v.bits->differ == static_cast<std::int64_t>(v.limits.exact.size()));
+    CHECK(v.bits->equal + v.bits->differ == static_cast<std::int64_t>(v.limits->exact.size()));
     CHECK((codes(v).find("KC040") != std::string::npos) == (v.bits->differ > 0));
     return v.bits->differ;
 }

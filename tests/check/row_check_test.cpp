@@ -202,7 +202,7 @@ TEST_CASE("references of rows agree with long double within their certificate", 
         d.eps = 1e-5;
         const auto verdict = [&](const char* op) {
             d.operation = &check::find_operation(op);
-            return judge_arrays(d, {array("x", {1, columns}, r.x), array("out", {1, columns}, r.x)}).limits;
+            return *judge_arrays(d, {array("x", {1, columns}, r.x), array("out", {1, columns}, r.x)}).limits;
         };
         long double sum = 0, variance = 0, exponentials = 0;
         const float most = *std::max_element(r.x.begin(), r.x.end());

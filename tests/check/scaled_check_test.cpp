@@ -300,7 +300,7 @@ TEST_CASE("groups have their own b, some are empty, and none is skipped", "[chec
         const check::Verdict v = judge_arrays(d, given);
         CAPTURE(codes(v));
         CHECK(v.outcome == Outcome::pass);
-        CHECK(v.limits.starts == starts);
+        CHECK(v.limits->starts == starts);
     }
     const check::Verdict bad = judge_arrays(d, arrays(wrong, "groups", sizes));
     CHECK(bad.outcome == Outcome::fail);

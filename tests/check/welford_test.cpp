@@ -99,9 +99,9 @@ TEST_CASE("a declared Welford is wider than two passes, and still refuses what i
                          usual = judged("two_pass", x, 512, out, Store::fp32);
     CHECK(is_accepted(running));
     for (std::size_t i = 0; i < x.size(); ++i) {
-        CHECK(running.limits.certain[i] > usual.limits.certain[i]);
-        CHECK(running.limits.certain[i] < 12 * usual.limits.certain[i]);
-        CHECK(running.limits.exact[i] == usual.limits.exact[i]);
+        CHECK(running.limits->certain[i] > usual.limits->certain[i]);
+        CHECK(running.limits->certain[i] < 12 * usual.limits->certain[i]);
+        CHECK(running.limits->exact[i] == usual.limits->exact[i]);
     }
     for (std::size_t i = 1024; i < 1536; ++i) out[i] *= 1.05f;  // a row of another scale
     CHECK(judged("welford", x, 512, out, Store::fp32).outcome == check::Outcome::fail);

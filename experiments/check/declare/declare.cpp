@@ -8,6 +8,7 @@
 #include "emulation/matmul/machine_spelling.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/declare/declare_products.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "experiments/check/declare/quantiser_rules.hpp"
 #include "experiments/check/declare/scale_block.hpp"
 

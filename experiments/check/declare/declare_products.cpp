@@ -2,6 +2,7 @@
 #include "experiments/check/declare/declare_products.hpp"
 
 #include "core/format_table.hpp"
+#include "experiments/check/declare/operations.hpp"
 
 #include <fmt/format.h>
 

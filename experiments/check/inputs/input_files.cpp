@@ -6,6 +6,7 @@
 #include "core/format_table.hpp"
 #include "core/text/json.hpp"
 #include "experiments/check/declare/declare.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "experiments/check/pose/canary.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "experiments/files/arrays/safetensors.hpp"

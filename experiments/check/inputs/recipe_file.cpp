@@ -4,6 +4,7 @@
 #include "core/host/read_file.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/check/declare/declare.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "experiments/files/config/toml_lines.hpp"
 #include "experiments/files/config/toml_reader.hpp"
 

@@ -3,6 +3,7 @@
 #include "core/text/json_number.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/check/checked.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "experiments/check/options.hpp"
 #include "experiments/check/verdicts/words.hpp"
 

@@ -4,6 +4,7 @@
 #include "core/format_table.hpp"
 #include "experiments/check/checked.hpp"
 #include "experiments/check/declare/declare_products.hpp"
+#include "experiments/check/declare/operations.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
