@@ -6,7 +6,7 @@
 #include "core/host/float_environment.hpp"
 #include "core/rounding_names.hpp"
 #include "experiments/study/sum/kernel.hpp"
-#include "tests/analysis/sum_definitions.hpp"
+#include "tests/study/sum_definitions.hpp"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

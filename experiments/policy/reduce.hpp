@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How data parallel ranks make one gradient of theirs: the rows behind the words of [reduce]. What each of them computes is in
-// docs/ranks.md, and in training/run/all_reduce.cpp, where an order has its function.
+// docs/ranks.md, and in training/run/optimizer/all_reduce.cpp, where an order has its function.
 #pragma once
 #include <iterator>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A second way to every all-reduce of docs/ranks.md: one element at a time, in doubles, each rounding by search in the list of a
-// format's values. Nothing of training/run/all_reduce.cpp is shared: settings are read as the words of a policy file.
+// format's values. Nothing of training/run/optimizer/all_reduce.cpp is shared: settings are read as the words of a policy file.
 //
 // Why fp32 arithmetic may be done in doubles: the sum, product or quotient of two fp32 numbers, rounded to 53 bits and then to 24, is
 // the one rounded to 24 at once, for 53 >= 2 * 24 + 2 (Figueroa 1995).

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file of `accelerate launch`: mixed precision by device, fp8 recipes as they are executed, FSDP, and DeepSpeed's file.
+#include "tests/configs/import_case.hpp"
+
+namespace import_accelerate_test {
+
+using namespace macheps;
+using namespace macheps::test;
+using namespace macheps::configs;
+
+namespace {
+
+constexpr const char* v = "accelerate=1.15";
+constexpr const char* v30 = "accelerate=0.30.1";
+
+const std::vector<std::string_view> storage_fields{"store", "compute", "oplist", "grad", "reduce", "buffers"};
+
+ImportResult accelerate(std::string_view text, const char* versions = v, const char* device = "h100") {
+    return import_text(text, {.framework = "accelerate", .versions = versions, .device = device});
+}
+
+ImportResult with_deepspeed(std::string_view text, std::string_view section) {
+    const ConfigFolder folder;
+    folder.write("ds.json", section);
+    return import_files({folder.write("launch.yaml", text)}, {.framework = "accelerate", .versions = ""});
+}
+
+}  // namespace
+
+TEST_CASE("the sample of Accelerate is FSDP 2 with torchao's fp8", "[import][accelerate]") {
+    const char* text =
+        R"({compute_environment: LOCAL_MACHINE, distributed_type: FSDP, mixed_precision: fp8, num_processes: 8,
+        fp8_config: {backend: AO, enable_fsdp_float8_all_gather: true, pad_inner_dim: true},
+        fsdp_config: {fsdp_version: 2, fsdp_cpu_ram_efficient_loading: false, fsdp_reshard_after_forward: true}})";
+    const ImportResult result = import_text(text, {});
+    CHECK(result.framework->name == "accelerate");
+    CHECK_FALSE(result.refused());
+    CHECK(fields_of(result, storage_fields) ==
+          "store=F compute=ao_tensorwise oplist=torch-cuda grad=F reduce=B buffers=F");
+    CHECK(field_of(result, "fp8").starts_with("ao_tensorwise pad_inner_dim=true all_gather=true filter=accelerate-ao"));
+    std::string loading = text;
+    loading.replace(loading.find("loading: false"), 14, "loading: true");
+    CHECK(find_rule(import_text(loading, {}), "accelerate/torchao-low-memory-loading", 'E'));
+    CHECK(import_text(loading, {}).refused());
+}
+
+TEST_CASE("Accelerate's mixed precision becomes what the device has", "[import][accelerate]") {
+    const auto [text, device, expected, scaler] = GENERATE(table<const char*, const char*, const char*, const char*>({
+        {"{distributed_type: \"NO\", mixed_precision: \"no\"}", "h100",
+         "store=F compute=F oplist=none grad=F reduce=F buffers=F", "none"},
+        {"{distributed_type: \"NO\"}", "h100", "store=F compute=F oplist=none grad=F reduce=F buffers=F", "none"},
+        {"{distributed_type: MULTI_GPU, mixed_precision: FP16}", "h100",
+         "store=F compute=H oplist=torch-cuda grad=F reduce=F buffers=F",
+         "torch init_scale=65536 growth_factor=2 backoff_factor=0.5 growth_interval=2000 unscale_by_division=false"},
+        {"{distributed_type: MULTI_GPU, fp16: true}", "h100",
+         "store=F compute=H oplist=torch-cuda grad=F reduce=F buffers=F",
+         "torch init_scale=65536 growth_factor=2 backoff_factor=0.5 growth_interval=2000 unscale_by_division=false"},
+        {"{distributed_type: MULTI_GPU, mixed_precision: bf16}", "h100",
+         "store=F compute=B oplist=torch-cuda grad=F reduce=F buffers=F", "none"},
+        {"{distributed_type: \"NO\", mixed_precision: bf16, use_cpu: true}", "h100",
+         "store=F compute=B oplist=torch-cpu grad=F reduce=F buffers=F", "none"},
+        {"{distributed_type: \"NO\", mixed_precision: fp16, use_cpu: true}", "h100",
+         "store=F compute=F oplist=none grad=F reduce=F buffers=F", "none"},
+        {"{distributed_type: MULTI_CPU, mixed_precision: fp16}", "h100",
+         "store=F compute=F oplist=none grad=F reduce=F buffers=F", "none"},
+        {"{distributed_type: MULTI_GPU, mixed_precision: fp8}", "a100",
+         "store=F compute=H oplist=torch-cuda grad=F reduce=F buffers=F",
+         "torch init_scale=65536 growth_factor=2 backoff_factor=0.5 growth_interval=2000 unscale_by_division=false"},
+        {"{distributed_type: MULTI_GPU, mixed_precision: fp8}", "l40",
+         "store=F compute=ao_tensorwise oplist=torch-cuda grad=F reduce=F buffers=F", "none"},
+        {"{distributed_type: FSDP, mixed_precision: bf16}", "h100",
+         "store=F compute=B oplist=torch-cuda grad=F reduce=B buffers=B", "none"},
+        {"{distributed_type: FSDP, mixed_precision: bf16, fsdp_config: {version: 2}}", "h100",
+         "store=F compute=B oplist=torch-cuda grad=F reduce=B buffers=F", "none"},
+        {"{distributed_type: FSDP, mixed_precision: fp16}", "h100",
+         "store=F compute=H oplist=torch-cuda grad=F reduce=H buffers=H",
+         "torch-sharded init_scale=65536 growth_factor=2 backoff_factor=0.5 growth_interval=2000 "
+         "unscale_by_division=false"},
+        {"{distributed_type: FSDP, mixed_precision: fp16, fsdp_config: {fsdp_version: 2}}", "h100",
+         "store=F compute=H oplist=torch-cuda grad=F reduce=H buffers=F",
+         "torch init_scale=65536 growth_factor=2 backoff_factor=0.5 growth_interval=2000 unscale_by_division=false"},
+        {"{distributed_type: MULTI_GPU, mixed_precision: fp16, kwargs_handlers: {GradScalerKwargs: {init_scale: 1024, "
+         "growth_interval: 100}}}",
+         "h100", "store=F compute=H oplist=torch-cuda grad=F reduce=F buffers=F",
+         "torch init_scale=1024 growth_factor=2 backoff_factor=0.5 growth_interval=100 unscale_by_division=false"},
+        {"{distributed_type: MULTI_GPU, mixed_precision: fp16, kwargs_handlers: {GradScalerKwargs: {enabled: false}}}",
+         "h100", "store=F compute=H oplist=torch-cuda grad=F reduce=F buffers=F", "none"},
+        {"{distributed_type: MULTI_GPU, mixed_precision: bf16, kwargs_handlers: {DistributedDataParallelKwargs: "
+         "{comm_hook: bf16}}}",
+         "h100", "store=F compute=B oplist=torch-cuda grad=F reduce=B buffers=F", "none"},
+        {"{distributed_type: MEGATRON_LM, mixed_precision: bf16}", "h100",
+         "store=B compute=B oplist=none grad=F reduce=F buffers=B", "none"},
+    }));
+    CAPTURE(text, device);
+    const ImportResult result = accelerate(text, v, device);
+    CHECK(fields_of(result, storage_fields) == expected);
+    CHECK(field_of(result, "scaler") == scaler);
+}
+
+TEST_CASE("Transformer Engine computes with max where Accelerate declares most_recent", "[import][accelerate]") {
+    const ImportResult declared = accelerate(
+        "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_compute_algo: most_recent, "
+        "fp8_format: E4M3, margin: 2}}");
+    CHECK(field_of(declared, "fp8")
+              .starts_with("te_delayed format=E4M3 margin=2 history=1024 algorithm=max filter=accelerate-te"));
+    CHECK(find_rule(declared, "accelerate/most-recent", 'C'));
+    CHECK(field_of(declared, "compute") == "te_delayed");
+    const ImportResult prefixed = accelerate(
+        "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {fp8_backend: TE, fp8_amax_history_len: 16, "
+        "format: HYBRID, amax_compute_algo: max}}");
+    CHECK(field_of(prefixed, "fp8").starts_with("te_delayed format=HYBRID margin=0 history=16"));
+    CHECK_FALSE(find_rule(prefixed, "accelerate/most-recent"));
+    CHECK_FALSE(find_rule(prefixed, "accelerate/unknown-key"));
+}
+
+TEST_CASE("each error and trap of Accelerate speaks where it applies and nowhere else", "[import][accelerate]") {
+    check_triggers(
+        "accelerate",
+        {
+            {"{distributed_type: \"NO\", mixed_precision: fp32}", v, "h100", "accelerate/mixed-precision", 'E', true,
+             "no such precision"},
+            {"{distributed_type: \"NO\", mixed_precision: BF16}", v, "h100", "accelerate/mixed-precision", 'E', false,
+             "in any case"},
+            {"{distributed_type: \"NO\", mixed_precision: no}", v, "h100", "accelerate/bare-no", 'E', true,
+             "a boolean since 0.34.2"},
+            {"{distributed_type: \"NO\", mixed_precision: no}", "accelerate=0.34.2", "h100", "accelerate/bare-no", 'E',
+             true, "0.34.2 itself"},
+            {"{distributed_type: \"NO\", mixed_precision: no}", v30, "h100", "accelerate/bare-no", 'E', false,
+             "0.30.1 takes it"},
+            {"{distributed_type: \"NO\", mixed_precision: no}", v30, "h100", "accelerate/bare-no", 'C', true,
+             "as \"no\""},
+            {"{distributed_type: \"NO\", mixed_precision: \"no\"}", v, "h100", "accelerate/bare-no", 'E', false,
+             "quoted"},
+            {"{distributed_type: NO, mixed_precision: \"no\"}", v, "h100", "accelerate/wrong-type", 'E', false,
+             "an unquoted distributed_type is harmless"},
+            {"{distributed_type: \"NO\", mixed_precision: fp16, use_cpu: true}", v, "h100", "accelerate/fp16-on-cpu",
+             'W', true, "does nothing"},
+            {"{distributed_type: \"NO\", mixed_precision: bf16, use_cpu: true}", v, "h100", "accelerate/fp16-on-cpu",
+             'W', false, "bf16 does"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8}", v, "a100", "accelerate/fp8-capability", 'W', true,
+             "8.0"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8}", v, "l40", "accelerate/fp8-capability", 'W', false,
+             "8.9"},
+            {"{distributed_type: \"NO\", mixed_precision: bf16}", v, "t4", "accelerate/bf16-emulated", 'W', true,
+             "emulated"},
+            {"{distributed_type: \"NO\", mixed_precision: bf16}", v, "h100", "accelerate/bf16-emulated", 'W', false,
+             "native"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, fp8_format: E3M4}}", v, "h100",
+             "accelerate/fp8-format", 'E', true, "no such format"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, fp8_format: hybrid}}", v,
+             "h100", "accelerate/fp8-format", 'E', false, "in any case"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_compute_algo: mean}}", v,
+             "h100", "accelerate/fp8-algorithm", 'E', true, "no such way"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: MSAMP, opt_level: O4}}", v, "h100",
+             "accelerate/fp8-level", 'E', true, "no such level"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: MSAMP}}", v, "h100",
+             "accelerate/msamp", 'E', true, "never emulated"},
+            {"{distributed_type: FSDP, mixed_precision: fp8, fp8_config: {backend: MSAMP}}", v, "h100",
+             "accelerate/msamp-fsdp", 'E', true, "not with FSDP"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: XYZ}}", v, "h100",
+             "accelerate/fp8-backend", 'E', true, "no such backend"},
+            {"{distributed_type: FSDP, mixed_precision: fp8, fp8_config: {backend: AO}}", v, "h100",
+             "accelerate/torchao-low-memory-loading", 'E', true, "on where it is not set"},
+            {"{distributed_type: FSDP, mixed_precision: fp8, fp8_config: {backend: AO}, fsdp_config: "
+             "{fsdp_cpu_ram_efficient_loading: true}}",
+             v, "h100", "accelerate/torchao-low-memory-loading", 'E', true, "on"},
+            {"{distributed_type: FSDP, mixed_precision: fp8, fp8_config: {backend: AO}, fsdp_config: "
+             "{cpu_ram_efficient_loading: false}}",
+             v, "h100", "accelerate/torchao-low-memory-loading", 'E', false, "off"},
+            {"{distributed_type: MULTI_GPU, mixed_precision: fp8, fp8_config: {backend: AO}}", v, "h100",
+             "accelerate/torchao-low-memory-loading", 'E', false, "no FSDP"},
+            {"{distributed_type: FSDP, mixed_precision: fp8, fp8_config: {backend: TE}}", v, "h100",
+             "accelerate/torchao-low-memory-loading", 'E', false, "no torchao"},
+            {"distributed_type: \"NO\"\nmixed_precision: fp8\nfp8_config:\n  backend: TE\n  override_linear_precision: "
+             "(false, false, false)\n",
+             v, "h100", "accelerate/override-linear-precision", 'E', true, "a text"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, override_linear_precision: "
+             "[false, false, false]}}",
+             v, "h100", "accelerate/override-linear-precision", 'E', false, "a list"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_history_length: 16}}", v,
+             "h100", "accelerate/questionnaire-key", 'W', true, "the questionnaire's spelling"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_history_length: 16}}", v,
+             "h100", "accelerate/inert-key", 'I', true, "which changes nothing"},
+            {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_history_len: 16}}", v,
+             "h100", "accelerate/questionnaire-key", 'W', false, "the field's"},
+            {"{distributed_type: MULTI_GPU, mixed_precision: bf16, fp8_config: {backend: TE}}", v, "h100",
+             "accelerate/fp8-unread", 'I', true, "not fp8"},
+            {"{distributed_type: MULTI_GPU, mixed_precision: bf16, kwargs_handlers: {TERecipeKwargs: {margin: 1}}}", v,
+             "h100", "accelerate/recipe-without-fp8", 'E', true, "a recipe without fp8"},
+            {"{distributed_type: FSDP, mixed_precision: bf16, kwargs_handlers: {AORecipeKwargs: {pad_inner_dim: "
+             "true}}}",
+             v, "h100", "accelerate/recipe-without-fp8", 'E', false, "not under FSDP"},
+            {"{distributed_type: MULTI_GPU, mixed_precision: fp8, kwargs_handlers: {FP8RecipeKwargs: {backend: TE}}}",
+             v, "h100", "accelerate/recipe-deprecated", 'W', true, "deprecated"},
+            {"{distributed_type: FSDP, mixed_precision: bf16}", v, "h100", "accelerate/fsdp-low-reduce", 'W', true,
+             "reduced in bf16"},
+            {"{distributed_type: FSDP, mixed_precision: \"no\"}", v, "h100", "accelerate/fsdp-low-reduce", 'W', false,
+             "fp32"},
+            {"{distributed_type: FSDP, mixed_precision: bf16, fsdp_config: {fsdp_sync_module_states: false}}", v,
+             "h100", "accelerate/sync-module-states", 'E', true, "random weights"},
+            {"{distributed_type: \"NO\", fsdp_config: {fsdp_sync_module_states: false}}", v, "h100",
+             "accelerate/sync-module-states", 'E', false, "no FSDP"},
+            {"{distributed_type: \"NO\", mixed_precision: bf16, downcast_bf16: 'no'}", v, "h100",
+             "accelerate/downcast-unread", 'I', true, "off TPU"},
+            {"{distributed_type: XLA, mixed_precision: bf16, downcast_bf16: 'no'}", v, "tpu",
+             "accelerate/downcast-unread", 'I', false, "on a TPU"},
+            {"{mixed_precision: bf16, num_processes: 2}", v, "h100", "accelerate/launcher", 'N', true,
+             "no distributed_type"},
+            {"{distributed_type: MULTI_GPU, mixed_precision: bf16}", v, "h100", "accelerate/launcher", 'N', true,
+             "no num_processes"},
+            {"{distributed_type: MULTI_GPU, mixed_precision: bf16, num_processes: 2}", v, "h100", "accelerate/launcher",
+             'N', false, "both"},
+            {"{distributed_type: \"NO\", mixed_precision: bf16, dynamo_config: {dynamo_backend: INDUCTOR}}", v, "h100",
+             "accelerate/torch-compile", 'W', true, "compiled"},
+            {"{distributed_type: \"NO\", mixed_precision: bf16, dynamo_backend: 'NO'}", v, "h100",
+             "accelerate/torch-compile", 'W', false, "not compiled"},
+            {"{distributed_type: \"NO\", mixed_precison: bf16}", v, "h100", "accelerate/unknown-key", 'U', true,
+             "a misspelt key"},
+            {"{distributed_type: DEEPSPEED, deepspeed_config: {deepspeed_config_file: nowhere.json}}", v, "h100",
+             "accelerate/missing-file", 'E', true, "a file that is not there"},
+            {"{distributed_type: \"NO\", deepspeed_config: {deepspeed_config_file: nowhere.json}}", v, "h100",
+             "accelerate/missing-file", 'E', false, "not read there"},
+        });
+}
+
+TEST_CASE("an unknown key is refused at the top of Accelerate's file, and not in its maps", "[import][accelerate]") {
+    CHECK(accelerate("{distributed_type: \"NO\", mixed_precison: bf16}").refused());
+    const ImportResult inner =
+        accelerate("{distributed_type: FSDP, num_processes: 2, fsdp_config: {fsdp_sharding: FULL}}");
+    REQUIRE(find_rule(inner, "accelerate/unknown-key", 'U'));
+    CHECK_FALSE(inner.refused());
+}
+
+TEST_CASE("Accelerate makes DeepSpeed's file from its keys", "[import][accelerate]") {
+    const ImportResult fp16 = accelerate(
+        "{distributed_type: DEEPSPEED, mixed_precision: fp16, num_processes: 2, deepspeed_config: {zero_stage: 3, "
+        "gradient_clipping: 0.5}}");
+    CHECK_FALSE(fp16.refused());
+    CHECK(fields_of(fp16, {"store", "compute", "master"}) == "store=H compute=H master=F");
+    CHECK(field_of(fp16, "scaler").starts_with("ds-zero init_scale=65536 growth_interval=1000 hysteresis=2"));
+    CHECK(field_of(fp16, "clip") == "deepspeed max=0.5");
+    // The section that Accelerate makes has no key of the dynamic scale, which is the trap of DeepSpeed 0.16.5.
+    const ImportResult trap = accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp16, num_processes: 2}",
+                                         "accelerate=1.15,deepspeed=0.16.5");
+    CHECK(field_of(trap, "scaler").starts_with("ds-zero init_scale=4294967296 growth_interval=1000 hysteresis=1"));
+    CHECK(find_rule(trap, "deepspeed/initial-scale-trap", 'W'));
+    const ImportResult fp8 =
+        accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp8, num_processes: 2, fp8_config: {backend: TE}}");
+    CHECK(fields_of(fp8, {"store", "compute"}) == "store=B compute=te_delayed");
+    CHECK(find_rule(fp8, "accelerate/te-section-unread", 'W'));
+    const ImportResult old =
+        accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp8, num_processes: 2}", v, "a100");
+    CHECK(fields_of(old, {"store", "compute"}) == "store=H compute=H");  // what fp8 becomes there
+}
+
+TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses what contradicts it", "[import][accelerate]") {
+    const char* automatic =
+        R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}, "gradient_clipping": "auto"})";
+    const ImportResult none = with_deepspeed(
+        "{distributed_type: DEEPSPEED, num_processes: 2, deepspeed_config: {deepspeed_config_file: ds.json}}",
+        automatic);
+    CHECK_FALSE(none.refused());
+    CHECK(field_of(none, "compute") == "F");
+    CHECK_FALSE(find_rule(none, "deepspeed/auto"));
+    const ImportResult both = with_deepspeed(
+        "{distributed_type: DEEPSPEED, num_processes: 2, mixed_precision: bf16, deepspeed_config: "
+        "{deepspeed_config_file: ds.json}}",
+        automatic);
+    CHECK(field_of(both, "compute") == "B");
+    CHECK(field_of(both, "clip") == "deepspeed max=1");
+    CHECK(find_rule(both, "accelerate/deepspeed-file-and-keys", 'E'));  // the launcher wants it in the file
+    const char* bf16 = R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})";
+    CHECK(find_rule(
+        with_deepspeed(
+            "{distributed_type: DEEPSPEED, mixed_precision: fp16, deepspeed_config: {deepspeed_config_file: ds.json}}",
+            bf16),
+        "accelerate/deepspeed-other-dtype", 'E'));
+    CHECK_FALSE(find_rule(
+        with_deepspeed(
+            "{distributed_type: DEEPSPEED, mixed_precision: bf16, deepspeed_config: {deepspeed_config_file: ds.json}}",
+            bf16),
+        "accelerate/deepspeed-other-dtype"));
+    CHECK(find_rule(with_deepspeed("{distributed_type: DEEPSPEED, mixed_precision: \"no\", deepspeed_config: "
+                                   "{deepspeed_config_file: ds.json}}",
+                                   bf16),
+                    "accelerate/deepspeed-decides", 'C'));
+    CHECK(find_rule(with_deepspeed("{distributed_type: DEEPSPEED, deepspeed_config: {deepspeed_config_file: ds.json}}",
+                                   R"({"bf16": {"enabled": true}})"),
+                    "accelerate/deepspeed-without-zero", 'E'));
+}
+
+}  // namespace import_accelerate_test

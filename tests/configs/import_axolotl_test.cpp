@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Axolotl's resolution table, each trigger, and the trap that it is meant for.
+#include "tests/configs/imported.hpp"
+
+namespace import_axolotl_test {
+
+using namespace macheps;
+using test::Imported;
+
+namespace {
+
+Imported axolotl(const std::string& keys, test::Asked said = {}) {
+    said.framework = "axolotl";
+    return Imported("base_model: my/model\n" + keys, said);
+}
+
+}  // namespace
+
+TEST_CASE("axolotl resolves auto by what torch says of the device", "[experiments][import][axolotl]") {
+    const struct {
+        const char *keys, *device;
+        const char *compute, *scaler;
+    } rows[] = {
+        {"", "a100", "B", "none"},
+        {"bf16: auto", "h100", "B", "none"},
+        {"bf16: auto", "v100", "B", "none"},  // torch counts emulation
+        {"bf16: auto", "t4", "B", "none"},
+        {"bf16: false\ntf32: false", "a100", "F", "none"},
+        {"bf16: false", "a100", "T", "none"},  // tf32 is auto by default
+        {"bf16: false", "v100", "F", "none"},
+        {"bf16: false\nfp16: true\nadapter: lora", "a100", "H", "torch"},
+        {"bf16: auto\nfp16: true\nadapter: lora", "a100", "H", "torch"},
+        {"bf16: true\nfp16: true", "a100", "B", "none"},
+        {"float32: true", "a100", "B", "none"},
+        {"float16: true", "a100", "B", "none"},
+        {"bf16: false\nbfloat16: true", "a100", "B", "none"},
+        {"bf16: auto", "cpu", "H",
+         "none"},  // fp16 is switched on instead: fp16 weights, and no autocast to it on a CPU
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.device);
+        const Imported config = axolotl(row.keys, {.device = row.device});
+        CHECK(config.field("compute") == row.compute);
+        CHECK(config.field("scaler") == row.scaler);
+    }
+}
+
+TEST_CASE("axolotl loads weights in the low format, so that full fine-tuning has no master",
+          "[experiments][import][axolotl]") {
+    const Imported full = axolotl("bf16: true");
+    CHECK(full.field("store") == "B");
+    CHECK(full.field("opt_state") == "B");
+    CHECK(full.field("master") == "none");
+    CHECK(full.field("norm") == "F");  // upcast after loading, and nothing casts it back
+    CHECK(full.has("W axolotl/no-master"));
+    const Imported flash = axolotl("bf16: true\nattn_implementation: flash_attention_2");
+    CHECK(flash.field("norm") == "B");
+    const Imported lora = axolotl("bf16: true\nadapter: lora");
+    CHECK(lora.field("store") == "B");
+    CHECK(lora.field("adapter") == "F");
+    CHECK(lora.field("opt_state") == "F");
+    CHECK_FALSE(lora.has("W axolotl/no-master"));
+    const Imported qlora = axolotl("bf16: true\nadapter: qlora\nload_in_4bit: true");
+    CHECK(qlora.field("store") == "nf4");
+    CHECK(axolotl("bf16: true\nadapter: lora\nload_in_8bit: true").field("store") == "int8");
+    CHECK(axolotl("bf16: true\nadapter: lora\npeft_autocast_adapter_dtype: false").field("adapter") == "B");
+    CHECK(axolotl("bf16: false\ntf32: false").field("store") == "F");
+}
+
+TEST_CASE("each of axolotl's triggers fires when stated, and on nothing else", "[experiments][import][axolotl]") {
+    const struct {
+        const char *keys, *device, *finding;
+        bool fires;
+    } rows[] = {
+        {"bf16: full", "a100", "E axolotl/bf16-full", true},
+        {"bf16: true", "a100", "E axolotl/bf16-full", false},
+        {"bf16: maybe", "a100", "E axolotl/bf16-word", true},
+        {"fp8_enable_fsdp_float8_all_gather: true", "h100", "E axolotl/all-gather-without-fsdp2", true},
+        {"fp8: true\nfp8_enable_fsdp_float8_all_gather: true\nfsdp_version: 2", "h100",
+         "E axolotl/all-gather-without-fsdp2", false},
+        {"fp8: true", "a100", "E axolotl/fp8-unsupported", true},
+        {"fp8: true", "h100", "E axolotl/fp8-unsupported", false},
+        {"fp8: true", "h100", "W axolotl/fp8-without-compile", true},
+        {"fp8: true\ntorch_compile: true", "h100", "W axolotl/fp8-without-compile", false},
+        {"fp8: true\nfsdp_version: 2\nfsdp_config:\n  activation_checkpointing: true", "h100",
+         "W axolotl/fp8-activation-checkpointing", true},
+        {"fp8: true\nfsdp_version: 2\nfsdp_config:\n  cpu_ram_efficient_loading: true", "h100",
+         "E axolotl/fp8-cpu-ram-efficient-loading", true},
+        {"bf16: auto", "v100", "W axolotl/bf16-emulated", true},
+        {"bf16: auto", "a100", "W axolotl/bf16-emulated", false},
+        {"bf16: false", "a100", "N axolotl/bf16-unused", true},
+        {"bf16: false", "v100", "N axolotl/bf16-unused", false},
+        {"bf16: false", "cpu", "N axolotl/bf16-unused", false},
+        {"bf16: false\nfp16: true", "a100", "E axolotl/unscale-low-gradients", true},
+        {"bf16: false\nfp16: true\nadapter: lora", "a100", "E axolotl/unscale-low-gradients", false},
+        {"bf16: false\nfp16: true\nsample_packing: true", "a100", "W axolotl/fp16-packing-without-flash", true},
+        {"bf16: false\nfp16: true\nsample_packing: true\nflash_attention: true", "a100",
+         "W axolotl/fp16-packing-without-flash", false},
+        {"bf16: true\nsample_packing: true\nattn_implementation: sdpa", "a100", "W axolotl/sdpa-packing-zero-loss",
+         true},
+        {"bf16: true\nsample_packing: true\nattn_implementation: sdpa", "h100", "W axolotl/sdpa-packing-zero-loss",
+         false},
+        {"bf16: true\nflash_optimum: true", "a100", "E axolotl/better-transformer-amp", true},
+        {"fp32_norms: true", "a100", "E axolotl/fp32-norms-without-fsdp2", true},
+        {"fp32_norms: true\nfsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true", "a100",
+         "E axolotl/fp32-norms-without-fsdp2", false},
+        {"fp32_norm_classes: [RMSNorm]", "a100", "W axolotl/norm-classes-alone", true},
+        {"bf16: false\noptimizer: q_galore_adamw8bit", "a100", "W axolotl/q-galore-precision", true},
+        {"bf16: true\noptimizer: q_galore_adamw8bit", "a100", "W axolotl/q-galore-precision", false},
+        {"float32: true\nbf16: true", "a100", "C axolotl/float32-ignored", true},
+        {"float16: true", "a100", "C axolotl/float16-ignored", true},
+        {"bf16: true\nfp16: true", "a100", "C axolotl/bf16-and-fp16", true},
+        {"bf16: auto\nfp16: true\nadapter: lora", "a100", "C axolotl/fp16-beside-auto", true},
+        {"bfloat16: true", "a100", "C axolotl/bfloat16-is-amp", true},
+        {"tf32: true", "npu", "E axolotl/npu-tf32", true},
+        {"tf32: true", "v100", "E axolotl/tf32-unsupported", true},
+        {"tf32: auto", "v100", "E axolotl/tf32-unsupported", false},
+        {"use_ray: true", "a100", "N axolotl/ray-workers", true},
+        {"fp8: true", "l40", "E axolotl/fp8-unsupported", true},  // compute capability 9.0 is asked for
+        {"fp8: true", "mi300x", "E axolotl/fp8-unsupported", false},
+        {"tf32: true", "mi300x", "E axolotl/tf32-unsupported", true},  // Transformers asks for CUDA itself
+        {"tf32: auto", "npu", "E axolotl/npu-tf32", true},
+        {"bf16: true", "npu", "E axolotl/npu-tf32", false},
+        {"fp32_norms: true\nfsdp_config:\n  fsdp_version: 2", "a100", "E axolotl/fp32-norms-without-fsdp2", false},
+        {"fp32_norms: true\nfsdp_config:\n  version: 1", "a100", "E axolotl/fp32-norms-without-fsdp2", true},
+        {"bf16: t", "a100", "E axolotl/bf16-word", false},
+        {"flash_optimum: true\nfloat16: true", "cpu", "E axolotl/better-transformer-amp",
+         true},  // `auto` counts as set
+        {"flash_optimum: true\nbf16: false\nbfloat16: true", "a100", "E axolotl/better-transformer-amp", false},
+        {"bf16: false\nfp16: true\nbfloat16: true", "a100", "E axolotl/fp16-and-bfloat16", true},
+        {"bf16: true\nfp16: true\nbfloat16: true", "a100", "E axolotl/fp16-and-bfloat16", false},
+        {"bf16: true", "cpu", "W axolotl/bf16-unsupported", true},
+        {"bf16: false\nbfloat16: true", "cpu", "W axolotl/bf16-unsupported", true},
+        {"bf16: auto", "cpu", "W axolotl/bf16-unsupported", false},
+        {"bf16: true\nsample_packing: true\nsdp_attention: true", "a100", "W axolotl/sdpa-packing-zero-loss", true},
+        {"bf16: true\nadapter: lora\ndsv4_fp4_grouped_mode: nvfp4", "a100", "N axolotl/quantised-base", true},
+        {"bf16: true\nadapter: lora\nquantize_moe_experts: true", "a100", "N axolotl/quantised-base", true},
+        {"bf16: true\nadapter: lora\nquantize_moe_experts: false", "a100", "N axolotl/quantised-base", false},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.device, row.finding);
+        CHECK(axolotl(row.keys, {.device = row.device}).has(row.finding) == row.fires);
+    }
+    const Imported legacy = axolotl("bf16: full", {.version = "0.4"});
+    CHECK(legacy.has("W axolotl/bf16-full-is-eval"));
+    CHECK(legacy.field("compute") == "B");
+    CHECK_FALSE(legacy.has("N axolotl/bf16-unused"));
+    CHECK_FALSE(legacy.has("N axolotl/tf32-auto"));
+}
+
+TEST_CASE("what axolotl's validators refuse of bases, adapters, optimisers and sharding together",
+          "[experiments][import][axolotl]") {
+    const std::string fsdp2 = "fsdp_version: 2\nfsdp_config:\n  offload_params: true\n";
+    const std::string fsdp1 = "fsdp_config:\n  offload_params: true\n";
+    const struct {
+        std::string keys;
+        const char *device, *finding;
+        bool fires;
+    } rows[] = {
+        {"load_in_8bit: true", "a100", "E axolotl/quantised-without-adapter", true},
+        {"load_in_4bit: true\nadapter: ''", "a100", "E axolotl/quantised-without-adapter", true},
+        {"load_in_8bit: true\nadapter: lora", "a100", "E axolotl/quantised-without-adapter", false},
+        {"load_in_8bit: true\ninference: true", "a100", "E axolotl/quantised-without-adapter", false},
+        {"adapter: nolora", "a100", "E axolotl/unknown-adapter", true},
+        {"adapter: mora\nplugins: [axolotl.integrations.mora.MoraPlugin]", "a100", "E axolotl/unknown-adapter", false},
+        {"adapter: qlora", "a100", "E axolotl/qlora-base", true},
+        {"adapter: qlora\nload_in_4bit: true", "a100", "E axolotl/qlora-base", false},
+        {"adapter: qlora\nload_in_4bit: true\nload_in_8bit: true", "a100", "E axolotl/qlora-base", true},
+        {"adapter: qlora\nload_in_4bit: true\ngptq: true", "a100", "E axolotl/qlora-base", true},
+        {"adapter: qlora\nmerge_lora: true", "a100", "E axolotl/qlora-base", false},
+        {"adapter: qlora\nmerge_lora: true\nload_in_4bit: true", "a100", "E axolotl/qlora-base", true},
+        {"adapter: lora\nload_in_8bit: true\nmodel_quantization_config: Mxfp4Config", "a100",
+         "E axolotl/quantised-twice", true},
+        {"fsdp: [full_shard]\ndeepspeed: {zero_optimization: {stage: 2}}", "a100", "E axolotl/deepspeed-and-fsdp",
+         true},
+        {fsdp1 + "deepspeed: {zero_optimization: {stage: 2}}", "a100", "E axolotl/deepspeed-and-fsdp", false},
+        {"optimizer: q_galore_adamw8bit\nadapter: lora", "a100", "E axolotl/optimizer-refused", true},
+        {"optimizer: q_galore_adamw8bit\n" + fsdp2, "a100", "E axolotl/optimizer-refused", true},
+        {"optimizer: q_galore_adamw8bit\n" + fsdp2 + "  use_orig_params: true", "a100", "E axolotl/optimizer-refused",
+         false},
+        {"optimizer: q_galore_adamw8bit", "a100", "E axolotl/optimizer-refused", false},
+        {"optimizer: muon\ndeepspeed: {zero_optimization: {stage: 2}}", "a100", "E axolotl/optimizer-refused", true},
+        {"optimizer: flash_adamw\n" + fsdp1, "a100", "E axolotl/optimizer-refused", true},
+        {"optimizer: flash_adamw\n" + fsdp2, "a100", "E axolotl/optimizer-refused", false},
+        {"optimizer: adamw_bnb_8bit\n" + fsdp2, "a100", "E axolotl/optimizer-refused", true},
+        {"optimizer: adamw_torch_8bit\n" + fsdp2, "a100", "E axolotl/optimizer-refused", false},
+        {"optimizer: adamw_torch_8bit\n" + fsdp1, "a100", "E axolotl/optimizer-refused", true},
+        {"optimizer: adamw_torch_8bit\nfsdp_config:\n  reshard_after_forward: true", "a100",
+         "E axolotl/optimizer-refused", false},
+        {"rl: dpo\nadapter: lora\nload_in_8bit: true\nfsdp_version: 2", "a100", "E axolotl/quantised-fsdp2", true},
+        {"rl: dpo\nadapter: lora\nload_in_8bit: true\nfsdp_version: 1", "a100", "E axolotl/quantised-fsdp2", false},
+        {"rl: dpo\nadapter: lora\nfsdp_version: 2", "a100", "E axolotl/quantised-fsdp2", false},
+        {"rl: grpo\nadapter: lora\nload_in_8bit: true\nfsdp_version: 2", "a100", "E axolotl/quantised-fsdp2", false},
+        {"adapter: lora\nload_in_8bit: true", "npu", "E axolotl/npu-unsupported", true},
+        {"optimizer: adamw_8bit", "npu", "E axolotl/npu-unsupported", true},
+        {"sdp_attention: true", "npu", "E axolotl/npu-unsupported", true},
+        {"attn_implementation: eager", "npu", "E axolotl/npu-unsupported", false},
+        {"attn_implementation: sdpa\nflash_attention: true", "a100", "E axolotl/attention-twice", true},
+        {"attn_implementation: flash", "a100", "E axolotl/attention-name", true},
+        {"attn_implementation: kernels-community/flash-attn3", "a100", "E axolotl/attention-name", false},
+        {"sage_attention: true", "v100", "E axolotl/attention-unsupported", true},
+        {"attn_implementation: sage", "l40", "E axolotl/attention-unsupported", false},
+        {"attn_implementation: fp8", "a100", "E axolotl/attention-unsupported", true},
+        {"attn_implementation: fp8", "h100", "E axolotl/attention-unsupported", false},
+        {"adapter: lora\nload_in_4bit: true", "a100", "W axolotl/bits-ignored", true},
+        {"adapter: qlora\nload_in_4bit: true", "a100", "W axolotl/bits-ignored", false},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.device, row.finding);
+        CHECK(axolotl(row.keys, {.device = row.device}).has(row.finding) == row.fires);
+    }
+}
+
+TEST_CASE("axolotl quantises under the adapter that the bits are meant for alone", "[experiments][import][axolotl]") {
+    // The loader leaves the base whole, and prepare_model_for_kbit_training casts it to fp32.
+    CHECK(axolotl("bf16: true\nadapter: lora\nload_in_4bit: true").field("store") == "F");
+    CHECK(axolotl("bf16: true\nadapter: lora\nload_in_4bit: true\nfsdp_config:\n  cpu_ram_efficient_loading: true")
+              .field("store") == "B");
+    CHECK(axolotl("bf16: true\nadapter: qlora\nload_in_4bit: true\nbnb_config_kwargs: {bnb_4bit_quant_type: fp4}")
+              .field("store") == "fp4");
+    CHECK(axolotl("bf16: true\nadapter: lora\ngptq: true").field("store") == "int4");
+    const Imported old = axolotl("bf16: true\nadapter: lora\nload_in_4bit: true", {.version = "0.9.2"});
+    CHECK(old.field("store") == "nf4");
+    CHECK_FALSE(old.has("W axolotl/bits-ignored"));
+    CHECK_FALSE(axolotl("attn_implementation: flash", {.version = "0.9.2"}).has("E axolotl/attention-name"));
+}
+
+TEST_CASE("axolotl's norms are cast back for every attention kernel but eager and sdpa",
+          "[experiments][import][axolotl]") {
+    const struct {
+        const char *keys, *norm;
+    } rows[] = {
+        {"", "F"},
+        {"attn_implementation: eager", "F"},
+        {"sdp_attention: true", "F"},
+        {"flash_attention: true", "B"},
+        {"flex_attention: true", "B"},
+        {"attn_implementation: flex_attention", "B"},
+        {"attn_implementation: my/kernel", "B"},
+        {"sage_attention: true", "B"},
+        {"sage_attention: true\nsdp_attention: true", "B"},
+        {"gemma4_hybrid_attn_impl: true", "B"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys);
+        CHECK(axolotl(std::string("bf16: true\n") + row.keys).field("norm") == row.norm);
+    }
+}
+
+TEST_CASE("the sample of axolotl: all-gather wants FSDP2, fp8 wants torch_compile", "[experiments][import][axolotl]") {
+    const Imported sample(
+        "{base_model: my/model, bf16: auto, tf32: auto, fp8: true, fp8_enable_fsdp_float8_all_gather: true, "
+        "micro_batch_size: 1}",
+        {.device = "h100"});
+    CHECK(sample.result().framework->name == "axolotl");
+    CHECK(sample.result().refused());
+    CHECK(sample.findings("E") == std::vector<std::string>{"E axolotl/all-gather-without-fsdp2"});
+    CHECK(sample.has("W axolotl/fp8-without-compile"));
+    CHECK(sample.field("fp8") == "ao_tensorwise");
+    CHECK(sample.part("fp8", "pad_inner_dim") == "false");
+}
+
+TEST_CASE("axolotl drops keys that it does not know, and reads quoted booleans", "[experiments][import][axolotl]") {
+    const Imported config = axolotl("bf16: \"false\"\ntf32: false\nbf61: true");
+    CHECK(config.field("compute") == "F");
+    CHECK_FALSE(config.result().refused());
+    CHECK(config.findings("U").size() == 1);
+}
+
+}  // namespace import_axolotl_test

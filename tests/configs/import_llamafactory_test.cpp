@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// LLaMA-Factory: the truth table of its compute dtype, each trigger of its parser, and what fp8 really trains.
+#include "experiments/configs/llamafactory/llamafactory.hpp"
+#include "tests/configs/imported.hpp"
+
+namespace import_llamafactory_test {
+
+using namespace macheps;
+using namespace macheps::configs;
+using test::Imported;
+
+namespace {
+
+Imported factory(const std::string& keys, test::Asked said = {}) {
+    said.framework = "llamafactory";
+    return Imported("stage: sft\n" + keys, said);
+}
+
+}  // namespace
+
+TEST_CASE("LLaMA-Factory's compute dtype", "[experiments][import][llamafactory]") {
+    using llamafactory::compute_dtype;
+    const struct {
+        bool bf16, fp16, torch_bf16, has_fp16;
+        char checkpoint, compute;
+    } rows[] = {
+        {true, false, false, false, 'F', 'B'}, {true, true, true, true, 'H', 'B'},
+        {false, true, true, true, 'B', 'H'},   {false, true, false, false, 'F', 'H'},
+        {false, false, true, true, 'B', 'B'},  {false, false, true, true, 0, 'B'},
+        {false, false, true, false, 'B', 'B'}, {false, false, true, true, 'H', 'H'},
+        {false, false, true, true, 'F', 'H'},  {false, false, false, true, 'B', 'H'},
+        {false, false, false, true, 'F', 'H'}, {false, false, false, false, 'B', 'F'},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.bf16, row.fp16, row.torch_bf16, row.has_fp16, row.checkpoint);
+        CHECK(compute_dtype(row.bf16, row.fp16, row.torch_bf16, row.has_fp16, row.checkpoint) == row.compute);
+    }
+}
+
+TEST_CASE("LLaMA-Factory's weights: what is trained is fp32 unless something says otherwise",
+          "[experiments][import][llamafactory]") {
+    const Imported full = factory("do_train: true\nfinetuning_type: full\nbf16: true", {.checkpoint = "bf16"});
+    CHECK(full.field("store") == "F");
+    CHECK(full.field("compute") == "B");
+    CHECK(full.field("opt_state") == "F");
+    CHECK_FALSE(full.has("W transformers/no-master"));
+    const Imported pure =
+        factory("do_train: true\nfinetuning_type: full\npure_bf16: true\nuse_galore: true", {.checkpoint = "bf16"});
+    CHECK(pure.field("store") == "B");
+    CHECK(pure.field("compute") == "B");
+    CHECK(pure.field("opt_state") == "B");
+    CHECK(pure.field("oplist") == "none");
+    CHECK(pure.field("scaler") == "none");
+    CHECK(pure.has("W llamafactory/recommend-mixed-precision"));
+    CHECK_FALSE(pure.has("W llamafactory/galore-memory"));
+    CHECK(factory("do_train: true\nfinetuning_type: full\npure_bf16: true", {.checkpoint = "fp16"}).result().refused());
+    const Imported lora = factory("do_train: true\nbf16: true", {.checkpoint = "bf16"});
+    CHECK(lora.field("store") == "B");
+    CHECK(lora.field("adapter") == "F");
+    CHECK(lora.field("grad") == "F");
+    CHECK(factory("do_train: true\nbf16: true\nupcast_layernorm: true", {.checkpoint = "bf16"}).field("norm") == "F");
+    CHECK(factory("bf16: true\nupcast_lmhead_output: true").field("logits") == "F");
+    CHECK(factory("bf16: true").field("ckpt") == "true");
+    CHECK(factory("bf16: true\ndisable_gradient_checkpointing: true").field("ckpt") == "false");
+}
+
+TEST_CASE("without autocast LLaMA-Factory multiplies in the format of the weights",
+          "[experiments][import][llamafactory]") {
+    const struct {
+        const char *keys, *checkpoint, *store, *compute;
+    } rows[] = {
+        {"do_train: true\nfinetuning_type: full", "bf16", "F", "F"},  // what is trained is cast to fp32
+        {"do_train: true\nfinetuning_type: full\ntf32: true", "bf16", "F", "T"},
+        {"do_train: true\nfinetuning_type: lora", "bf16", "B", "B"},
+        {"do_train: true\nfinetuning_type: lora", "fp16", "H", "H"},
+        {"do_train: true\nfinetuning_type: full\nuse_badam: true", "bf16", "B", "B"},
+        {"do_train: false\nfinetuning_type: full", "bf16", "B", "B"},  // nothing is trained, and nothing cast
+        {"do_train: true\nquantization_bit: 4", "bf16", "nf4", "B"},   // the compute dtype of the truth table
+        {"do_train: true\nquantization_bit: 4", "fp32", "nf4", "H"},
+        {"do_train: true\nquantization_bit: 3\nquantization_method: hqq\nbf16: true", "bf16", "int3", "B"},
+        {"do_train: true\nquantization_bit: 8\nquantization_method: eetq\nbf16: true", "bf16", "int8", "B"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.checkpoint);
+        const Imported config = factory(row.keys, {.checkpoint = row.checkpoint});
+        CHECK(config.field("store") == row.store);
+        CHECK(config.field("compute") == row.compute);
+    }
+    CHECK(factory("do_train: true\nfinetuning_type: full\nfp16: true", {.device = "cpu", .checkpoint = "bf16"})
+              .field("compute") == "F");
+    CHECK(factory("do_train: true\nfinetuning_type: full\npure_bf16: true", {.checkpoint = "bf16"}).field("oplist") ==
+          "none");
+    CHECK(factory("do_train: true\nfinetuning_type: full\npure_bf16: true\nbf16: true", {.checkpoint = "bf16"})
+              .field("oplist") == "torch-cuda");
+    CHECK_FALSE(
+        factory("do_train: false\nfinetuning_type: full", {.checkpoint = "bf16"}).has("W llamafactory/no-master"));
+}
+
+TEST_CASE("the samples of LLaMA-Factory", "[experiments][import][llamafactory]") {
+    const Imported lora(
+        "{stage: sft, do_train: true, finetuning_type: lora, quantization_bit: 4, bf16: true, upcast_layernorm: "
+        "false}");
+    CHECK(lora.result().framework->name == "llamafactory");
+    CHECK_FALSE(lora.result().refused());
+    CHECK(lora.has("W llamafactory/recommend-upcast-layernorm"));
+    CHECK(lora.field("adapter") == "F");
+    CHECK(lora.field("store") == "nf4");
+    CHECK(lora.field("compute") == "B");
+    const Imported galore(
+        "{stage: pt, do_train: true, finetuning_type: full, use_galore: true, pure_bf16: true, galore_rank: 128}",
+        {.checkpoint = "bf16"});
+    CHECK_FALSE(galore.result().refused());
+    CHECK(galore.has("W llamafactory/recommend-mixed-precision"));
+    CHECK(galore.field("store") == "B");
+}
+
+TEST_CASE("each of LLaMA-Factory's triggers fires when stated, and on nothing else",
+          "[experiments][import][llamafactory]") {
+    const struct {
+        const char *keys, *device, *finding;
+        bool fires;
+    } rows[] = {
+        {"do_train: true", "a100", "W llamafactory/recommend-mixed-precision", true},
+        {"do_train: true\nbf16: true", "a100", "W llamafactory/recommend-mixed-precision", false},
+        {"do_train: false", "a100", "W llamafactory/recommend-mixed-precision", false},
+        {"do_train: true\nquantization_bit: 4\nbf16: true", "a100", "W llamafactory/recommend-upcast-layernorm", true},
+        {"do_train: true\nquantization_bit: 4\nbf16: true\nupcast_layernorm: true", "a100",
+         "W llamafactory/recommend-upcast-layernorm", false},
+        {"do_train: true\nfinetuning_type: full\nuse_galore: true\nbf16: true", "a100", "W llamafactory/galore-memory",
+         true},
+        {"do_train: true\nfinetuning_type: full\nuse_apollo: true\npure_bf16: true", "a100",
+         "W llamafactory/galore-memory", false},
+        {"do_train: false\nquantization_bit: 4", "a100", "W llamafactory/quantised-evaluation", true},
+        {"do_train: true\nfinetuning_type: full\npure_bf16: true", "cpu", "E llamafactory/pure-bf16-unsupported", true},
+        {"do_train: true\nfinetuning_type: full\npure_bf16: true", "v100", "E llamafactory/pure-bf16-unsupported",
+         false},
+        {"do_train: true\nfinetuning_type: full\npure_bf16: true", "v100", "W llamafactory/pure-bf16-emulated", true},
+        {"do_train: true\nfinetuning_type: qlora\nbf16: true", "a100", "E llamafactory/finetuning-type", true},
+        {"do_train: true\nfinetuning_type: oft\nbf16: true", "a100", "E llamafactory/finetuning-type", false},
+        {"do_train: true\nuse_galore: true\nbf16: true", "a100", "E llamafactory/galore-lora", true},
+        {"do_train: true\nfinetuning_type: full\nuse_galore: true\nuse_badam: true", "a100",
+         "E llamafactory/galore-apollo-badam", true},
+        {"do_train: true\nfinetuning_type: full\nquantization_bit: 4", "a100", "E llamafactory/quantised-full", true},
+        {"quantization_bit: 4\npissa_init: true", "a100", "E llamafactory/quantised-adapter", true},
+        {"quantization_bit: 4\nadapter_name_or_path: a,b", "a100", "E llamafactory/quantised-adapter", true},
+        {"quantization_bit: 4\nadapter_name_or_path: a", "a100", "E llamafactory/quantised-adapter", false},
+        {"do_train: true\nfp8: true\nquantization_bit: 4", "h100", "E llamafactory/fp8-quantised", true},
+        {"fp8_enable_fsdp_float8_all_gather: true", "h100", "C llamafactory/all-gather-without-fp8", true},
+        {"fp8: true", "h100", "W llamafactory/fp8-dropped", true},  // transformers 5 is the default
+        {"do_train: true\ninfer_dtype: bfloat16\nbf16: true", "a100", "I llamafactory/infer-dtype-unread", true},
+        {"do_train: false\npure_bf16: true", "cpu", "E llamafactory/pure-bf16-unsupported", true},
+        {"do_train: false\nfp8: true\nquantization_bit: 4", "h100", "E llamafactory/fp8-quantised", true},
+        {"finetuning_type: oft\nadapter_name_or_path: a", "a100", "E llamafactory/adapter-not-lora", true},
+        {"adapter_name_or_path: a", "a100", "E llamafactory/adapter-not-lora", false},
+        {"adapter_name_or_path: [a]", "a100", "E llamafactory/wrong-type", true},  // it is split at commas
+        {"finetuning_type: full\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
+        {"stage: kto\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
+        {"stage: dpo\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
+        {"stage: dpo\npref_loss: orpo\npissa_init: true", "a100", "E llamafactory/pissa-init", false},
+        {"pissa_init: true\ndeepspeed: {zero_optimization: {stage: 3}}", "a100", "E llamafactory/pissa-init", true},
+        {"pissa_init: true", "a100", "E llamafactory/pissa-init", false},
+        {"do_train: true\nquantization_device_map: auto", "a100", "E llamafactory/quantised-device-map", true},
+        {"do_train: false\nquantization_device_map: auto", "a100", "E llamafactory/quantised-device-map", false},
+        {"quantization_bit: 2", "a100", "E llamafactory/quantised-bits", true},
+        {"quantization_bit: 2\nquantization_method: hqq", "a100", "E llamafactory/quantised-bits", false},
+        {"quantization_bit: 7\nquantization_method: hqq", "a100", "E llamafactory/quantised-bits", true},
+        {"quantization_bit: 4\nquantization_method: eetq", "a100", "E llamafactory/quantised-bits", true},
+        {"quantization_bit: 8\nquantization_method: eetq", "a100", "E llamafactory/quantised-bits", false},
+        {"quantization_bit: 8", "a100", "E llamafactory/quantised-bits", false},
+        {"quantization_bit: 8\nfsdp: full_shard", "a100", "E llamafactory/quantised-bits", true},
+        {"quantization_bit: 4\nfsdp: full_shard", "a100", "E llamafactory/quantised-bits", false},
+        {"quantization_bit: 4\nquantization_method: hqq\ndeepspeed: {zero_optimization: {stage: 3}}", "a100",
+         "E llamafactory/quantised-bits", true},
+        {"do_train: true\nbf16: true\nfinetunning_type: full", "a100", "U llamafactory/unknown-key", true},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.device, row.finding);
+        CHECK(factory(row.keys, {.device = row.device}).has(row.finding) == row.fires);
+    }
+    CHECK_FALSE(factory("no_such_key: 1\nbf16: true", {.environment = {{"ALLOW_EXTRA_ARGS", "1"}}}).result().refused());
+}
+
+TEST_CASE("LLaMA-Factory's fp8 trains Accelerate's default, and nothing with transformers 5",
+          "[experiments][import][llamafactory]") {
+    test::Asked four{.device = "h100"};
+    four.versions.emplace("transformers", parse_version("4.57"));
+    const Imported executed = factory("do_train: true\nbf16: true\nfp8: true\nfp8_backend: torchao", four);
+    CHECK(executed.field("fp8") == "ao_tensorwise");
+    CHECK(executed.part("fp8", "pad_inner_dim") == "true");
+    CHECK(executed.has("C llamafactory/fp8-as-executed"));
+    CHECK(executed.has("C llamafactory/fp8-names"));
+    const Imported engine = factory("do_train: true\nbf16: true\nfp8: true\nfp8_backend: te", four);
+    CHECK(engine.field("fp8") == "te_delayed");
+    CHECK(engine.part("fp8", "history") == "16");
+    const Imported five = factory("do_train: true\nbf16: true\nfp8: true", {.device = "h100"});
+    CHECK(five.field("fp8") == "none");
+    CHECK(five.field("compute") == "B");
+    four.device = "a100";
+    CHECK(factory("do_train: true\nbf16: true\nfp8: true", four).has("W llamafactory/fp8-unsupported"));
+}
+
+TEST_CASE("a key of the Megatron adapter is refused, and the switch that knows it is named",
+          "[experiments][import][llamafactory]") {
+    const Imported config = factory("do_train: true\nfinetuning_type: full\nbf16: true\nsequence_parallel: true");
+    REQUIRE(config.has("U llamafactory/unknown-key"));
+    CHECK(config.result().findings.front().instead.find("USE_MCA=1") != std::string::npos);
+}
+
+TEST_CASE("a DeepSpeed file that LLaMA-Factory names is followed", "[experiments][import][llamafactory]") {
+    std::ofstream(test::import_folder() / "zero3.json")
+        << R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})";
+    const Imported config = factory("do_train: true\nfinetuning_type: full\nbf16: true\ndeepspeed: zero3.json");
+    CHECK(config.field("store") == "B");
+    CHECK(config.field("master") == "F");
+    const Imported pure = factory("do_train: true\nfinetuning_type: full\npure_bf16: true\ndeepspeed: zero3.json");
+    CHECK(pure.has("E llamafactory/pure-bf16-zero3"));
+    const Imported galore =
+        factory("do_train: true\nfinetuning_type: full\nuse_galore: true\nbf16: true\ndeepspeed: zero3.json");
+    CHECK(galore.has("E llamafactory/galore-deepspeed"));
+}
+
+}  // namespace import_llamafactory_test
