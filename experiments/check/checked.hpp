@@ -6,6 +6,7 @@
 //     const Checked checked = check_arrays(rows, {stored_array("a", {m, k}, a), ...}, {}, pool);
 //     if (!checked) std::fputs(checked.text().c_str(), stderr);
 #pragma once
+#include "core/host/thread_pool.hpp"
 #include "core/text/json.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/verdict.hpp"
