@@ -64,36 +64,6 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development
     PATTERN CMakeLists.txt EXCLUDE)
 
-# A page for each header, out of its comments; awk is on every system that a package is made on.
-find_program(MACHEPS_AWK awk)
-if(MACHEPS_AWK)
-    set(macheps_api ${PROJECT_BINARY_DIR}/api)
-    set(headers)
-    foreach(component IN LISTS MACHEPS_COMPONENTS)
-        get_target_property(files macheps_${component} HEADER_SET)
-        if(files)
-            list(APPEND headers ${files})
-        endif()
-    endforeach()
-    list(FILTER headers EXCLUDE REGEX "inl$|-inl\\.hpp$")
-    list(SORT headers)
-    set(folders)
-    foreach(header IN LISTS headers)
-        file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${header})
-        cmake_path(GET folder PARENT_PATH folder)
-        list(APPEND folders ${macheps_api}/${folder})
-    endforeach()
-    list(REMOVE_DUPLICATES folders)
-    add_custom_command(OUTPUT ${macheps_api}/README.md
-        COMMAND ${CMAKE_COMMAND} -E rm -rf ${macheps_api}
-        COMMAND ${CMAKE_COMMAND} -E make_directory ${folders}
-        COMMAND ${MACHEPS_AWK} -v out=${macheps_api} -v root=${PROJECT_SOURCE_DIR}/ -f ${CMAKE_CURRENT_LIST_DIR}/api_pages.awk
-            ${headers}
-        DEPENDS ${headers} ${CMAKE_CURRENT_LIST_DIR}/api_pages.awk COMMENT "Writing a page for each header" VERBATIM)
-    add_custom_target(macheps_api_pages ALL DEPENDS ${macheps_api}/README.md)
-    install(DIRECTORY ${macheps_api} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
-endif()
-
 if("experiments" IN_LIST MACHEPS_COMPONENTS)
     install(TARGETS macheps RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
     install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES ${PROJECT_SOURCE_DIR}/CITATION.cff

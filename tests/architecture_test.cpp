@@ -118,6 +118,36 @@ Includes read_includes() {
     return all;
 }
 
+/// Returns the public headers: the files that a room's CMakeLists.txt lists as its file set HEADERS.
+std::set<std::string> public_headers() {
+    static const std::set<std::string> ends{"PUBLIC", "PRIVATE", "INTERFACE", "FILE_SET"};
+    std::set<std::string> found;
+    for (const auto& [room, may] : rooms) {
+        const std::string list = text_of(root / room / "CMakeLists.txt");
+        const std::size_t at = list.find("FILE_SET HEADERS");
+        if (at == std::string::npos) continue;
+        constexpr std::string_view word = " FILES";
+        std::istringstream files(list.substr(list.find(word, at) + word.size()));
+        for (std::string file; files >> file && !ends.contains(file);) {
+            const bool is_last = file.ends_with(')');
+            found.insert(room + '/' + file.substr(0, file.find(')')));
+            if (is_last) break;
+        }
+    }
+    return found;
+}
+
+/// `a includes b`, for each quoted include of `headers` that is not one of them.
+Names unpublished(const Includes& headers) {
+    Names missing;
+    for (const auto& [file, includes] : headers) {
+        for (const std::string& name : includes) {
+            if (!headers.contains(name)) missing.push_back(file + " includes " + name);
+        }
+    }
+    return missing;
+}
+
 std::string folder_of(std::string_view path) { return std::string(path.substr(0, path.rfind('/'))); }
 bool is_within(std::string_view path, std::string_view folder) {
     return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
@@ -235,6 +265,39 @@ TEST_CASE("no header includes itself by a detour, and no two folders need each o
     CHECK(circle_of_files(broken) ==
           Names{"emulation/cpu/ops/cast.hpp", "emulation/evidence/x.hpp", "emulation/cpu/ops/cast.hpp"});
     CHECK(circle_of_folders(broken) == Names{"emulation/cpu/ops", "emulation/evidence", "emulation/cpu/ops"});
+}
+
+TEST_CASE("a public header includes only public headers, and says what it is for", "[architecture]") {
+    Includes headers;
+    Names missing, silent;
+    for (const std::string& file : public_headers()) {
+        const std::string text = text_of(root / file);
+        if (text.empty()) missing.push_back(file);
+        headers[file] = includes_in(text);
+        std::istringstream lines(text);
+        std::string licence, comment;
+        std::getline(lines, licence);
+        std::getline(lines, comment);
+        if (!licence.starts_with("// SPDX") || !comment.starts_with("// ")) silent.push_back(file);
+    }
+    CHECK(headers.size() > 100);
+    CHECK(missing == Names{});
+    CHECK(silent == Names{});
+    CHECK(unpublished(headers) == Names{});
+    CHECK(unpublished({{"core/a.hpp", {"core/b.hpp"}}}) == Names{"core/a.hpp includes core/b.hpp"});
+}
+
+TEST_CASE("docs/reference.md names public headers only", "[architecture]") {
+    const std::set<std::string> headers = public_headers();
+    std::istringstream page(text_of(root / "docs/reference.md"));
+    int count = 0;
+    for (std::string name; std::getline(page, name, '`');) {
+        if (!name.ends_with(".hpp")) continue;
+        ++count;
+        CAPTURE(name);
+        CHECK(headers.contains(name));
+    }
+    CHECK(count > 30);
 }
 
 TEST_CASE("what is included is in the tree", "[architecture]") {

@@ -17,20 +17,24 @@ std::ostream& operator<<(std::ostream& out, Float<F> x) {
 
 }  // namespace macheps
 
+namespace fmt {
+
 /// `{}` prints the shortest decimal that reads back as the number (0.1 in fp16 is `0.1`); with a format specification
 /// the exact value is printed as a double would be: `{:.4e}`, `{:a}`, `{:>12.3f}`.
 template <macheps::Format F>
-struct fmt::formatter<macheps::Float<F>> : fmt::formatter<double> {
-    constexpr auto parse(fmt::format_parse_context& context) {
+struct formatter<macheps::Float<F>> : formatter<double> {
+    constexpr auto parse(format_parse_context& context) {
         plain_ = context.begin() == context.end() || *context.begin() == '}';
-        return fmt::formatter<double>::parse(context);
+        return formatter<double>::parse(context);
     }
     template <class Context>
     auto format(const macheps::Float<F>& x, Context& context) const {
         if (plain_) return fmt::format_to(context.out(), "{}", macheps::shortest_decimal(F, x.bits()));
-        return fmt::formatter<double>::format(static_cast<double>(x), context);
+        return formatter<double>::format(static_cast<double>(x), context);
     }
 
   private:
     bool plain_ = true;
 };
+
+}  // namespace fmt
