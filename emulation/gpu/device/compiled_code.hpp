@@ -13,8 +13,4 @@ struct CompiledCode {
 /// Asks by a kernel, for the driver may have compiled it from PTX.
 CompiledCode compiled_code(CudaDevice& device);
 
-struct InstructionTarget;
-/// What matters of device number `index` to probes of matrix instructions. Throws Error when the device fails.
-InstructionTarget instruction_target(CudaDevice& device, int index);
-
 }  // namespace macheps::gpu

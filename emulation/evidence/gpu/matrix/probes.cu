@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "emulation/evidence/gpu/matrix/cuda_target.hpp"
 #include "emulation/evidence/gpu/matrix/probes.hpp"
 
 #include "emulation/evidence/gpu/matrix/probe.hpp"

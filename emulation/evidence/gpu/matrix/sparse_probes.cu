@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "emulation/evidence/gpu/matrix/cuda_target.hpp"
 #include "emulation/evidence/gpu/matrix/probes.hpp"
 #include "emulation/evidence/gpu/matrix/sparse_probe.hpp"
-#include "emulation/gpu/device/compiled_code.hpp"
 
 namespace macheps::evidence {
 
