@@ -8,7 +8,7 @@ namespace macheps::evidence {
 
 std::vector<evidence::ProbeGroup> scalar_probe_groups(int device) {
     const auto opened = std::make_shared<std::unique_ptr<gpu::CudaDevice>>();
-    return scalar_groups<gpu::CudaDevice>([opened, device]() -> CudaDevice& {
+    return scalar_groups<gpu::CudaDevice>([opened, device]() -> gpu::CudaDevice& {
         if (*opened == nullptr) *opened = std::make_unique<gpu::CudaDevice>(device);
         return **opened;
     });
