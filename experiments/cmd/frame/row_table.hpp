@@ -99,8 +99,8 @@ class RowTable {
     std::string csv_lines(const Rows& rows) const {
         std::string text;
         for (const auto& row : rows)
-            text += csv_line(
-                cells(&Column::is_in_csv, [&](const Column& column) { return column.csv_cell(row_of(row)); }));
+            text +=
+                csv_line(cells(&Column::is_in_csv, [&](const Column& column) { return column.csv_cell(row_of(row)); }));
         return text;
     }
     template <class Rows>
