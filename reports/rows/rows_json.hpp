@@ -15,8 +15,7 @@
 
 namespace macheps::reports {
 
-namespace detail {
-
+/// Returns a value of a row in JSON: null where it was not measured, a word for an infinity or NaN.
 template <class Value>
 Json json_cell(const Value& value) {
     if constexpr (std::is_same_v<Value, float>) {
@@ -33,15 +32,13 @@ Json json_cell(const std::optional<Value>& value) {
     return value ? json_cell(*value) : Json(nullptr);
 }
 
-}  // namespace detail
-
 /// [one object per row].
 template <class Row>
 Json rows_of_json(std::span<const Row> rows) {
     Json list = Json::array();
     for (const Row& row : rows) {
         Json object;
-        const auto put = [&](const auto& c) { object[std::string(c.name)] = detail::json_cell(row.*c.field); };
+        const auto put = [&](const auto& c) { object[std::string(c.name)] = json_cell(row.*c.field); };
         for_each_column<Row>(put);
         list.push_back(std::move(object));
     }

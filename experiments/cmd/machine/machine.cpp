@@ -10,15 +10,16 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/row_table.hpp"
 #include "experiments/cmd/machine/eval.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -93,109 +94,61 @@ std::string operands_text(const Machine& machine) {
     return is_order_of_summation(machine) ? "any" : operand_names(machine);
 }
 
-bool is_cut(const Machine& machine) { return machine.sum.fraction_bits != 0; }
-
-/// A column's name, in CSV and JSON, and its cell. Empty: a machine has no such thing.
-struct Column {
-    const char* name;
-    std::string (*cell)(const Machine&);
-    bool is_number = false;
-};
-
-const std::array<Column, 19> columns{{
-    {"machine", [](const Machine& m) { return std::string(m.name); }},
-    {"arch", [](const Machine& m) { return std::string(m.arch); }},
-    {"instruction", [](const Machine& m) { return std::string(m.instruction); }},
-    {"operands", operands_text},
-    {"c", [](const Machine& m) { return std::string(format_name(m.addend)); }},
-    {"d", [](const Machine& m) { return std::string(format_name(m.result)); }},
-    {"k", [](const Machine& m) { return is_order_of_summation(m) ? "" : std::to_string(m.k); }, true},
-    {"small_k", [](const Machine& m) { return m.small_k == 0 ? "" : std::to_string(m.small_k); }, true},
-    {"terms", [](const Machine& m) { return is_order_of_summation(m) ? "" : std::to_string(m.sum.terms); }, true},
-    {"fraction_bits", [](const Machine& m) { return is_cut(m) ? std::to_string(m.sum.fraction_bits) : ""; }, true},
-    {"model", [](const Machine& m) { return std::string(to_string(m.sum.model)); }},
-    {"delivery", [](const Machine& m) { return std::string(to_string(m.sum.delivery)); }},
-    {"zero_exponent",
-     [](const Machine& m) { return m.sum.zero_exponent == 0 ? "" : std::to_string(m.sum.zero_exponent); }, true},
-    {"scale",
-     [](const Machine& m) {
-         return !m.has_scales() ? "" : m.scale == e4m3fn ? "ue4m3" : std::string(format_name(m.scale));
-     }},
-    {"scale_block", [](const Machine& m) { return m.has_scales() ? std::to_string(m.scale_block) : ""; }, true},
-    {"nan", nan_text},
-    {"evidence", [](const Machine& m) { return std::string(to_string(m.evidence)); }},
-    {"measured", [](const Machine& m) { return measured_words(m); }},
-    {"source", [](const Machine& m) { return std::string(m.source); }},
-}};
-
-std::string as_csv() {
-    std::string text;
-    for (const Column& column : columns) text += fmt::format("{}{}", text.empty() ? "" : ",", column.name);
-    text += '\n';
-    for (const Machine* machine : all_machines) {
-        std::string line;
-        for (const Column& column : columns) {
-            const std::string cell = column.cell(*machine);
-            line += line.empty() ? "" : ",";
-            line += cell.find(',') == std::string::npos ? cell : '"' + cell + '"';
-        }
-        text += line + '\n';
-    }
-    return text;
+std::string_view scale_text(const Machine& machine) {
+    if (!machine.has_scales()) return {};
+    return machine.scale == e4m3fn ? "ue4m3" : format_name(machine.scale);
 }
 
-Json json_of(const Machine& machine) {
-    Json json;
-    for (const Column& column : columns) {
-        const std::string cell = column.cell(machine);
-        json[column.name] = !column.is_number ? Json(cell) : cell.empty() ? Json() : Json(std::stoi(cell));
-    }
+bool is_cut(const Machine& machine) { return machine.sum.fraction_bits != 0; }
+
+std::vector<std::string_view> operand_list(const Machine& machine) {
     std::vector<std::string_view> operands;
     for (const Format& format : FormatSet::known) {
         if (machine.operands.contains(format)) operands.push_back(format_name(format));
     }
-    json["operands"] = operands;
-    return json;
+    return operands;
 }
 
-/// The row of `list` for each machine.
-std::string list_text(std::span<const Machine* const> machines) {
-    std::vector<std::array<std::string, 10>> rows{
-        {"machine", "arch", "instruction", "operands", "C", "D", "k", "terms", "F", "evidence"}};
-    for (const Machine* m : machines) {
-        const bool is_order = is_order_of_summation(*m);
-        std::string evidence{to_string(m->evidence)};
-        if (!m->measured.empty()) evidence += fmt::format(": {}", measured_words(*m));
-        rows.push_back({std::string(m->name), std::string(m->arch), std::string(m->instruction), operands_text(*m),
-                        std::string(format_name(m->addend)), std::string(format_name(m->result)),
-                        is_order          ? ""
-                        : m->small_k != 0 ? fmt::format("{}/{}", m->k, m->small_k)
-                                          : std::to_string(m->k),
-                        is_order ? "" : std::to_string(m->sum.terms),
-                        is_cut(*m) ? std::to_string(m->sum.fraction_bits) : "", evidence});
-    }
-    std::array<std::size_t, 10> widths{};
-    for (const auto& row : rows) {
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    }
-    std::string text;
-    for (const auto& row : rows) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i)
-            line += fmt::format("{:<{}}  ", row[i].empty() ? "-" : row[i], widths[i]);
-        text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-    }
-    return text;
+std::string k_text(const Machine& m) {
+    if (is_order_of_summation(m)) return {};
+    return m.small_k != 0 ? fmt::format("{}/{}", m.k, m.small_k) : std::to_string(m.k);
+}
+
+std::string evidence_text(const Machine& m) {
+    const std::string evidence(to_string(m.evidence));
+    return m.measured.empty() ? evidence : fmt::format("{}: {}", evidence, measured_words(m));
+}
+
+/// The number, unless the machine has no such thing.
+std::optional<int> number_if(bool has_it, int number) { return has_it ? std::optional(number) : std::nullopt; }
+
+RowTable<Machine> machine_table() {
+    using Row = const Machine&;
+    const auto is_unit = [](Row m) { return !is_order_of_summation(m); };
+    return {{{"machine", &Machine::name, "machine"},
+             {"arch", &Machine::arch, "arch"},
+             {"instruction", &Machine::instruction, "instruction"},
+             {"operands", operand_list, "operands", {.csv = operands_text}},
+             {"c", [](Row m) { return format_name(m.addend); }, "C"},
+             {"d", [](Row m) { return format_name(m.result); }, "D"},
+             {"k", [=](Row m) { return number_if(is_unit(m), m.k); }, "k", {.table = k_text}},
+             {"small_k", [](Row m) { return number_if(m.small_k != 0, m.small_k); }},
+             {"terms", [=](Row m) { return number_if(is_unit(m), m.sum.terms); }, "terms"},
+             {"fraction_bits", [](Row m) { return number_if(is_cut(m), m.sum.fraction_bits); }, "F"},
+             {"model", [](Row m) { return to_string(m.sum.model); }},
+             {"delivery", [](Row m) { return to_string(m.sum.delivery); }},
+             {"zero_exponent", [](Row m) { return number_if(m.sum.zero_exponent != 0, m.sum.zero_exponent); }},
+             {"scale", scale_text},
+             {"scale_block", [](Row m) { return number_if(m.has_scales(), m.scale_block); }},
+             {"nan", nan_text},
+             {"evidence", [](Row m) { return to_string(m.evidence); }, "evidence", {.table = evidence_text}},
+             {"measured", measured_words},
+             {"source", &Machine::source}}};
 }
 
 Exit list(bool csv, bool json) {
-    if (json) {
-        Json all = Json::array();
-        for (const Machine* machine : all_machines) all.push_back(json_of(*machine));
-        print_json(all);
-    } else {
-        print_text(csv ? as_csv() : list_text(all_machines));
-    }
+    const RowTable<Machine> table = machine_table();
+    print_text(json ? json_text(table.json(all_machines)) : csv ? table.csv(all_machines) : table.text(all_machines));
     return Exit::ok;
 }
 
@@ -314,7 +267,7 @@ bool is_unverified(const Machine& machine) {
 }
 
 Json show_json(const Machine& machine) {
-    Json json = json_of(machine);
+    Json json = machine_table().json_of(machine);
     const ModelWords model = describe(machine.sum.model);
     json["steps"] = step_words(machine);
     json["words"] = model.words;
@@ -373,7 +326,7 @@ Exit show_gpu(std::span<const Machine* const> machines, bool json) {
         print_json(all);
         return Exit::ok;
     }
-    print_text(list_text(machines) +
+    print_text(machine_table().text(machines) +
                fmt::format("\n`macheps machine show {}` says what one computes, and how that is known.\n",
                            machines.front()->name));
     return Exit::ok;

@@ -9,15 +9,17 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/row_table.hpp"
+#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,77 +47,71 @@ constexpr const char* help =
     "\"max_code\", \"min_normal\", \"min_positive\", \"unit_roundoff\", \"has_inf\", \"has_nan\", \"negative_zero\",\n"
     "\"max_digits10\", \"summary\", \"source\", \"aliases\": {system: [name, ...]}, \"has_sign\", \"has_zero\"}, ...].";
 
-/// A column's name, in CSV and JSON, and its cell in a row. Empty cells say that a format has no such thing.
-struct Column {
-    const char* name;
-    std::string (*cell)(const NamedFormat&);
-};
-
-std::uint64_t container(const Format& f, std::uint64_t magnitude) { return magnitude << f.padding; }
-
-std::string specials_text(const Format& f) {
-    if (f.has_inf()) return "inf nan";
-    return f.has_nan() ? "nan" : "none";
+const char* specials_text(const NamedFormat& n) {
+    if (n.format.has_inf()) return "inf nan";
+    return n.format.has_nan() ? "nan" : "none";
 }
 
-const std::array<Column, 16> columns{{
-    {"format", [](const NamedFormat& n) { return std::string(n.name); }},
-    {"bits", [](const NamedFormat& n) { return fmt::to_string(n.format.bits); }},
-    {"exponent_bits",
-     [](const NamedFormat& n) {
-         return n.format.encoding == Encoding::fixed_point ? "" : fmt::to_string(n.format.exponent_bits());
-     }},
-    {"fraction_bits", [](const NamedFormat& n) { return fmt::to_string(n.format.fraction_bits()); }},
-    {"exponent_bias",
-     [](const NamedFormat& n) {
-         return n.format.encoding == Encoding::fixed_point ? "" : fmt::to_string(n.format.exponent_bias);
-     }},
-    {"container_bits", [](const NamedFormat& n) { return fmt::to_string(n.format.container_bits()); }},
-    {"max",
-     [](const NamedFormat& n) { return decimal(decode64(n.format, container(n.format, n.format.max_finite_code()))); }},
-    {"max_code",
-     [](const NamedFormat& n) { return hex_code(n.format, container(n.format, n.format.max_finite_code())); }},
-    {"min_normal",
-     [](const NamedFormat& n) {
-         return n.format.encoding == Encoding::fixed_point ? "" : hex_float(Format::power_of_two(n.format.emin()));
-     }},
-    {"min_positive",
-     [](const NamedFormat& n) {
-         return hex_float(decode64(n.format, container(n.format, n.format.has_zero() ? 1 : 0)));
-     }},
-    {"unit_roundoff", [](const NamedFormat& n) { return hex_float(n.format.unit_roundoff()); }},
-    {"specials", [](const NamedFormat& n) { return specials_text(n.format); }},
-    {"negative_zero", [](const NamedFormat& n) { return std::string(n.format.has_negative_zero() ? "yes" : "no"); }},
-    {"max_digits10", [](const NamedFormat& n) { return fmt::to_string(max_digits10(n.format)); }},
-    {"summary", [](const NamedFormat& n) { return std::string(n.summary); }},
-    {"source", [](const NamedFormat& n) { return std::string(n.source); }},
-}};
+std::uint64_t max_code(const NamedFormat& n) { return n.format.max_finite_code() << n.format.padding; }
 
-std::string aligned(const std::vector<std::vector<std::string>>& cells) {
-    std::vector<std::size_t> widths(cells.front().size());
-    for (const auto& row : cells) {
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    }
-    std::string text;
-    for (const auto& row : cells) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i)
-            line += fmt::format("{:<{}}  ", row[i].empty() ? "-" : row[i], widths[i]);
-        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
-    return text;
+double min_positive(const NamedFormat& n) {
+    return decode64(n.format, std::uint64_t{n.format.has_zero()} << n.format.padding);
 }
 
-/// What fits a terminal: the parameters that people compare.
-std::string as_text() {
-    std::vector<std::vector<std::string>> cells{{"format", "bits", "exponent", "fraction", "bias", "max", "max code",
-                                                 "min normal", "min", "roundoff", "specials", "-0"}};
-    for (const auto& row : all_formats) {
-        cells.emplace_back();
-        for (const std::size_t i : {0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12})
-            cells.back().push_back(columns[i].cell(row));
+double min_normal(const NamedFormat& n) { return Format::power_of_two(n.format.emin()); }
+
+bool has_exponent(const NamedFormat& n) { return n.format.encoding != Encoding::fixed_point; }
+
+/// A number of a format's exponent; nothing for a fixed-point format.
+template <class Value>
+std::optional<Value> of_exponent(const NamedFormat& n, Value value) {
+    return has_exponent(n) ? std::optional(value) : std::nullopt;
+}
+
+Json aliases_json(const NamedFormat& n) {
+    Json aliases = Json::object();
+    const auto cells = n.aliases.cells();
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+        if (!cells[i].empty()) aliases[Aliases::columns[i]] = split_names(cells[i]);
     }
-    return aligned(cells);
+    return aliases;
+}
+
+/// CSV and table have small numbers as hexadecimal floats and the special values in words. The CSV has a column for the aliases
+/// of each system.
+RowTable<NamedFormat> format_table() {
+    using Row = const NamedFormat&;
+    const auto min_normal_text = [](Row n) { return has_exponent(n) ? hex_float(min_normal(n)) : ""; };
+    const auto min_positive_text = [](Row n) { return hex_float(min_positive(n)); };
+    const auto unit_roundoff_text = [](Row n) { return hex_float(n.format.unit_roundoff()); };
+    const auto negative_zero_text = [](Row n) { return n.format.has_negative_zero() ? "yes" : "no"; };
+    std::vector<RowColumn<NamedFormat>> columns{
+        {"format", &NamedFormat::name, "format"},
+        {"bits", [](Row n) { return n.format.bits; }, "bits"},
+        {"exponent_bits", [](Row n) { return of_exponent(n, n.format.exponent_bits()); }, "exponent"},
+        {"fraction_bits", [](Row n) { return n.format.fraction_bits(); }, "fraction"},
+        {"exponent_bias", [](Row n) { return of_exponent(n, n.format.exponent_bias); }, "bias"},
+        {"container_bits", [](Row n) { return n.format.container_bits(); }},
+        {"max", [](Row n) { return decode64(n.format, max_code(n)); }, "max"},
+        {"max_code", [](Row n) { return hex_code(n.format, max_code(n)); }, "max code"},
+        {"min_normal", [](Row n) { return of_exponent(n, min_normal(n)); }, "min normal", {.csv = min_normal_text}},
+        {"min_positive", min_positive, "min", {.csv = min_positive_text}},
+        {"unit_roundoff", [](Row n) { return n.format.unit_roundoff(); }, "roundoff", {.csv = unit_roundoff_text}},
+        {"specials", {}, "specials", {.csv = specials_text}},
+        {"has_inf", [](Row n) { return n.format.has_inf(); }, "", {.is_in_json_only = true}},
+        {"has_nan", [](Row n) { return n.format.has_nan(); }, "", {.is_in_json_only = true}},
+        {"negative_zero", [](Row n) { return n.format.has_negative_zero(); }, "-0", {.csv = negative_zero_text}},
+        {"max_digits10", [](Row n) { return max_digits10(n.format); }},
+        {"summary", &NamedFormat::summary},
+        {"source", &NamedFormat::source},
+        {"aliases", aliases_json, "", {.is_in_json_only = true}},
+        {"has_sign", [](Row n) { return n.format.has_sign(); }, "", {.is_in_json_only = true}},
+        {"has_zero", [](Row n) { return n.format.has_zero(); }, "", {.is_in_json_only = true}}};
+    for (std::size_t i = 0; i < Aliases::count; ++i) {
+        const auto names = [i](Row n) { return std::string(n.aliases.cells()[i]); };
+        columns.push_back({fmt::format("alias_{}", Aliases::columns[i]), {}, "", {.csv = names}});
+    }
+    return columns;
 }
 
 std::string as_alias_text() {
@@ -129,63 +125,6 @@ std::string as_alias_text() {
         }
     }
     return text;
-}
-
-/// RFC 4180: a field with a comma or a quote is quoted.
-std::string csv_field(std::string_view text) {
-    if (text.find_first_of(",\"\n") == std::string_view::npos) return std::string(text);
-    std::string quoted = "\"";
-    for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return quoted + "\"";
-}
-
-std::string as_csv() {
-    std::vector<std::string> header;
-    for (const auto& column : columns) header.emplace_back(column.name);
-    for (const auto name : Aliases::columns) header.push_back(fmt::format("alias_{}", name));
-    std::string text = fmt::format("{}\n", fmt::join(header, ","));
-    for (const auto& row : all_formats) {
-        std::vector<std::string> fields;
-        for (const auto& column : columns) fields.push_back(csv_field(column.cell(row)));
-        for (const auto cell : row.aliases.cells()) fields.push_back(csv_field(cell));
-        text += fmt::format("{}\n", fmt::join(fields, ","));
-    }
-    return text;
-}
-
-std::string as_json() {
-    Json json = Json::array();
-    for (const auto& row : all_formats) {
-        const Format& f = row.format;
-        const bool floating = f.encoding != Encoding::fixed_point;
-        const auto or_null = [floating](auto value) { return floating ? Json(value) : Json(); };
-        Json aliases = Json::object();
-        const auto cells = row.aliases.cells();
-        for (std::size_t i = 0; i < cells.size(); ++i) {
-            if (!cells[i].empty()) aliases[std::string(Aliases::columns[i])] = split_names(cells[i]);
-        }
-        json.push_back({{"format", row.name},
-                        {"bits", f.bits},
-                        {"exponent_bits", or_null(f.exponent_bits())},
-                        {"fraction_bits", f.fraction_bits()},
-                        {"exponent_bias", or_null(f.exponent_bias)},
-                        {"container_bits", f.container_bits()},
-                        {"max", decode64(f, container(f, f.max_finite_code()))},
-                        {"max_code", hex_code(f, container(f, f.max_finite_code()))},
-                        {"min_normal", or_null(Format::power_of_two(f.emin()))},
-                        {"min_positive", decode64(f, container(f, f.has_zero() ? 1 : 0))},
-                        {"unit_roundoff", f.unit_roundoff()},
-                        {"has_inf", f.has_inf()},
-                        {"has_nan", f.has_nan()},
-                        {"negative_zero", f.has_negative_zero()},
-                        {"max_digits10", max_digits10(f)},
-                        {"summary", row.summary},
-                        {"source", row.source},
-                        {"aliases", aliases},
-                        {"has_sign", f.has_sign()},
-                        {"has_zero", f.has_zero()}});
-    }
-    return json_text(json);
 }
 
 /// A value and its code: `448 (0x7e)`.
@@ -211,8 +150,9 @@ std::string as_profiles() {
                  {nan, negative_nan, infinity, -infinity, beyond, -beyond, 0.0f, -0.0f, -1.0f, 0x1p-149f}) {
                 cells.push_back(value_and_code(f, encode64(row.profile, f, x, round)));
             }
-            text += fmt::format("{},{},{},{},{}\n", row.name, named.name, fmt::join(cells, ","), name_of(round),
-                                csv_field(row.edition));
+            text += fmt::format("{},{},{},{},", row.name, named.name, fmt::join(cells, ","), name_of(round));
+            reports::csv::append_cell(text, row.edition);
+            text += '\n';
         }
     }
     return text;
@@ -223,12 +163,11 @@ struct Arguments {
 };
 
 Exit run(const Arguments& a) {
-    const std::string text = a.csv        ? as_csv()
-                             : a.json     ? as_json()
-                             : a.aliases  ? as_alias_text()
-                             : a.profiles ? as_profiles()
-                                          : as_text();
-    print_text(text);
+    print_text(a.csv        ? format_table().csv(all_formats)
+               : a.json     ? json_text(format_table().json(all_formats))
+               : a.aliases  ? as_alias_text()
+               : a.profiles ? as_profiles()
+                            : format_table().text(all_formats));
     return Exit::ok;
 }
 

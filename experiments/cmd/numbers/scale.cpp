@@ -5,11 +5,11 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/row_table.hpp"
 #include "experiments/study/scale/scale_trace.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -53,42 +53,20 @@ float amax_of(const std::string& text, const char* option) {
                  .exit = Exit::usage});
 }
 
-/// As the columns hold it: all digits of the fp32 number's double.
-std::string digits(float x) { return decimal(static_cast<double>(x)); }
-
-std::string as_csv(const std::vector<ScaleTraceStep>& steps) {
-    std::string text = "step,amax,scale,scale_inv\n";
-    for (const ScaleTraceStep& s : steps)
-        text += fmt::format("{},{},{},{}\n", s.step, digits(s.amax), digits(s.scale), digits(s.scale_inv));
-    return text;
+/// JSON and CSV have all digits of the double that the fp32 number is. The table has the shortest decimals that tell fp32
+/// numbers apart.
+RowColumn<ScaleTraceStep> fp32_column(const char* name, float ScaleTraceStep::*member, Align align) {
+    return {name,
+            [=](const ScaleTraceStep& step) { return double{step.*member}; },
+            name,
+            {.table = [=](const ScaleTraceStep& step) { return decimal(step.*member); }, .align = align}};
 }
 
-Json as_json(const std::vector<ScaleTraceStep>& steps) {
-    Json json = Json::array();
-    for (const ScaleTraceStep& s : steps) {
-        json.push_back({{"step", s.step},
-                        {"amax", json_number(static_cast<double>(s.amax))},
-                        {"scale", json_number(static_cast<double>(s.scale))},
-                        {"scale_inv", json_number(static_cast<double>(s.scale_inv))}});
-    }
-    return json;
-}
-
-/// Columns with the shortest decimals that tell fp32 numbers apart.
-std::string as_text(const std::vector<ScaleTraceStep>& steps) {
-    using Line = std::array<std::string, 4>;
-    std::vector<Line> lines{{"step", "amax", "scale", "scale_inv"}};
-    for (const ScaleTraceStep& s : steps)
-        lines.push_back({fmt::to_string(s.step), decimal(s.amax), decimal(s.scale), decimal(s.scale_inv)});
-    std::array<std::size_t, 4> widths{};
-    for (const Line& line : lines) {
-        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-    }
-    std::string text;
-    for (const Line& line : lines)
-        text += fmt::format("{:>{}}  {:>{}}  {:>{}}  {}\n", line[0], widths[0], line[1], widths[1], line[2], widths[2],
-                            line[3]);
-    return text;
+RowTable<ScaleTraceStep> step_table() {
+    return {{{"step", &ScaleTraceStep::step, "step", {.align = Align::right}},
+             fp32_column("amax", &ScaleTraceStep::amax, Align::right),
+             fp32_column("scale", &ScaleTraceStep::scale, Align::right),
+             fp32_column("scale_inv", &ScaleTraceStep::scale_inv, Align::left)}};
 }
 
 Exit run(const Command& verb, const Arguments& a) {
@@ -100,12 +78,8 @@ Exit run(const Command& verb, const Arguments& a) {
         if (option == "--tensor-amax") question.tensor_amax = amax_of(a.tensor_amax, "--tensor-amax");
     }
     const std::vector<ScaleTraceStep> steps = scale_trace(question);
-    if (a.json) {
-        print_json(as_json(steps));
-        return Exit::ok;
-    }
-    const std::string text = a.csv ? as_csv(steps) : as_text(steps);
-    print_text(text);
+    const RowTable<ScaleTraceStep> table = step_table();
+    print_text(a.json ? json_text(table.json(steps)) : a.csv ? table.csv(steps) : table.text(steps));
     return Exit::ok;
 }
 

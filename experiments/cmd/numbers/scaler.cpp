@@ -4,6 +4,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/row_table.hpp"
 #include "experiments/policy/scaler/trace.hpp"
 
 #include <fmt/format.h>
@@ -118,31 +119,6 @@ LossScalerConfig config_of(const Arguments& a) {
     return config;
 }
 
-std::string as_csv(const std::vector<ScalerStep>& rows) {
-    std::string text = "step,scale,overflow,skipped,scale_after,tracker,hysteresis,raised\n";
-    for (const ScalerStep& row : rows) {
-        text += fmt::format("{},{},{:d},{:d},{},{},{},{:d}\n", row.step, row.scale, row.overflow, row.skipped,
-                            row.scale_after, row.tracker, row.hysteresis ? fmt::to_string(*row.hysteresis) : "",
-                            row.raised);
-    }
-    return text;
-}
-
-Json as_json(const std::vector<ScalerStep>& rows) {
-    Json json = Json::array();
-    for (const ScalerStep& row : rows) {
-        json.push_back({{"step", row.step},
-                        {"scale", json_number(row.scale)},
-                        {"overflow", int{row.overflow}},
-                        {"skipped", int{row.skipped}},
-                        {"scale_after", json_number(row.scale_after)},
-                        {"tracker", row.tracker},
-                        {"hysteresis", row.hysteresis ? Json(*row.hysteresis) : Json()},
-                        {"raised", int{row.raised}}});
-    }
-    return json;
-}
-
 /// What a step did, in words.
 std::string words_for(const ScalerStep& row) {
     std::string text;
@@ -157,36 +133,29 @@ std::string words_for(const ScalerStep& row) {
     return text.empty() ? "-" : text;
 }
 
-std::string as_text(const LossScalerConfig& config, const std::vector<ScalerStep>& rows) {
-    std::vector<std::array<std::string, 6>> cells{{"step", "scale", "what", "scale after", "tracker", "hysteresis"}};
-    for (const ScalerStep& row : rows) {
-        cells.push_back({fmt::to_string(row.step), fmt::to_string(row.scale), words_for(row),
-                         fmt::to_string(row.scale_after), fmt::to_string(row.tracker),
-                         row.hysteresis ? fmt::to_string(*row.hysteresis) : "-"});
-    }
-    std::array<std::size_t, 6> widths{};
-    for (const auto& line : cells) {
-        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-    }
-    std::string text = to_string(config) + "\n\n";
-    for (const auto& line : cells) {
-        std::string padded;
-        for (std::size_t i = 0; i < line.size(); ++i) padded += fmt::format("{:<{}}  ", line[i], widths[i]);
-        text += padded.substr(0, padded.find_last_not_of(' ') + 1) + '\n';
-    }
-    return text;
+/// CSV and table have no exponents in scales below 10^16.
+RowTable<ScalerStep> step_table() {
+    const auto scale = [](const ScalerStep& row) { return fmt::to_string(row.scale); };
+    const auto scale_after = [](const ScalerStep& row) { return fmt::to_string(row.scale_after); };
+    return {{{"step", &ScalerStep::step, "step"},
+             {"scale", &ScalerStep::scale, "scale", {.csv = scale}},
+             {"", {}, "what", {.table = words_for}},
+             {"overflow", [](const ScalerStep& row) { return int{row.overflow}; }},
+             {"skipped", [](const ScalerStep& row) { return int{row.skipped}; }},
+             {"scale_after", &ScalerStep::scale_after, "scale after", {.csv = scale_after}},
+             {"tracker", &ScalerStep::tracker, "tracker"},
+             {"hysteresis", &ScalerStep::hysteresis, "hysteresis"},
+             {"raised", [](const ScalerStep& row) { return int{row.raised}; }}}};
 }
 
 Exit run(const Arguments& a) {
     const LossScalerConfig config = config_of(a);
     const auto scaler = make_loss_scaler(config);
     const std::vector<ScalerStep> rows = trace(*scaler, a.overflow_at, a.steps);
-    if (a.json) {
-        print_json(as_json(rows));
-    } else {
-        const std::string text = a.csv ? as_csv(rows) : as_text(config, rows);
-        print_text(text);
-    }
+    const RowTable<ScalerStep> table = step_table();
+    print_text(a.json  ? json_text(table.json(rows))
+               : a.csv ? table.csv(rows)
+                       : to_string(config) + "\n\n" + table.text(rows));
     if (!rows.back().raised) return Exit::ok;
     throw Error(
         {.what = rows.back().error, .where = fmt::format("step {}", rows.back().step), .exit = Exit::check_failed});

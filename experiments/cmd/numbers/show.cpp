@@ -11,6 +11,7 @@
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/rounding_option.hpp"
+#include "experiments/cmd/frame/row_table.hpp"
 #include "experiments/study/eval/exact_number.hpp"
 #include "reports/rows/csv.hpp"
 
@@ -178,20 +179,6 @@ std::string fields_text(Format f, std::uint64_t container) {
     }
 }
 
-std::string aligned(const std::vector<std::vector<std::string>>& cells) {
-    std::vector<std::size_t> widths(cells.front().size());
-    for (const auto& row : cells) {
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    }
-    std::string text;
-    for (const auto& row : cells) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
-    return text;
-}
-
 std::vector<std::string_view> names_of(PropertySet properties) {
     std::vector<std::string_view> names;
     for (const PropertyName& row : property_names) {
@@ -216,15 +203,14 @@ std::string notes(const std::vector<Shown>& rows) {
 }
 
 std::string table(const std::vector<Shown>& rows) {
-    std::vector<std::vector<std::string>> cells{
-        {"format", "value", "code", "error", "relative", "ulps", "below", "above"}};
-    std::vector<std::vector<std::string>> exact{{"format", "fraction", "hex", "sign|exponent|fraction"}};
+    std::vector<TextCells> cells{{"format", "value", "code", "error", "relative", "ulps", "below", "above"}};
+    std::vector<TextCells> exact{{"format", "fraction", "hex", "sign|exponent|fraction"}};
     for (const auto& s : rows) {
         cells.push_back({std::string(s.format), decimal(s.value), hex_code(s.f, s.code), error_text(s.error),
                          error_text(s.relative_error), ulp_text(s.ulps), neighbour(s, s.below), neighbour(s, s.above)});
         exact.push_back({std::string(s.format), fraction_text(s.value), hex_float(s.value), fields_text(s.f, s.code)});
     }
-    return aligned(cells) + "\n" + aligned(exact) + notes(rows);
+    return joined_lines(aligned_lines(cells)) + "\n" + joined_lines(aligned_lines(exact)) + notes(rows);
 }
 
 constexpr const char* csv_header =

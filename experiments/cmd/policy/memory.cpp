@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/policy/memory.hpp"
 #include "core/error.hpp"
-#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -226,37 +225,35 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
     return text;
 }
 
+RowTable<MemoryChoice::Row> MemoryChoice::table() {
+    const auto bytes = [](std::string_view key, auto get) {
+        const auto csv = [get](const Row& row) { return fmt::to_string(get(row)); };
+        return RowColumn<Row>{std::string(key), get, "", {.csv = csv}};
+    };
+    const auto activations = [](const Row& row) { return row.activations ? fmt::to_string(*row.activations) : ""; };
+    std::vector<RowColumn<Row>> columns{
+        {"recipe", &Row::name},
+        {"summary", &Row::summary, "", {.is_in_json_only = true}},
+        {"bytes_per_parameter", [](const Row& row) { return row.each.total(); }, "", {.is_in_json_only = true}},
+        bytes("parameters", [](const Row& row) { return row.bytes(row.each.value); }),
+        bytes("gradients", [](const Row& row) { return row.bytes(row.each.gradients()); }),
+        bytes("master", [](const Row& row) { return row.bytes(row.each.master); }),
+        bytes("optimizer", [](const Row& row) { return row.bytes(row.each.master_grad + row.each.moments); }),
+        bytes("casts", [](const Row& row) { return row.bytes(row.each.cast); })};
+    for (const Sharding& sharding : shardings())
+        columns.push_back(bytes(sharding.name, [sharding](const Row& row) { return row.bytes(sharding); }));
+    columns.push_back({"activations", &Row::activations, "", {.csv = activations}});
+    return columns;
+}
+
 std::string MemoryChoice::csv(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const {
-    std::string text = "recipe,parameters,gradients,master,optimizer,casts";
-    for (const Sharding& sharding : shardings()) text += fmt::format(",{}", sharding.name);
-    text += ",activations\n";
-    for (const Row& row : rows(name, own, model)) {
-        reports::csv::append_cell(text, row.name);
-        text += fmt::format(",{},{},{},{},{}", row.bytes(row.each.value), row.bytes(row.each.gradients()),
-                            row.bytes(row.each.master), row.bytes(row.each.master_grad + row.each.moments),
-                            row.bytes(row.each.cast));
-        for (const Sharding& sharding : shardings()) text += fmt::format(",{}", row.bytes(sharding));
-        text += row.activations ? fmt::format(",{}\n", *row.activations) : ",\n";
-    }
-    return text;
+    return table().csv(rows(name, own, model));
 }
 
 Json MemoryChoice::json(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const {
-    Json list = Json::array();
-    for (const Row& row : rows(name, own, model)) {
-        Json one{{"recipe", row.name},
-                 {"summary", row.summary},
-                 {"bytes_per_parameter", row.each.total()},
-                 {"parameters", row.bytes(row.each.value)},
-                 {"gradients", row.bytes(row.each.gradients())},
-                 {"master", row.bytes(row.each.master)},
-                 {"optimizer", row.bytes(row.each.master_grad + row.each.moments)},
-                 {"casts", row.bytes(row.each.cast)}};
-        for (const Sharding& sharding : shardings()) one[std::string(sharding.name)] = row.bytes(sharding);
-        one["activations"] = row.activations ? Json(*row.activations) : Json(nullptr);
-        list.push_back(std::move(one));
-    }
-    return {{"params", parameters_of(params_)}, {"shards", shards_.value_or(1)}, {"recipes", std::move(list)}};
+    return {{"params", parameters_of(params_)},
+            {"shards", shards_.value_or(1)},
+            {"recipes", table().json(rows(name, own, model))}};
 }
 
 }  // namespace macheps::cmd::policies

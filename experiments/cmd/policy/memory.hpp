@@ -4,6 +4,7 @@
 #include "experiments/cmd/frame/cli.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/model_choice.hpp"
+#include "experiments/cmd/frame/row_table.hpp"
 #include "experiments/policy/memory_bytes.hpp"
 
 #include <cstdint>
@@ -30,6 +31,7 @@ class MemoryChoice {
 
   private:
     struct Row;
+    static RowTable<Row> table();
     std::vector<Row> rows(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
     std::optional<policy::ActivationShape> shape(const ModelChoice& model) const;
 

@@ -14,7 +14,6 @@
 #include "experiments/configs/memory/memory_recipe.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/language/words.hpp"
-#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -212,13 +211,12 @@ Exit show(const Arguments& a) {
     return Exit::ok;
 }
 
-std::string csv_line(std::initializer_list<const std::string*> cells) {
-    std::string text;
-    for (const std::string* cell : cells) {
-        if (!text.empty()) text += ',';
-        reports::csv::append_cell(text, *cell);
-    }
-    return text + '\n';
+RowTable<Difference> difference_rows() {
+    return {{{"what", &Difference::what},
+             {"site", &Difference::site},
+             {"slot", &Difference::slot},
+             {"a", &Difference::a},
+             {"b", &Difference::b}}};
 }
 
 [[noreturn]] void no_such_site(const std::string& pattern) {
@@ -248,18 +246,14 @@ Exit diff(const Arguments& a) {
     const bool same_names = first.name == second.name;
     const std::string &name_a = same_names ? a.name : first.name, &name_b = same_names ? a.other : second.name;
     if (a.json) {
-        Json rows = Json::array();
-        for (const Difference& d : list)
-            rows.push_back({{"what", d.what}, {"site", d.site}, {"slot", d.slot}, {"a", d.a}, {"b", d.b}});
         print_json({{"a", name_a},
                     {"b", name_b},
                     {"model", a.model.kind},
                     {"size", a.model.size},
                     {"same", list.empty()},
-                    {"differences", rows}});
+                    {"differences", difference_rows().json(list)}});
     } else if (a.csv) {
-        print_text("what,site,slot,a,b\n");
-        for (const Difference& d : list) print_text(csv_line({&d.what, &d.site, &d.slot, &d.a, &d.b}));
+        print_text(difference_rows().csv(list));
     } else if (list.empty()) {
         print("{} and {} do the same to {}\n", name_a, name_b, a.model.describe());
     } else {
@@ -301,16 +295,9 @@ Exit explain(const Arguments& a) {
                   {"linears", linears_json(resolved)},
                   {"left_out", resolved.left_out_sites()},
                   {"left_out_why", left_out_why_json(resolved)},
-                  {"rows", Json::array()}};
-        for (const Row& row : rows) {
-            json["rows"].push_back({{"site", row.site},
-                                    {"slot", row.slot},
-                                    {"cast", row.cast},
-                                    {"machine", row.machine},
-                                    {"rule", row.rule}});
-        }
-        json["tensors"] = tensors_json(tensors);
-        json["memory"] = memory_json(memory, batch);
+                  {"rows", row_table().json(rows)},
+                  {"tensors", tensor_table().json(tensors)},
+                  {"memory", memory_json(memory, batch)}};
         if (a.memory.is_asked()) json["memory_of_params"] = a.memory.json(resolved.name, recipe, a.model);
         print_json(json);
         return Exit::ok;
@@ -320,14 +307,13 @@ Exit explain(const Arguments& a) {
         return Exit::ok;
     }
     if (a.csv) {
-        print_text("site,slot,cast,machine,rule\n");
-        for (const Row& row : rows) print_text(csv_line({&row.site, &row.slot, &row.cast, &row.machine, &row.rule}));
+        print_text(row_table().csv(rows));
         for (const auto& one : resolved.left_out) tell("left out: {}: {}\n", one.site, one.why);
         return Exit::ok;
     }
-    const std::string body = a.memory.is_asked()
-                                 ? a.memory.text(resolved.name, recipe, a.model)
-                                 : memory_line(memory, batch) + "\n" + row_table(rows) + "\n" + tensor_table(tensors);
+    const std::string body = a.memory.is_asked() ? a.memory.text(resolved.name, recipe, a.model)
+                                                 : memory_line(memory, batch) + "\n" + row_table().text(rows) + "\n" +
+                                                       tensor_table().text(tensors);
     print("{}: {}\n", resolved.name, resolved.description);
     if (!policy.chain.empty()) print("extends      {}\n", fmt::join(policy.chain, ", "));
     print("model        {}\n", a.model.describe());

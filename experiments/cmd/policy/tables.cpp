@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace macheps::cmd::policies {
@@ -55,21 +54,6 @@ std::vector<AnyRow> fold(std::vector<AnyRow> rows, std::int64_t blocks) {
     return folded;
 }
 
-/// Cells in columns, two spaces between them; the last one is not filled up.
-template <std::size_t columns>
-std::string aligned(const std::vector<std::array<std::string, columns>>& lines) {
-    std::array<std::size_t, columns> widths{};
-    for (const auto& line : lines) {
-        for (std::size_t i = 0; i < columns; ++i) widths[i] = std::max(widths[i], line[i].size());
-    }
-    std::string text;
-    for (const auto& line : lines) {
-        for (std::size_t i = 0; i + 1 < columns; ++i) text += fmt::format("{:<{}}  ", line[i], widths[i]);
-        text += line[columns - 1] + "\n";
-    }
-    return text;
-}
-
 std::string in_words(std::int64_t bytes) {
     if (bytes == 0) return "none";
     if (bytes < 10'000) return fmt::format("{} bytes", bytes);
@@ -84,33 +68,21 @@ std::vector<TensorRow> fold_blocks(std::vector<TensorRow> rows, std::int64_t blo
     return fold(std::move(rows), blocks);
 }
 
-std::string row_table(const std::vector<Row>& rows) {
-    std::vector<std::array<std::string, 5>> lines{{"SITE", "SLOT", "CAST", "MACHINE", "RULE"}};
-    for (const Row& row : rows) {
-        lines.push_back({row.site, row.slot, row.cast, row.machine.empty() ? "-" : row.machine, row.rule});
-    }
-    return aligned(lines);
+RowTable<Row> row_table() {
+    return {{{"site", &Row::site, "SITE"},
+             {"slot", &Row::slot, "SLOT"},
+             {"cast", &Row::cast, "CAST"},
+             {"machine", &Row::machine, "MACHINE"},
+             {"rule", &Row::rule, "RULE"}}};
 }
 
-std::string tensor_table(const std::vector<TensorRow>& rows) {
-    std::vector<std::array<std::string, 5>> lines{{"TENSOR", "OF", "FORMAT", "ELEMENTS", "RULE"}};
-    for (const TensorRow& row : rows) {
-        lines.push_back({std::string(row.kind), row.site, row.format,
-                         row.elements == 0 ? "-" : fmt::format("{}", row.elements), row.rule});
-    }
-    return aligned(lines);
-}
-
-Json tensors_json(const std::vector<TensorRow>& rows) {
-    Json list = Json::array();
-    for (const TensorRow& row : rows) {
-        list.push_back({{"kind", row.kind},
-                        {"site", row.site},
-                        {"format", row.format},
-                        {"elements", row.elements},
-                        {"rule", row.rule}});
-    }
-    return list;
+RowTable<TensorRow> tensor_table() {
+    const auto elements = [](const TensorRow& row) { return row.elements == 0 ? "" : std::to_string(row.elements); };
+    return {{{"kind", &TensorRow::kind, "TENSOR"},
+             {"site", &TensorRow::site, "OF"},
+             {"format", &TensorRow::format, "FORMAT"},
+             {"elements", &TensorRow::elements, "ELEMENTS", {.table = elements}},
+             {"rule", &TensorRow::rule, "RULE"}}};
 }
 
 std::string linears_text(const ResolvedPolicy& policy) {

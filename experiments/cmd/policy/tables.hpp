@@ -2,6 +2,7 @@
 // What `macheps policy explain` prints of a model: rows of slots, rows of tensors, and bytes.
 #pragma once
 #include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/row_table.hpp"
 #include "experiments/configs/memory/tensors.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/memory.hpp"
@@ -17,9 +18,8 @@ std::vector<policy::ResolvedPolicy::Row> fold_blocks(std::vector<policy::Resolve
                                                      std::int64_t blocks);
 std::vector<configs::TensorRow> fold_blocks(std::vector<configs::TensorRow> rows, std::int64_t blocks);
 
-std::string row_table(const std::vector<policy::ResolvedPolicy::Row>& rows);
-std::string tensor_table(const std::vector<configs::TensorRow>& rows);
-Json tensors_json(const std::vector<configs::TensorRow>& rows);
+RowTable<policy::ResolvedPolicy::Row> row_table();
+RowTable<configs::TensorRow> tensor_table();
 
 /// The linears whose operands are of 8 bits or fewer, of those that rules ask for, and why the others are left out; empty
 /// where no rule asks.

@@ -3,12 +3,10 @@
 
 #include "experiments/cmd/frame/json.hpp"
 #include "reports/ci/junit.hpp"
-#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace macheps::cmd::verify {
 
@@ -37,14 +35,6 @@ std::string trials_text(std::uint64_t trials) {
     return trials < 1'000'000 ? std::to_string(trials) : fmt::format("{:.3g}", static_cast<double>(trials));
 }
 
-std::string csv_cell(std::string_view text) {
-    std::string cell;
-    reports::csv::append_cell(cell, text);
-    return cell;
-}
-
-std::string seconds_text(double seconds) { return fmt::format("{:.3f}", seconds); }
-
 }  // namespace
 
 const char* verdict_name(evidence::Verdict verdict) {
@@ -64,6 +54,20 @@ const char* verdict_name(evidence::Verdict verdict) {
     }
 }
 
+RowTable<ProbeResult> verify_rows() {
+    const auto trials = [](const ProbeResult& row) { return trials_text(row.trials); };
+    const auto seconds = [](const ProbeResult& row) { return fmt::format("{:.3f}", row.seconds); };
+    return {{{"kind", &ProbeResult::kind, "kind"},
+             {"instruction", &ProbeResult::instruction, "instruction"},
+             {"class", &ProbeResult::operands, "class"},
+             {"model", &ProbeResult::model, "model"},
+             {"trials", &ProbeResult::trials, "trials", {.table = trials, .align = Align::right}},
+             {"mismatches", &ProbeResult::mismatches, "mismatches", {.align = Align::right}},
+             {"verdict", [](const ProbeResult& row) { return verdict_name(row.verdict); }, "verdict"},
+             {"seconds", &ProbeResult::seconds, "", {.csv = seconds}},
+             {"note", &ProbeResult::note}}};
+}
+
 VerifyCounts count_rows(const std::vector<ProbeResult>& rows) {
     VerifyCounts counts;
     for (const ProbeResult& row : rows) {
@@ -81,60 +85,40 @@ VerifyCounts count_rows(const std::vector<ProbeResult>& rows) {
 }
 
 std::string verify_table(const std::vector<ProbeResult>& rows) {
-    struct Line {
-        std::array<std::string, 7> cells;
-        std::string note;
-    };
-    std::vector<Line> lines{{{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict"}, ""}};
-    const auto add = [&](const ProbeResult& row, const std::string& cls, std::uint64_t trials, bool noted) {
-        // What a question asks is long: it goes below.
-        const bool asks = row.kind == "question";
+    // Rows of the table: classes that are all equal are one row, and notes are printed below their line.
+    std::vector<ProbeResult> shown;
+    std::vector<std::string> notes{""};  // the first line has the headings
+    const auto add = [&](ProbeResult row, bool noted) {
         std::string note = noted ? row.note : "";
-        if (asks && !cls.empty()) note = cls + "? " + note;
-        lines.push_back({{row.kind, row.instruction, asks ? "" : cls, row.model, trials_text(trials),
-                          std::to_string(row.mismatches), verdict_name(row.verdict)},
-                         note});
+        if (row.kind == "question") {
+            // A question is too long for a column.
+            if (!row.operands.empty()) note = row.operands + "? " + note;
+            row.operands.clear();
+        }
+        shown.push_back(std::move(row));
+        notes.push_back(std::move(note));
     };
     for (const Span& span : instructions(rows)) {
-        const ProbeResult& first = rows[span.first];
-        std::uint64_t trials = 0;
+        ProbeResult all = rows[span.first];
+        all.operands = fmt::format("{} classes", span.end - span.first);
+        all.trials = 0;
         bool all_equal = span.end - span.first > 1;
         for (std::size_t i = span.first; i < span.end; ++i) {
-            trials += rows[i].trials;
-            all_equal = all_equal && rows[i].verdict == evidence::Verdict::equal && rows[i].model == first.model;
+            all.trials += rows[i].trials;
+            all_equal = all_equal && rows[i].verdict == evidence::Verdict::equal && rows[i].model == all.model;
         }
         if (all_equal) {
-            add(first, fmt::format("{} classes", span.end - span.first), trials, false);
+            add(std::move(all), false);
             continue;
         }
         for (std::size_t i = span.first; i < span.end; ++i)
-            add(rows[i], rows[i].operands, rows[i].trials,
-                rows[i].verdict != evidence::Verdict::equal || rows[i].kind == "question");
-    }
-    std::array<std::size_t, 7> widths{};
-    for (const Line& line : lines) {
-        for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], line.cells[i].size());
+            add(rows[i], rows[i].verdict != evidence::Verdict::equal || rows[i].kind == "question");
     }
     std::string text;
-    for (const Line& line : lines) {
-        std::string row;
-        for (std::size_t i = 0; i < widths.size(); ++i) {
-            const std::string cell = line.cells[i].empty() ? "-" : line.cells[i];
-            const bool is_number = i == 4 || i == 5;
-            row += is_number ? fmt::format("{:>{}}  ", cell, widths[i]) : fmt::format("{:<{}}  ", cell, widths[i]);
-        }
-        text += row.substr(0, row.find_last_not_of(' ') + 1) + '\n';
-        if (!line.note.empty()) text += "    " + line.note + '\n';
-    }
-    return text;
-}
-
-std::string verify_csv(const std::vector<ProbeResult>& rows) {
-    std::string text;
-    for (const ProbeResult& row : rows) {
-        text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(row.kind), csv_cell(row.instruction),
-                            csv_cell(row.operands), csv_cell(row.model), row.trials, row.mismatches,
-                            verdict_name(row.verdict), seconds_text(row.seconds), csv_cell(row.note));
+    const std::vector<std::string> lines = verify_rows().lines(shown);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        text += lines[i] + '\n';
+        if (!notes[i].empty()) text += "    " + notes[i] + '\n';
     }
     return text;
 }
@@ -165,20 +149,8 @@ std::string verify_junit(const std::vector<ProbeResult>& rows) {
 void print_verify_json(const std::vector<ProbeResult>& rows, const std::string& device,
                        const std::vector<std::string>& traces) {
     const VerifyCounts counts = count_rows(rows);
-    Json list = Json::array();
-    for (const ProbeResult& row : rows) {
-        list.push_back({{"kind", row.kind},
-                        {"instruction", row.instruction},
-                        {"class", row.operands},
-                        {"model", row.model},
-                        {"trials", row.trials},
-                        {"mismatches", row.mismatches},
-                        {"verdict", verdict_name(row.verdict)},
-                        {"seconds", json_number(row.seconds)},
-                        {"note", row.note}});
-    }
     print_json({{"device", device},
-                {"rows", list},
+                {"rows", verify_rows().json(rows)},
                 {"equal", counts.equal},
                 {"differ", counts.differ},
                 {"recorded", counts.recorded},

@@ -2,6 +2,7 @@
 // What `macheps verify` prints and writes: rows of probes as a table, CSV, JUnit and JSON.
 #pragma once
 #include "emulation/evidence/probe.hpp"
+#include "experiments/cmd/frame/row_table.hpp"
 
 #include <string>
 #include <vector>
@@ -17,13 +18,12 @@ VerifyCounts count_rows(const std::vector<evidence::ProbeResult>& rows);
 
 const char* verdict_name(evidence::Verdict verdict);
 
+/// The columns of the JSON, the CSV and the table.
+RowTable<evidence::ProbeResult> verify_rows();
+
 /// One line for an instruction whose classes are all equal, else a line for each class; notes of what differs, and of
 /// questions, below their line.
 std::string verify_table(const std::vector<evidence::ProbeResult>& rows);
-inline constexpr const char* verify_csv_header =
-    "kind,instruction,class,model,trials,mismatches,verdict,seconds,note\n";
-/// Lines below that header.
-std::string verify_csv(const std::vector<evidence::ProbeResult>& rows);
 /// One test case for each row: `differs` is a failure, `failed` an error, `declined` a skipped one.
 std::string verify_junit(const std::vector<evidence::ProbeResult>& rows);
 void print_verify_json(const std::vector<evidence::ProbeResult>& rows, const std::string& device,

@@ -235,7 +235,7 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
     check_outputs(arguments);
     std::ofstream csv;
     if (!arguments.csv.empty()) csv.open(arguments.csv, std::ios::binary | std::ios::trunc);
-    csv << verify_csv_header << std::flush;
+    csv << verify_rows().csv_header() << std::flush;
 
     evidence::ProbeOptions options{.device = arguments.on_cpu() ? 0 : gpu_number(arguments), .only = arguments.only};
     options.seed = arguments.seed;
@@ -255,7 +255,7 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
         const double share = std::max(options.seconds - spent, 0.0) / static_cast<double>(chosen.size() - i);
         const std::vector<evidence::ProbeResult> rows =
             evidence::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
-        csv << verify_csv(rows) << std::flush;  // what is known outlives what ends the run
+        csv << verify_rows().csv_lines(rows) << std::flush;  // what is known outlives what ends the run
         if (recorder) recorder->sums(rows);
         progress.done(chosen[i].group->kind, chosen[i].instruction, rows);
         outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
@@ -343,7 +343,7 @@ Exit run(const Arguments& arguments) {
     if (arguments.list) return list(arguments);
     Outcome outcome;
     arguments.replay.empty() ? run_probes(arguments, outcome) : run_replay(arguments, outcome);
-    if (!arguments.csv.empty()) publish(arguments.csv, verify_csv_header + verify_csv(outcome.rows));
+    if (!arguments.csv.empty()) publish(arguments.csv, verify_rows().csv(outcome.rows));
     if (!arguments.junit.empty()) publish(arguments.junit, verify_junit(outcome.rows));
     const VerifyCounts counts = count_rows(outcome.rows);
     if (arguments.json) {
