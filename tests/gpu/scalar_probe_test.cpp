@@ -487,9 +487,9 @@ TEST_CASE("ftz flushes what is tiny after rounding with an unbounded exponent", 
         CAPTURE(c.instruction, c.why);
         const ArithmeticRow& row = arithmetic_row(c.instruction);
         std::uint64_t got = 0;
-        REQUIRE(gpu::detail::arithmetic_by_hardware(row, c.a, c.b, c.c, got));
+        REQUIRE(evidence::detail::arithmetic_by_hardware(row, c.a, c.b, c.c, got));
         CHECK(got == c.out);
-        CHECK(gpu::detail::arithmetic_by_model(row, c.a, c.b, c.c) == c.out);
+        CHECK(evidence::detail::arithmetic_by_model(row, c.a, c.b, c.c) == c.out);
     }
 }
 
@@ -607,13 +607,13 @@ TEST_CASE("the references of the functions are as good as they say", "[gpu][scal
 }
 
 TEST_CASE("errors are measured in units of the last place at the exact value", "[gpu][scalar]") {
-    CHECK(gpu::detail::quantum_at(fp32, 1.0) == 0x1p-23);
-    CHECK(gpu::detail::quantum_at(fp32, -1.99) == 0x1p-23);
-    CHECK(gpu::detail::quantum_at(fp32, 0x1p-140) == 0x1p-149);
-    CHECK(gpu::detail::quantum_at(fp32, 0) == 0x1p-149);
-    CHECK(gpu::detail::quantum_at(fp32, 0x1p300) == 0x1p104);
-    CHECK(gpu::detail::quantum_at(fp16, 65504) == 32);
-    CHECK(gpu::detail::quantum_at(bf16, 3) == 0x1p-6);
+    CHECK(evidence::detail::quantum_at(fp32, 1.0) == 0x1p-23);
+    CHECK(evidence::detail::quantum_at(fp32, -1.99) == 0x1p-23);
+    CHECK(evidence::detail::quantum_at(fp32, 0x1p-140) == 0x1p-149);
+    CHECK(evidence::detail::quantum_at(fp32, 0) == 0x1p-149);
+    CHECK(evidence::detail::quantum_at(fp32, 0x1p300) == 0x1p104);
+    CHECK(evidence::detail::quantum_at(fp16, 65504) == 32);
+    CHECK(evidence::detail::quantum_at(bf16, 3) == 0x1p-6);
 }
 
 TEST_CASE("a function that falls where it should rise is not monotonic", "[gpu][scalar]") {
