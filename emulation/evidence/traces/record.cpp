@@ -67,17 +67,17 @@ std::vector<std::pair<std::string, int>> count_refuted(const TraceForm& form, co
 
 Trace make_trace(const Candidates& candidates, const TraceSize& size) {
     const std::size_t count = candidates.rows.size();
-    const auto [wrong, disagrees, refuting, refuted_by] = judge(candidates.form, candidates.rows);
+    const Judgement found = judge(candidates.form, candidates.rows);
 
     std::set<std::size_t> chosen;
-    std::vector<int> refuted(wrong.size());
+    std::vector<int> refuted(found.wrong.size());
     const auto choose = [&](std::size_t i) {
         if (!chosen.insert(i).second) return;
-        for (const int m : refuted_by[i]) ++refuted[static_cast<std::size_t>(m)];
+        for (const int m : found.refuted_by[i]) ++refuted[static_cast<std::size_t>(m)];
     };
     int kept = 0;
     for (std::size_t i = 0; i < count && kept < 64; ++i) {
-        if (!disagrees[i]) continue;
+        if (!found.disagrees[i]) continue;
         choose(i);
         ++kept;
     }
@@ -89,12 +89,12 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
         for (std::size_t i = 0; i < wanted; ++i) choose(rows[i * rows.size() / wanted]);
     }
     // The wrong models that are hardest to refute first: their rows refute others too.
-    std::vector<std::size_t> order(wrong.size());
+    std::vector<std::size_t> order(found.wrong.size());
     for (std::size_t m = 0; m < order.size(); ++m) order[m] = m;
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t x, std::size_t y) { return refuting[x].size() < refuting[y].size(); });
+                     [&](std::size_t x, std::size_t y) { return found.refuting[x].size() < found.refuting[y].size(); });
     for (const std::size_t m : order) {
-        const std::vector<std::size_t>& rows = refuting[m];
+        const std::vector<std::size_t>& rows = found.refuting[m];
         const auto wanted = static_cast<std::size_t>(size.against_each);
         // From all over the candidates, so that the rows differ in class.
         const std::size_t step = std::max(rows.size() / wanted, std::size_t{1});
@@ -112,7 +112,7 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
                 .microcode = {},
                 .date = {},
                 .seed = candidates.seed};
-    for (std::size_t m = 0; m < wrong.size(); ++m) trace.refuted.emplace_back(wrong[m].name, refuted[m]);
+    for (std::size_t m = 0; m < found.wrong.size(); ++m) trace.refuted.emplace_back(found.wrong[m].name, refuted[m]);
     for (const std::size_t i : chosen) trace.rows.push_back(candidates.rows[i]);
     return trace;
 }

@@ -5,6 +5,7 @@
 #include "core/text/json_number.hpp"
 #include "core/text/nesting.hpp"
 #include "core/text/shown.hpp"
+#include "experiments/check/judge/codes.hpp"
 #include "reports/rows/sha256.hpp"
 
 #include <fmt/format.h>

@@ -4,6 +4,7 @@
 #include "core/host/read_file.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/check/declare/declare.hpp"
+#include "experiments/check/verdicts/advice.hpp"
 #include "experiments/files/arrays/raw_word.hpp"
 #include "reports/rows/sha256.hpp"
 

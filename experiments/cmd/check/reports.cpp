@@ -3,6 +3,7 @@
 
 #include "core/host/version.hpp"
 #include "core/text/shown.hpp"
+#include "experiments/check/check.hpp"
 #include "reports/ci/annotations.hpp"
 #include "reports/ci/junit.hpp"
 #include "reports/ci/sarif.hpp"
