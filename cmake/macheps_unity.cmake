@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that build everything once: files of one folder are compiled several at a time (CMake's UNITY_BUILD), and what runs once
+# For scripts that build everything once: files of a target are compiled several at a time (CMake's UNITY_BUILD), and what runs once
 # is hardly optimised. An editing build has this off: each file is compiled alone, and a change costs its own file only.
-option(MACHEPS_UNITY "Compile files of one folder several at a time (builds twice as fast, rebuilds slower)" OFF)
+option(MACHEPS_UNITY "Compile files of a target several at a time (builds twice as fast, rebuilds slower)" OFF)
 
 # How files are compiled that read, print and arrange. GCC takes a third less for -Og than for -O3, and these files' time is nobody's wait.
 # An installation has -O1 for what runs once, and -O3 for the rest.
@@ -32,7 +32,7 @@ endif()
 # A unit holds so many kB, which GCC compiles in some eight seconds: more gains little, and a change waits for its whole unit.
 set(macheps_unit_kb 110)
 
-# macheps_unity(target [KB n] [ALONE patterns...]): the target's files are compiled by folders. Generated files, files with options of their
+# macheps_unity(target [KB n] [ALONE patterns...]): the target's files are compiled several at a time, in the order of their paths. Generated files, files with options of their
 # own (CMake leaves them out) and those that match a pattern stay alone. KB is the size of a unit, where it is not macheps_unit_kb.
 function(macheps_unity target)
     if(NOT MACHEPS_UNITY)
@@ -52,15 +52,12 @@ function(macheps_unity target)
     list(SORT files)
     set(unit 0)
     set(kb 0)
-    set(last)
     foreach(file IN LISTS files)
-        get_filename_component(folder ${file} DIRECTORY)
         file(SIZE ${CMAKE_CURRENT_SOURCE_DIR}/${file} bytes)
         math(EXPR kb "${kb} + (${bytes} + 4095) / 4096 * 4")  # by and large, or an edit would move files from unit to unit
-        if(NOT "${folder}" STREQUAL "${last}" OR kb GREATER limit)
+        if(unit EQUAL 0 OR kb GREATER limit)
             math(EXPR unit "${unit} + 1")
             math(EXPR kb "(${bytes} + 4095) / 4096 * 4")
-            set(last "${folder}")
         endif()
         set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${unit})
     endforeach()

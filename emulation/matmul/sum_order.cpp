@@ -90,7 +90,7 @@ std::vector<ModelError> kahan_errors(double k, double unit, Round round) {
 }
 std::vector<ModelError> one_error(double, double unit, Round) { return {{1, unit}}; }
 
-constexpr SumOrderRow rows[] = {
+constexpr SumOrderRow order_rows[] = {
     {"chain", "one fma per term, k ascending: each is rounded once", chain, 1, chain_errors},
     {"pairwise", "products are rounded, then added by halves at the largest power of two below n", pairwise, 2,
      pairwise_errors},
@@ -140,7 +140,7 @@ double Rounding::sum(double x, double y) {
     return (*this)(u);
 }
 
-std::span<const SumOrderRow> sum_orders() { return rows; }
+std::span<const SumOrderRow> sum_orders() { return order_rows; }
 
 double SumOrder::sum(std::span<const double> products, RngKey stream, std::uint64_t output, bool* saturates) const {
     const std::uint64_t words = static_cast<std::uint64_t>(row->roundings) * (products.size() + 1);
@@ -168,9 +168,9 @@ ModelErrors SumOrder::errors(std::int64_t k) const {
 std::optional<SumOrder> parse_sum_order(std::string_view text) {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
-    const auto row = std::find_if(std::begin(rows), std::end(rows),
+    const auto row = std::find_if(std::begin(order_rows), std::end(order_rows),
                                   [&](const SumOrderRow& each) { return each.name == text.substr(0, colon); });
-    if (row == std::end(rows)) return std::nullopt;
+    if (row == std::end(order_rows)) return std::nullopt;
     const std::string_view rest = text.substr(colon + 1), format = rest.substr(0, rest.find(':'));
     SumOrder order{.row = &*row, .format = format_named(format, text, Exit::usage)};
     if (order.format == fp64 || order.format.encoding != Encoding::binary) {

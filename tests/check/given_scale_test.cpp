@@ -56,10 +56,11 @@ check::Verdict judge(const std::vector<StoredArray>& arrays, const Keys& keys) {
 TEST_CASE("a quantiser with given scales is judged with them, whatever shares one", "[check][quantise]") {
     const Floats x = draw(51);
     std::mt19937 random(52);
-    for (const auto& [name, groups] : {std::pair{"tensor", Groups{rows, row_length}},
-                                       {"row", Groups{1, row_length}},
-                                       {"column", Groups{rows, 1}},
-                                       {"1x128", Groups{1, 128}}}) {
+    for (const auto& [name, shape] : {std::pair{"tensor", Groups{rows, row_length}},
+                                      {"row", Groups{1, row_length}},
+                                      {"column", Groups{rows, 1}},
+                                      {"1x128", Groups{1, 128}}}) {
+        const Groups groups = shape;  // Clang 14 lets no lambda capture a structured binding
         CAPTURE(name);
         Floats decode, encode;
         for (std::int64_t g = 0; g < groups.count(); ++g) {

@@ -12,8 +12,9 @@ namespace macheps {
 
 namespace {
 
-constexpr std::int64_t worth_a_thread = 2'000'000;  ///< fused multiply-adds: some 20 microseconds, several wake-ups
-constexpr std::int64_t column_grain = 32;           ///< a panel of B; two cache lines of the output
+constexpr std::int64_t matmul_worth_a_thread =
+    2'000'000;                                    ///< fused multiply-adds: some 20 microseconds, several wake-ups
+constexpr std::int64_t matmul_column_grain = 32;  ///< a panel of B; two cache lines of the output
 
 /// One output matrix cut into rows x columns rectangles; several small matrices make one task.
 struct Grid {
@@ -22,7 +23,7 @@ struct Grid {
 
 Grid cut(const Matmul& args, std::int64_t matrices, int threads) {
     const std::int64_t cost = args.m * args.n * max_of(args.k, std::int64_t{1});
-    const std::int64_t wanted = std::min(std::int64_t{4} * threads, matrices * cost / worth_a_thread);
+    const std::int64_t wanted = std::min(std::int64_t{4} * threads, matrices * cost / matmul_worth_a_thread);
     Grid grid;
     if (threads == 1 || wanted <= 1) {
         grid.matrices_per_task = matrices;
@@ -54,8 +55,8 @@ void matmul(Simd simd, ThreadPool& pool, const Matmul& args, Tally* tally) {
     const auto compute = [&](std::int64_t matrix, std::int64_t row_part, std::int64_t column_part, Tally* counts) {
         const std::int64_t outer = matrix / args.batch_inner, inner = matrix % args.batch_inner;
         const auto column = [&](std::int64_t part) {
-            const std::int64_t grains = (args.n + column_grain - 1) / column_grain;
-            return std::min(args.n, grains * part / grid.column_parts * column_grain);
+            const std::int64_t grains = (args.n + matmul_column_grain - 1) / matmul_column_grain;
+            return std::min(args.n, grains * part / grid.column_parts * matmul_column_grain);
         };
         kernel(args, caster,
                {.a = args.a.data + outer * args.a.stride_outer + inner * args.a.stride_inner,

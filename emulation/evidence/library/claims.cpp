@@ -9,7 +9,7 @@ namespace macheps::evidence {
 
 namespace {
 
-struct Claim {
+struct RuleClaim {
     std::string_view name;  ///< a named rule, or a machine: one chain of it over all of k
     bool (*covers)(const LibraryProblem& p);
 };
@@ -24,7 +24,7 @@ bool is_aligned(const LibraryProblem& p) {
 bool is_of(const LibraryProblem& p, const Format& format) { return p.a == format && p.b == format; }
 
 // Whether the library cuts k into slices, and where, is its own choice: nothing is claimed for sums that it joins.
-constexpr Claim claims[] = {
+constexpr RuleClaim claims[] = {
     {"cublaslt.fp8.fast",
      [](const LibraryProblem& p) { return is_fp8(p.a) && has_one_factor(p) && p.fast_accumulation; }},
     {"cublaslt.fp8.split",
@@ -49,7 +49,7 @@ constexpr Claim claims[] = {
 std::string claimed_rule(const LibraryProblem& p, const LibraryAlgorithm& algorithm, const ClaimedLibrary& library) {
     if (library.architecture != "sm_90" || algorithm.slices != 1) return {};
     const auto claim =
-        std::find_if(std::begin(claims), std::end(claims), [&](const Claim& each) { return each.covers(p); });
+        std::find_if(std::begin(claims), std::end(claims), [&](const RuleClaim& each) { return each.covers(p); });
     if (claim == std::end(claims)) return {};
     std::string name(claim->name);
     if (p.whole_words) name += ", operands to tf32 by nearest_even";

@@ -12,7 +12,7 @@ namespace macheps::check {
 
 namespace {
 
-std::int64_t parts(std::int64_t n, std::int64_t each) { return (n + each - 1) / each; }
+std::int64_t parts_of(std::int64_t n, std::int64_t each) { return (n + each - 1) / each; }
 
 [[noreturn]] void bad(const std::string& where, std::string what, std::string fix) {
     throw Error({.what = std::move(what), .where = where, .fix = std::move(fix)});
@@ -59,16 +59,16 @@ std::vector<std::int64_t> group_starts(const std::vector<std::int64_t>& numbers,
 }
 
 std::int64_t place_in_128x4(std::int64_t row, std::int64_t column, std::int64_t columns) {
-    const std::int64_t tile = row / 128 * parts(columns, 4) + column / 4, in_tile = row % 128;
+    const std::int64_t tile = row / 128 * parts_of(columns, 4) + column / 4, in_tile = row % 128;
     return tile * 512 + in_tile % 32 * 16 + in_tile / 32 * 4 + column % 4;
 }
 
 std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block, ScaleStorage storage,
                                   std::int64_t matrices, std::int64_t outer, std::int64_t k, bool is_b,
                                   const std::string& where) {
-    const std::int64_t rows = parts(outer, block.outer), columns = parts(k, block.k);
+    const std::int64_t rows = parts_of(outer, block.outer), columns = parts_of(k, block.k);
     const std::int64_t plane =
-        storage == ScaleStorage::linear ? rows * columns : parts(rows, 128) * parts(columns, 4) * 512;
+        storage == ScaleStorage::linear ? rows * columns : parts_of(rows, 128) * parts_of(columns, 4) * 512;
     const auto count = static_cast<std::int64_t>(scales.values.size());
     // In the order of the array: of b, blocks of k come first unless it is stored in cuBLAS's tiles.
     const bool is_k_first = is_b && storage == ScaleStorage::linear;
@@ -98,7 +98,7 @@ std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block
 void set_block_factors(ProductOperands& of, const std::vector<double>& a, std::int64_t a_block,
                        const std::vector<double>& b, std::int64_t b_block) {
     const std::int64_t shared = a.empty() ? b_block : b.empty() ? a_block : std::gcd(a_block, b_block);
-    const std::int64_t blocks = parts(of.k, shared), matrices = of.matrices_of_b();
+    const std::int64_t blocks = parts_of(of.k, shared), matrices = of.matrices_of_b();
     of.k_block = shared;
     of.raw_a = of.a;
     of.raw_b = of.b;
@@ -107,13 +107,13 @@ void set_block_factors(ProductOperands& of, const std::vector<double>& a, std::i
     const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
     for (std::int64_t row = 0; row < of.rows() && !a.empty(); ++row) {
         for (std::int64_t c = 0; c < blocks; ++c)
-            of.a_factors[at(row * blocks + c)] = a[at(row * parts(of.k, a_block) + c * shared / a_block)];
+            of.a_factors[at(row * blocks + c)] = a[at(row * parts_of(of.k, a_block) + c * shared / a_block)];
     }
     for (std::int64_t matrix = 0; matrix < matrices && !b.empty(); ++matrix) {
         for (std::int64_t j = 0; j < of.n; ++j) {
             for (std::int64_t c = 0; c < blocks; ++c)
                 of.b_factors[at((matrix * blocks + c) * of.n + j)] =
-                    b[at((matrix * of.n + j) * parts(of.k, b_block) + c * shared / b_block)];
+                    b[at((matrix * of.n + j) * parts_of(of.k, b_block) + c * shared / b_block)];
         }
     }
     of.scale();

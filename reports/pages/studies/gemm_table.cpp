@@ -32,7 +32,7 @@ std::size_t width_of(std::string_view text) {
 }
 
 /// How many cells of a line are words; the rest are figures, and stand right.
-constexpr std::size_t words = 4;
+constexpr std::size_t word_columns = 4;
 
 }  // namespace
 
@@ -92,7 +92,7 @@ std::string gemm_table(std::span<const GemmRow> rows) {
         std::string text;
         for (std::size_t i = 0; i < line.size(); ++i) {
             const std::string pad(widths[i] - width_of(line[i]), ' ');
-            text += (i < words ? line[i] + pad : pad + line[i]) + "  ";
+            text += (i < word_columns ? line[i] + pad : pad + line[i]) + "  ";
         }
         out += text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
     }
@@ -110,7 +110,7 @@ std::string gemm_html(std::span<const GemmRow> rows) {
         out += r == 0 ? "<thead><tr>" : "<tr>";
         for (std::size_t i = 0; i < cells[r].size(); ++i) {
             const char* tag = r == 0 || i == 0 ? "th" : "td";
-            out += fmt::format("<{}{}{}>{}</{}>", tag, i < words ? "" : " class=\"n\"",
+            out += fmt::format("<{}{}{}>{}</{}>", tag, i < word_columns ? "" : " class=\"n\"",
                                r > 0 && i == 0 ? " scope=\"row\"" : "", escape_html(cells[r][i]), tag);
         }
         out += r == 0 ? "</tr></thead><tbody>\n" : "</tr>\n";
