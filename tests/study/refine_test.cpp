@@ -203,6 +203,19 @@ TEST_CASE("what is exact takes no step, and threads change no row", "[analysis][
     }
 }
 
+TEST_CASE("blocks of an fp64 factorisation accumulate in fp64", "[analysis][refine]") {
+    SolveGrid grid;
+    grid.matrices = {parse_matrix("randsvd:1000")};
+    grid.sizes = {64};
+    grid.factors = {fp64};
+    grid.methods = {Method::lu};
+    grid.block = 16;
+    const Ran out = ran(grid);
+    REQUIRE(out.rows.size() == 1);
+    // |P A - L U| <= n u |L| |U|, |L| <= 1 by pivoting, and U grows by less than n here. Sums in fp32 leave 1e-8.
+    CHECK(out.rows.front().lu_error <= 64 * 64 * 0x1p-53);
+}
+
 TEST_CASE("a singular system and one beyond the range get different verdicts", "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("tridiag:0,0,1"), parse_matrix("tridiag:0,1e6,1")};

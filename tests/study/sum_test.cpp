@@ -9,7 +9,10 @@
 #include "tests/test.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <random>
+#include <string_view>
+#include <vector>
 
 namespace sum_test {
 
@@ -441,6 +444,43 @@ TEST_CASE("what no sum can be made of is refused", "[analysis][sum]") {
                       Catch::Contains("no format to compute in"));
     CHECK_THROWS_WITH(rows_of(grid_of("positive", 5, {"machine:sm90.wgmma.fp8"}, {fp16})),
                       Catch::Contains("takes none of these formats"));
+}
+
+TEST_CASE("the height of an order is the depth of its tree of additions", "[analysis][sums]") {
+    using Depths = std::vector<std::int64_t>;
+    const auto chain = [](const Depths& terms) {
+        std::int64_t depth = terms.front();
+        for (std::size_t i = 1; i < terms.size(); ++i) depth = std::max(depth, terms[i]) + 1;
+        return depth;
+    };
+    const auto blocks = [&](std::int64_t n, std::int64_t size) {
+        Depths sums;
+        for (std::int64_t first = 0; first < n; first += size)
+            sums.push_back(chain(Depths(static_cast<std::size_t>(std::min(size, n - first)), 0)));
+        return chain(sums);
+    };
+    const std::function<std::int64_t(std::int64_t)> halves = [&](std::int64_t n) -> std::int64_t {
+        if (n == 1) return 0;
+        std::int64_t first = 1;
+        while (2 * first < n) first *= 2;
+        return std::max(halves(first), halves(n - first)) + 1;
+    };
+    const auto height = [](std::string_view name, std::int64_t n, std::int64_t parameter) {
+        const auto rows = sum_methods();
+        const auto row =
+            std::find_if(rows.begin(), rows.end(), [&](const SumMethodRow& each) { return each.name == name; });
+        return row->height(n, parameter);
+    };
+    for (std::int64_t n = 1; n <= 300; ++n) {
+        CAPTURE(n);
+        CHECK(height("recursive", n, 0) == n - 1);
+        CHECK(height("pairwise", n, 0) == halves(n));
+        for (const std::int64_t size : {1, 2, 3, 7, 64, 400}) {
+            CAPTURE(size);
+            CHECK(height("blocked", n, size) == blocks(n, size));
+            CHECK(height("splitk", n, size) == blocks(n, (n + size - 1) / size));
+        }
+    }
 }
 
 }  // namespace sum_test
