@@ -39,6 +39,7 @@ constexpr Guarded guarded[] = {
 constexpr std::string_view targets[] = {"N_AVX2", "N_AVX3", "Avx2Target", "Avx512Target", "_avx2", "_avx512"};
 
 bool is_of_target(std::string_view symbol) {
+    if (symbol.find("has_avx") != std::string_view::npos) return false;  // it asks for a target and is not of it
     for (const std::string_view target : targets) {
         if (symbol.find(target) != std::string_view::npos) return true;
     }
