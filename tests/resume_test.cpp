@@ -236,7 +236,7 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
     const auto wanted = files_of(whole / "run");
     std::mt19937 random(seed);
     int kills = 0, before_manifest = 0, with_checkpoint = 0, in_a_report = 0;
-    // On a busy machine the moments may all miss what is counted below: then there are more of them.
+    // On a busy machine no kill may meet a checkpoint. More trials follow then.
     const auto is_short = [&] { return kills < trials / 2 || with_checkpoint == 0; };
     for (int trial = 0; trial < trials || (is_short() && trial < 4 * trials); ++trial) {
         const Folder folder(places[static_cast<std::size_t>(trial) % places.size()]);

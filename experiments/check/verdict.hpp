@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdict on a kernel's output, and what was asked of the check.
+// The verdict on a kernel's output, and the options of a check.
 #pragma once
 #include "core/error.hpp"
 
@@ -18,12 +18,12 @@ struct Limits;
 /// Returns limits of no outputs.
 std::shared_ptr<Limits> no_limits();
 
-/// Which outputs of a product are judged.
+/// Selects the outputs of a product that are judged.
 struct Sampling {
-    std::int64_t every = 1;           ///< one of so many; 1: all
-    std::optional<double> seconds{};  ///< as many as the exact products of so much time allow
-    double delta = 1e-9;              ///< how often a legal kernel may exceed the screen of all outputs
-    /// Limits of all outputs that take more bytes are computed again when they are read.
+    std::int64_t every = 1;           ///< judge one of `every` outputs; 1: all
+    std::optional<double> seconds{};  ///< judge as many outputs as this time allows for exact products
+    double delta = 1e-9;              ///< probability that a legal kernel exceeds the screen of all outputs
+    /// If the limits of all outputs take more bytes than this, they are recomputed whenever they are read.
     std::int64_t most_limit_bytes = INT64_MAX;
     bool reads_in_place = false;  ///< the arrays outlive the problem, so that their numbers need not be copied
 
@@ -36,13 +36,14 @@ struct Reason {
     std::int64_t index = -1;  ///< the output that is farthest off, or first
     std::int64_t count = 0;   ///< outputs that the test refuses
     double got = 0, want = 0, bound = 0, ratio = 0;
-    std::string mutant{};  ///< of a check that is weak: what it could not have caught
+    std::string mutant{};  ///< for a weak check: the wrong kernel that it could not have caught
 };
 
+/// The results of the tests T0 to T3.
 struct Judgement {
     std::vector<Reason> reasons{};
     double rho = 0;  ///< the largest error, in certain bounds
-    /// Of all outputs: (mean square - 1) / sqrt(8 / n), where above 1 equal outputs count as one.
+    /// (mean square - 1) / sqrt(8 / n) over all outputs. If the mean square is above 1, equal outputs count as one.
     double z = 0;
     double z_part = 0;  ///< the largest of any row, column, tile or group
     double z_rows = 0, z_columns = 0, z_tiles = 0,
@@ -76,35 +77,39 @@ struct BitsCount {
     std::int64_t equal = 0, differ = 0;
     std::int64_t first = -1;  ///< that differs
 };
+
+/// The result of a screen of all outputs, by random sums of them.
 struct Screen {
     static constexpr std::int64_t width = 64;  ///< outputs of a sum
-    /// 1 or -1 of a column: the same in every run.
+    /// Returns the sign of a column, 1 or -1. It is the same in every run.
     static double sign(std::int64_t column);
 
-    /// The sum that is farthest off, in its bounds, and of its outputs the one that is.
+    /// The sum with the largest error relative to its bound, and its output with the largest error.
     struct Worst {
-        std::int64_t sums = 0;  ///< that the bound refuses
+        std::int64_t sums = 0;  ///< number of sums that exceed the bound
         std::int64_t index = -1;
         double got = 0, want = 0, bound = 0, ratio = 0;
     };
 
-    std::int64_t sums = 0;     ///< that were looked at
-    std::int64_t outputs = 0;  ///< in them; others may overflow, or are not finite and rightly so
+    std::int64_t sums = 0;  ///< number of sums
+    std::int64_t outputs =
+        0;  ///< number of outputs in the sums; outputs that may overflow or are not finite are left out
     Worst special{}, certain{}, probable{};
     double ratio = 0;         ///< the largest sum's error, in its probable bound
-    double median_limit = 0;  ///< of the probable bounds of the sums
+    double median_limit = 0;  ///< median of the probable bounds of the sums
 };
 
-/// In rising order of what is asked of a check: it must notice every mutant up to the class that is required.
+/// Classes of mutants, in rising order. A check must notice every mutant up to the required class.
 enum class Power : std::uint8_t { null, structure, precision, all };
 
+/// A wrong kernel, and whether the tests notice it.
 struct Mutant {
     std::string name;
     std::string_view kind;  ///< null, structure, scale, operation, precision, range, specials, size
     Power required_by = Power::structure;
     bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
     bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once
-    /// Of a fault that has a size: the least one that would have been noticed, as Sharpness has it.
+    /// For a fault that has a size: the smallest size that the tests would have noticed (see Sharpness).
     std::optional<double> threshold{};
     double largest = 0;  ///< its largest change, in bounds: of those outputs that were looked at until it was caught
 };
@@ -118,51 +123,56 @@ struct Sharpness {
     std::int64_t dropped_terms = 0;  ///< of the reduction's end; 0: none that was tried
     double stale_share = 0;          ///< of single outputs that hold the one before them instead, how many
 };
+
 /// Another declaration under which the same output passes.
 struct Alternative {
     std::string option;   ///< `--machine fp32.chain`
     double narrower = 1;  ///< median factor by which its certain bounds are narrower; below 1 if they are wider
 };
 
+/// A recipe whose inputs show a wrong kernel that a weak check missed.
 struct Advice {
     std::string mutant;
-    std::string recipe;  ///< whose inputs show it as well as any, or nearly
+    std::string recipe;  ///< shows the mutant about as well as the best recipe
 };
 
+/// The outcome of a check.
 enum class Outcome : std::uint8_t {
     pass,
     fail,
-    weak,       ///< no test fails, and a wrong kernel would have passed too
+    weak,       ///< no test fails, but a wrong kernel would have passed, too
     refused,    ///< a user's limit that an output of zeros satisfies
-    declined,   ///< nothing certain can be said about some output
+    declined,   ///< some output has no certain bound
     bad_input,  ///< a file that cannot be read, or arrays that are not the operation's
 };
 std::string_view to_string(Outcome outcome);
 Exit exit_of(Outcome outcome);
 
+/// Options of a check.
 struct Options {
     Power require = Power::structure;
     bool certain_only = false;
-    bool allow_weak = false;                                     ///< a weak check is no failure
-    double delta = 1e-9;                                         ///< of all probable bounds of a check together
-    Sampling sampling{};                                         ///< of a product's outputs
-    std::optional<double> rtol{}, atol{};                        ///< |error| <= atol + rtol |exact|, in addition
+    bool allow_weak = false;               ///< a weak check does not fail
+    double delta = 1e-9;                   ///< probability that any probable bound of the check is exceeded
+    Sampling sampling{};                   ///< of a product's outputs
+    std::optional<double> rtol{}, atol{};  ///< |error| <= atol + rtol |exact|, in addition
     std::map<std::string, double, std::less<>> metric_limits{};  ///< by the names of metrics()
-    /// A file with what another run of the kernel made of the same inputs: the same bits. `*` stands for the name of the
-    /// input, without its folder and ending. Empty: there is none.
+    /// A file with the outputs of another run of the kernel on the same inputs, which must have the same bits. `*` is replaced by the
+    /// name of the input, without its folder and ending. Empty: no comparison.
     std::string deterministic_with{};
     std::optional<std::int64_t> memory{};  ///< bytes that may be planned for; by default what this process may take
     /// The verdict keeps the limits of all outputs. Without them a large check computes them in panels.
     bool holds_limits = true;
 };
 
-/// Numbers that people know. They decide nothing unless the user limits them.
+/// A well-known error measure. It decides nothing unless the user limits it.
 struct Metric {
     std::string_view name;
     double value = 0;
-    bool is_least = false;  ///< a limit on it is the least value that passes
+    bool is_least = false;  ///< a limit is the smallest value that passes
 };
 
+/// The outcome of a check, its reasons, and all figures.
 struct Verdict {
     Outcome outcome = Outcome::pass;
     std::vector<Reason> reasons{};
@@ -172,15 +182,15 @@ struct Verdict {
     Sharpness sharpness{};
     std::optional<Dependence> dependence{};  ///< set if errors are not independent, so that T2 and T3 do not decide
     Fitness fitness{};
-    std::optional<BitsCount> bits{};  ///< where they are claimed
-    std::optional<Screen> screen{};   ///< of all outputs, where a sample of them was judged
-    std::string unscreened{};         ///< why there is none of a sample
-    /// What one output of a sum of the screen may be off by unnoticed, in bounds of sampled outputs: the middle.
+    std::optional<BitsCount> bits{};  ///< set if the declaration claims bits
+    std::optional<Screen> screen{};   ///< set if only a sample of the outputs was judged
+    std::string unscreened{};         ///< the reason if a sample has no screen
+    /// Median error of one output that the screen would not notice, in bounds of the sampled outputs.
     double screen_bounds = 0;
-    std::shared_ptr<Limits> limits =
-        no_limits();  ///< what each output may be; without columns if they were computed in panels
+    /// The limits of each output, without columns if they were computed in panels.
+    std::shared_ptr<Limits> limits = no_limits();
 
-    /// Mutants that went unnoticed; of those that `require` asks for.
+    /// Returns the mutants of the required classes that the tests did not notice.
     std::vector<const Mutant*> blind(Power require) const;
 };
 

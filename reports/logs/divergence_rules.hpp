@@ -5,7 +5,7 @@
 
 namespace macheps::reports {
 
-/// The rules of the verdicts. A page states them beside its figures.
+/// The constants of the verdicts. Pages state them next to their figures.
 struct DivergenceRules {
     static constexpr std::int64_t longest_window = 50;    ///< W = min(50, steps / 4), at least 1
     static constexpr double equivalence_margin = 0.0025;  ///< delta, of the baseline's loss, where no other is given

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that stands in an HTML page.
+// Escapes text for HTML pages.
 #pragma once
 #include <string>
 #include <string_view>

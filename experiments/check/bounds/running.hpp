@@ -28,7 +28,7 @@ struct SumError {
 };
 
 /// Returns true if the row is walked: all rows of a product of up to `most` terms; of a larger one the last rows, and 16 rows at
-/// regular distances. What is left out keeps the bound of all orders.
+/// regular distances. Other rows keep the bound of all orders.
 bool is_walked(const ProductOperands& of, std::int64_t row, std::int64_t most);
 
 /// True where this bounds the rule's sums: chains on matrix units, fp32 chains, one exact sum.

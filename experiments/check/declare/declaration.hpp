@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A declaration: what a kernel claims to compute. `declare` of declare.hpp sets its members by the names of the command line.
+// A declaration describes the computation that a kernel claims. `declare` of declare.hpp sets its members by the names of the command line.
 #pragma once
 #include "emulation/matmul/rule.hpp"
 
@@ -19,32 +19,32 @@ struct ArrayFormat {
     bool is_packed = false;  ///< two codes of four bits a byte
 };
 
-/// What becomes of a loss of each row.
+/// Reduction of the losses of all rows.
 enum class Reduction : std::uint8_t { none, mean, sum };
 
-/// What a kernel claims to compute. All arithmetic is fp32, in any order, but for what is said here.
+/// The computation that a kernel claims. Arithmetic is fp32 in any order, unless a member says otherwise.
 struct Declaration {
     const Operation* operation = nullptr;
     std::map<std::string, ArrayFormat, std::less<>> formats{};  ///< by array
-    std::int64_t canaries = 0;  ///< entries behind the output, along its first axis, that the kernel leaves alone
+    std::int64_t canaries = 0;  ///< entries after the output, along its first axis, that the kernel must not write
     std::optional<MatmulRule> machine{};  ///< empty: fp32 sums, as machine_name says
     std::string machine_name{};           ///< empty: default_machine
-    /// By arrays of scales: which elements share one, `tensor`, `row` or `column`; what the array's shape says where
-    /// nothing is declared.
+    /// The elements that share a scale, by array of scales: `tensor`, `row` or `column`. Default: as the array's shape implies.
     std::map<std::string, std::string, std::less<>> scale_shapes{};
     bool bits = false;                  ///< every output has the code that the machine gives
     std::optional<double> need_bits{};  ///< of the machine, relative to sums of |a b|
     std::string scale_order = "any";    ///< a claim; bounds hold for every order
     double alpha = 1, beta = 1;
-    std::string activation = "none";               ///< behind bias and c
+    std::string activation = "none";               ///< applied after bias and c
     std::string a_layout = "mk", b_layout = "kn";  ///< or km, nk: stored as the transpose
     std::string scale_layout = "linear";           ///< of block scales, or cublas128x4
-    std::int64_t tile_rows = 0, tile_columns = 0;  ///< of outputs that the kernel makes together; 0: not said
-    std::string operands = "stored";               ///< a row of operand_conversions, or any
-    std::string conversion{};                      ///< if `operands` is any: the row that fits the outputs best
-    std::int64_t slices = 0;                       ///< of k; 0: as the machine says
-    std::optional<Format> partials{};              ///< what partial sums of slices are rounded to
-    bool has_atomics = false;                      ///< slices join by fp32 atomics, in any order
+    std::int64_t tile_rows = 0,
+                 tile_columns = 0;  ///< size of the tile of outputs that the kernel computes together; 0: not declared
+    std::string operands = "stored";   ///< a row of operand_conversions, or any
+    std::string conversion{};          ///< if `operands` is any: the row that fits the outputs best
+    std::int64_t slices = 0;           ///< of k; 0: as the machine says
+    std::optional<Format> partials{};  ///< what partial sums of slices are rounded to
+    bool has_atomics = false;          ///< slices join by fp32 atomics, in any order
     std::optional<double> eps{};
     std::string functions = "cuda";         ///< how accurate functions are: find_functions
     bool saturates = false;                 ///< overflowing outputs become the largest finite number

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of elements with a scale of their own, as a declaration names them.
+// Blocks of elements with a scale of their own, by their names in a declaration.
 #pragma once
 #include "core/format.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs in the making: what is asked for, and arrays with their formats.
+// Requests for inputs, and arrays with their formats.
 #pragma once
 #include "experiments/check/declare/operations.hpp"
 #include "experiments/check/pose/draws.hpp"

@@ -16,7 +16,7 @@ class Draws {
     double uniform(std::int64_t i) const;  ///< in (0, 1)
     double normal(std::int64_t i) const;   ///< mean 0, deviation 1
     std::int64_t whole(std::int64_t i, std::int64_t least, std::int64_t greatest) const;
-    /// Of magnitude least to greatest and either sign.
+    /// Returns a whole number whose magnitude is in [least, greatest], with either sign.
     std::int64_t signed_whole(std::int64_t i, std::int64_t least, std::int64_t greatest) const;
 
   private:
