@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least time of repeated samples: what a machine that others share can tell.
+// The shortest time of repeated samples, the most reliable measure on a shared machine.
 #pragma once
 #include <time.h>
 
@@ -15,7 +15,7 @@ inline double seconds(clockid_t clock) {
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// The least time of one call, over the samples so far.
+/// Keeps the shortest time of one call over all samples.
 class Best {
   public:
     template <class F>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast casts are, beside memcpy of the same array in the same process. Unit of work: one fp32 number read and one
-// written, so GB/s counts 8 bytes per element for casts and memcpy alike. Before a row is timed, its result is compared
-// with the definition; a row that differs is an error, not a time.
+// Measures casts, and memcpy of the same array in the same process. Unit of work: one fp32 number read and one written,
+// so GB/s counts 8 bytes per element for casts and memcpy alike. Before a row is timed, its result is compared with the
+// definition. A row that differs reports an error, not a time.
 #include "core/format_table.hpp"
 #include "emulation/cpu/ops/casts/codes.hpp"
 #include "emulation/cpu/ops/stats.hpp"
@@ -34,7 +34,7 @@ Array array(std::int64_t n) {
         static_cast<float*>(::operator new (static_cast<std::size_t>(n) * sizeof(float), std::align_val_t{64})));
 }
 
-/// About normal: sums of four uniform numbers, from -2 to 2, times 2^-6 .. 2^9.
+/// Fills `x` with approximately normal numbers: sums of four uniform numbers, from -2 to 2, times 2^-6 .. 2^9.
 void fill(float* x, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) {
         const std::uint32_t r = random_bits({.seed = 1}, static_cast<std::uint64_t>(i & 0xfffff));
@@ -43,7 +43,7 @@ void fill(float* x, std::int64_t n) {
     }
 }
 
-/// The operands and a place for results, made once per size.
+/// Operands and space for results, made once per size.
 struct Arrays {
     explicit Arrays(std::int64_t n) : in(array(n)), out(array(n)) {
         fill(in.get(), n);
@@ -85,7 +85,7 @@ void cast_numbers(benchmark::State& state, std::int64_t n, Simd simd, int thread
             return state.SkipWithError("wrong result");
     }
     if (checked == n && !(tally == wanted)) return state.SkipWithError("wrong tally");
-    // In place, the first turn leaves numbers that the others keep; the work is the same.
+    // In place, the first call rounds the numbers and later calls keep them. The work is the same.
     const float* in = in_place ? a.out.get() : a.in.get();
     for (auto _ : state) {
         cast_array(simd, pool, in, a.out.get(), n, cast, tallied ? &tally : nullptr);
@@ -101,7 +101,7 @@ std::vector<Code>& codes_of(std::int64_t n) {
     return n == in_cache ? small : large;
 }
 
-/// The codes of the operands; true when they are those of the definition.
+/// Encodes the operands. Returns whether the codes are those of the definition.
 template <class Code>
 bool encode_and_check(std::int64_t n, Simd simd, ThreadPool& pool, Cast cast) {
     Arrays& a = arrays(n);
@@ -124,7 +124,7 @@ void encode_numbers(benchmark::State& state, std::int64_t n, Simd simd, Cast cas
     count(state, n);
 }
 
-/// Codes of the operands, subnormal ones among them.
+/// Decodes the codes of the operands, some of which are subnormal.
 template <class Code>
 void decode_numbers(benchmark::State& state, std::int64_t n, Simd simd, Cast cast) {
     ThreadPool one(1);

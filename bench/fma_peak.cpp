@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 
-/// Twelve chains hide the latency of two units (3 to 5 cycles each).
+/// Runs twelve chains, which hide the latency of two units (3 to 5 cycles each).
 double fma_rounds_of_target(std::int64_t rounds) {
     const F32 factor(0.75f), term(0.25f);
     F32 a, b, c, d, e, f, g, h, i, j, k, l;

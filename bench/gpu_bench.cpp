@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_gpu: the engine on a GPU beside cuBLASLt and the copy bandwidth of the same run. It needs neither Google
-// Benchmark nor a toolkit where it runs, so that it can be carried to a machine with a driver.
+// bench_gpu compares the engine on a GPU with cuBLASLt and with the copy bandwidth of the same run. At run time it
+// needs neither Google Benchmark nor a CUDA toolkit, so it can be copied to any machine with a driver.
 #include "bench/gpu_rows.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
@@ -24,7 +24,7 @@ std::vector<float> bench_values(std::int64_t count, std::uint32_t seed, const Fo
     std::vector<float> values(static_cast<std::size_t>(count));
     std::uint32_t state = seed * 0x9e3779b9u + 1;
     for (float& v : values) {
-        // Two steps of a 32-bit multiplicative generator (xorshift): times do not depend on its quality.
+        // Two steps of a 32-bit xorshift generator. The times do not depend on its quality.
         const auto next = [&state] {
             state ^= state << 13;
             state ^= state >> 17;
@@ -161,7 +161,7 @@ int run(int argc, char** argv) {
         try {
             print(row.run(bench));
         } catch (const Error& error) {
-            // The other rows are worth having.
+            // An error in one row does not stop the others.
             fmt::print(stderr, "{}: {}\n", row.name, error.what());
             failed = std::max(failed, static_cast<int>(error.exit()));
         }

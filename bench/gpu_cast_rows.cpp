@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts of 1 GiB of fp32 with a Tally, beside a copy from device to device.
+// Casts 1 GiB of fp32 with a Tally. The yardstick is a copy from device to device.
 #include "bench/gpu_rows.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -13,7 +13,7 @@ namespace macheps::bench {
 
 namespace {
 
-/// The first and the last elements agree with the definition, and so do all counts that the input alone fixes.
+/// Throws Error if the first or last elements differ from the definition, or if the tally does not count all elements.
 void check_cast(Backend& backend, const Tensor& out, const std::vector<float>& in, const Cast& cast, const Tally& tally,
                 std::string_view name) {
     const std::int64_t n = out.count(), some = std::min<std::int64_t>(n, 1 << 16);
@@ -37,7 +37,7 @@ void check_cast(Backend& backend, const Tensor& out, const std::vector<float>& i
 
 Row cast_row(Bench& bench, const std::string& name, const Cast& cast) {
     const std::int64_t count = bench.small ? 1 << 18 : std::int64_t{1} << 28;
-    // One pattern over and over: 64 Mi numbers at most have to be made on the host.
+    // The input repeats one pattern, so that the host makes at most 4 Mi numbers.
     const std::vector<float> pattern = bench_values(std::min<std::int64_t>(count, 1 << 22), 1, fp32);
     Backend& backend = *bench.native;
     const Tensor in = backend.empty({count}), out = backend.empty({count});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on a device: its matrix units and its fp32 arithmetic beside cuBLASLt, emulated units beside our own fp32.
+// Matmuls on a device. Its matrix units and its fp32 arithmetic are compared with cuBLASLt, emulated units with our own
+// fp32.chain.
 #include "bench/gpu_rows.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -18,7 +19,7 @@ constexpr std::int64_t full_size = 4096, emulated_size = 2048, small_size = 128;
 
 struct Case {
     std::string name;
-    Format format = fp32;  ///< of both operands
+    Format format = fp32;  ///< format of both operands
     MatmulRule rule{};
     Format out = fp32;
     bool is_emulated = false;
@@ -26,7 +27,7 @@ struct Case {
     double target = 0;
 };
 
-/// a [n,n] by rows and b [n,n] by columns, as a layer's forward product has them.
+/// The product of a [n,n], stored by rows, and b [n,n], stored by columns, as in the forward product of a layer.
 class Product {
   public:
     Product(Backend& backend, const Case& c, std::int64_t n) : backend_(backend), case_(c), n_(n) {
@@ -47,7 +48,7 @@ class Product {
 
     void launch() { backend_.matmul(args(a_.data(), b_.data(), scales_.data())); }
 
-    /// A few elements in full, by bits.
+    /// Runs the product and compares the bits of a few elements with the definition.
     void check() {
         launch();
         const Matmul host = args(host_a_.data(), host_b_.data(), host_scales_.data());
@@ -101,7 +102,7 @@ class Product {
     OperandScales layout_{};
 };
 
-/// cuBLASLt's product of the same operands, or why there is none.
+/// Returns cuBLASLt's product of the same operands, or the reason why there is none.
 evidence::LibraryAnswer library_product(Bench& bench, const Case& c, const Product& ours, std::int64_t n) {
     if (bench.library == nullptr) return {nullptr, bench.no_library};
     const evidence::LibraryProblem problem{
@@ -110,7 +111,7 @@ evidence::LibraryAnswer library_product(Bench& bench, const Case& c, const Produ
     if (answer.plan == nullptr) return answer;
     evidence::LibraryOperands operands{
         .name = "bench", .a = ours.host_a(), .b = std::vector<float>(ours.host_b().size())};
-    for (std::int64_t j = 0; j < n; ++j) {  // ours lies by columns
+    for (std::int64_t j = 0; j < n; ++j) {  // ours is stored by columns
         for (std::int64_t t = 0; t < n; ++t) {
             operands.b[static_cast<std::size_t>(t * n + j)] = ours.host_b()[static_cast<std::size_t>(j * n + t)];
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of bench_gpu: what is timed beside what. Host only.
+// The rows of bench_gpu and their yardsticks. Host only.
 #pragma once
 #include "bench/gpu_timing.hpp"
 #include "emulation/evidence/library/matmul.hpp"
@@ -11,10 +11,10 @@
 
 namespace macheps::bench {
 
-/// What the rows run on. On a host everything is small, and the yardsticks are missing that only a device has.
+/// The environment of the rows. On a host, everything is small, and the yardsticks that need a device are missing.
 struct Bench {
     std::shared_ptr<Backend> native{}, emulated{};  ///< the same engine with and without the device's matrix units
-    void *native_stream = nullptr, *emulated_stream = nullptr;  ///< what they launch on
+    void *native_stream = nullptr, *emulated_stream = nullptr;  ///< the streams that they launch on
     std::shared_ptr<evidence::MatmulLibrary> library{};         ///< null: no yardstick for matmuls
     std::string no_library{};
     /// Copies bytes between device arrays on the default stream, without waiting.
@@ -25,25 +25,25 @@ struct Bench {
 
 struct Row {
     std::string what, yardstick;
-    double target = 0;        ///< of ratio
-    std::string work;         ///< one call
-    double amount = 0;        ///< of work in `unit`
+    double target = 0;        ///< target of the ratio
+    std::string work;         ///< description of one call
+    double amount = 0;        ///< amount of work of one call in `unit`
     std::string_view unit{};  ///< `Gmac`, `GB`
-    Times ours{}, theirs{};   ///< theirs.median is 0 where there is no yardstick
+    Times ours{}, theirs{};   ///< theirs.median is 0 if there is no yardstick
     std::string note{};
 };
 
 struct RowMaker {
     std::string name;
-    /// Checks a sample of the result against the definition, then times. Errors: throws Error (check_failed) when bits
-    /// differ.
+    /// Checks a sample of the result against the definition, then measures the time. Errors: throws Error
+    /// (check_failed) if bits differ.
     std::function<Row(Bench&)> run;
 };
 
 std::vector<RowMaker> cast_rows();
 std::vector<RowMaker> matmul_rows();
 
-/// `count` numbers of an everyday kind, on a format's grid; cheap, and the same every time.
+/// Returns `count` ordinary numbers, rounded to the format. They are cheap to make and the same every time.
 std::vector<float> bench_values(std::int64_t count, std::uint32_t seed, const Format& format);
 
 }  // namespace macheps::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of work on a device, ours and the yardstick's in turns.
+// Measures work on a device. Our work and the yardstick's alternate.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -7,22 +7,22 @@
 
 namespace macheps::bench {
 
-/// Something to time.
+/// A piece of work to be timed.
 struct Work {
     std::function<void()> start;  ///< may return before the work is done
     void* stream = nullptr;       ///< the cudaStream_t that it is launched on
 };
 
-/// Milliseconds of one call.
+/// The time of one call in milliseconds.
 struct Times {
     double median = 0;
-    double spread = 0;  ///< half of what lies between the quartiles, as a share of the median
+    double spread = 0;  ///< half of the interquartile range, divided by the median
 };
 
 struct Turns {
     int repetitions = 11;
-    double sample_ms = 5;  ///< calls are repeated until a sample takes so long
-    /// Milliseconds that so many calls take together, from an idle device to the end of the last.
+    double sample_ms = 5;  ///< calls are repeated until a sample takes this long
+    /// Returns the milliseconds that all calls take together, from an idle device to the end of the last call.
     std::function<double(const Work&, int calls)> time;
 };
 
@@ -33,7 +33,8 @@ inline Times times_of(std::vector<double> samples) {
     return {median, median > 0 ? (samples[n * 3 / 4] - samples[n / 4]) / (2 * median) : 0};
 }
 
-/// Medians of samples taken in turns. Calls in a row hide what starting them costs, as in a program.
+/// Measures all works alternately, and returns the medians of the samples. A sample makes several calls in a row, which
+/// hides their launch overhead, as in a program.
 inline std::vector<Times> in_turns(const std::vector<Work>& works, const Turns& turns) {
     const auto sample = [&](const Work& work, int calls) { return turns.time(work, calls) / calls; };
     std::vector<int> calls;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on emulated matrix units beside OpenBLAS's sgemm, packing included. Unit of work: one matmul. One thread is
-// measured in its own processor time; two threads, beside one, in wall time. `openblas_core` says which kernels ran:
-// compare AVX-512 with OPENBLAS_CORETYPE unset, AVX2 with MACHEPS_SIMD=avx2 OPENBLAS_CORETYPE=Haswell.
+// Compares matmuls on emulated matrix units, including packing, with OpenBLAS's sgemm. Unit of work: one matmul. One
+// thread is measured in its own processor time. Two threads are compared with one in wall time. `openblas_core` reports
+// which kernels ran. For AVX-512, leave OPENBLAS_CORETYPE unset; for AVX2, set MACHEPS_SIMD=avx2
+// OPENBLAS_CORETYPE=Haswell.
 #include "bench/best.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
@@ -54,8 +55,8 @@ constexpr Work works[] = {
     {"cdna3.mfma.fp8", e4m3fnuz, e4m3fnuz},
 };
 
-/// The rows above, and of every other machine one with its first format. Left out are those that no matmul of fp32 tensors
-/// runs on: fp64, and instructions whose result is not what the next one adds to.
+/// Returns the rows above, and one row for every other machine, with its first format. Machines that cannot run a
+/// matmul of fp32 tensors are left out: fp64 machines, and instructions whose result and addend have different formats.
 std::vector<Work> all_works() {
     std::vector<Work> all(std::begin(works), std::end(works));
     for (const Machine* machine : all_machines) {
@@ -74,7 +75,7 @@ std::vector<Work> all_works() {
     return all;
 }
 
-/// Sums of four uniform numbers, near enough to a normal distribution, on the grid of `format`.
+/// Returns sums of four uniform numbers, which are approximately normal, rounded to `format`.
 std::vector<float> values(std::int64_t count, const Format& format, std::uint32_t site) {
     std::vector<float> x(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -120,7 +121,7 @@ struct Contest {
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1, a.data(), size, b.data(), size, 0,
                     theirs.data(), size);
     }
-    /// Some elements against the definition, by bits.
+    /// Compares the bits of some elements with the definition. Returns an empty text if they agree.
     std::string fault() const {
         for (std::int64_t sample = 0; sample < 20; ++sample) {
             const std::int64_t i = sample * 31 % n, j = sample * 17 % n;

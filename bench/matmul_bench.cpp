@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend::matmul on the machine fp32.chain beside OpenBLAS's sgemm. Unit of work: one matmul (a batch counts as one).
-// One thread is measured in its own processor time, so that other programs disturb little; several in wall time.
+// Compares the CPU engine's matmul on the machine fp32.chain with OpenBLAS's sgemm. Unit of work: one matmul (a batch
+// counts as one). One thread is measured in its own processor time, so that other programs disturb it little; several
+// threads are measured in wall time.
 #include "bench/best.hpp"
 #include "bench/fma_peak.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
@@ -65,7 +66,7 @@ std::vector<float> random_values(std::int64_t count, std::uint32_t site) {
     return values;
 }
 
-/// Operands, and the same product done twice.
+/// Operands, and their product as computed by us and by OpenBLAS.
 struct Contest {
     Work work;
     std::vector<float> a, b, ours, theirs;
@@ -105,8 +106,9 @@ struct Contest {
         }
     }
 
-    /// Ours against the definition, by bits, on samples; theirs against ours within the bound of any order of
-    /// summation: |error| <= k u / (1 - k u) * sum |a b| each (Higham, Accuracy and Stability, 3.1), and |a|, |b| <= 1.
+    /// Compares the bits of samples of our product with the definition, and all of OpenBLAS's product with ours. Each
+    /// of the two products is within the error bound of any order of summation, |error| <= k u / (1 - k u) * sum |a b|
+    /// (Higham, Accuracy and Stability, 3.1), and |a|, |b| <= 1. Returns an empty text if both comparisons succeed.
     std::string fault() const {
         const double bound = 2.0 * static_cast<double>(work.k * work.k) * 0x1.001p-24;
         for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -124,7 +126,7 @@ struct Contest {
     }
 };
 
-/// The fastest burst of register-only fma so far, in operations per second of one thread.
+/// Takes a sample of register-only fma. Returns the highest speed so far, in operations per second of one thread.
 double sample_peak(Simd simd) {
     static Best best;
     double operations = 0;
@@ -132,7 +134,7 @@ double sample_peak(Simd simd) {
     return operations / best.least();
 }
 
-/// Ours and theirs in turns; counters hold the best sample of each.
+/// Alternates our product and OpenBLAS's. The counters hold the best sample of each.
 void against_openblas(benchmark::State& state, const Work& work, Simd simd, int threads) {
     ThreadPool pool(threads);
     openblas_set_num_threads(threads);
@@ -156,7 +158,7 @@ void against_openblas(benchmark::State& state, const Work& work, Simd simd, int 
     state.counters["peak_share"] = contest.operations() / ours.least() / (peak * threads);
 }
 
-/// What a second thread brings: wall time, in turns.
+/// Measures the speedup of several threads over one, in wall time. Both alternate.
 void against_one_thread(benchmark::State& state, const Work& work, Simd simd, int threads) {
     ThreadPool one(1), several(threads);
     Contest contest(work);

@@ -6,7 +6,8 @@
 
 namespace macheps::bench {
 
-/// out[i] = a[i] + b[i], a[i] b[i], or fma(a[i], b[i], c[i]); n is a multiple of 16. Other operations do nothing.
+/// Computes out[i] = a[i] + b[i], a[i] b[i], or fma(a[i], b[i], c[i]). n is a multiple of 16. Other operations are not
+/// supported.
 void native_loop(Simd simd, Operation operation, const float* a, const float* b, const float* c, float* out,
                  std::int64_t n);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// LU in emulated formats beside OpenBLAS's dgetrf, and blocked LU on an emulated matrix unit beside the products of that unit.
-// Unit of work: one factorisation. The factors of a small matrix are first compared with loops over Float by bits. Ours and
-// the yardstick run in turns in one thread's own processor time, and the least of each counts. `ratio`: of rows lu/ the time in
-// times of dgetrf, of rows lu_on/ the rate of LU's n^3 / 3 multiply-adds in rates of the unit's own matmul.
+// Compares LU in emulated formats with OpenBLAS's dgetrf (rows lu/), and blocked LU on an emulated matrix unit with
+// that unit's own matmul (rows lu_on/). Unit of work: one factorisation. In rows lu/, the factors of a small matrix are
+// first compared with loops over Float. Our work and the yardstick alternate in the processor time of one thread, and
+// the shortest time of each counts. In rows lu/, `ratio` is our time divided by that of dgetrf. In rows lu_on/, it is
+// the rate of LU's n^3 / 3 multiply-adds divided by the rate of the matmul.
 #include "bench/best.hpp"
 #include "core/format_table.hpp"
 #include "core/types/float.hpp"
@@ -50,7 +51,7 @@ bool is_right(Simd simd) {
     return same;
 }
 
-/// Alternates both pieces of work, and tells the least time of each.
+/// Alternates both pieces of work and records the shortest time of each.
 struct Turns {
     bench::Best ours{}, theirs{};
 
@@ -84,7 +85,8 @@ void against_dgetrf(benchmark::State& state, Simd simd, std::int64_t n) {
     state.counters["ratio"] = turns.ours.least() / turns.theirs.least();
 }
 
-/// n^3 / 3 products of LU beside the n^3 of a square matmul on the same machine: the ratio of their rates.
+/// Compares the rate of the n^3 / 3 products of LU with that of the n^3 products of a square matmul on the same
+/// machine.
 void against_gemm(benchmark::State& state, const char* name, const Format& format, Simd simd, std::int64_t n) {
     ThreadPool pool(1);
     const Machine* machine = find_machine(name);
@@ -97,7 +99,7 @@ void against_gemm(benchmark::State& state, const char* name, const Format& forma
     args.a = args.b = {.data = x.data(), .ld = n, .format = format};
     args.out = out.data();
     args.ld_out = n;
-    Factors factors;  // whose memory serves again, as `out` does
+    Factors factors;  // its memory is reused, like that of `out`
     const Turns turns(
         state, [&] { factors = factor_lu(a, plan, pool, simd, std::move(factors)); }, [&] { engine.matmul(args); });
     state.counters["ratio"] = turns.theirs.least() / (3 * turns.ours.least());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast sums in a format are, sixteen trials or seeds side by side, beside the processor's own fp64 recursive sum of as many
-// terms in the same process. Unit of work: one term of one sum. Before a row is timed, its first sum is compared with plain
-// loops; a row that differs is an error, not a time.
+// Measures sums in a format, with sixteen trials or seeds in parallel, and the processor's own fp64 recursive sum of as
+// many terms in the same process. Unit of work: one term of one sum. Before a row is timed, its first sum is compared
+// with plain loops. A row that differs reports an error, not a time.
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
 #include "core/rounding_names.hpp"
@@ -52,7 +52,7 @@ void run_sum(benchmark::State& state, Simd simd, const Format& format, Round rou
         return sum_in_lanes(arithmetic, method, 128, terms);
     };
     test::CodeSteps steps{.format = format, .mode = round, .key = keys[0]};
-    // Small formats overflow to NaN, which is a result as well.
+    // Small formats overflow to NaN, which is a valid result.
     const double got = sums().value.lane[0], expected = test::PlainSum(steps, x, none).run(method, 128);
     if (got != expected && (got == got || expected == expected)) {
         state.SkipWithError("differs from the definition");

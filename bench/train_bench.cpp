@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps: forward, backward, clip, AdamW. Unit of work: a token. The loss is checked before it is timed.
+// Measures training steps: forward, backward, clip, AdamW. Unit of work: a token. The loss is checked before the steps
+// are timed.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/configs/import.hpp"
 #include "experiments/policy/language/recipes.hpp"
@@ -23,7 +24,7 @@ using namespace macheps::policy;
 using namespace macheps::configs;
 using namespace macheps::training;
 
-/// A policy that is not a preset: what a framework's config, given as overrides, computes.
+/// A policy that is not a preset. It is imported from the config of a framework, which is given as overrides.
 struct BenchConfig {
     const char *name, *framework;
     std::vector<std::string> overrides;
@@ -52,11 +53,11 @@ const BenchConfig configs[] = {
     {"megatron-bf16", "megatron", {"bf16=true"}},
 };
 
-/// A recipe of linears on an emulated matrix unit: `te-mxfp8@sm100.tcgen05.mxfp8`. What else the model multiplies stays on
-/// fp32.chain.
+/// A recipe whose linears run on an emulated matrix unit: `te-mxfp8@sm100.tcgen05.mxfp8`. All other matmuls of the
+/// model stay on fp32.chain.
 struct RecipeOnMachine {
     const char *recipe, *machine,
-        *weight_grad = nullptr;  ///< of weight gradients where their operands are of other formats
+        *weight_grad = nullptr;  ///< machine of weight gradients, if their operands have other formats
 };
 const RecipeOnMachine recipes_on_machines[] = {
     {"te-delayed", "sm90.wgmma.fp8"},
@@ -111,7 +112,7 @@ Policy policy_called(const std::string& name) {
     return load_policy(name);
 }
 
-/// A model ready to take steps on one batch, as the trainer takes them, without rows and evaluations.
+/// A model that takes training steps on one batch like the trainer, but without rows and evaluations.
 struct Steps {
     Steps(const ModelSize& size, const std::string& policy_name, int threads)
         : backend(threads),
@@ -155,8 +156,9 @@ double seconds(clockid_t clock) {
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// The counter tokens_per_second is that of the fastest step, which other programs disturb least: one thread in its
-/// own processor time, several in wall time. `of_fp32` is that step's time in fastest steps of fp32, which are taken in turn.
+/// The counter tokens_per_second is the speed of the fastest step, which other programs disturb least. One thread is
+/// measured in its own processor time, several threads in wall time. `of_fp32` is the time of the fastest step divided
+/// by that of the fastest fp32 step. Steps of both policies alternate.
 void train_step(benchmark::State& state, const char* size_name, const std::string& policy) {
     const ModelSize& size = named_size(size_name);
     const int threads = static_cast<int>(state.range(0));

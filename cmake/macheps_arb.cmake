@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Arb, ball arithmetic: a part of FLINT 3 (Ubuntu 24.04: libflint-dev), and a library of its own before (Debian 12: libflint-arb-dev).
-# MACHEPS_HAS_ARB says whether it was found; macheps_arb_libraries are the names that programs are linked with (FLINT's inline functions call GMP). Without it `macheps
-# eval` says what to install.
+# Finds Arb, a library for ball arithmetic. It is part of FLINT 3 (Ubuntu 24.04: libflint-dev) and was a separate
+# library before (Debian 12: libflint-arb-dev). Sets MACHEPS_HAS_ARB, and sets macheps_arb_libraries to the names of the
+# libraries to link, which include gmp because inline functions of FLINT call it. Without Arb, `macheps eval` reports
+# which package to install.
 option(MACHEPS_ARB "Use Arb (FLINT), which `macheps eval` needs, where it is found" ON)
 set(MACHEPS_HAS_ARB OFF)
 set(macheps_arb_libraries)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The rooms, in the order of their building, and what each needs. Checks MACHEPS_COMPONENTS and puts it into that order.
-# Also part of the installed package, where find_package reads it.
+# The components in build order, and the components that each one needs. Checks MACHEPS_COMPONENTS, adds the components
+# that are needed, and sorts it into build order. This file is also installed, because machepsConfig.cmake includes it.
 set(macheps_all_components core emulation reports files study check policy configs training experiments)
 set(macheps_core_needs)
 set(macheps_emulation_needs core)
@@ -13,7 +13,8 @@ set(macheps_configs_needs core emulation reports files policy)
 set(macheps_training_needs core emulation reports files policy)
 set(macheps_experiments_needs core emulation reports files study check policy configs training)
 
-# macheps_close(list out): the components of `list` with all that they need, in order. What is unknown stays, at the end.
+# macheps_close(list out): sets `out` to the components of `list` and all components that they need, in build order.
+# Unknown names are kept, at the end.
 function(macheps_close wanted out)
     set(closed ${wanted})
     foreach(component IN LISTS wanted)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sets MACHEPS_HAS_CUDA. AUTO takes the toolkit where nvcc is on the path or in the usual place.
+# Sets MACHEPS_HAS_CUDA. With MACHEPS_CUDA=AUTO, CUDA is used if nvcc is found: through CUDACXX, on the path, or in
+# /usr/local/cuda/bin.
 option(MACHEPS_CUDA_QUICK "Compile device code in a tenth of the time; it has the same bits and runs slower" OFF)
 set(MACHEPS_HAS_CUDA FALSE)
 if(NOT MACHEPS_CUDA STREQUAL "OFF")
@@ -12,7 +13,8 @@ if(NOT MACHEPS_CUDA STREQUAL "OFF")
     endif()
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
-        # Between them the first two hold every path of the device code; the last is for processors after sm_90.
+        # The first two architectures together cover every code path of the device code. The last one is for GPUs newer
+        # than sm_90.
         if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
             set(CMAKE_CUDA_ARCHITECTURES 80-virtual 90a-real)
             if(NOT MACHEPS_CUDA_QUICK)
@@ -24,7 +26,7 @@ if(NOT MACHEPS_CUDA STREQUAL "OFF")
         set(MACHEPS_HAS_CUDA TRUE)
         if(MACHEPS_CUDA_QUICK AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
             add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max;-Xptxas=-suppress-stack-size-warning>")
-            set(CMAKE_CUDA_FLAGS_RELEASE -DNDEBUG)  # the host's half does no more than start kernels
+            set(CMAKE_CUDA_FLAGS_RELEASE -DNDEBUG)  # no -O3: the host code of these files only launches kernels
         endif()
     elseif(MACHEPS_CUDA STREQUAL "ON")
         message(FATAL_ERROR "MACHEPS_CUDA=ON, but nvcc was not found. Install the CUDA toolkit or set CUDACXX.")
@@ -32,8 +34,9 @@ if(NOT MACHEPS_CUDA STREQUAL "OFF")
 endif()
 message(STATUS "macheps: CUDA parts ${MACHEPS_HAS_CUDA}")
 
-# macheps_cuda(target): how files with kernels are compiled. Kernels are lambdas (emulation/gpu/device/threads.hpp). Warning 554 is of a
-# conversion that views of constants do not need. Errors name a file of the source tree, wherever that stood.
+# macheps_cuda(target): sets the compile options of files with kernels. Kernels are lambdas
+# (emulation/gpu/device/threads.hpp). Warning 554 is about a conversion that views of constants do not need. Errors name
+# source files relative to the source tree, wherever the tree is.
 function(macheps_cuda target)
     target_compile_options(${target} PRIVATE
         $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>

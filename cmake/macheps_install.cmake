@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake --install: libraries, headers and packages are component `development`, the program is `runtime`.
+# Install rules. Libraries, headers and package files belong to the install component `development`, the program to
+# `runtime`.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(macheps_include_dir ${CMAKE_INSTALL_INCLUDEDIR}/macheps)
 set(macheps_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/macheps)
 set(macheps_pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# One export per component, so that who asks for core needs the packages of core alone.
+# Each component has its own export, so that a project that asks for core needs only the packages that core needs.
 set_target_properties(macheps_flags PROPERTIES EXPORT_NAME flags)
 install(TARGETS macheps_flags EXPORT macheps_core)
 foreach(component IN LISTS MACHEPS_COMPONENTS)
@@ -24,7 +25,7 @@ install(FILES ${PROJECT_BINARY_DIR}/machepsConfig.cmake ${PROJECT_BINARY_DIR}/ma
     ${CMAKE_CURRENT_LIST_DIR}/macheps_components.cmake
     DESTINATION ${macheps_cmake_dir} COMPONENT development)
 
-# pkg-config: the prefix follows from the place of the .pc file, so that the tree can be moved.
+# pkg-config: the prefix is relative to the .pc file, so that the installed tree can be moved.
 file(RELATIVE_PATH macheps_up /${macheps_pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" macheps_up "${macheps_up}")
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
@@ -32,7 +33,8 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
 else()
     set(macheps_pc_prefix "\${pcfiledir}/${macheps_up}")
 endif()
-# macheps_pc(component requires flags libraries...): flags of the bits contract are in core's, which every other one requires.
+# macheps_pc(component requires flags libraries...): writes and installs the .pc file of a component. The flags of the
+# bits contract are in the file of core, which all other files require.
 function(macheps_pc component requires flags)
     list(TRANSFORM ARGN PREPEND " -l" OUTPUT_VARIABLE libraries)
     list(JOIN libraries "" MACHEPS_PC_LIBRARIES)

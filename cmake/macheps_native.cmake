@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# macheps_native(out): the definition that leaves the kernels one set of vector instructions, the best that this machine has; nothing where
-# the compiler cannot tell, or there is none. Elsewhere such a program computes the same, by the scalar definition.
+# macheps_native(out): sets `out` to the definition that restricts the kernels to one set of vector instructions, the
+# best that this machine supports. Sets it to an empty string if the compiler does not report such instructions. On a
+# machine without these instructions, the program runs the scalar definition and computes the same results.
 function(macheps_native out)
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE macros ERROR_QUIET)
     set(avx2 AVX2 FMA BMI BMI2 F16C LZCNT)

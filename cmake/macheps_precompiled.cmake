@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers of others that nearly every file includes, compiled once: a third of the compiler's time goes into reading them. A compiler
-# cache gains nothing by it, and would have to be told to take such files. No file may count on them: each includes what it uses,
-# and compiles alone, as it does where this is off.
+# Precompiles external headers that nearly every file includes. Reading them takes a third of the compile time. This
+# gains nothing with a compiler cache, which would also need special settings to accept such files. No file may rely on
+# it: each file includes what it uses, and compiles alone when the option is off.
 option(MACHEPS_PRECOMPILE "Compile headers that nearly every file includes once (not with a compiler cache)" OFF)
 
 set(macheps_common_headers <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstdint> <filesystem> <fstream> <functional> <map>
     <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <utility> <vector>)
 
-# macheps_precompiled(name LIBRARIES libs... HEADERS headers... OPTIONS options...): a target that others take its compiled headers from.
+# macheps_precompiled(name LIBRARIES libs... HEADERS headers... OPTIONS options...): adds the targets `name` and
+# `name`_pic. Other targets reuse their precompiled headers.
 function(macheps_precompiled name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;HEADERS;OPTIONS")
     if(NOT MACHEPS_PRECOMPILE)
@@ -22,8 +23,8 @@ function(macheps_precompiled name)
     set_target_properties(${name}_pic PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# macheps_precompile(target name): the target's files begin with the headers of macheps_precompiled(name ...). The compiler takes
-# them only where it compiles as they were compiled: what goes into the Python module has its own.
+# macheps_precompile(target name): makes the target reuse the headers of macheps_precompiled(name ...). The compiler
+# accepts precompiled headers only if the compile options match, so the parts of the Python module use `name`_pic.
 function(macheps_precompile target name)
     if(TARGET ${name})
         string(REGEX REPLACE "_cold$" "" owner ${target})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# macheps_zstd: an interface library with zstd, and MACHEPS_HAS_ZSTD where it was found. Debian's package has no CMake
-# file. Without zstd traces are plain JSON Lines.
+# macheps_zstd: an interface library. If zstd is found, it links zstd and defines MACHEPS_HAS_ZSTD. The header and the
+# library are searched directly because Debian's package has no CMake file. Without zstd, traces are plain JSON Lines.
 add_library(macheps_zstd INTERFACE)
 find_path(MACHEPS_ZSTD_INCLUDE zstd.h)
 find_library(MACHEPS_ZSTD_LIBRARY zstd)

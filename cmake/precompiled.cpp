@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// A target needs a file: see macheps_precompiled.cmake.
+// An empty source file, because a target needs one (see macheps_precompiled.cmake).

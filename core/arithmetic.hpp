@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on codes: + - * / sqrt fma of every format, in every mode, with IEEE flags. Exact in 128-bit integers,
-// then one rounding through round_shift: the same text on CPU and GPU.
+// Arithmetic on codes: + - * / sqrt fma in every format and rounding mode, with IEEE flags. Each result is computed in
+// 128-bit integers, exactly or with a sticky bit, and then rounded once by round_shift. CPU and GPU compile the same
+// source.
 #pragma once
 #include "core/codec.hpp"
 
@@ -8,11 +9,11 @@ namespace macheps {
 
 enum class Operation : std::uint8_t { add, sub, mul, div, sqrt, fma };
 
-/// The five exceptions of IEEE 754-2019 7, under default handling: a raised flag changes no result.
+/// The five exceptions of IEEE 754-2019 7 with default handling: raising a flag never changes a result.
 struct Flags {
-    bool invalid = false;         ///< 7.2: no useful result; a signaling NaN operand
+    bool invalid = false;         ///< 7.2: there is no useful result, or an operand is a signaling NaN
     bool divide_by_zero = false;  ///< 7.3: an exact infinite result from finite operands
-    bool overflow = false;        ///< 7.4: rounded with unbounded exponent, beyond the largest finite value
+    bool overflow = false;        ///< 7.4: rounded with unbounded exponent, the result exceeds the largest finite value
     bool underflow = false;       ///< 7.5: tiny and inexact
     bool inexact = false;         ///< 7.6: the result differs from the exact one
 
@@ -27,8 +28,8 @@ struct Flags {
     }
 };
 
-/// When a nonzero result counts as tiny (IEEE 754-2019 7.5 leaves the choice): x86, CUDA's host twins and RISC-V look
-/// after rounding, Arm before.
+/// The point at which a nonzero result is tested for being tiny (IEEE 754-2019 7.5 leaves the choice). x86, the host
+/// versions of CUDA functions and RISC-V test after rounding, Arm before rounding.
 enum class Tininess : std::uint8_t { before_rounding, after_rounding };
 
 struct Rounded {
@@ -47,8 +48,8 @@ MACHEPS_HD constexpr int bit_length128(uint128 x) {
     return high != 0 ? 64 + bit_length(high) : bit_length(static_cast<std::uint64_t>(x));
 }
 
-/// x / 2^count; bits that fall off survive as a one in the last place ("jamming"), which keeps every comparison of the
-/// discarded part with a half, and its first bits, as they were.
+/// Returns x / 2^count. If nonzero bits are shifted out, the last bit is set ("jamming"). This preserves the leading
+/// bits of the discarded part and every comparison of that part with one half.
 MACHEPS_HD constexpr uint128 shift_right_jam(uint128 x, int count) {
     if (count <= 0) return x << -count;
     if (count >= 128) return x != 0 ? 1 : 0;
@@ -56,23 +57,25 @@ MACHEPS_HD constexpr uint128 shift_right_jam(uint128 x, int count) {
     return (kept << count) != x ? kept | 1 : kept;
 }
 
-/// (-1)^negative * significand * 2^exponent; the last bit may be jammed, far below any that a format keeps.
+/// The number (-1)^negative * significand * 2^exponent. The last bit may be jammed; it is far below every bit that a
+/// format keeps.
 struct Exact {
     bool negative = false;
     uint128 significand = 0;
     int exponent = 0;
 };
 
-/// The exact value of a finite operand, its leading one at bit 52 unless it is zero.
+/// Returns the exact value of a finite operand. Its leading one is at bit 52 unless it is zero.
 MACHEPS_HD constexpr Exact exact(Unpacked x) {
     if (x.significand == 0) return {x.negative, 0, 0};
     const int up = 53 - bit_length(x.significand);
     return {x.negative, x.significand << up, x.exponent - up};
 }
 
-/// The sum of two nonzero numbers. Both are brought to a leading one at bit 125; what the smaller one loses is jammed
-/// at bit 0, at least 70 bits below the last kept place of fp64: cancellation of more than one bit happens only between
-/// numbers whose exponents differ by at most one, and those lose nothing, for their significands have at most 106 bits.
+/// Returns the sum of two nonzero numbers. Both are shifted until their leading one is at bit 125. The bits that the
+/// smaller number loses are jammed into bit 0, at least 70 bits below the last place that fp64 keeps. More than one bit
+/// cancels only if the exponents differ by at most one. Such numbers lose nothing, because their significands have at
+/// most 106 bits.
 MACHEPS_HD constexpr Exact sum(Exact a, Exact b) {
     const auto normalise = [](Exact& x) {
         const int up = 126 - bit_length128(x.significand);
@@ -91,7 +94,8 @@ MACHEPS_HD constexpr Exact sum(Exact a, Exact b) {
     return a;
 }
 
-/// a / b to 125 bits or more, the rest jammed; both nonzero with their leading one at bit 52.
+/// Returns a / b to at least 124 bits, with the rest jammed. Both operands are nonzero and have their leading one at
+/// bit 52.
 MACHEPS_HD constexpr Exact quotient(Exact a, Exact b) {
     const uint128 numerator = a.significand << 74, first = numerator / b.significand;
     const uint128 rest = (numerator - first * b.significand) << 50, second = rest / b.significand;
@@ -99,7 +103,8 @@ MACHEPS_HD constexpr Exact quotient(Exact a, Exact b) {
     return {a.negative != b.negative, (first << 50) | second | (inexact ? 1 : 0), a.exponent - b.exponent - 124};
 }
 
-/// The square root of a positive number to 96 bits, the rest jammed: digit by digit, two bits of the radicand a step.
+/// Returns the square root of a positive number to 96 bits, with the rest jammed. Each step takes two bits of the
+/// radicand and gives one bit of the root.
 MACHEPS_HD constexpr Exact root(Exact a) {
     if ((a.exponent & 1) != 0) {
         a.significand <<= 1;
@@ -121,8 +126,8 @@ MACHEPS_HD constexpr Exact root(Exact a) {
     return {false, (root << 1) | (rest != 0 ? 1 : 0), a.exponent / 2 - more - 1};
 }
 
-/// x / 2^drop as an integer, rounded: the odd bit of the quotient and the first 61 discarded bits, the rest jammed,
-/// pass through round_shift. The quotient has at most 63 bits.
+/// Returns x / 2^drop rounded to an integer of at most 63 bits. round_shift gets the last bit of the quotient and the
+/// first 61 discarded bits, with the rest jammed.
 MACHEPS_HD constexpr std::uint64_t round_shift128(uint128 x, int drop, Round mode, bool negative, RandomBits random) {
     constexpr int fraction_places = 62;
     if (drop <= 0) return static_cast<std::uint64_t>(x << -drop);
@@ -149,8 +154,8 @@ MACHEPS_HD constexpr Rounded zero_result(Format f, bool negative) {
     return {code << f.padding, {.underflow = !f.has_zero(), .inexact = !f.has_zero()}};
 }
 
-/// A nonzero number in a format that is not `binary`: codec.hpp's rounding of its first 63 bits. Overflow: beyond the
-/// largest finite value; underflow: below the least magnitude, inexactly.
+/// Rounds a nonzero number to a format that is not `binary`: codec.hpp rounds its first 63 bits. Overflow is raised
+/// beyond the largest finite value, and underflow below the smallest magnitude if the result is inexact.
 MACHEPS_HD constexpr Rounded round_other(Format f, Exact x, Round mode, Overflow overflow, RandomBits random) {
     const int down = bit_length128(x.significand) - 63;
     const Unpacked head{Unpacked::Kind::finite, x.negative,
@@ -176,14 +181,15 @@ MACHEPS_HD constexpr Rounded round_other(Format f, Exact x, Round mode, Overflow
     return result;
 }
 
-/// A nonzero number, rounded to the format once.
+/// Rounds a nonzero number to the format once.
 MACHEPS_HD constexpr Rounded round_exact(Format f, Exact x, Round mode, Overflow overflow, RandomBits random,
                                          Tininess tininess) {
     if (f.encoding != Encoding::binary) return round_other(f, x, mode, overflow, random);
     const int top = bit_length128(x.significand) - 1 + x.exponent;
     const int quantum = max_of(top, f.emin()) - f.fraction_bits(), drop = quantum - x.exponent;
     const std::uint64_t ulps = round_shift128(x.significand, drop, mode, x.negative, random);
-    // As in encode: the leading one of `ulps` adds the last 1 to the exponent field, a carry ripples into it.
+    // As in encode, the leading one of `ulps` adds the last 1 to the exponent field, and a carry propagates into that
+    // field.
     const std::uint64_t code =
         ulps + (static_cast<std::uint64_t>(max_of(top, f.emin()) - f.emin()) << f.fraction_bits());
 
@@ -211,7 +217,8 @@ MACHEPS_HD constexpr Rounded round_exact(Format f, Exact x, Round mode, Overflow
     return {result << f.padding, flags};
 }
 
-/// A NaN whose quiet bit, the first of the fraction, is clear: IEEE-like formats alone have such.
+/// Returns true for a NaN whose quiet bit, the first bit of the fraction, is clear. Only IEEE-like formats have such
+/// NaNs.
 MACHEPS_HD constexpr bool is_signaling_nan(Format f, std::uint64_t container) {
     if (f.specials != Specials::inf_and_nan) return false;
     const std::uint64_t magnitude = (container >> f.padding) & f.magnitude_mask();
@@ -220,14 +227,15 @@ MACHEPS_HD constexpr bool is_signaling_nan(Format f, std::uint64_t container) {
 
 }  // namespace detail
 
-/// a + b, a - b, a * b, a / b, sqrt(a) or a * b + c of codes in containers of `f`, rounded once; `b` and `c` are
-/// ignored where the operation has no such operand. Total.
+/// Returns a + b, a - b, a * b, a / b, sqrt(a) or a * b + c, rounded once. The operands are codes in containers of `f`.
+/// `b` and `c` are ignored if the operation does not have them. Every input has a result.
 ///
-/// Special cases are those of IEEE 754-2019 6 and 7. A NaN result is the canonical quiet NaN with its sign clear; where
-/// the format has no NaN (fp6, fp4, mxint8) it is the largest finite value, as encode has it, with `invalid`. An
-/// infinite result becomes what encode makes of an infinity: Overflow::saturate and formats without Inf know none. fnuz
-/// has no -0: it gives 0. e8m0fnu ignores signs and, having no zero, gives its least value. An exact zero difference is
-/// +0, or -0 under Round::down. `random` is read by Round::stochastic, which sees the first random.bits discarded bits.
+/// Special cases follow IEEE 754-2019 6 and 7. A NaN result is the canonical quiet NaN with a clear sign. If the format
+/// has no NaN (fp6, fp4, mxint8), the result is the largest finite value, as in encode, and `invalid` is raised. An
+/// infinite result is encoded like an infinity in encode, so there is none with Overflow::saturate or in a format
+/// without Inf. The fnuz formats have no -0 and give 0. e8m0fnu ignores signs; it has no zero and gives its smallest
+/// value instead. An exact zero difference is +0, or -0 with Round::down. `random` is read only by Round::stochastic,
+/// which uses the first random.bits discarded bits.
 MACHEPS_HD constexpr Rounded op(Operation operation, Format f, std::uint64_t a, std::uint64_t b, std::uint64_t c,
                                 Round mode, Overflow overflow = Overflow::nonsaturate, RandomBits random = {},
                                 Tininess tininess = Tininess::after_rounding) {
@@ -299,7 +307,7 @@ MACHEPS_HD constexpr Rounded op(Operation operation, Format f, std::uint64_t a, 
     return detail::invalid_result(f);
 }
 
-// The same by name.
+// The operations as separate functions.
 MACHEPS_HD constexpr Rounded add(Format f, std::uint64_t a, std::uint64_t b, Round mode = Round::nearest_even) {
     return op(Operation::add, f, a, b, 0, mode);
 }

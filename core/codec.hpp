@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encode and decode: the same text on CPU and GPU, integers only.
+// Encoding and decoding with integer operations; CPU and GPU compile the same source.
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
 
 namespace macheps {
 
-/// A finite or infinite number taken apart: (-1)^negative * significand * 2^exponent.
+/// The parts of a number. A finite number is (-1)^negative * significand * 2^exponent.
 struct Unpacked {
     enum class Kind : std::uint8_t { finite, infinite, nan } kind;
     bool negative;
@@ -36,9 +36,9 @@ namespace detail {
 
 MACHEPS_HD constexpr int bit_length(std::uint64_t x) { return 64 - countl_zero(x); }
 
-/// Rounds to e8m0fnu. The sign is ignored. Zero gives the least scale, as in CUDA and PyTorch. A tie of nearest_even
-/// goes up: every significand is 1, which is odd. PyTorch and ml_dtypes round up everything between the two least scales;
-/// see ScaleLeast in profile.hpp.
+/// Rounds to e8m0fnu. The sign is ignored. Zero gives the smallest scale, as in CUDA and PyTorch. A tie in nearest_even
+/// goes up, because every significand is 1, which is odd. PyTorch and ml_dtypes round up everything between the two
+/// smallest scales; see ScaleLeast in profile.hpp.
 MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Round mode, Overflow overflow,
                                                        RandomBits random) {
     const std::uint64_t limit = overflow == Overflow::saturate ? f.max_finite_code() : f.nan_code();
@@ -74,7 +74,7 @@ MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Rou
     return rounds_inward(mode, false) ? f.max_finite_code() : limit;
 }
 
-/// MXINT8: always saturates, symmetrically (code 0x80 is never produced, as in microxcaling).
+/// Rounds to MXINT8. It always saturates, and symmetrically: like microxcaling, it never returns the code 0x80.
 MACHEPS_HD constexpr std::uint64_t encode_fixed_point(Format f, Unpacked x, Round mode, RandomBits random) {
     const std::uint64_t top = f.max_finite_code();
     std::uint64_t magnitude = top;
@@ -98,43 +98,44 @@ MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round m
     if (x.kind == Unpacked::Kind::nan) {
         return (f.specials == Specials::inf_and_nan || f.specials == Specials::nan_only ? sign : 0) | f.nan_code();
     }
-    std::uint64_t code = f.max_finite_code() + 1;  // what an infinity stands at: beyond the largest finite value
+    std::uint64_t code = f.max_finite_code() + 1;  // for an infinity: beyond the largest finite value
     bool inward = false;
     if (x.kind == Unpacked::Kind::finite) {
-        // The exponent of the target's quantum, then how many source bits lie below it.
+        // `quantum` is the exponent of the last place of the result; quantum - x.exponent source bits are below it.
         const int top = x.significand != 0 ? bit_length(x.significand) - 1 + x.exponent : f.emin();
         const int quantum = max_of(top, f.emin()) - f.fraction_bits();
         const std::uint64_t ulps = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
-        // The leading one of `ulps` adds the last 1 to the exponent field, and a rounding carry ripples into it for free.
-        // All exponents beyond the field give the same result: any code with the first of them exceeds the largest finite code.
+        // The leading one of `ulps` adds the last 1 to the exponent field, and a rounding carry propagates into that
+        // field. Exponents beyond the field are replaced by the first of them: every code with that exponent exceeds
+        // the largest finite code.
         const int field = min_of(max_of(top, f.emin()) - f.emin(), 1 << f.exponent_bits());
         code = ulps + (static_cast<std::uint64_t>(field) << f.fraction_bits());
         inward = rounds_inward(mode, x.negative);  // a finite value rounded inward stays finite, an infinity does not
     }
     if (code <= f.max_finite_code()) return code == 0 && !f.has_negative_zero() ? 0 : sign | code;
     if (overflow == Overflow::saturate || inward || !f.can_overflow()) return sign | f.max_finite_code();
-    return sign | f.overflow_code();  // fnuz: the sign bit is the NaN, for either sign
+    return sign | f.overflow_code();  // fnuz: the NaN is the sign bit, so both signs give it
 }
 
 }  // namespace detail
 
-/// Rounds `x` to format `f`, once, whatever the source; returns the code, right-aligned but for f.padding. Total: NaN
-/// gives the format's canonical quiet NaN with its sign (the largest finite value where there is no NaN), overflow
-/// follows `overflow`; `random` is read by Round::stochastic only, which is refused without (require_random_bits).
-/// Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX 1.0.
+/// Rounds `x`, a float or double, to format `f` once. Returns the code, right-aligned except for f.padding. Every input
+/// has a result: NaN gives the format's canonical quiet NaN with its sign (or the largest finite value if there is no
+/// NaN), and `overflow` determines the result of an overflow. `random` is read only by Round::stochastic, which
+/// requires it (require_random_bits). Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX 1.0.
 template <class Source>
 MACHEPS_HD constexpr std::uint64_t encode64(Format f, Source x, Round mode, Overflow overflow, RandomBits random = {}) {
     return detail::encode_unpacked(f, unpack(x), mode, overflow, random) << f.padding;
 }
 
-/// The same for formats whose container has at most 32 bits.
+/// Does the same as encode64 for formats whose container has at most 32 bits.
 template <class Source>
 MACHEPS_HD constexpr std::uint32_t encode(Format f, Source x, Round mode, Overflow overflow, RandomBits random = {}) {
     return static_cast<std::uint32_t>(encode64(f, x, mode, overflow, random));
 }
 
-/// The value of a code. Exact for every format. Bits of the container outside the code are ignored. NaN is quiet, keeps
-/// its sign (fnuz: positive) and loses its payload.
+/// Returns the value of a code. Exact for every format. Bits of the container outside the code are ignored. A NaN
+/// becomes quiet, keeps its sign (fnuz: positive) and loses its payload.
 MACHEPS_HD constexpr double decode64(Format f, std::uint64_t container) {
     const std::uint64_t code = (container >> f.padding) & (f.sign_bit() | f.magnitude_mask());
     if (f.encoding == Encoding::fixed_point) {
@@ -165,13 +166,13 @@ MACHEPS_HD constexpr double decode64(Format f, std::uint64_t container) {
     return bit_cast<double>(sign | static_cast<std::uint64_t>(exponent + 1023) << 52 | aligned);
 }
 
-/// The value of a code as fp32: exact for every format but fp64, which is rounded to nearest even.
+/// Returns the value of a code as fp32. Exact for every format except fp64, which is rounded to nearest even.
 MACHEPS_HD constexpr float decode(Format f, std::uint64_t container) {
     const auto bits = encode(fp32, decode64(f, container), Round::nearest_even, Overflow::nonsaturate);
     return bit_cast<float>(bits);
 }
 
-/// `x` rounded to `f` and back: the value that a cast leaves behind.
+/// Rounds `x` to `f` and returns the value of the result.
 MACHEPS_HD constexpr float quantize(Format f, float x, Round mode, Overflow overflow, RandomBits random = {}) {
     return decode(f, encode64(f, x, mode, overflow, random));
 }

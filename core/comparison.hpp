@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of two codes is the greater: IEEE 754-2019 5.6, 5.10, 5.11 and 9.6, integers only.
+// Comparisons of codes with integer operations: IEEE 754-2019 5.6, 5.10, 5.11 and 9.6.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "core/ulp.hpp"
@@ -8,21 +8,23 @@ namespace macheps {
 
 enum class Relation : std::uint8_t { less, equal, greater, unordered };
 
-/// The relation of two codes as numbers: zeros are equal whatever their signs, a NaN is unordered with everything.
+/// Compares two codes as numbers. Zeros are equal whatever their signs, and a NaN is unordered with everything.
 MACHEPS_HD constexpr Relation compare(Format f, std::uint64_t a, std::uint64_t b) {
     if (is_nan(f, a) || is_nan(f, b)) return Relation::unordered;
     const std::int64_t x = ordinal(f, a), y = ordinal(f, b);
     return x < y ? Relation::less : x > y ? Relation::greater : Relation::equal;
 }
 
-/// What a comparison raises: a quiet one `invalid` for signaling NaNs alone, a signaling one for every NaN.
+/// Returns the flags of a comparison. A quiet comparison raises `invalid` only for signaling NaNs, a signaling
+/// comparison for every NaN.
 MACHEPS_HD constexpr Flags comparison_flags(Format f, std::uint64_t a, std::uint64_t b, bool signaling) {
     const bool any = is_nan(f, a) || is_nan(f, b);
     return {.invalid = signaling ? any : detail::is_signaling_nan(f, a) || detail::is_signaling_nan(f, b)};
 }
 
-/// totalOrder(a, b): -NaN < -Inf < ... < -0 < +0 < ... < Inf < NaN; NaNs of one sign by their codes, signaling below
-/// quiet. The one NaN of an fnuz format stands above everything, as its code has no sign of its own.
+/// Returns totalOrder(a, b): -NaN < -Inf < ... < -0 < +0 < ... < Inf < NaN. NaNs of the same sign are ordered like
+/// numbers with these codes: positive signaling NaNs are below quiet ones, negative ones above. The only NaN of an fnuz
+/// format is above everything, because its code has no sign.
 MACHEPS_HD constexpr bool total_order(Format f, std::uint64_t a, std::uint64_t b) {
     const auto place = [f](std::uint64_t container) {
         const std::uint64_t code = (container >> f.padding) & (f.sign_bit() | f.magnitude_mask());
@@ -34,7 +36,7 @@ MACHEPS_HD constexpr bool total_order(Format f, std::uint64_t a, std::uint64_t b
     return place(a) <= place(b);
 }
 
-/// minimum, maximum: a NaN operand gives the canonical NaN; -0 is less than +0.
+/// Return the minimum or the maximum. A NaN operand gives the canonical NaN. -0 is less than +0.
 MACHEPS_HD constexpr Rounded minimum(Format f, std::uint64_t a, std::uint64_t b) {
     const Flags flags = comparison_flags(f, a, b, false);
     if (is_nan(f, a) || is_nan(f, b)) return {f.nan_code() << f.padding, flags};
@@ -46,7 +48,7 @@ MACHEPS_HD constexpr Rounded maximum(Format f, std::uint64_t a, std::uint64_t b)
     return {total_order(f, a, b) ? b : a, flags};
 }
 
-/// minimumNumber, maximumNumber: a NaN counts as missing; the canonical NaN comes of two of them only.
+/// Return minimumNumber or maximumNumber, which ignore a NaN operand. Two NaNs give the canonical NaN.
 MACHEPS_HD constexpr Rounded minimum_number(Format f, std::uint64_t a, std::uint64_t b) {
     const Flags flags = comparison_flags(f, a, b, false);
     if (is_nan(f, a)) return {is_nan(f, b) ? f.nan_code() << f.padding : b, flags};
@@ -58,8 +60,8 @@ MACHEPS_HD constexpr Rounded maximum_number(Format f, std::uint64_t a, std::uint
     return {is_nan(f, b) ? a : maximum(f, a, b).bits, flags};
 }
 
-/// The least code that compares greater (nextUp), the greatest that compares less (nextDown); the ends stay where they
-/// are. A step onto zero from below gives -0 where there is one.
+/// Return the smallest code that compares greater (nextUp) or the largest that compares less (nextDown). The ends of
+/// the range are returned unchanged. A step from below onto zero gives -0 if the format has it.
 MACHEPS_HD constexpr Rounded next_up(Format f, std::uint64_t a) {
     const Flags flags{.invalid = detail::is_signaling_nan(f, a)};
     if (is_nan(f, a) || ordinal(f, a) >= greatest_ordinal(f)) {

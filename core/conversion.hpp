@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From format to format, to and from integers, to integral values, and the IEEE remainder: with flags, one rounding,
-// integers only (IEEE 754-2019 5.3.1, 5.4.1, 5.8, 5.9).
+// Conversions between formats, to and from integers and to integral values, and the IEEE remainder. They return flags,
+// round once and use only integer operations (IEEE 754-2019 5.3.1, 5.4.1, 5.8, 5.9).
 #pragma once
 #include "core/arithmetic.hpp"
 
 namespace macheps {
 
-/// A code of `from` rounded to `to`. As encode, with flags and with a canonical NaN; a signaling NaN raises `invalid`,
-/// and so does every NaN where `to` has none.
+/// Rounds a code of `from` to `to`. Unlike encode, it returns flags, and every NaN gives the canonical NaN. A signaling
+/// NaN raises `invalid`. Every NaN does so if `to` has none.
 MACHEPS_HD constexpr Rounded convert(Format from, Format to, std::uint64_t a, Round mode,
                                      Overflow overflow = Overflow::nonsaturate, RandomBits random = {},
                                      Tininess tininess = Tininess::after_rounding) {
@@ -21,7 +21,7 @@ MACHEPS_HD constexpr Rounded convert(Format from, Format to, std::uint64_t a, Ro
     return detail::round_exact(to, detail::exact(x), mode, overflow, random, tininess);
 }
 
-/// (-1)^negative * magnitude rounded to `to`.
+/// Rounds (-1)^negative * magnitude to `to`.
 MACHEPS_HD constexpr Rounded from_integer(Format to, std::uint64_t magnitude, bool negative, Round mode,
                                           Overflow overflow = Overflow::nonsaturate, RandomBits random = {}) {
     require_random_bits(mode, random);
@@ -29,9 +29,9 @@ MACHEPS_HD constexpr Rounded from_integer(Format to, std::uint64_t magnitude, bo
     return detail::round_exact(to, {negative, magnitude, 0}, mode, overflow, random, Tininess::after_rounding);
 }
 
-/// The integer nearest to a code, in the direction of `mode`, as a two's complement number of `width` bits (8 to 64).
-/// What is out of range gives the end of the range, NaN gives 0, and both raise `invalid` alone. `inexact` is raised
-/// where `exact` asks for it (convertToIntegerExact...).
+/// Rounds a code to an integer with `mode`, and returns it as a two's complement number of `width` bits (8 to 64). A
+/// value out of range gives the nearer end of the range, NaN gives 0, and both raise only `invalid`. `inexact` is
+/// raised only if `exact` is true (convertToIntegerExact...).
 MACHEPS_HD constexpr Rounded to_integer(Format f, std::uint64_t a, int width, bool is_signed, Round mode, bool exact,
                                         RandomBits random = {}) {
     require_random_bits(mode, random);
@@ -49,8 +49,9 @@ MACHEPS_HD constexpr Rounded to_integer(Format f, std::uint64_t a, int width, bo
     return {(x.negative ? ~result + 1 : result) & ones, {.invalid = !fits, .inexact = fits && exact && !whole}};
 }
 
-/// A code rounded to an integral value of the same format; a zero keeps the sign. `inexact` as in to_integer. Where the
-/// largest finite value has a fraction (e3m4, e2m3fn, mxint8), rounding up overflows as any operation does.
+/// Rounds a code to an integral value of the same format. A zero keeps the sign. `inexact` is raised as in to_integer.
+/// If the largest finite value has a fraction (e3m4, e2m3fn, mxint8), rounding up can overflow as in any other
+/// operation.
 MACHEPS_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, Round mode, bool exact,
                                                Overflow overflow = Overflow::nonsaturate, RandomBits random = {}) {
     require_random_bits(mode, random);
@@ -74,8 +75,8 @@ MACHEPS_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, Round 
     return result;
 }
 
-/// a - n b with n the integer nearest to a / b, ties to even: exact. A zero has the sign of a. a infinite or b zero is
-/// invalid. Takes as many steps as the exponents lie apart.
+/// Returns a - n b exactly, where n is the integer nearest to a / b, ties to even. A zero result has the sign of a. The
+/// operation is invalid if a is infinite or b is zero. The number of steps is the difference of the exponents.
 MACHEPS_HD constexpr Rounded remainder(Format f, std::uint64_t a, std::uint64_t b) {
     using Kind = Unpacked::Kind;
     const Unpacked x = unpack(decode64(f, a)), y = unpack(decode64(f, b));
@@ -88,7 +89,7 @@ MACHEPS_HD constexpr Rounded remainder(Format f, std::uint64_t a, std::uint64_t 
         return detail::round_exact(f, value, Round::nearest_even, Overflow::nonsaturate, {}, Tininess::after_rounding);
     };
     const detail::Exact p = detail::exact(x), q = detail::exact(y);
-    // Leading ones are aligned, so two places below means |a| < |b| / 2.
+    // Both leading ones are at the same bit, so |a| < |b| / 2 if the exponent is smaller by two or more.
     if (y.kind == Kind::infinite || p.exponent < q.exponent - 1) return round(p);
     const int below = p.exponent < q.exponent ? 1 : 0, exponent = q.exponent - below;
     const detail::uint128 divisor = q.significand << below;

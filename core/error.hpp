@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one exception type. Host only.
+// The exception type of macheps, and the exit codes of its program. Host only.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace macheps {
 
-/// Exit codes of the program, and the class of every Error.
+/// Exit codes of the program. Each Error has one of them.
 enum class Exit : int {
     ok = 0,
     check_failed = 1,
@@ -15,10 +15,10 @@ enum class Exit : int {
     bad_input = 3,
     no_device = 4,
     cannot_write = 5,
-    stopped = 75,  ///< by a signal, with everything saved: the same work can be resumed
+    stopped = 75,  ///< stopped by a signal after everything was saved; the work can be resumed
 };
 
-/// Says what went wrong, where, and how to mend it.
+/// An error that states what went wrong, where, and how to fix it.
 class Error : public std::exception {
   public:
     struct Parts {

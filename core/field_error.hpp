@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// FieldError: a field of what the library was told holds something that cannot be.
+// FieldError reports a field with an invalid value.
 //
-// The library cannot know what its caller calls a field: `kv_heads` of ModelConfig is --kv-heads on a command line, and
-// a keyword in a script. So `where` names the field as the library does, and where `what` or `fix` of any Error speak
-// of a field, it stands in backquotes. A caller puts its own names in their place before it shows them to a user.
+// The library cannot know what its caller calls a field: `kv_heads` of ModelConfig is --kv-heads on a command line and
+// a keyword in a script. `where` therefore contains the library's name of the field, and `what` and `fix` of every
+// Error put such names in backquotes. A caller replaces them by its own names before it shows them to a user.
 #pragma once
 #include "core/error.hpp"
 
@@ -15,8 +15,8 @@ namespace macheps {
 
 class FieldError : public Error {
   public:
-    /// `field` may be several, joined by ", ". `given` is the text that was read, where the field's value was a text;
-    /// it follows the field in `where`.
+    /// `field` may be several names, joined by ", ". If the value of the field was read as text, `given` is that text,
+    /// and it follows the field in `where`.
     FieldError(std::string field, std::string what, std::string fix, const std::string& given = {})
         : Error({.what = std::move(what),
                  .where = given.empty() ? field : field + " " + given,
@@ -30,7 +30,7 @@ class FieldError : public Error {
     std::string field_;
 };
 
-/// Throws FieldError, with the limits, unless the value lies within them.
+/// Throws FieldError with the limits if the value is outside them.
 inline void check_range(const char* field, std::int64_t value, std::int64_t least, std::int64_t greatest) {
     if (value >= least && value <= greatest) return;
     throw FieldError(field, std::to_string(value) + " is out of range",

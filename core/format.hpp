@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Number formats as rows of constexpr data. Parameters: IEEE 754-2019, OCP OFP8 1.0, OCP MX 1.0, jax-ml/ml_dtypes.
+// Number formats as constexpr data. Sources: IEEE 754-2019, OCP OFP8 1.0, OCP MX 1.0, jax-ml/ml_dtypes.
 #pragma once
 #include "core/hd.hpp"
 
 namespace macheps {
 
-/// What the codes above the largest finite value mean.
+/// Meaning of the codes above the largest finite value.
 enum class Specials : std::uint8_t {
     inf_and_nan,  ///< IEEE 754: the top exponent holds Inf and NaNs
-    nan_only,     ///< `fn`: no Inf; one NaN, all ones (e8m0fnu too)
+    nan_only,     ///< `fn`: no Inf; the only NaN is all ones (also in e8m0fnu)
     fnuz,         ///< no Inf, no -0; the code of -0 is the NaN
     none,         ///< every code is a finite number
 };
 
 enum class Encoding : std::uint8_t {
     binary,        ///< sign, exponent, fraction
-    power_of_two,  ///< an exponent alone: no sign, no zero (e8m0fnu)
+    power_of_two,  ///< only an exponent: no sign, no zero (e8m0fnu)
     fixed_point,   ///< two's complement times 2^-(precision - 1) (MXINT8)
 };
 
 struct Format {
-    int bits;       ///< width with sign, padding excluded
-    int precision;  ///< significand bits with the leading one
+    int bits;       ///< width with the sign, without padding
+    int precision;  ///< bits of the significand, including the leading one
     int exponent_bias;
     Specials specials = Specials::inf_and_nan;
     Encoding encoding = Encoding::binary;
@@ -36,7 +36,7 @@ struct Format {
     MACHEPS_HD constexpr bool has_negative_zero() const {
         return encoding == Encoding::binary && specials != Specials::fnuz;
     }
-    /// True when some finite value overflows: to Inf or NaN. Formats without specials always saturate.
+    /// Returns true if a finite value can overflow to Inf or NaN. Formats without specials always saturate.
     MACHEPS_HD constexpr bool can_overflow() const { return specials != Specials::none; }
 
     MACHEPS_HD constexpr int container_bits() const { return bits + padding; }
@@ -48,7 +48,7 @@ struct Format {
         return encoding == Encoding::power_of_two ? -exponent_bias : 1 - exponent_bias;
     }
 
-    // Codes below are magnitudes unless said otherwise, without padding.
+    // The codes below are magnitudes without padding, unless their comment says otherwise.
     MACHEPS_HD constexpr std::uint64_t sign_bit() const { return has_sign() ? std::uint64_t{1} << (bits - 1) : 0; }
     MACHEPS_HD constexpr std::uint64_t magnitude_mask() const {
         return (std::uint64_t{1} << (has_sign() ? bits - 1 : bits)) - 1;
@@ -63,11 +63,12 @@ struct Format {
                 return magnitude_mask();
         }
     }
-    /// The code of +Inf; meaningful where has_inf().
+    /// Returns the code of +Inf. Meaningful only if has_inf().
     MACHEPS_HD constexpr std::uint64_t inf_code() const {
         return ((std::uint64_t{1} << exponent_bits()) - 1) << fraction_bits();
     }
-    /// The canonical quiet NaN, sign clear (fnuz: the one NaN). Without NaN: the largest finite value, as in CUDA.
+    /// Returns the canonical quiet NaN with a clear sign (fnuz: the only NaN). Without NaN, returns the largest finite
+    /// value, as CUDA does.
     MACHEPS_HD constexpr std::uint64_t nan_code() const {
         switch (specials) {
             case Specials::inf_and_nan:
@@ -80,14 +81,14 @@ struct Format {
                 return max_finite_code();
         }
     }
-    /// Where a magnitude beyond max_finite_code goes when it does not saturate.
+    /// Returns the code of a magnitude beyond max_finite_code if it does not saturate.
     MACHEPS_HD constexpr std::uint64_t overflow_code() const { return has_inf() ? inf_code() : nan_code(); }
-    /// The code of the least normal magnitude. Codes 1 up to it are subnormal.
+    /// Returns the code of the smallest normal magnitude. Smaller nonzero codes are subnormal.
     MACHEPS_HD constexpr std::uint64_t min_normal_code() const {
         return encoding == Encoding::binary ? std::uint64_t{1} << fraction_bits() : 0;
     }
 
-    /// 2^exponent, exact, for exponents of fp64's range (subnormals included).
+    /// Returns 2^exponent exactly, for all exponents in the range of fp64 (including subnormals).
     MACHEPS_HD static constexpr double power_of_two(int exponent) {
         return exponent >= -1022 ? bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52)
                                  : bit_cast<double>(std::uint64_t{1} << (exponent + 1074));
@@ -116,8 +117,8 @@ inline constexpr Format e8m0fnu{.bits = 8,
 inline constexpr Format e2m3fn{.bits = 6, .precision = 4, .exponent_bias = 1, .specials = Specials::none};
 inline constexpr Format e3m2fn{.bits = 6, .precision = 3, .exponent_bias = 3, .specials = Specials::none};
 inline constexpr Format e2m1fn{.bits = 4, .precision = 2, .exponent_bias = 1, .specials = Specials::none};
-/// OCP MX element: two's complement times 2^-6. `precision` counts the bits below the sign; with bias 1 the quantum that
-/// emin() gives is 2^-6 everywhere.
+/// OCP MX element: two's complement times 2^-6. `precision` counts the bits below the sign. The bias of 1 makes emin()
+/// 0, so that the quantum is 2^-6 for all values.
 inline constexpr Format mxint8{
     .bits = 8, .precision = 7, .exponent_bias = 1, .specials = Specials::none, .encoding = Encoding::fixed_point};
 

@@ -10,7 +10,7 @@ namespace macheps {
 
 namespace {
 
-// Names that mean one format to some systems and another to others. They are refused, never guessed.
+// Names that mean different formats in different systems. They are rejected, never guessed.
 struct Ambiguous {
     std::string_view name, reading, other_reading;
 };
@@ -36,7 +36,7 @@ constexpr Format of_widths(int exponent_bits, int fraction_bits) {
             .exponent_bias = (1 << (exponent_bits - 1)) - 1};
 }
 
-/// `e5m6` for every pair of widths, so that names can be handed out as views.
+/// The name of a pair of widths, such as `e5m6`. All names are stored, so that functions can return views of them.
 struct WidthName {
     std::array<char, 5> text{};
     std::size_t length = 0;
@@ -107,7 +107,8 @@ std::optional<Format> ieee_format(std::string_view name) {
 
 namespace {
 
-/// Matches names of integer types, letters and a number of bits: int8, uint4, s32, i16, torch.int8, ...
+/// Returns true for a name of an integer type, which is letters followed by a number of bits: int8, uint4, s32, i16,
+/// torch.int8, ...
 bool is_integer_type(std::string_view name) {
     if (name.starts_with("torch.") || name.starts_with("numpy.")) name.remove_prefix(6);
     for (const std::string_view prefix : {"uint", "int", "u", "i", "s"}) {

@@ -11,10 +11,11 @@
 
 namespace macheps {
 
-/// What other systems call a format; several names in one cell stand apart by a space, no name is an empty cell.
+/// Names of a format in other systems. Several names in one cell are separated by spaces. A cell without a name is
+/// empty.
 struct Aliases {
     std::string_view pytorch{};
-    std::string_view ml_dtypes{};       ///< JAX too
+    std::string_view ml_dtypes{};       ///< also JAX
     std::string_view cuda{};            ///< C++ types and __nv_fp8_interpretation_t
     std::string_view cuda_data_type{};  ///< cudaDataType, as cuBLASLt takes it
     std::string_view ptx{};             ///< instruction qualifiers
@@ -40,7 +41,7 @@ struct NamedFormat {
     Aliases aliases{};
 };
 
-/// One row per format, widest first. A row added here arrives tested: the tests loop over the table.
+/// One row per format, widest first. New rows are tested automatically, because the tests loop over the table.
 inline constexpr std::array<NamedFormat, 17> all_formats{{
     {.name = "fp64",
      .format = fp64,
@@ -215,26 +216,27 @@ inline constexpr std::array<NamedFormat, 17> all_formats{{
      .aliases = {.ocp = "MXINT8"}},
 }};
 
-/// The row of `name`: ours or an alias, whatever its case. Null when the name is unknown, and for a plain `e4m3`, which
-/// means e4m3fn to CUDA, OCP and PyTorch, but an IEEE-like format to ml_dtypes and LLVM.
+/// Returns the row whose name or alias is `name`, ignoring case. Returns null if the name is unknown or ambiguous. For
+/// example, `e4m3` means e4m3fn in CUDA, OCP and PyTorch, but an IEEE-like format in ml_dtypes and LLVM.
 const NamedFormat* find_format(std::string_view name);
 
-/// The format that `e5m6` names where no row has that name: sign, exponent and fraction as in IEEE 754, with its
-/// infinities, NaNs and bias, 2 to 8 exponent bits and 1 to 23 fraction bits, so that fp32 holds its values. The widths of
-/// a row without a name of that kind (e5m10, e8m10) give the row's format.
+/// Returns the format of a name such as `e5m6`: a sign, 2 to 8 exponent bits and 1 to 23 fraction bits, with the
+/// infinities, NaNs and bias of IEEE 754. fp32 holds its values. If a row of the table is the same format under another
+/// name (e5m10, e8m10), the format of that row is returned. Returns nothing for other names.
 std::optional<Format> ieee_format(std::string_view name);
 
-/// The format called `name`: a row's, or that of its widths. Throws Error with the nearest name; `where` says who asked (a
-/// file and line, an option).
+/// Returns the format called `name`, from the table or by its widths. Throws Error with the nearest name if there is
+/// none. `where` is the origin of the name (a file and line, an option).
 Format format_named(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
-/// Our name of `format`, or its widths (e5m6) where it is none of the table but what these name; else "custom".
+/// Returns our name of `format`. If it is not in the table, returns its widths (e5m6) if they describe it, and "custom"
+/// otherwise.
 std::string_view format_name(const Format& format);
 
-/// Our names, in the table's order.
+/// Returns our names of the formats, in the order of the table.
 std::vector<std::string_view> format_names();
 
-/// The names in one cell of `Aliases`.
+/// Returns the names in one cell of `Aliases`.
 std::vector<std::string_view> split_names(std::string_view cell);
 
 }  // namespace macheps

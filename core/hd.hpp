@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few words that code for host and device needs.
+// Macros and functions for code that is compiled for host and device.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -43,7 +43,8 @@ MACHEPS_HD constexpr T min_of(T a, T b) {
     return b < a ? b : a;
 }
 
-/// a b + c with one rounding (IEEE 754 fusedMultiplyAdd). On a CPU without FMA the C library computes the same bits.
+/// Returns a b + c with one rounding (IEEE 754 fusedMultiplyAdd). On a CPU without FMA the C library computes the same
+/// bits.
 MACHEPS_HD inline float fma(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
     return __fmaf_rn(a, b, c);
@@ -59,7 +60,7 @@ MACHEPS_HD inline double fma(double a, double b, double c) {
 #endif
 }
 
-/// Correctly rounded square root.
+/// Returns the correctly rounded square root.
 MACHEPS_HD inline float sqrt(float x) {
 #if defined(__CUDA_ARCH__)
     return __fsqrt_rn(x);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own fp32 functions: + - * / sqrt fma and integers only, so that every engine returns the same bits.
+// Our own fp32 functions. They use only + - * / sqrt fma and integer operations, so that every engine returns the same
+// bits.
 #pragma once
 #include "core/hd.hpp"
 #include "core/math64.hpp"
@@ -7,7 +8,7 @@
 namespace macheps {
 namespace math {
 
-// The words core/math.inl is written in, for float.
+// The operations that core/math.inl needs, for float.
 MACHEPS_HD inline float select(bool mask, float a, float b) { return mask ? a : b; }
 MACHEPS_HD inline std::int32_t select(bool mask, std::int32_t a, std::int32_t b) { return mask ? a : b; }
 MACHEPS_HD inline bool any(bool mask) { return mask; }
@@ -29,28 +30,29 @@ MACHEPS_HD inline float abs(float x) { return from_bits(bits(x) & 0x7fffffff); }
 namespace math {
 namespace detail {
 
-/// For finite |x| of at least 2^20: Payne and Hanek's reduction. x = m 2^e; only the bits of 2/pi that reach x 2/pi
-/// modulo 4 are multiplied, 96 of them, which leaves 62 bits of fraction (no float lies nearer to a multiple of pi/2
-/// than 2^-30 of it).
+/// Reduces a finite |x| of at least 2^20 by the method of Payne and Hanek. x = m 2^e. Only the 96 bits of 2/pi that
+/// affect x 2/pi modulo 4 are multiplied, which leaves 62 bits of fraction. They suffice, because no float is nearer
+/// than 2^-30 pi/2 to a multiple of pi/2.
 MACHEPS_HD inline Reduced reduce_large(float x) {
-    // 2/pi from bit 2^-1 down, in words of 32 bits.
+    // 2/pi in words of 32 bits. The first bit has the weight 2^-1.
     constexpr std::uint32_t two_over_pi[7] = {0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0,
                                               0xdb629599, 0x3c439041, 0xfe5163ab};
     const auto u = bit_cast<std::uint32_t>(x);
     const std::uint64_t m = (u & 0x7fffff) | 0x800000;
-    // The window begins at the bit of weight 2^-(e - 1); place 32 is the bit of weight 2^-1 (32 zeros stand before it).
+    // The window begins at the bit of weight 2^-(e - 1). Place 32 is the bit of weight 2^-1; the 32 places before it
+    // are zeros.
     const int place = static_cast<int>((u >> 23) & 0xff) - 150 + 30, word = place >> 5, shift = place & 31;
     std::uint64_t window[3] = {};
     for (int i = 0; i < 3; ++i) {
         const std::uint64_t high = word + i >= 1 ? two_over_pi[word + i - 1] : 0, low = two_over_pi[word + i];
         window[i] = ((high << 32 | low) >> (32 - shift)) & 0xffffffff;
     }
-    // The top 64 of the product's low 96 bits: two of quadrant, 62 of fraction.
+    // The top 64 of the low 96 bits of the product: 2 bits of quadrant and 62 bits of fraction.
     const std::uint64_t product = (m * window[0] << 32) + m * window[1] + (m * window[2] >> 32);
     const std::uint64_t quadrant = (product + (std::uint64_t{1} << 61)) >> 62;
     const auto fraction = static_cast<std::int64_t>(product - (quadrant << 62));
     const double r = static_cast<double>(fraction) * 0x1p-62 * 0x1.921fb54442d18p+0;
-    // sin(-x) = -sin(x) and cos(-x) = cos(x), written as a reduction of -x.
+    // So far the sign was ignored. The reduction of -x is that of x with `r` and the quadrant negated.
     const bool negative = (u >> 31) != 0;
     return {negative ? -r : r, 0, static_cast<int>(negative ? 4 - quadrant : quadrant) & 3};
 }
@@ -61,9 +63,10 @@ MACHEPS_HD inline Reduced reduce(float x) {
 
 }  // namespace detail
 
-/// Sine and cosine of every float, through fp64. The nearest float but for sin(+-0x1.33333p13), cos(+-0x1.3170fp63) and
-/// cos(+-0x1.2b9622p67), which lie less than 10^-9 ulp from the middle of two floats, and rounded to fp64 on it: all
-/// 2^32 inputs were compared (docs/math.md). +-Inf and NaN give the canonical NaN.
+/// Return the sine or the cosine of any float, computed in fp64. The result is the nearest float, except for
+/// sin(+-0x1.33333p13), cos(+-0x1.3170fp63) and cos(+-0x1.2b9622p67). There, the exact value is less than 10^-9 ulp
+/// from the midpoint of two floats, and fp64 rounds it to the midpoint. All 2^32 inputs were compared (docs/math.md).
+/// +-Inf and NaN give the canonical NaN.
 MACHEPS_HD inline float sin(float x) {
     if ((bits(x) & 0x7f800000) == 0x7f800000) return canonical_nan();
     if (x == 0) return x;  // keeps -0

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of the fp32 functions, written once and without branches but for one, in erf, that passes over what no lane
-// needs. No include guard: core/math.hpp includes it for float, emulation/cpu/simd/vec-inl.hpp once per SIMD target for its
-// vectors, so their bits agree by construction. The includer is inside its namespace and has defined MACHEPS_MATH_FN, and
-// MACHEPS_MATH_REAL, MACHEPS_MATH_INT with these operations in scope: + - * / and comparisons, fma, sqrt, abs,
-// select(mask, a, b), any(mask), bits, from_bits, to_float, integer + - & | << >> (arithmetic). Coefficients are our own
-// minimax fits; the errors were measured on all 2^32 inputs (docs/math.md).
+// The implementation of the fp32 functions for scalars and vectors. The only branch is in erf, which skips a
+// computation that no lane needs. There is no include guard: core/math.hpp includes this file for float, and
+// emulation/cpu/simd/vec-inl.hpp includes it once per SIMD target for its vectors, so their bits agree by construction.
+// The including file is inside its namespace and has defined MACHEPS_MATH_FN, MACHEPS_MATH_REAL and MACHEPS_MATH_INT.
+// These operations are in scope: + - * / and comparisons, fma, sqrt, abs, select(mask, a, b), any(mask), bits,
+// from_bits, to_float, and for integers + - & | << >> (arithmetic). The coefficients are our own minimax fits. The
+// errors were measured on all 2^32 inputs (docs/math.md).
 namespace math {
 
-/// e^x = (head + tail) * 2^n: head in (0.7, 1.42) is correctly rounded but for the error of tail itself.
+/// The number e^x = (head + tail) * 2^n. `head` is in (0.7, 1.42) and is head + tail rounded to nearest.
 struct ExpParts {
     MACHEPS_MATH_REAL head, tail;
     MACHEPS_MATH_INT n;
 };
 
-/// A sum that stands for one number: big + small, where big is the rounded leading part.
+/// A number as the sum big + small, where `big` is the rounded leading part.
 struct SplitSum {
     MACHEPS_MATH_REAL big, small;
 };
 
-/// 2^n for n in [-126, 127].
+/// Returns 2^n for n in [-126, 127].
 MACHEPS_MATH_FN MACHEPS_MATH_REAL two_to(MACHEPS_MATH_INT n) {
     using Int = MACHEPS_MATH_INT;
     return from_bits((n + Int(127)) << 23);
@@ -26,26 +27,26 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL two_to(MACHEPS_MATH_INT n) {
 
 MACHEPS_MATH_FN MACHEPS_MATH_REAL canonical_nan() { return from_bits(MACHEPS_MATH_INT(0x7fc00000)); }
 
-/// `magnitude` (sign clear) with the sign of x.
+/// Returns `magnitude`, whose sign bit is clear, with the sign of x.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL with_sign_of(MACHEPS_MATH_REAL magnitude, MACHEPS_MATH_REAL x) {
     using Int = MACHEPS_MATH_INT;
     return from_bits(bits(magnitude) | (bits(x) & Int(-0x7fffffff - 1)));
 }
 
-/// x in [low, high]; NaN goes to `low`, so that integers made from the result stay in range.
+/// Clamps x to [low, high]. NaN gives `low`, so that integers made from the result stay in range.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL clamp(MACHEPS_MATH_REAL x, float low, float high) {
     using Real = MACHEPS_MATH_REAL;
     const Real above = select(x > Real(low), x, Real(low));
     return select(above < Real(high), above, Real(high));
 }
 
-/// e^(x + low) for x in [-104, 89] and |low| below 2^-20.
+/// Returns e^(x + low) for x in [-104, 89] and |low| below 2^-20.
 MACHEPS_MATH_FN ExpParts exp_parts(MACHEPS_MATH_REAL x, MACHEPS_MATH_REAL low) {
     using Real = MACHEPS_MATH_REAL;
     using Int = MACHEPS_MATH_INT;
     // Adding 1.5 2^23 rounds x / ln 2 to the nearest integer n and leaves it in the low bits.
     const Real magic(0x1.8p23f), shifted = fma(x, Real(0x1.715476p0f), magic), n = shifted - magic;
-    // ln 2 in two parts; n times the first is exact, and so is its difference from x.
+    // ln 2 is split into two parts. n times the first part is exact, and so is the difference of x and that product.
     const Real coarse = fma(n, Real(-0x1.62e4p-1f), x), fine = n * Real(-0x1.7f7d1cp-20f);
     const Real r = coarse + fine, lost = (fine - (r - coarse)) + low;
     Real q(0x1.6be702p-13f);
@@ -60,33 +61,35 @@ MACHEPS_MATH_FN ExpParts exp_parts(MACHEPS_MATH_REAL x, MACHEPS_MATH_REAL low) {
     return {head, rest - (head - first), bits(shifted) - Int(0x4b400000)};
 }
 
-/// e^x. NaN -> canonical NaN; underflow is gradual. Error at most 0.626 ulp, 0.765 where the result is subnormal.
+/// Returns e^x. NaN gives the canonical NaN. Underflow is gradual. The error is at most 0.626 ulp, or 0.765 ulp if the
+/// result is subnormal.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL exp(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     const ExpParts e = exp_parts(clamp(x, -104.0f, 89.0f), Real(0.0f));
-    // Two factors, because 2^128 and 2^-150 are no floats; the first product is exact, the second rounds a subnormal.
+    // 2^n is split into two factors, because 2^128 and 2^-150 are not floats. The first product is exact; the second
+    // rounds only a subnormal result.
     const MACHEPS_MATH_INT half = e.n >> 1;
     const Real y = (e.head * two_to(half)) * two_to(e.n - half);
     return select(x == x, y, canonical_nan());
 }
 
-/// e^x - 1. Error at most 0.951 ulp.
+/// Returns e^x - 1. The error is at most 0.951 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL expm1(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     using Int = MACHEPS_MATH_INT;
     const Real one(1.0f);
     const ExpParts e = exp_parts(clamp(x, -30.0f, 89.0f), Real(0.0f));
-    // 2^128 is no float: there, halve the power and double the result.
+    // 2^128 is not a float. For n = 128, halve the power and double the result.
     const auto top = e.n > Int(127);
     const Real s = two_to(select(top, e.n - Int(1), e.n));
-    // a + a_low = s - 1 and big + small = a + s (head - 1), both exactly (head - 1 is exact).
+    // head - 1 is exact, and so are these sums: a + a_low = s - 1, and big + (b - (big - a)) = a + s (head - 1).
     const Real a = s - one, back = a - s, a_low = (s - (a - back)) + (Real(-1.0f) - back);
     const Real b = s * (e.head - one), big = a + b, small = (b - (big - a)) + a_low;
     const Real y = (big + fma(s, e.tail, small)) * select(top, Real(2.0f), one);
     return select(x == x, select(x == Real(0.0f), x, y), canonical_nan());
 }
 
-/// log(2^k (1 + f)) + t as two parts; f in [sqrt(1/2) - 1, sqrt(2) - 1], k in [-150, 128].
+/// Returns log(2^k (1 + f)) + t in two parts, for f in [sqrt(1/2) - 1, sqrt(2) - 1] and k in [-150, 128].
 MACHEPS_MATH_FN SplitSum log_sum(MACHEPS_MATH_REAL k, MACHEPS_MATH_REAL f, MACHEPS_MATH_REAL t) {
     using Real = MACHEPS_MATH_REAL;
     Real p(-0x1.c3fc3ap-5f);
@@ -99,7 +102,7 @@ MACHEPS_MATH_FN SplitSum log_sum(MACHEPS_MATH_REAL k, MACHEPS_MATH_REAL f, MACHE
     p = fma(p, f, Real(0x1.999ab4p-3f));
     p = fma(p, f, Real(-0x1.ffffd0p-3f));
     p = fma(p, f, Real(0x1.555554p-2f));
-    // log(1 + f) = f - f^2/2 + f^3 p; the first two terms keep their rounding errors.
+    // log(1 + f) = f - f^2/2 + f^3 p. The rounding errors of the first two terms are kept.
     const Real half_f = Real(0.5f) * f, square = half_f * f, square_low = fma(half_f, f, -square);
     const Real lead = f - square, lead_low = ((f - lead) - square) - square_low;
     const Real whole = k * Real(0x1.62e4p-1f), big = whole + lead, big_low = lead - (big - whole);
@@ -107,7 +110,8 @@ MACHEPS_MATH_FN SplitSum log_sum(MACHEPS_MATH_REAL k, MACHEPS_MATH_REAL f, MACHE
     return {big, big_low + rest};
 }
 
-/// Natural logarithm. log(+-0) = -Inf; negative -> canonical NaN. Error at most 0.612 ulp.
+/// Returns the natural logarithm. log(+-0) = -Inf. A negative x gives the canonical NaN. The error is at most 0.612
+/// ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL log(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     using Int = MACHEPS_MATH_INT;
@@ -115,7 +119,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log(MACHEPS_MATH_REAL x) {
     const auto subnormal = x < Real(0x1p-126f);
     Real y = select(subnormal, x * Real(0x1p25f), x);
     y = select(y > zero, y, Real(1.0f));
-    // Subtracting the bits of sqrt(1/2) leaves k in the exponent field and m in [sqrt(1/2), sqrt(2)) below it.
+    // Subtracting the bits of sqrt(1/2) leaves k in the exponent field and m in [sqrt(1/2), sqrt(2)) in the bits below.
     const Int offset = bits(y) - Int(0x3f3504f3);
     const Real m = from_bits((offset & Int(0x7fffff)) + Int(0x3f3504f3));
     const Real k = to_float(offset >> 23) - select(subnormal, Real(25.0f), zero);
@@ -125,7 +129,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log(MACHEPS_MATH_REAL x) {
     return select(x > zero, positive, select(x == zero, -infinity, canonical_nan()));
 }
 
-/// log(1 + x). log1p(-1) = -Inf; below -1 -> canonical NaN. Error at most 0.619 ulp.
+/// Returns log(1 + x). log1p(-1) = -Inf. An x below -1 gives the canonical NaN. The error is at most 0.619 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL log1p(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     using Int = MACHEPS_MATH_INT;
@@ -142,7 +146,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log1p(MACHEPS_MATH_REAL x) {
     return select(x > Real(-1.0f), above, select(x == Real(-1.0f), -infinity, canonical_nan()));
 }
 
-/// Hyperbolic tangent. Error at most 0.712 ulp.
+/// Returns the hyperbolic tangent. The error is at most 0.712 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL tanh(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     const Real one(1.0f), size = clamp(abs(x), 0.0f, 10.0f);
@@ -165,7 +169,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL tanh(MACHEPS_MATH_REAL x) {
     return select(x == x, with_sign_of(y, x), canonical_nan());
 }
 
-/// The error function. Error at most 0.823 ulp.
+/// Returns the error function. The error is at most 0.823 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     const Real one(1.0f), size = clamp(abs(x), 0.0f, 4.0f);
@@ -181,7 +185,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
     const Real near = fma(size, q, size);
     const auto is_large = size >= Real(0.875f);
     if (!any(is_large)) return select(x == x, with_sign_of(near, x), canonical_nan());
-    // Large: 1 - e^-l(x), l a polynomial whose last step keeps its rounding error.
+    // Large: 1 - e^-l(x), where l is a polynomial. The rounding error of its last step is kept.
     Real l(-0x1.a6a988p-13f);
     l = fma(l, size, Real(0x1.95ff34p-9f));
     l = fma(l, size, Real(-0x1.6faa34p-6f));
@@ -198,15 +202,16 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
     return select(x == x, with_sign_of(y, x), canonical_nan());
 }
 
-/// 1 / sqrt(x), correctly rounded. rsqrt(+-0) = +-Inf (IEEE 754-2019 9.2, rSqrt); negative -> canonical NaN.
+/// Returns 1 / sqrt(x), correctly rounded. rsqrt(+-0) = +-Inf (IEEE 754-2019 9.2, rSqrt). A negative x gives the
+/// canonical NaN.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL rsqrt(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     using Int = MACHEPS_MATH_INT;
     const Real zero(0.0f), infinity = from_bits(Int(0x7f800000));
     const auto regular = x > zero;
     const Real a = select(regular, select(x < infinity, x, Real(1.0f)), Real(1.0f));
-    // y (1 - e)^-1/2 = y (1 + e/2 + 3/8 e^2 + ...) with the residual e = 1 - a y^2 to twice the precision. The square
-    // matters just below powers of four, where the result is just above a tie.
+    // y (1 - e)^-1/2 = y (1 + e/2 + 3/8 e^2 + ...), where the residual e = 1 - a y^2 is computed to twice the
+    // precision. The term in e^2 matters just below powers of four, where the result is just above a tie.
     const Real y = Real(1.0f) / sqrt(a), h = a * y, h_low = fma(a, y, -h);
     const Real residual = fma(-h, y, Real(1.0f)) - h_low * y;
     const Real root = fma(y, fma(Real(0.375f) * residual, residual, Real(0.5f) * residual), y);

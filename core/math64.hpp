@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp64 functions for schedules, initialisation and statistics: + - * / sqrt fma and integers only, like core/math.hpp.
-// Scalar; errors below 1 ulp (docs/math.md). Coefficients are our own minimax fits.
+// fp64 functions for schedules, initialisation and statistics. Like core/math.hpp, they use only + - * / sqrt fma and
+// integer operations. They are scalar. Except for pow_int, their errors are below 1 ulp (docs/math.md). The
+// coefficients are our own minimax fits.
 #pragma once
 #include "core/hd.hpp"
 
@@ -12,12 +13,12 @@ MACHEPS_HD inline std::int64_t bits(double x) { return bit_cast<std::int64_t>(x)
 MACHEPS_HD inline double from_bits(std::int64_t x) { return bit_cast<double>(x); }
 MACHEPS_HD inline double nan64() { return from_bits(0x7ff8000000000000); }
 MACHEPS_HD inline double infinity64() { return from_bits(0x7ff0000000000000); }
-/// Added to a number below 2^51, it leaves the nearest integer in the low bits of the sum.
+/// If this constant is added to a number below 2^51, the low bits of the sum hold the nearest integer.
 constexpr double exp_magic = 0x1.8p52;
-/// 2^n for n in [-1022, 1023].
+/// Returns 2^n for n in [-1022, 1023].
 MACHEPS_HD inline double two_to(std::int64_t n) { return from_bits((n + 1023) << 52); }
 
-/// sin(r + low) and cos(r + low) for |r| below 0.786 and |low| below an ulp of r.
+/// Return sin(r + low) or cos(r + low) for |r| below 0.786 and |low| below an ulp of r.
 MACHEPS_HD inline double sin_near_zero(double r, double low) {
     const double z = r * r;
     double p = -0x1.9f7016fe61b66p-41;
@@ -42,16 +43,17 @@ MACHEPS_HD inline double cos_near_zero(double r, double low) {
     return lead + (lead_low + fma(z * z, p, -(r * low)));
 }
 
-/// x = quadrant * pi/2 + r + low, quadrant modulo 4.
+/// The reduction x = quadrant * pi/2 + r + low, with the quadrant modulo 4.
 struct Reduced {
     double r, low;
     int quadrant;
 };
 
-/// For |x| up to 2^20.
+/// Reduces |x| up to 2^20.
 MACHEPS_HD inline Reduced reduce_moderate(double x) {
     const double magic = 0x1.8p52, shifted = fma(x, 0x1.45f306dc9c883p-1, magic), n = shifted - magic;
-    // pi/2 in three parts of 53 bits. The first difference is exact; the others keep their rounding errors.
+    // pi/2 is split into three parts of 53 bits. The first difference is exact. The rounding errors of the others are
+    // kept.
     const double first = fma(n, -0x1.921fb54442d18p+0, x);
     const double second = n * 0x1.1a62633145c07p-54, second_low = fma(n, 0x1.1a62633145c07p-54, -second);
     const double r = first - second, back = r - first;
@@ -68,7 +70,7 @@ MACHEPS_HD inline double sin_quadrant(Reduced x) {
 
 }  // namespace macheps::math
 
-// The words that core/exp64.inl is written in, for double.
+// The definitions that core/exp64.inl needs, for double.
 namespace macheps {
 #define MACHEPS_MATH_FN MACHEPS_HD inline
 #define MACHEPS_MATH_REAL double
@@ -79,7 +81,7 @@ namespace macheps {
 
 namespace macheps::math {
 
-/// e^x. Underflow is gradual; NaN gives the canonical NaN.
+/// Returns e^x. Underflow is gradual. NaN gives the canonical NaN.
 MACHEPS_HD inline double exp(double x) {
     if (x != x) return detail::nan64();
     if (x > 710) return detail::infinity64();
@@ -90,7 +92,7 @@ MACHEPS_HD inline double exp(double x) {
     return (y * detail::two_to(half)) * detail::two_to(power - half);
 }
 
-/// Natural logarithm. log(+-0) = -Inf; negative and NaN give the canonical NaN.
+/// Returns the natural logarithm. log(+-0) = -Inf. Negative numbers and NaN give the canonical NaN.
 MACHEPS_HD inline double log(double x) {
     if (x == 0) return -detail::infinity64();
     if (!(x > 0)) return detail::nan64();
@@ -115,7 +117,7 @@ MACHEPS_HD inline double log(double x) {
     return big + (big_low + (fma(s, fma(z, p, square), lead_low) + k * 0x1.3de6af278ece6p-42));
 }
 
-/// Sine and cosine for |x| up to 2^20; beyond (and for NaN) the canonical NaN.
+/// Return the sine or the cosine for |x| up to 2^20, and the canonical NaN for larger |x| and for NaN.
 MACHEPS_HD inline double sin(double x) {
     if (!(x >= -0x1p20 && x <= 0x1p20)) return detail::nan64();
     if (x == 0) return x;  // keeps -0
@@ -128,7 +130,8 @@ MACHEPS_HD inline double cos(double x) {
     return detail::sin_quadrant(reduced);
 }
 
-/// x^n by repeated squaring: each multiplication rounds, n below 0 divides once at the end. pow_int(x, 0) = 1.
+/// Returns x^n by repeated squaring. Each multiplication rounds. If n is negative, one division at the end inverts the
+/// product. pow_int(x, 0) = 1.
 MACHEPS_HD inline double pow_int(double x, int n) {
     double power = x, product = 1;
     for (std::uint32_t left = n < 0 ? 0u - static_cast<std::uint32_t>(n) : static_cast<std::uint32_t>(n); left != 0;

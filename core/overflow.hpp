@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects whether a rounding overflows, even if the result does not show it. A format without Inf and NaN saturates; so does
-// every format in a mode that rounds inward.
+// Detects whether a rounding overflows, even if the result does not show it. A format without Inf and NaN saturates; so
+// does every format in a mode that rounds inward.
 #pragma once
 #include "core/codec.hpp"
 
 namespace macheps {
 
-/// True when `x`, rounded to the digits of `f` with an unbounded exponent, lies beyond the largest finite number of `f`
-/// (IEEE 754-2019 7.4). False for Inf and NaN, whose rounding is exact.
+/// Returns true if `x`, rounded to the precision of `f` with an unbounded exponent, exceeds the largest finite number
+/// of `f` in magnitude (IEEE 754-2019 7.4). Returns false for Inf and NaN, whose rounding is exact.
 MACHEPS_HD constexpr bool overflows(Format f, Unpacked x, Round mode, RandomBits random = {}) {
     if (x.kind != Unpacked::Kind::finite || x.significand == 0) return false;
     const int top = detail::bit_length(x.significand) - 1 + x.exponent;
@@ -15,10 +15,10 @@ MACHEPS_HD constexpr bool overflows(Format f, Unpacked x, Round mode, RandomBits
     const Unpacked most = unpack(largest);
     const int most_top = detail::bit_length(most.significand) - 1 + most.exponent;
     if (top != most_top) return top > most_top;
-    // In the top binade, every encoding has the last place of its largest number.
+    // In the top binade, the last place of every number is that of the largest number, in every encoding.
     const int quantum = (f.encoding == Encoding::fixed_point ? f.emin() : most_top) - f.fraction_bits();
     const std::uint64_t places = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
-    const int up = most.exponent - quantum;  // of `largest` in the same places
+    const int up = most.exponent - quantum;  // shift that gives `largest` the same quantum
     return places > (up >= 0 ? most.significand << up : most.significand >> -up);
 }
 

@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// What real implementations do where IEEE 754 and OCP leave a choice: NaN codes, infinities, overflow, e8m0 oddities.
-// A Profile holds the choices of one implementation as data over the generic codec. Host code finds the profiles by name
-// in profile_table.hpp.
+// Choices of real implementations where IEEE 754 and OCP leave them open: NaN codes, infinities, overflow, special
+// cases of e8m0. A Profile holds the choices of one implementation as data for the generic codec. Host code finds the
+// profiles by name in profile_table.hpp.
 #pragma once
 #include "core/codec.hpp"
 
 namespace macheps {
 
-/// The formats that a rule holds for.
+/// The formats that a rule applies to.
 enum class Reach : std::uint8_t {
     no_format,
     e4m3fn_alone,
     eight_bits,         ///< 8 bits and fewer
-    signed_eight_bits,  ///< the same with a sign, which excludes e8m0fnu
+    signed_eight_bits,  ///< 8 bits and fewer with a sign, which excludes e8m0fnu
     all_but_fp16,
     every_format,
 };
 
 enum class NanCodes : std::uint8_t {
     quiet,      ///< the canonical quiet NaN with the input's sign
-    nvidia,     ///< all ones below a clear sign; tf32 by cvt.rna keeps the sign and the high payload (see nan_code_of)
-    cuda_host,  ///< as nvidia, but from fp64 the 8-bit formats keep the sign, and e5m2 the top of the payload
-    ml_dtypes,  ///< quiet; in fp6 and fp4 the zero of the other sign
+    nvidia,     ///< all ones with a clear sign; cvt.rna to tf32 keeps the sign and the high payload (see nan_code_of)
+    cuda_host,  ///< as nvidia, but from fp64 the 8-bit formats keep the sign, and e5m2 also the top of the payload
+    ml_dtypes,  ///< quiet; fp6 and fp4, which have no NaN, give the zero of the opposite sign
     torch,      ///< quiet; bf16 loses the sign, e5m2 has all ones
     payload,    ///< quiet, with the sign and the top of the payload
 };
 
 /// How e8m0fnu, which has no sign and no zero, converts negative numbers, zero and magnitudes below 2^-127.
 enum class ScaleDomain : std::uint8_t {
-    magnitude,          ///< |x| is converted; zero and magnitudes below 2^-127 give the least scale
+    magnitude,          ///< |x| is converted; zero and magnitudes below 2^-127 give the smallest scale
     in_range_or_nan,    ///< |x| is converted; zero and magnitudes below 2^-127 give NaN
     positive_or_nan,    ///< negative numbers and zero give NaN
-    positive_or_least,  ///< negative numbers and zero give the least scale
+    positive_or_least,  ///< negative numbers and zero give the smallest scale
 };
 
 /// How e8m0fnu rounds below 2^-126, where fp32 has subnormals, which have no hidden bit.
 enum class ScaleLeast : std::uint8_t {
-    exact,        ///< as everywhere: the tie between 2^-127 and 2^-126 is 1.5 * 2^-127
-    nearest_up,   ///< to nearest, everything strictly between the two goes up
-    fp32_fields,  ///< as nearest_up; and Round::up gives 2^-126 for every nonzero fp32 subnormal, even 2^-127 and below
+    exact,        ///< as in every other binade: the tie between 2^-127 and 2^-126 is 1.5 * 2^-127
+    nearest_up,   ///< rounding to nearest moves everything strictly between the two up
+    fp32_fields,  ///< as nearest_up, and Round::up gives 2^-126 for every nonzero fp32 subnormal, even 2^-127 and below
 };
 
 /// The conventions of one implementation. Formats that the implementation lacks follow the generic rules.
 struct Profile {
     Reach saturates = Reach::no_format;           ///< a finite overflow becomes the largest finite value
-    Reach saturates_infinity = Reach::no_format;  ///< so does an infinity
-    bool fnuz_infinity_is_nan = false;            ///< even then
-    bool truncation_overflows = false;            ///< toward_zero past the largest finite value gives Inf or NaN
+    Reach saturates_infinity = Reach::no_format;  ///< an infinity becomes the largest finite value
+    bool fnuz_infinity_is_nan = false;            ///< an exception: in fnuz formats an infinity gives NaN
+    bool truncation_overflows = false;            ///< toward_zero a step beyond the largest value gives Inf or NaN
     Reach fp64_via_fp32 = Reach::no_format;       ///< fp64 is rounded to fp32 first: two roundings
-    bool flushes_subnormals = false;              ///< numbers below 2^-126, those of fp32, read as zeros of their sign
+    bool flushes_subnormals = false;              ///< magnitudes below 2^-126 (fp32 subnormals) read as signed zeros
     NanCodes nan = NanCodes::quiet;
     ScaleDomain scale_domain = ScaleDomain::magnitude;
     ScaleLeast scale_least = ScaleLeast::exact;
@@ -64,7 +64,8 @@ struct Profile {
 
 namespace detail {
 
-// Device code may not refer to the named formats of a namespace; these are their values.
+// Device code may not refer to the constants at namespace scope, such as fp16. As a template argument, their value may
+// be used.
 template <Format known>
 MACHEPS_HD constexpr bool is(Format f) {
     constexpr Format copy = known;
@@ -88,7 +89,7 @@ MACHEPS_HD constexpr bool within(Reach reach, Format f) {
     }
 }
 
-/// The code of a NaN, without padding. `payload` is the source's fraction, its quiet bit leading at bit 63.
+/// Returns the code of a NaN, without padding. `payload` is the fraction of the source, with its quiet bit at bit 63.
 MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool negative, std::uint64_t payload,
                                                bool from_fp64, Round mode, bool saturates) {
     const std::uint64_t sign = negative ? f.sign_bit() : 0;
@@ -96,7 +97,7 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
     const std::uint64_t quiet = (signed_nan ? sign : 0) | f.nan_code();
     if (!signed_nan) {
         if (rule == NanCodes::ml_dtypes && f.specials == Specials::none) return sign ^ f.sign_bit();
-        return quiet;  // fnuz has one NaN; without any, the largest finite value stands for it
+        return quiet;  // fnuz has one NaN; a format without NaN uses the largest finite value
     }
     if (f.bits == 64 && rule != NanCodes::payload) return quiet;
     switch (rule) {
@@ -107,8 +108,9 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
             if (from_fp64 && is<e5m2>(f)) return quiet | payload >> 62;
             [[fallthrough]];
         case NanCodes::nvidia:
-            // cvt.rna.tf32 masks the low bits of a NaN: a NaN whose payload is all in the low bits turns Inf. With
-            // .satfinite, ptxas subtracts one step from every result that is not finite: from Inf, and from NaN too.
+            // cvt.rna.tf32 masks the low bits of a NaN. A NaN whose payload is only in the low bits becomes Inf. With
+            // .satfinite, ptxas subtracts one step from every result that is not finite: from Inf, and from NaN as
+            // well.
             if (is<tf32>(f) && mode == Round::nearest_away) {
                 const std::uint64_t masked = sign | f.inf_code() | payload >> 54;
                 return rule == NanCodes::nvidia && saturates ? masked - 1 : masked;
@@ -121,7 +123,7 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
     }
 }
 
-/// Returns how the profile converts a number to e8m0fnu if it departs from the codec, or `none` if not. Not for NaN.
+/// Returns the e8m0fnu code of a number if the profile differs from the codec, and `none` otherwise. Not for NaN.
 MACHEPS_HD constexpr std::uint64_t scale_exception(Profile profile, Format f, Unpacked x, Round mode,
                                                    std::uint64_t none) {
     const bool infinite = x.kind == Unpacked::Kind::infinite, is_zero = !infinite && x.significand == 0;
@@ -144,7 +146,8 @@ MACHEPS_HD constexpr std::uint64_t payload_of(double x) { return bit_cast<std::u
 
 }  // namespace detail
 
-/// The code of `x` in `f`, as the implementation behind `profile` makes it. As total as the generic encode64.
+/// Returns the code of `x` in `f` that the implementation described by `profile` gives. Like the generic encode64, it
+/// has a result for every input.
 template <class Source>
 MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x, Round mode, RandomBits random = {}) {
     require_random_bits(mode, random);
@@ -174,7 +177,8 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
         infinite ? detail::within(profile.saturates_infinity, f) && !kept_nan : detail::within(profile.saturates, f);
     const auto overflow = saturate ? Overflow::saturate : Overflow::nonsaturate;
     if (profile.truncation_overflows && mode == Round::toward_zero && !saturate && !infinite && f.can_overflow()) {
-        // The grid goes on beyond the largest finite value: one step further, nothing is left to truncate to.
+        // The implementation truncates on a grid that continues beyond the largest finite value. Values from the next
+        // grid point on overflow.
         const double top = decode64(f, f.max_finite_code() << f.padding);
         const double below = decode64(f, (f.max_finite_code() - 1) << f.padding);
         const double next = f.encoding == Encoding::power_of_two ? 2 * top : top + (top - below);
@@ -187,7 +191,7 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
     return encode64(f, x, mode, overflow, random);
 }
 
-/// The same for formats whose container has at most 32 bits.
+/// Does the same for formats whose container has at most 32 bits.
 template <class Source>
 MACHEPS_HD constexpr std::uint32_t encode(Profile profile, Format f, Source x, Round mode, RandomBits random = {}) {
     return static_cast<std::uint32_t>(encode64(profile, f, x, mode, random));

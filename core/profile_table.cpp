@@ -16,7 +16,7 @@ namespace {
 
 // Names whose meaning depends on the edition. They are rejected, never guessed.
 struct Undated {
-    std::string_view name, stem;  ///< the prefix of the names of its editions
+    std::string_view name, stem;  ///< `stem` is the common prefix of its editions
 };
 constexpr Undated undated_names[] = {
     {"onnx", "onnx."},

@@ -23,8 +23,9 @@ struct NamedProfile {
 
 namespace profiles {
 
-// The operator text of ONNX Cast has one table until opset 23 and another from opset 24 on. It says nothing about float4,
-// float6 and the sign of a NaN; there the profiles follow the reference implementation, which converts by ml_dtypes.
+// The specification of ONNX Cast has one table until opset 23 and another from opset 24 on. It does not cover float4,
+// float6 and the sign of a NaN. In these cases the profiles follow the reference implementation, which converts with
+// ml_dtypes.
 inline constexpr Profile onnx_19{.saturates = Reach::eight_bits,
                                  .saturates_infinity = Reach::eight_bits,
                                  .fnuz_infinity_is_nan = true,
@@ -50,7 +51,7 @@ inline constexpr std::string_view ml_dtypes_formats =
 
 }  // namespace profiles
 
-/// Compare NaN codes only within one profile: between two of them, compare NaN by class.
+/// NaN codes may be compared only within one profile. Between two profiles, compare only whether both are NaN.
 inline constexpr std::array<NamedProfile, 25> all_profiles{{
     {.name = "ieee",
      .profile = {},
@@ -233,8 +234,8 @@ inline constexpr std::array<NamedProfile, 25> all_profiles{{
      .source = "Arm ARM; captures of QEMU 7.2"},
 }};
 
-/// Returns the row with this name or alias. Throws Error with the nearest name; for a name that means different
-/// conversions in different editions (`onnx`, `onnx_saturate`), with the names to choose from.
+/// Returns the row with this name or alias. Throws Error with the nearest name if there is none. If the name means
+/// different conversions in different editions (`onnx`, `onnx_saturate`), the Error lists the names to choose from.
 const NamedProfile& profile_row(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
 /// Returns the profile of that row.

@@ -54,8 +54,8 @@ class PropertySet {
     unsigned bits_ = 0;
 };
 
-/// Returns the properties of `x` that `f` cannot hold. `sign` means a negative number or infinity. The sign of a NaN does not
-/// count, and -0 is a separate property. A format without zero has no -0 either.
+/// Returns the properties of `x` that `f` cannot hold. `sign` means a negative number or infinity. The sign of a NaN
+/// does not count, and -0 is a separate property. A format without zero has no -0 either.
 constexpr PropertySet unheld(const Format& f, const Unpacked& x) {
     using Kind = Unpacked::Kind;
     PropertySet properties;

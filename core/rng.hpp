@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox4x32-10: (key, counter) -> 128 bits, no state. Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
-// 1, 2, 3", SC 2011. Known answers: Random123.
+// Philox4x32-10 maps (key, counter) to 128 bits, without a state. Salmon, Moraes, Dror, Shaw: "Parallel random numbers:
+// as easy as 1, 2, 3", SC 2011. The tests use the known answers of Random123.
 #pragma once
 #include "core/hd.hpp"
 
@@ -25,30 +25,30 @@ MACHEPS_HD constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::uint32_
     return x;
 }
 
-/// Names one stream of random bits: a run's seed, an optimiser step, and the site that draws.
+/// Identifies one stream of random bits by the seed of a run, an optimiser step, and the site that draws the bits.
 struct RngKey {
     std::uint64_t seed = 0;
     std::uint32_t step = 0;
     std::uint32_t site = 0;
 
     constexpr bool operator==(const RngKey&) const = default;
-    /// The key of no stream: what has it was never given one. No run has this seed.
+    /// Returns a key that identifies no stream and means "not set". No run has this seed.
     MACHEPS_HD static constexpr RngKey none() { return {~std::uint64_t{0}, ~std::uint32_t{0}, ~std::uint32_t{0}}; }
 };
 
-/// Block `block` of a stream: counter = (block low, block high, step, site).
+/// Returns block `block` of a stream. The counter is (block low, block high, step, site).
 MACHEPS_HD constexpr PhiloxBlock random_block(RngKey key, std::uint64_t block) {
     return philox4x32_10(
         {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), key.step, key.site}},
         static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32));
 }
 
-/// The 32 bits of element i: word i & 3 of block i >> 2.
+/// Returns the 32 bits of an element: word element & 3 of block element >> 2.
 MACHEPS_HD constexpr std::uint32_t random_bits(RngKey key, std::uint64_t element) {
     return random_block(key, element >> 2).word[element & 3];
 }
 
-/// A stable 32-bit id of a site's name (FNV-1a): the same in every version, on every machine.
+/// Returns a 32-bit id of a site's name (FNV-1a). It is the same in every version and on every machine.
 constexpr std::uint32_t site_id(std::string_view name) {
     std::uint32_t hash = 0x811c9dc5u;
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193u;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one door through which emulated bits are lost.
+// Rounding modes, and round_shift, which defines how emulation discards bits.
 #pragma once
 #include "core/error.hpp"
 #include "core/hd.hpp"
 
 namespace macheps {
 
-/// IEEE 754-2019 4.3, with stochastic rounding and round-to-odd (Boldo and Melquiond) beside it.
+/// Rounding modes: those of IEEE 754-2019 4.3, stochastic rounding, and round-to-odd (Boldo and Melquiond).
 enum class Round : std::uint8_t { nearest_even, nearest_away, toward_zero, up, down, stochastic, to_odd };
-/// What a magnitude beyond the largest finite value becomes: that value, or Inf / NaN (OCP OFP8 1.0).
+/// Result of a magnitude beyond the largest finite value: that value, or Inf or NaN (OCP OFP8 1.0).
 enum class Overflow : std::uint8_t { nonsaturate, saturate };
 
-/// True when `mode` moves a magnitude of this sign towards zero, so that a finite value never overflows.
+/// Returns true if `mode` moves a magnitude of this sign towards zero, so that a finite value never overflows.
 MACHEPS_HD constexpr bool rounds_inward(Round mode, bool negative) {
     return mode == Round::toward_zero || mode == Round::to_odd || (mode == Round::up && negative) ||
            (mode == Round::down && !negative);
 }
 
-/// `value`, right-aligned in `bits` bits: what stochastic rounding adds to the first `bits` discarded bits. There are none
-/// until they are given, and a stochastic rounding without any would only truncate: it is refused.
+/// The random bits that stochastic rounding adds to the first `bits` discarded bits: `value`, right-aligned in `bits`
+/// bits. There are none by default. Stochastic rounding without any would only truncate, so it is refused.
 struct RandomBits {
     std::uint32_t value = 0;
     int bits = 0;  ///< 1 to 32
@@ -26,7 +26,8 @@ struct RandomBits {
 
 namespace detail {
 
-/// No constant expression: what rounds at compile time in this way does not compile. A device cannot throw.
+/// Throws Error; device code cannot throw, so it traps. The function is not constexpr, so that code that rounds like
+/// this at compile time does not compile.
 [[gnu::cold, gnu::noinline]] MACHEPS_HD inline void refuse_to_truncate() {
 #if defined(__CUDA_ARCH__)
     __trap();
@@ -40,14 +41,16 @@ namespace detail {
 
 }  // namespace detail
 
-/// Throws Error (a device traps) where `mode` needs random bits and has none, whatever number is to be rounded.
+/// Throws Error (device code traps) if `mode` needs random bits and there are none, even if the number needs no
+/// rounding.
 MACHEPS_HD constexpr void require_random_bits(Round mode, RandomBits random) {
     if (mode == Round::stochastic && (random.bits < 1 || random.bits > 32)) detail::refuse_to_truncate();
 }
 
-/// `significand` / 2^drop, rounded to an integer. Zero stays zero for any drop; else a negative drop shifts left (exactly;
-/// the caller keeps room). Stochastic: away from zero iff floor(2^bits * discarded fraction) + random.value carries out;
-/// without random bits see require_random_bits().
+/// Returns `significand` / 2^drop rounded to an integer. Zero stays zero for any drop. Otherwise, a negative drop
+/// shifts left exactly; the caller ensures that there is room. Stochastic rounding goes away from zero if and only if
+/// floor(2^bits * discarded fraction) + random.value is at least 2^bits. Without random bits it fails as in
+/// require_random_bits().
 MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int drop, Round mode, bool negative,
                                                RandomBits random = {}) {
     require_random_bits(mode, random);
@@ -60,7 +63,7 @@ MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int dr
     switch (mode) {
         case Round::nearest_even:
         case Round::nearest_away: {
-            const std::uint64_t half = drop <= 64 ? std::uint64_t{1} << (drop - 1) : 0;  // 0: out of reach
+            const std::uint64_t half = drop <= 64 ? std::uint64_t{1} << (drop - 1) : 0;  // 0: cannot be reached
             const bool tie_away = mode == Round::nearest_away || (kept & 1) != 0;
             away = half != 0 && (discarded > half || (discarded == half && tie_away));
             break;
@@ -76,7 +79,7 @@ MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int dr
         case Round::to_odd:
             return kept | 1;
         case Round::stochastic: {
-            const int excess = drop - random.bits;  // discarded bits that are too low to be seen
+            const int excess = drop - random.bits;  // number of low discarded bits that are ignored
             const std::uint64_t seen = excess <= 0 ? discarded << -excess : excess < 64 ? discarded >> excess : 0;
             away = ((seen + random.value) >> random.bits) != 0;
             break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of rounding modes and of what an overflow becomes: one spelling for policies, options and JSON.
+// Names of rounding modes and of the results of an overflow, with one spelling for policies, options and JSON.
 #pragma once
 #include "core/rounding.hpp"
 
@@ -9,7 +9,7 @@ namespace macheps {
 
 struct RoundName {
     std::string_view name;     ///< `nearest_even`
-    std::string_view acronym;  ///< `rne`, which command lines take as well
+    std::string_view acronym;  ///< `rne`, also accepted on the command line
     Round value;
     std::string_view summary;
 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cast did. Counts are exact; -0 counts as zero.
+// Counts of the effects of a cast. Counts are exact. -0 counts as zero.
 #pragma once
 #include "core/codec.hpp"
 
 namespace macheps {
 
-/// Counts over the elements of one cast of x: z = fl32(x * encode_scale), q = z rounded to the format, y = q * decode_scale.
-/// All but nan_in and inf_in run over finite x.
+/// Counts over the elements of one cast of x, with
+///   z = fl32(x * encode_scale), q = z rounded to the format, y = q * decode_scale.
+/// Except for count, nan_in and inf_in, they cover only finite x.
 struct Tally {
     std::uint64_t count = 0;
     std::uint64_t nan_in = 0, inf_in = 0, zero_in = 0;
@@ -14,8 +15,8 @@ struct Tally {
     std::uint64_t to_subnormal = 0;  ///< 0 < |q| < 2^emin
     std::uint64_t overflow = 0;      ///< |z| > largest finite value of the format
     std::uint64_t saturated = 0;     ///< |q| == largest finite value
-    float amax = 0;                  ///< max |x|; 0 when nothing is finite
-    float amin_nz = 0;               ///< min |x| over x != 0; 0 when there is none
+    float amax = 0;                  ///< max |x|; 0 if no x is finite
+    float amin_nz = 0;               ///< min |x| over x != 0; 0 if there is none
 
     constexpr bool operator==(const Tally&) const = default;
 

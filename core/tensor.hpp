@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor owns, TensorView borrows. Row-major and contiguous; the memory may be a device's.
+// A Tensor owns its memory, a TensorView does not. Both are row-major and contiguous. The memory may be on a device.
 #pragma once
 #include <array>
 #include <cassert>
@@ -12,7 +12,7 @@
 
 namespace macheps {
 
-/// Up to four dimensions, outermost first.
+/// The sizes of up to four dimensions, outermost first.
 class Shape {
   public:
     static constexpr int max_rank = 4;
@@ -32,7 +32,7 @@ class Shape {
         for (int i = 0; i < rank_; ++i) n *= size_[i];
         return n;
     }
-    /// The innermost size: the length of a row.
+    /// Returns the innermost size, the length of a row.
     constexpr std::int64_t columns() const { return rank_ == 0 ? 1 : size_[rank_ - 1]; }
     constexpr std::int64_t rows() const { return columns() == 0 ? 0 : count() / columns(); }
     constexpr bool operator==(const Shape&) const = default;
@@ -50,7 +50,8 @@ struct TensorView {
     constexpr std::int64_t count() const { return shape.count(); }
     constexpr std::int64_t rows() const { return shape.rows(); }
     constexpr std::int64_t columns() const { return shape.columns(); }
-    /// To a view of constants. A template, because nvcc warns of a conversion of views of constants to themselves.
+    /// Converts to a view of constants. It is a template because nvcc would warn about a conversion of views of
+    /// constants to themselves.
     template <class U>
     requires(!std::is_const_v<T> && std::is_same_v<U, const T>) constexpr operator TensorView<U>() const {
         return {data, shape};
@@ -61,7 +62,7 @@ using View = TensorView<float>;
 using ConstView = TensorView<const float>;
 using TokenView = TensorView<const std::int32_t>;
 
-/// Owns memory that whoever made it knows how to free.
+/// Owns memory. The deleter of the shared_ptr frees it.
 template <class T>
 class BasicTensor {
   public:

@@ -7,15 +7,15 @@
 
 namespace macheps {
 
-/// floor(log2 |x|) of a finite x != 0.
+/// Returns floor(log2 |x|) of a finite x != 0.
 MACHEPS_HD constexpr int exponent_of(double x) {
     const Unpacked parts = unpack(x);
     return detail::bit_length(parts.significand) - 1 + parts.exponent;
 }
 
-/// Goldberg's ulp, extended to the reals with gradual underflow: 2^(max(floor(log2 |x|), emin) - fraction bits). Take
-/// it at the exact reference, not at the computed value. Beyond the largest finite value, infinity included, the top
-/// binade's; at zero, that of emin; NaN for NaN.
+/// Returns Goldberg's ulp, extended to the reals with gradual underflow: 2^(max(floor(log2 |x|), emin) - fraction
+/// bits). Use it at the exact reference, not at the computed value. Beyond the largest finite value and for infinity,
+/// it is the ulp of the top binade. At zero it is the ulp of emin. NaN gives NaN.
 MACHEPS_HD constexpr double ulp(Format f, double x) {
     const Unpacked parts = unpack(x);
     if (parts.kind == Unpacked::Kind::nan) return x;
@@ -28,15 +28,15 @@ MACHEPS_HD constexpr double ulp(Format f, double x) {
     return Format::power_of_two(exponent - f.fraction_bits());
 }
 
-/// |computed - exact| / ulp(exact): at most 0.5 when `computed` is `exact` rounded to nearest. The subtraction is fp64,
-/// so the result is exact wherever `computed` is within a factor two of `exact`.
+/// Returns |computed - exact| / ulp(exact), which is at most 0.5 if `computed` is `exact` rounded to nearest. The
+/// subtraction is done in fp64. It is therefore exact if `computed` is within a factor of two of `exact`.
 MACHEPS_HD constexpr double ulp_error(Format f, double computed, double exact) {
     const double difference = computed - exact;
     return (difference < 0 ? -difference : difference) / ulp(f, exact);
 }
 
-/// Maps a code to an integer so that neighbours differ by one and order is kept; both zeros give 0. A NaN has no place
-/// in that order: the caller keeps it out.
+/// Maps a code to an integer. Neighbours differ by one and the order is kept; both zeros give 0. A NaN has no place in
+/// this order, and the caller must not pass one.
 MACHEPS_HD constexpr std::int64_t ordinal(Format f, std::uint64_t container) {
     const std::uint64_t code = (container >> f.padding) & (f.sign_bit() | f.magnitude_mask());
     const bool negative = (code & f.sign_bit()) != 0;
@@ -47,7 +47,7 @@ MACHEPS_HD constexpr std::int64_t ordinal(Format f, std::uint64_t container) {
     return negative ? -magnitude : magnitude;
 }
 
-/// The container of an ordinal; 0 gives +0.
+/// Returns the container with this ordinal. 0 gives +0.
 MACHEPS_HD constexpr std::uint64_t from_ordinal(Format f, std::int64_t n) {
     const auto magnitude = static_cast<std::uint64_t>(n < 0 ? -n : n);
     if (f.encoding == Encoding::fixed_point) {
@@ -56,8 +56,8 @@ MACHEPS_HD constexpr std::uint64_t from_ordinal(Format f, std::int64_t n) {
     return (n < 0 ? f.sign_bit() | magnitude : magnitude) << f.padding;
 }
 
-/// The greatest ordinal: that of +Inf where there is one, else of the largest finite value. The least is its negative,
-/// but for e8m0fnu (0) and mxint8 (one further).
+/// Return the greatest and the least ordinal. The greatest is that of +Inf, or of the largest finite value if there is
+/// no Inf. The least is its negative, except in e8m0fnu (0) and mxint8 (one below the negative).
 MACHEPS_HD constexpr std::int64_t greatest_ordinal(Format f) {
     return static_cast<std::int64_t>(f.max_finite_code()) + (f.has_inf() ? 1 : 0);
 }
@@ -70,16 +70,17 @@ MACHEPS_HD constexpr bool is_nan(Format f, std::uint64_t container) {
     return unpack(decode64(f, container)).kind == Unpacked::Kind::nan;
 }
 
-/// The number of steps between two codes: 0 for equal values (both zeros too), 1 for neighbours. Neither may be a NaN.
+/// Returns the number of steps between two codes: 0 for equal values (also for zeros of both signs), 1 for neighbours.
+/// Neither may be a NaN.
 MACHEPS_HD constexpr std::uint64_t code_distance(Format f, std::uint64_t a, std::uint64_t b) {
     assert(!is_nan(f, a) && !is_nan(f, b));
     const auto x = static_cast<std::uint64_t>(ordinal(f, a)), y = static_cast<std::uint64_t>(ordinal(f, b));
     return ordinal(f, a) < ordinal(f, b) ? y - x : x - y;
 }
 
-/// The neighbour of `from` in the direction of `to`, as containers. A NaN operand gives the canonical NaN; equal values
-/// give `to`; a step onto zero keeps the sign where the format has -0. Source: IEEE 754-2019 5.3.1 (nextUp),
-/// C17 7.12.11.3.
+/// Returns the neighbour of `from` in the direction of `to`; all three are containers. A NaN operand gives the
+/// canonical NaN. Equal values give `to`. A step onto zero keeps the sign if the format has -0. Source: IEEE 754-2019
+/// 5.3.1 (nextUp), C17 7.12.11.3.
 MACHEPS_HD constexpr std::uint64_t nextafter(Format f, std::uint64_t from, std::uint64_t to) {
     if (is_nan(f, from) || is_nan(f, to)) return f.nan_code() << f.padding;
     const std::int64_t x = ordinal(f, from), y = ordinal(f, to);
@@ -89,9 +90,9 @@ MACHEPS_HD constexpr std::uint64_t nextafter(Format f, std::uint64_t from, std::
     return from_ordinal(f, next);
 }
 
-/// Decimal digits that survive decimal -> format -> decimal: floor((p - 1) log10 2).
+/// Returns the number of decimal digits that survive decimal -> format -> decimal: floor((p - 1) log10 2).
 MACHEPS_HD constexpr int digits10(Format f) { return (f.precision - 1) * 30103 / 100000; }
-/// Decimal digits that tell every two values apart: ceil(1 + p log10 2).
+/// Returns the number of decimal digits that distinguish any two values: ceil(1 + p log10 2).
 MACHEPS_HD constexpr int max_digits10(Format f) { return 1 + (f.precision * 30103 + 99999) / 100000; }
 
 static_assert(ulp(e4m3fn, 1.0) == 0x1p-3 && ulp(e4m3fn, 0.0) == 0x1p-9 && ulp(e4m3fn, 1e6) == 32);

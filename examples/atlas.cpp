@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of low precision, as rows: time steps of the heat equation that freeze, Euler's method that stops, the harmonic series
-// that ends, sums that need subnormal numbers, and transformations that lose the error which they are made to keep. Every
-// operation is rounded once.
+// Prints failures of low precision as rows: time steps of the heat equation that freeze, Euler's method that stops, the
+// harmonic series that ends, sums that need subnormal numbers, and error-free transformations that lose the error that
+// they should keep. Every operation is rounded once.
 //
-//     c++ -std=c++20 -O2 atlas.cpp $(pkg-config --cflags --libs macheps-core) && ./a.out heat euler harmonic squares transforms
+//     c++ -std=c++20 -O2 atlas.cpp $(pkg-config --cflags --libs macheps-core)
+//     ./a.out heat euler harmonic squares transforms
 //
-// Without words: all of them. `heat 100` takes finer grids, too, and half a minute.
+// Without arguments, all of them run. `heat 100` also uses finer grids and takes half a minute.
 #include "core/arithmetic.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -26,7 +27,8 @@ namespace {
 
 using Code = std::uint64_t;
 
-/// Numbers of one format under one rounding; a stochastic one takes a word of its stream for every operation.
+/// Arithmetic in one format and one rounding mode. Stochastic rounding takes one word of its stream for every
+/// operation.
 class Numbers {
   public:
     Numbers(const Format& format, Round mode, std::uint32_t trial = 0, std::string_view stream = "ode.round")
@@ -39,7 +41,8 @@ class Numbers {
     Code sub(Code a, Code b) { return run(Operation::sub, a, b, 0); }
     Code mul(Code a, Code b) { return run(Operation::mul, a, b, 0); }
     Code div(Code a, Code b) { return run(Operation::div, a, b, 0); }
-    /// 1/k, a term that is given: rounded once, never stochastically. fp64's own rounding is too fine to reach a boundary.
+    /// Returns 1/k, which is an input: it is rounded once and never stochastically. The rounding to fp64 is too fine to
+    /// change the result.
     Code reciprocal(long long k) const {
         const Round mode = mode_ == Round::stochastic ? Round::nearest_even : mode_;
         return encode64(format_, 1.0 / static_cast<double>(k), mode, Overflow::nonsaturate);
@@ -47,8 +50,8 @@ class Numbers {
     Code fma(Code a, Code b, Code c) { return run(Operation::fma, a, b, c); }
     std::string_view format_name() const { return macheps::format_name(format_); }
     std::string_view round_name() const { return name_of(mode_); }
-    /// Whether an operation since the last call went beyond the largest number where IEEE 754 gives an infinity. A format without
-    /// one holds such a result at its largest number.
+    /// Returns whether an operation since the last call exceeded the largest number in a case where IEEE 754 gives an
+    /// infinity. A format without infinity and NaN saturates such a result.
     bool take_overflow() { return std::exchange(has_overflowed_, false); }
 
   private:
@@ -75,10 +78,11 @@ void print_code(std::string_view experiment, const Numbers& n, long long size, C
     fmt::print("{},{},{},{},code,{:x}\n", experiment, n.format_name(), n.round_name(), size, code);
 }
 
-/// u_t = u_xx + 1 on a rod whose ends are kept at 0: explicit steps of dt = 1/(4 N^2) from u = 0, until 8 N^2 of them are done.
+/// Result of heat(), which solves u_t = u_xx + 1 on a rod whose ends are kept at 0. It takes up to 8 N^2 explicit steps
+/// of dt = 1/(4 N^2) from u = 0. Without stochastic rounding it ends early if a step changes nothing.
 struct Heat {
-    double error = 0;         ///< against x (1 - x) / 2, relative to its largest value
-    long long frozen_at = 0;  ///< the last step that changed anything; 0: every one did
+    double error = 0;         ///< largest error against x (1 - x) / 2, divided by its maximum 1/8
+    long long frozen_at = 0;  ///< the last step that changed anything; 0 if every step did
 };
 Heat heat(Numbers n, int cells) {
     const double width = 1.0 / cells;
@@ -117,7 +121,7 @@ void print_heat(int most_cells) {
     }
 }
 
-/// y' = -y from y = 0.01 to x = 1 in `steps` steps.
+/// Solves y' = -y from y = 0.01 at x = 0 to x = 1 in `steps` steps.
 Code euler(Numbers n, int steps) {
     const Code h = n.rounded(1.0 / steps);
     Code y = n.rounded(1e-2);
@@ -144,7 +148,7 @@ void print_euler() {
     }
 }
 
-/// 1 + 1/2 + 1/3 + ... until a term does not move the sum.
+/// Sums 1 + 1/2 + 1/3 + ... until a term does not change the sum.
 void print_harmonic() {
     struct Case {
         Format format;
@@ -168,7 +172,7 @@ void print_harmonic() {
         print_row("harmonic", n, k, overflows ? "sum_before_overflow" : "sum_that_stays", n.value(sum));
     }
     constexpr int trials = 20, terms = 100000;
-    // What the rounded terms add up to: the error is that of the sums alone.
+    // The exact sum is that of the rounded terms, so that the error is only that of the additions.
     double exact = 0, mean = 0, squares = 0;
     const Numbers nearest(fp16, Round::nearest_even);
     for (int k = terms; k >= 1; --k) exact += nearest.value(nearest.reciprocal(k));
@@ -184,8 +188,8 @@ void print_harmonic() {
     print_row("harmonic", {fp16, Round::stochastic}, terms, "rms_error", std::sqrt(squares));
 }
 
-/// 1 + 1/4 + 1/9 + ..., from the least of so many terms up, in fp16: the root of a term is rounded, its square exact. Where
-/// subnormal numbers are flushed to zero, squares of 1/k are none from k = 128 on.
+/// Sums 1 + 1/4 + 1/9 + ... in fp16, from the smallest term to the largest. 1/k is rounded, and its square is exact. If
+/// subnormal numbers are flushed to zero, the terms vanish from k = 129 on.
 void print_squares() {
     for (const int terms : {100, 1000, 10000, 100000}) {
         for (const bool flushes : {false, true}) {
@@ -201,9 +205,9 @@ void print_squares() {
     }
 }
 
-/// All pairs of a format whose sum, or product, is within its range; a pair fails when the two results are not its exact one.
-/// TwoSum overflows when IEEE 754 would make one of its differences infinite, though the format holds it. Products are counted
-/// once more for pairs whose sum is within range, too.
+/// Runs error-free transformations on all pairs of a format whose sum or product is in range. A pair fails if the two
+/// results do not add up to the exact one. TwoSum overflows if IEEE 754 would make one of its results infinite, even if
+/// the format saturates. Products are also counted for the pairs whose sum is in range as well.
 void print_transforms() {
     for (const Format& format : {e4m3fn, e5m2, e2m3fn, e3m2fn}) {
         std::vector<Code> finite;
@@ -220,7 +224,7 @@ void print_transforms() {
                     const double x = n.value(a), y = n.value(b), sum = x + y, product = x * y;  // exact in fp64
                     const bool has_sum = std::fabs(sum) <= largest;
                     if (has_sum) {
-                        n.take_overflow();  // of the pair before
+                        n.take_overflow();  // that of the previous pair
                         const Code s = n.add(a, b), z = n.sub(s, a), e = n.add(n.sub(a, n.sub(s, z)), n.sub(b, z));
                         const bool fails = n.value(s) + n.value(e) != sum;
                         ++sums, two_sum += fails, two_sum_or_overflow += n.take_overflow() || fails;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Solves Ax = b by LU with row exchanges, in several formats, and then refines the solution: the factors of a narrow format
-// cost accuracy once, and steps whose residual is computed in fp64 win it back (Higham, Accuracy and Stability of Numerical
+// Solves Ax = b by LU with row exchanges in several formats, and then refines the solution. Factors in a narrow format
+// lose accuracy, and refinement steps with a residual in fp64 recover it (Higham, Accuracy and Stability of Numerical
 // Algorithms, chapter 12). Prints the backward error |b - Ax| / (|A||x| + |b|) before and after.
 //
 //     c++ -std=c++20 lu.cpp $(pkg-config --cflags --libs macheps-core eigen3) && ./a.out
@@ -19,7 +19,7 @@ namespace {
 
 using Wide = Eigen::MatrixXd;
 
-/// A matrix that is the same everywhere: Philox's numbers from -1 to 1.
+/// Returns a matrix of Philox's numbers from -1 to 1, which is the same on every machine.
 Wide random_matrix(int rows, int columns, std::uint32_t site) {
     Wide a(rows, columns);
     for (int i = 0; i < rows; ++i) {
@@ -41,7 +41,7 @@ void solve(const Wide& a, const Wide& b) {
     const Matrix narrow = a.cast<Scalar>();
     const Eigen::PartialPivLU<Matrix> factors(narrow);
     const auto correction = [&](const Wide& residual) -> Wide {
-        // A residual may be too small for the format: it is scaled, as a loss is.
+        // A residual may be too small for the format, so it is scaled, as in loss scaling.
         const double scale = residual.cwiseAbs().maxCoeff();
         if (scale == 0) return Wide::Zero(b.rows(), b.cols());
         const Matrix right = Wide(residual / scale).cast<Scalar>();
@@ -57,7 +57,7 @@ void solve(const Wide& a, const Wide& b) {
 
 int main() {
     constexpr int n = 32;
-    // Dominant enough that eight bits of significand tell its factors from singular ones.
+    // The diagonal is large enough that no factors are singular, even in the narrowest format below.
     const Wide a = random_matrix(n, n, 1) + 4 * Wide::Identity(n, n), b = random_matrix(n, 1, 2);
     fmt::print("{:8}  {:>9}  {:>9}  {:>9}\n", "factors", "roundoff", "solved", "refined");
     solve<fp32>(a, b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A format of one's own is a constant. Prints what e5m6 is, what it makes of some numbers, and that its arithmetic has one
-// rounding.
+// Defines a custom format as a constant. Prints the range of e5m6, some numbers rounded to it, and an example in which
+// fma has only one rounding.
 //
 //     c++ -std=c++20 own_format.cpp $(pkg-config --cflags --libs macheps-core) && ./a.out
 #include "core/codec.hpp"
@@ -14,7 +14,8 @@
 using namespace macheps;
 
 int main() {
-    // Sign, five exponent bits, six of fraction, IEEE's infinities and NaNs. Specials and encoding are rows too.
+    // A sign, five exponent bits, six fraction bits, and the infinities and NaNs of IEEE 754. `specials` and `encoding`
+    // can be set too.
     constexpr Format e5m6{.bits = 12, .precision = 7, .exponent_bias = 15};
     using Number = Float<e5m6>;
     using Limits = std::numeric_limits<Number>;
@@ -27,7 +28,7 @@ int main() {
         const auto code = encode(e5m6, x, Round::nearest_even, Overflow::nonsaturate);
         fmt::print("{:.6g} -> {} (0x{:03x})\n", x, Number::from_bits(code), code);
     }
-    // 1.015625^2 - 1.03125 is 2^-12: what fma keeps and two roundings lose.
+    // 1.015625^2 - 1.03125 is 2^-12. fma keeps it, and two roundings lose it.
     const Number x(1.015625), y(-1.03125);
     fmt::print("x x + y: {} with two roundings, {} with one\n", x * x + y, fma(x, x, y));
     return std::ferror(stdout) != 0;

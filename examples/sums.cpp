@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sum of 4096 numbers from 0 to 1 in bf16, in four orders: term by term, rounded to nearest and stochastically, by
-// halves, and with Kahan's compensation. Prints each with its error.
+// Sums 4096 numbers from 0 to 1 in bf16 in four ways: in order with rounding to nearest, in order with stochastic
+// rounding, by halves, and with Kahan's compensation. Prints each sum with its error.
 //
 //     c++ -std=c++20 sums.cpp $(pkg-config --cflags --libs macheps-core) && ./a.out
 #include "core/text/float_print.hpp"
@@ -24,7 +24,8 @@ Number in_order(std::span<const Number> x) {
     return sum;
 }
 
-/// The mean of 16 such sums, each with a stream of its own: one is off by a tenth, but to either side.
+/// Returns the mean of 16 stochastically rounded sums, each with its own stream. A single sum is off by about a tenth,
+/// in either direction.
 Number stochastic(std::span<const Number> x) {
     double mean = 0;
     for (std::uint32_t i = 0; i < 16; ++i) {
@@ -58,7 +59,7 @@ int main() {
     double exact = 0;
     for (std::uint64_t i = 0; i < 4096; ++i) {
         x.emplace_back(random_bits({.seed = 7}, i) / 0x1p32);
-        exact += double(x.back());  // exact: bf16 numbers below 1, and 53 bits of significand
+        exact += double(x.back());  // exact: the sum of bf16 numbers below 1 fits into 53 bits
     }
     struct Row {
         const char* name;

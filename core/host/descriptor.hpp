@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open file of the system, closed by itself. Host only.
+// A file descriptor that is closed automatically. Host only.
 #pragma once
 #include <cstddef>
 #include <string_view>
@@ -10,7 +10,7 @@ namespace macheps {
 class Descriptor {
   public:
     Descriptor() = default;
-    /// Owns `number`; negative: nothing is open.
+    /// Takes ownership of `number`. A negative number means that nothing is open.
     explicit Descriptor(int number) : number_(number) {}
     ~Descriptor() { close(); }
     Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
@@ -21,11 +21,11 @@ class Descriptor {
 
     explicit operator bool() const { return number_ >= 0; }
     int number() const { return number_; }
-    /// Each gives 0, or errno.
+    /// Returns 0 or the errno of the failure, as the functions below do.
     int close();
-    /// Writes all of `text`; `done`, where it is asked for, is how much of it was written.
+    /// Writes all of `text`. If `done` is not null, it receives the number of bytes that were written.
     int write_all(std::string_view text, std::size_t* done = nullptr) const;
-    /// Puts what was written onto the disk. What cannot be synced (a pipe, a terminal) needs none.
+    /// Flushes the written bytes to the disk. A file that cannot be synced (a pipe, a terminal) counts as synced.
     int sync() const;
 
   private:

@@ -16,7 +16,8 @@ FileLock try_lock(const Descriptor& file);
 /// Waits while another process holds the lock. Returns `taken` or `unsupported`.
 FileLock wait_for_lock(const Descriptor& file);
 
-/// Whether `path` still names the open file. Empty if the system does not say; errno gives the reason.
+/// Returns whether `path` still names the open file. Returns nothing if the system call fails; errno then gives the
+/// reason.
 std::optional<bool> is_named(const Descriptor& file, const std::filesystem::path& path);
 
 }  // namespace macheps

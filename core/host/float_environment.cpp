@@ -9,7 +9,7 @@ namespace macheps {
 
 namespace {
 
-/// What a thread's registers say of how it computes.
+/// The floating-point modes in the registers of a thread.
 struct Modes {
     unsigned long long vector = 0;
     unsigned short x87 = 0;
@@ -17,8 +17,8 @@ struct Modes {
 
 #if defined(__x86_64__)
 
-/// All exceptions masked, nearest even, neither FTZ nor DAZ; on the x87 with all 64 bits. The lowest six bits of MXCSR
-/// are flags that arithmetic sets, no modes.
+/// All exceptions are masked, rounding is to nearest even, FTZ and DAZ are off, and the x87 uses all 64 bits. The
+/// lowest six bits of MXCSR are not modes but flags, which arithmetic sets.
 constexpr Modes wanted{0x1f80, 0x037f};
 constexpr unsigned long long vector_modes = ~0x3full;
 constexpr unsigned short x87_modes = 0x0f3f;
@@ -53,7 +53,7 @@ void set(const Modes& modes) { __asm__ volatile("msr fpcr, %0" : : "r"(modes.vec
 
 #else
 
-/// C knows the direction of rounding; flush-to-zero it does not.
+/// Standard C can set the rounding direction but not flush-to-zero.
 constexpr Modes wanted{FE_TONEAREST, 0};
 constexpr unsigned long long vector_modes = ~0ull;
 constexpr unsigned short x87_modes = 0;

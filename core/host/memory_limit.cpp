@@ -20,14 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first word of a file; empty where it cannot be read.
+/// Returns the first word of a file, or an empty text if the file cannot be read.
 std::string word_in(const fs::path& path) {
     std::string word;
     std::ifstream(path) >> word;
     return word;
 }
 
-/// The number that a file holds, which may say `max` instead.
+/// Returns the number in a file, or nothing if the file contains something else, such as `max`.
 std::optional<std::int64_t> number_in(const fs::path& path) {
     const std::string word = word_in(path);
     std::int64_t number = 0;
@@ -36,7 +36,7 @@ std::optional<std::int64_t> number_in(const fs::path& path) {
     return number;
 }
 
-/// The least limit of a group and of those that it lies in, of one version of control groups.
+/// Returns the smallest limit of a control group and its ancestors, for one version of control groups.
 std::optional<std::int64_t> least_of_groups(const fs::path& mount, fs::path group, const char* file) {
     std::optional<std::int64_t> least;
     const auto look = [&](const fs::path& folder) {
@@ -44,7 +44,7 @@ std::optional<std::int64_t> least_of_groups(const fs::path& mount, fs::path grou
         if (limit && (!least || *limit < *least)) least = limit;
     };
     for (group = group.relative_path(); !group.empty(); group = group.parent_path()) look(mount / group);
-    look(mount);  // in a container the group itself is all that is seen
+    look(mount);  // in a container only the group itself is visible, at the mount point
     return least;
 }
 
@@ -93,7 +93,7 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     constexpr std::string_view units = "KMGTP";
     if (!text.empty() && text != "B") {
-        const char letter = static_cast<char>(text.front() & ~0x20);  // k is K
+        const char letter = static_cast<char>(text.front() & ~0x20);  // to upper case
         const std::size_t unit = units.find(letter);
         text.remove_prefix(1);
         if (unit == units.npos || (!text.empty() && text != "B" && text != "iB")) return std::nullopt;

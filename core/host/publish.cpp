@@ -23,12 +23,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view draft_prefix = ".macheps-", draft_suffix = ".new";
-constexpr int most_links = 40;     // as many as the kernel follows
-constexpr int most_tries = 10000;  // of names that stand there already
+constexpr int most_links = 40;     // the limit of the kernel
+constexpr int most_tries = 10000;  // of names that already exist
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
 
-/// What stands at `path` behind all links; nothing where nothing does.
+/// Returns the status of the file at `path`, following all links, or nothing if there is none.
 std::optional<struct stat> status_of(const fs::path& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return std::nullopt;
@@ -37,21 +37,21 @@ std::optional<struct stat> status_of(const fs::path& path) {
 
 bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-/// The name at the end of a chain of links, which need not exist; nothing where the chain is a circle.
+/// Returns the path at the end of a chain of links, which need not exist. Returns nothing if the chain is a cycle.
 std::optional<fs::path> behind_links(fs::path path) {
     std::error_code error;
     for (int i = 0; i < most_links; ++i) {
         if (!fs::is_symlink(path, error)) return path;
         const fs::path next = fs::read_symlink(path, error);
         if (error) return path;
-        path = path.parent_path() / next;  // an absolute `next` takes the place of all
+        path = path.parent_path() / next;  // an absolute `next` replaces the whole path
     }
     return std::nullopt;
 }
 
-/// False for a link of /proc whose text names nothing, or another file: it is the open file itself that is meant. Another
-/// writer may publish the file between two looks at it, so that only a link that leads to the same file before and after
-/// the look at its target tells the difference.
+/// Returns false for a link of /proc whose text names no file, or another file than the link leads to. Such a link
+/// means the open file itself. Another writer may replace the file between two checks. A difference therefore counts
+/// only if the link leads to the same file before and after its target is checked.
 bool names_what_is_behind(const fs::path& link, const fs::path& target) {
     constexpr int most_looks = 100;
     std::optional<struct stat> before = status_of(link);
@@ -115,7 +115,7 @@ Publication::Publication(const fs::path& path) : path_(path) {
     }
     remove_leftover_drafts(folder_of(target_));
     open_draft();
-    // Some file systems have no permissions to set; the file is published all the same.
+    // Some file systems have no permissions to set. The file is published anyway.
     if (there && ::fchmod(file_.number(), there->st_mode & 0777) != 0) return;
 }
 
@@ -131,11 +131,11 @@ void Publication::open_draft() {
         if (!file_ && errno == EEXIST) continue;
         if (!file_) fail(errno, "open for writing");
         draft_.swap(name);  // does not allocate, so it cannot fail
-        // Between our open and our lock another process may have taken the draft for a leftover.
+        // Between our open and our lock, another process may have mistaken the draft for a leftover.
         const bool is_taken = try_lock(file_) == FileLock::held_by_another;
         const std::optional<bool> is_ours = is_taken ? false : is_named(file_, draft_);
         if (is_ours == true) return;
-        if (!is_ours) fail(errno, "inspect the draft");  // removes it
+        if (!is_ours) fail(errno, "inspect the draft");  // this removes the draft
         draft_.clear();
     }
     fail(EEXIST, "make a draft");
@@ -155,12 +155,13 @@ void Publication::write(std::string_view bytes) {
 void Publication::finish() {
     if (const int error = file_.sync()) fail(error, "write onto the disk");
     if (!draft_.empty()) {
-        // Renamed while it is locked: what has the final name is no draft.
+        // The draft is still locked while it is renamed, so that no process removes it as a leftover.
         if (::rename(draft_.c_str(), target_.c_str()) != 0) fail(errno, "write");
         draft_.clear();
     }
     file_.close();
-    // A new name is on the disk once its folder is. One that may be written but not read: nothing more can be done.
+    // A new name is on the disk only after its folder is synced. A folder that may be written but not read cannot be
+    // synced.
     const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const int error = folder ? folder.sync() : 0;
     if (error != 0) fail(error, "write onto the disk");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that appear whole: the one door through which the program publishes a file. Host only.
+// Publishes files so that readers never see a partial one. Host only.
 #pragma once
 #include "core/host/descriptor.hpp"
 
@@ -9,20 +9,20 @@
 
 namespace macheps {
 
-/// A file in the making. Its bytes go into a draft beside it, which finish() puts onto the disk and renames: whoever
-/// reads `path` meanwhile, and whatever crashes, sees the old file or the new one. Any number of processes may publish
-/// the same file at once: each has a draft of its own, and the last one to finish stays.
+/// A file that is being written. Its bytes go into a draft in the same folder. finish() syncs the draft to the disk and
+/// renames it. Readers of `path` therefore see either the old or the new file at any time, even after a crash. Any
+/// number of processes may publish the same file at once: each has its own draft, and the last one to finish wins.
 ///
-/// Symbolic links are followed: the file that they name is replaced (or made), with the permissions that it had. What is
-/// there and no regular file (a device, a pipe, a terminal) is written in place.
+/// Symbolic links are followed: the file that they name is replaced (or created) and keeps its permissions. If `path`
+/// exists but is not a regular file (a device, a pipe, a terminal), it is written in place.
 ///
-/// A draft is `.macheps-PROCESS-NUMBER.new`, made anew (never through a name or a link that stands there), and locked
-/// while its writer lives. Publishing into a folder removes the drafts there that nobody holds.
-/// Errors: Error, Exit::cannot_write; until the rename `path` is what it was before.
+/// A draft is called `.macheps-PROCESS-NUMBER.new`. It is always a new file, never an existing file or link, and it is
+/// locked while its writer lives. Publishing into a folder removes the drafts in it that no process has locked.
+/// Errors: Error, Exit::cannot_write. Until the rename, `path` is unchanged.
 class Publication {
   public:
     explicit Publication(const std::filesystem::path& path);
-    /// Removes the draft unless finish() was done.
+    /// Removes the draft unless finish() succeeded.
     ~Publication();
     Publication(const Publication&) = delete;
     Publication& operator=(const Publication&) = delete;
@@ -34,20 +34,21 @@ class Publication {
     void open_draft();
     [[noreturn]] void fail(int error, std::string_view doing);
 
-    std::filesystem::path path_;    // as it was given, for errors
-    std::filesystem::path target_;  // behind all links
-    std::filesystem::path draft_;   // empty: written in place
+    std::filesystem::path path_;    // as given, for errors
+    std::filesystem::path target_;  // after all links are followed
+    std::filesystem::path draft_;   // empty if the file is written in place
     Descriptor file_;
 };
 
-/// Publishes a file of `text`.
+/// Publishes a file that contains `text`.
 void publish(const std::filesystem::path& path, std::string_view text);
 
-/// True where `path` stands for something that is no regular file, and so has no place beside it.
+/// Returns true if `path` exists and is neither a regular file nor a folder. No other files can then be written next to
+/// it.
 bool is_written_in_place(const std::filesystem::path& path);
 
-/// For a file whose name the program chose: throws Error, Exit::cannot_write, if a pipe, a device or a folder has that name.
-/// The user did not ask for a pipe, and writing into it would wait for a reader.
+/// Throws Error, Exit::cannot_write, if `path` is a pipe, a device or a folder. It is for files whose names the program
+/// chose: the user did not ask for a pipe, and writing into it would wait for a reader.
 void check_is_replaceable(const std::filesystem::path& path);
 
 /// Removes the drafts in `folder` whose writers are gone. On a file system without locks they stay.

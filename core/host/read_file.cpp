@@ -59,7 +59,7 @@ void check_is_regular(const std::filesystem::path& path, const struct stat& stat
 OpenFile open_file(const std::filesystem::path& path, void (*check)(const std::filesystem::path&, const struct stat&),
                    int flags) {
     struct stat status {};
-    // Before it is opened, because opening some devices does something.
+    // The kind is checked before the file is opened, because opening some devices has side effects.
     if (::stat(path.c_str(), &status) != 0) throw_cannot_read(path, errno);
     check(path, status);
     OpenFile file{.descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | flags))};
@@ -96,7 +96,7 @@ void check_has_end(const std::filesystem::path& path) {
 OpenFile open_for_reading(const std::filesystem::path& path) { return open_file(path, check_kind, 0); }
 
 OpenFile open_regular_file(const std::filesystem::path& path) {
-    // O_NONBLOCK: a pipe may take the file's place between the two looks at it.
+    // O_NONBLOCK, because a pipe may replace the file between the two checks.
     return open_file(path, check_is_regular, O_NONBLOCK);
 }
 

@@ -36,7 +36,7 @@ int available_threads() {
     cpu_set_t set;
     CPU_ZERO(&set);
     if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more cores than a cpu_set_t holds
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more cores than fit into a cpu_set_t
 }
 
 ThreadPool::ThreadPool(int threads) {
@@ -46,14 +46,14 @@ ThreadPool::ThreadPool(int threads) {
                      .fix = "1 or more; this machine offers " + std::to_string(available_threads()),
                      .exit = Exit::usage});
     }
-    // With more workers than cores a spinning thread only keeps another one from its work.
+    // With more threads than cores, a spinning thread only keeps another one from working.
     spins_ = threads <= available_threads() ? 100 : 0;
     workers_.reserve(static_cast<std::size_t>(threads - 1));
     try {
         for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work_until_stopped(); });
     } catch (const std::system_error&) {
-        // The system grants no more threads: fewer workers give the same results.
-    } catch (const std::bad_alloc&) {  // nor memory for one; those that run already cannot be left behind
+        // The system grants no more threads. Fewer workers give the same results.
+    } catch (const std::bad_alloc&) {  // no memory for another thread; rethrowing would abandon the running ones
     }
 }
 
@@ -79,7 +79,7 @@ void ThreadPool::take_tasks() {
 }
 
 void ThreadPool::work_until_stopped() {
-    const DefaultFloatModes modes;  // a thread begins with those of the one that made it
+    const DefaultFloatModes modes;  // a thread inherits the modes of its creator
     std::uint64_t seen = 0;
     for (;;) {
         for (int i = 0; i < spins_ && runs_.load() == seen; ++i) pause();
@@ -100,7 +100,7 @@ void ThreadPool::work_until_stopped() {
 }
 
 void ThreadPool::run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
-    const DefaultFloatModes modes;  // a task gives the same bits in the caller as in a worker
+    const DefaultFloatModes modes;  // a task gives the same bits in the caller and in a worker
     if (tasks <= 1 || workers_.empty() || inside_run) {
         for (std::int64_t i = 0; i < tasks; ++i) task(i);
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small pool of threads: one mutex, two condition variables. Host only.
+// A small pool of threads, built on mutexes and condition variables. Host only.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -12,14 +12,15 @@
 
 namespace macheps {
 
-/// Cores this process may use (sched_getaffinity), at least 1.
+/// Returns the number of cores that this process may use (sched_getaffinity), at least 1.
 int available_threads();
 
-/// Tasks are handed out one by one, and `run` never waits for a worker that has not begun: on a busy machine the caller
-/// does the work alone. Nothing about a result may depend on which worker computes it.
+/// A pool of threads that takes tasks one by one. `run` never waits for a worker that has not started, so on a busy
+/// machine the caller may do all the work. A result must not depend on the worker that computes it.
 class ThreadPool {
   public:
-    /// `threads`: total workers including the caller; 1 = everything runs in the caller. Throws Error below 1.
+    /// `threads` is the number of workers including the caller; with 1, everything runs in the caller. Throws Error if
+    /// it is below 1.
     explicit ThreadPool(int threads);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -27,9 +28,9 @@ class ThreadPool {
 
     int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-    /// Calls task(i) for i in [0, tasks), each once, in any order, on any worker; returns when all are done. The first
-    /// exception is rethrown, and tasks that had not begun by then are dropped. Nested calls run serially in the
-    /// caller.
+    /// Calls task(i) once for each i in [0, tasks), in any order and on any worker, and returns when all calls are
+    /// done. The first exception is rethrown, and tasks that have not started by then are dropped. Nested calls run
+    /// serially in the caller.
     void run(std::int64_t tasks, const std::function<void(std::int64_t)>& task);
 
   private:
@@ -38,9 +39,9 @@ class ThreadPool {
 
     std::vector<std::thread> workers_;
     int spins_ = 0;       ///< pauses before a wait becomes a sleep: a few microseconds
-    std::mutex one_run_;  ///< two outside threads take turns
+    std::mutex one_run_;  ///< threads that call run() take turns
 
-    std::mutex mutex_;  ///< guards what follows, except the atomics
+    std::mutex mutex_;  ///< guards the members below, except the atomics
     std::condition_variable work_, done_;
     bool open_ = false;  ///< workers may still join the run
     bool stop_ = false;
@@ -49,8 +50,8 @@ class ThreadPool {
     std::int64_t tasks_ = 0;
 
     std::atomic<std::int64_t> next_{0};
-    std::atomic<int> joined_{0};          ///< workers inside the run; rises under the mutex only
-    std::atomic<std::uint64_t> runs_{0};  ///< what a spinning worker watches
+    std::atomic<int> joined_{0};          ///< workers inside the run; incremented only under the mutex
+    std::atomic<std::uint64_t> runs_{0};  ///< counts runs; spinning workers watch it
 };
 
 }  // namespace macheps

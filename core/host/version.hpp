@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this build is.
+// Version and revision of this build.
 #pragma once
 #include <string>
 
 namespace macheps {
 
 std::string version();
-/// The revision of the source tree at configure time, `-dirty` with local changes; "unknown" outside a git checkout.
+/// Returns the revision of the source tree at configure time, with `-dirty` if there were local changes, or "unknown"
+/// outside a git checkout.
 std::string git_revision();
 
 }  // namespace macheps

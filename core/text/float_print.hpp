@@ -19,8 +19,8 @@ std::ostream& operator<<(std::ostream& out, Float<F> x) {
 
 namespace fmt {
 
-/// `{}` prints the shortest decimal that reads back as the number (0.1 in fp16 is `0.1`); with a format specification
-/// the exact value is printed as a double would be: `{:.4e}`, `{:a}`, `{:>12.3f}`.
+/// `{}` prints the shortest decimal that reads back as the number (0.1 in fp16 is `0.1`). With a format specification,
+/// the exact value is printed like a double: `{:.4e}`, `{:a}`, `{:>12.3f}`.
 template <macheps::Format F>
 struct formatter<macheps::Float<F>> : formatter<double> {
     constexpr auto parse(format_parse_context& context) {

@@ -28,7 +28,7 @@ Library to_library(const Json& json) {
     }
     if (json.is_object()) {
         Library object = Library::object();
-        // Keys are unique already: the library would compare each with all before it.
+        // The keys are already unique. The library's own insertion would compare each key with all keys before it.
         auto& members = object.get_ref<Library::object_t&>();
         for (const auto& [key, value] : json.items()) {
             static_cast<Library::object_t::Container&>(members).emplace_back(key, to_library(value));
@@ -38,8 +38,8 @@ Library to_library(const Json& json) {
     return nullptr;
 }
 
-/// Escapes invisible characters in strings, and `##[`, which a job's log would execute as a command. The library escapes
-/// only characters below U+0020. A parser gets the same strings as before.
+/// Escapes invisible characters in strings, and `##[`, which a job's log would execute as a command. The library
+/// escapes only characters below U+0020. A parser gets the same strings as before.
 std::string with_escapes(std::string text) {
     if (is_printable_lines(text)) return text;
     std::string out;
@@ -60,10 +60,10 @@ std::string with_escapes(std::string text) {
     return out;
 }
 
-/// Values are made and destroyed level by level, on the stack: this many levels fit on any.
+/// Maximum depth of nested values. They are created and destroyed recursively; this depth fits on any stack.
 constexpr std::size_t most_levels = 1000;
 
-/// What the parser calls for each thing it meets.
+/// Builds a value from the callbacks of the parser.
 class Builder : public nlohmann::json_sax<Library> {
   public:
     explicit Builder(bool unique_keys) : unique_keys_(unique_keys) {}
@@ -89,23 +89,23 @@ class Builder : public nlohmann::json_sax<Library> {
         return true;
     }
     bool parse_error(std::size_t byte, const std::string& token, const nlohmann::detail::exception& error) override {
-        // The library's number of the error: a number that is too large for it is JSON nevertheless.
+        // The library's id of the error. A number that is too large for fp64 is still valid JSON.
         constexpr int number_out_of_range = 406;
         if (error.id == number_out_of_range) throw JsonError("a number that fp64 does not hold: " + token);
-        // The library's message begins with the name of its exception: `[json.exception.parse_error.101] parse error at ...`.
+        // The library's message begins with the name of its exception, such as `[json.exception.parse_error.101]`.
         const std::string_view what = error.what();
         const std::size_t end = what.starts_with('[') ? what.find("] ") : what.npos;
         throw JsonError(std::string(end == what.npos ? what : what.substr(end + 2)), byte);
     }
 
   private:
-    /// An array or object whose end has not come.
+    /// An array or object that is still open.
     struct Open {
         bool is_object;
         Json::Array array{};
         Json::Object object{};
-        std::unordered_map<std::string, std::size_t> places{};  ///< of the object's keys
-        std::size_t place = 0;                                  ///< of the member whose value comes next
+        std::unordered_map<std::string, std::size_t> places{};  ///< positions of the object's keys
+        std::size_t place = 0;                                  ///< position of the member whose value comes next
     };
     bool open(bool is_object) {
         if (open_.size() == most_levels) {

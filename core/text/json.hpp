@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON value, as the library and the program read and write it. Host only. The parser and the writer behind it are a
-// library's and compiled in json.cpp alone, as they take a compiler seconds.
+// A JSON value that the library and the program read and write. Host only. The parser and the writer come from
+// nlohmann/json. Only json.cpp compiles them, because they cost seconds of compile time.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -15,19 +15,19 @@
 
 namespace macheps {
 
-/// A text that is no JSON, or a value of another kind than was asked for.
+/// Error for a text that is not valid JSON, or for a value of another kind than requested.
 class JsonError : public std::runtime_error {
   public:
     explicit JsonError(const std::string& what, std::size_t byte = 0) : std::runtime_error(what), byte_(byte) {}
-    /// Where a text stops being JSON, counted from 1.
+    /// Returns the position at which the text stops being valid JSON, counted from 1, or 0 if it is unknown.
     std::size_t byte() const { return byte_; }
 
   private:
     std::size_t byte_;
 };
 
-/// null, a bool, a number, a string, an array, or an object, whose members keep their order. Numbers without fraction
-/// or exponent are integers while 64 bits hold them; other numbers are doubles.
+/// A JSON value: null, a bool, a number, a string, an array, or an object, whose members keep their order. Numbers
+/// without fraction or exponent are integers if 64 bits can hold them. Other numbers are doubles.
 class Json {
   public:
     struct Member;
@@ -53,10 +53,11 @@ class Json {
     Json(const std::map<std::string, T>& values) : Json(object()) {
         for (const auto& [key, value] : values) (*this)[key] = value;
     }
-    /// An object where every value is an array of a string and one more: {{"a", 1}, {"b", 2}}; otherwise an array.
+    /// Makes an object if every value is an array of a string and one other value: {{"a", 1}, {"b", 2}}. Otherwise
+    /// makes an array.
     Json(std::initializer_list<Json> values);
     explicit Json(Array&& elements);
-    explicit Json(Object&& members);  ///< whose keys differ
+    explicit Json(Object&& members);  ///< keys must be unique
     Json(const Json& other);
     Json(Json&& other) noexcept : kind_(std::exchange(other.kind_, Kind::null)), of_(other.of_) {}
     Json& operator=(Json other) noexcept {
@@ -71,16 +72,16 @@ class Json {
     static Json array();
     static Json object();
 
-    /// Of two members with the same key the later value counts, in the first one's place; with `unique_keys` they are
-    /// an error. Throws JsonError, also where arrays and objects stand in each other more than 1000 deep.
+    /// Reads a text. If two members have the same key, the later value replaces the earlier one in its place; with
+    /// `unique_keys` this is an error. Throws JsonError, also if arrays and objects are nested more than 1000 deep.
     static Json parse(std::string_view text, bool unique_keys = false);
-    /// null for a text that is no JSON.
+    /// Returns null if the text is not valid JSON.
     static Json parse_or_null(std::string_view text);
 
     bool is_null() const { return kind_ == Kind::null; }
     bool is_boolean() const { return kind_ == Kind::boolean; }
     bool is_number_integer() const { return kind_ == Kind::integer || kind_ == Kind::natural; }
-    /// An integer without a sign, as a parser finds it.
+    /// Returns true for an integer that was parsed without a sign or made from an unsigned integer.
     bool is_number_unsigned() const { return kind_ == Kind::natural; }
     bool is_number_float() const { return kind_ == Kind::real; }
     bool is_string() const { return kind_ == Kind::string; }
@@ -88,8 +89,9 @@ class Json {
     bool is_object() const { return kind_ == Kind::object; }
     bool is_structured() const { return is_array() || is_object(); }
 
-    /// T is bool, an integer, float, double, std::string, Json, or a vector of them. Throws JsonError where the value
-    /// is of another kind, or an integer that T cannot hold; an integer is a double too.
+    /// Returns the value as T, which is bool, an integer, float, double, std::string, Json, or a vector of them. Throws
+    /// JsonError if the value is of another kind, or an integer that T cannot hold. An integer can also be read as a
+    /// double.
     template <class T>
     T get() const {
         T value{};
@@ -115,13 +117,13 @@ class Json {
         out.clear();
         for (const Json& value : elements()) out.push_back(value.get<T>());
     }
-    const std::string& string() const;  ///< throws JsonError where it is none
+    const std::string& string() const;  ///< throws JsonError if it is not a string
 
-    /// How many elements or members there are; 0 where it is neither array nor object.
+    /// Returns the number of elements or members, or 0 if the value is neither an array nor an object.
     std::size_t size() const;
     bool empty() const { return size() == 0; }
 
-    // --- arrays: throw JsonError where it is none; null becomes one when something is added
+    // --- arrays: throw JsonError if the value is not an array; adding an element to null makes it an array
     const Array& elements() const;
     auto begin() const { return elements().begin(); }
     auto end() const { return elements().end(); }
@@ -129,25 +131,25 @@ class Json {
     const Json& operator[](std::integral auto i) const { return element(static_cast<std::size_t>(i)); }
     void push_back(Json value);
 
-    // --- objects: throw JsonError where it is none; null becomes one when something is added
+    // --- objects: throw JsonError if the value is not an object; adding a member to null makes it an object
     const Object& items() const;
     bool contains(std::string_view key) const { return find(key) != nullptr; }
-    /// null where there is no such member, or no object.
+    /// Returns null if there is no such member or the value is not an object.
     const Json* find(std::string_view key) const;
     const Json& at(std::string_view key) const;
     const Json& operator[](std::string_view key) const { return at(key); }
-    Json& operator[](std::string_view key);  ///< added where there was none
+    Json& operator[](std::string_view key);  ///< adds the member if it is missing
     const Json& operator[](const char* key) const { return at(key); }
     Json& operator[](const char* key) { return (*this)[std::string_view(key)]; }
     void erase(std::string_view key);
-    /// Every member of `other` in turn: added, or its value replaced.
+    /// Adds each member of `other`, or replaces the value if the key exists.
     void update(const Json& other);
 
     bool operator==(const Json& other) const;
 
     enum class BadUtf8 : std::uint8_t { throws, is_replaced };
-    /// The text: in one line, or with `indent` spaces a level. Real numbers are the shortest decimals that read back
-    /// the same; infinities and NaN are null.
+    /// Returns the value as text: on one line, or with `indent` spaces per level. Real numbers are the shortest
+    /// decimals that read back as the same number. Infinities and NaN become null.
     std::string dump(int indent = -1, BadUtf8 bad = BadUtf8::throws) const;
 
   private:
@@ -178,7 +180,7 @@ struct Json::Member {
     bool operator==(const Member&) const = default;
 };
 
-/// A string in JSON, in quotes; what is no ASCII is escaped, and bytes that are no UTF-8 are replaced.
+/// Returns a JSON string in quotes. Characters outside ASCII are escaped, and bytes that are not UTF-8 are replaced.
 std::string json_ascii(std::string_view text);
 
 }  // namespace macheps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as every document of macheps has them: JSON has no infinities and no NaN, so those are strings. Host only.
+// Numbers in the JSON documents of macheps. JSON has no infinities and no NaN, so these are strings. Host only.
 #pragma once
 #include "core/text/json.hpp"
 #include "core/text/print.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean ...?" for every place where a person types a name. Host only.
+// Suggestions ("did you mean ...?") for names that a user types. Host only.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +18,7 @@ inline std::string lowered(std::string_view text) {
     return result;
 }
 
-/// The names of a table's rows, in its order.
+/// Returns the names of the rows of a table, in its order.
 template <class Rows>
 std::vector<std::string_view> names_of(const Rows& rows) {
     std::vector<std::string_view> names;
@@ -26,7 +26,7 @@ std::vector<std::string_view> names_of(const Rows& rows) {
     return names;
 }
 
-/// Insertions, deletions and replacements that lead from `a` to `b`; case does not count (Levenshtein).
+/// Returns the number of insertions, deletions and replacements that turn `a` into `b` (Levenshtein). Case is ignored.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -42,8 +42,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
-/// The candidate that is fewest edits away from `name`, the earlier one on a tie; empty when none is near: a name whose
-/// letters are more than half wrong is no misspelling.
+/// Returns the candidate that is fewest edits away from `name`, the earlier one on a tie. Returns an empty text if more
+/// than half of the letters of `name` would be wrong, because that is not a misspelling.
 template <class Candidates>
 std::string nearest_name(std::string_view name, const Candidates& candidates) {
     std::string best;
@@ -57,7 +57,7 @@ std::string nearest_name(std::string_view name, const Candidates& candidates) {
     return best;
 }
 
-/// "did you mean 'x'? one of x, y, z", or without the question if no name is near.
+/// Returns "did you mean 'x'? one of x, y, z", without the question if no name is near.
 inline std::string suggestion(std::string_view name, const std::vector<std::string_view>& names) {
     const std::string near = nearest_name(name, names);
     std::string text = near.empty() ? "one of " : "did you mean '" + near + "'? one of ";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How deep a text may nest. Parsers and printers of trees call themselves for every level, so a text that others give
-// is measured before it becomes a tree.
+// Limits the nesting of a text. Parsers and printers of trees are recursive, so a text from outside is checked before
+// it is parsed.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -10,8 +10,8 @@ namespace macheps {
 
 inline constexpr std::size_t most_levels = 256;
 
-/// The 1-based line of a JSON text on which a bracket opens beyond most_levels; nothing where none does. What is no JSON
-/// is measured as well as may be.
+/// Returns the line of a JSON text, counted from 1, on which a bracket opens beyond most_levels, or nothing if there is
+/// none. For text that is not valid JSON, the result is approximate.
 constexpr std::optional<std::size_t> line_nested_too_deep(std::string_view json) {
     std::size_t depth = 0, line = 1;
     bool quoted = false;

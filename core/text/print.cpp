@@ -19,13 +19,13 @@ namespace {
 
 template <class T>
 std::string decimal_of(T x) {
-    if (std::isnan(x)) return "nan";  // its sign differs between machines
+    if (std::isnan(x)) return "nan";  // the sign of a NaN differs between machines
     char text[64];
     const auto end = std::to_chars(text, text + sizeof text, x).ptr;
     return {text, end};
 }
 
-/// digits * 10^exponent, correctly rounded.
+/// Returns digits * 10^exponent, correctly rounded.
 double from_digits(std::uint64_t digits, int exponent) {
     const std::string text = fmt::format("{}e{}", digits, exponent);
     double value = 0;
@@ -49,15 +49,15 @@ std::string shortest_decimal(Format f, std::uint64_t container) {
     const double size = std::fabs(value);
     const std::uint64_t wanted = encode64(f, size, Round::nearest_even, Overflow::nonsaturate);
     for (int digits = 1; digits <= std::numeric_limits<double>::max_digits10; ++digits) {
-        // `size` rounded to so many digits, as d.ddd e+xx -> an integer and an exponent.
+        // Rounds `size` to this number of digits, and splits the text d.ddde+xx into an integer and an exponent.
         std::string text = fmt::format("{:.{}e}", size, digits - 1);
         const auto mark = text.find('e');
         const int exponent = std::stoi(text.substr(mark + 1)) - (digits - 1);
         std::string digits_text = text.substr(0, mark);
         if (digits > 1) digits_text.erase(1, 1);
         const std::uint64_t nearest = std::stoull(digits_text);
-        // At a power of two the rounding interval is lopsided: the nearest decimal may miss it where one beside it does
-        // not.
+        // At a power of two the rounding interval is asymmetric: the nearest decimal may be outside it although a
+        // neighbour is inside.
         double best = -1;
         for (const std::uint64_t candidate : {nearest, nearest - 1, nearest + 1}) {
             const double x = from_digits(candidate, exponent);
@@ -71,7 +71,7 @@ std::string shortest_decimal(Format f, std::uint64_t container) {
 
 std::string hex_float(double x) {
     if (!std::isfinite(x)) return decimal(x);
-    // The significand is printed from [1, 2): to_chars would leave subnormals unnormalised.
+    // The significand is scaled to [1, 2), because to_chars would leave subnormals unnormalised.
     const int exponent = x == 0 ? 0 : std::ilogb(x);
     char text[64];
     const char* end =
@@ -86,7 +86,7 @@ std::string hex_code(Format f, std::uint64_t container) {
 }
 
 std::optional<double> parse_number(std::string_view text) {
-    const DefaultFloatModes modes;  // decimals are read by multiplying
+    const DefaultFloatModes modes;  // reading a decimal multiplies
     if (text.empty()) return std::nullopt;
     const bool negative = text.front() == '-';
     if (negative || text.front() == '+') text.remove_prefix(1);
@@ -104,8 +104,7 @@ std::optional<double> parse_number(std::string_view text) {
     const auto format = hexadecimal ? std::chars_format::hex : std::chars_format::general;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format);
     if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
-    if (error ==
-        std::errc::result_out_of_range) {  // from_chars leaves open which end it was; strtod says infinity or zero
+    if (error == std::errc::result_out_of_range) {  // from_chars leaves the value unset; strtod gives infinity or zero
         value = std::strtod(((hexadecimal ? "0x" : "") + std::string(text)).c_str(), nullptr);
     }
     return negative ? -value : value;

@@ -9,26 +9,28 @@
 
 namespace macheps {
 
-/// The shortest decimal that reads back as `x` (std::to_chars); `nan`, `inf`, `-inf`.
+/// Returns the shortest decimal that reads back as `x` (std::to_chars), or `nan`, `inf` or `-inf`.
 std::string decimal(double x);
 std::string decimal(float x);
 
-/// The shortest decimal that `encode` (to nearest even, from fp64) turns back into this code; among equally short ones
-/// the nearest to the value. It tells codes apart and no more: 448 in e4m3fn is `450`. For the value itself use
-/// decimal(decode64(f, container)), which is exact for formats of up to 24 significand bits.
+/// Returns the shortest decimal that `encode` (to nearest even, from fp64) turns back into this code. Among equally
+/// short ones it is the nearest to the value. It distinguishes the code from all others but is not its value: 448 in
+/// e4m3fn is `450`. For the value itself, use decimal(decode64(f, container)), which reads back as exactly this value.
 std::string shortest_decimal(Format f, std::uint64_t container);
 
-/// C's hexadecimal form, shortest: `0x1.99999ap-4`; `nan`, `inf`, `-inf`.
+/// Returns the shortest hexadecimal form of C: `0x1.99999ap-4`, or `nan`, `inf` or `-inf`.
 std::string hex_float(double x);
 
-/// The container in hexadecimal, zero-filled to its width: `0x3f80`.
+/// Returns the container in hexadecimal, padded with zeros to its width: `0x3f80`.
 std::string hex_code(Format f, std::uint64_t container);
 
-/// Reads a whole text as a number, correctly rounded to fp64: a decimal, a hexadecimal float (`0x1.8p3`), `inf`, `nan`,
-/// each with an optional sign. A magnitude out of range becomes infinity or zero. Empty when the text is no number.
+/// Reads a whole text as a number, correctly rounded to fp64: a decimal, a hexadecimal float (`0x1.8p3`), `inf` or
+/// `nan`, each with an optional sign. A magnitude out of range becomes infinity or zero. Returns nothing if the text is
+/// not a number.
 std::optional<double> parse_number(std::string_view text);
 
-/// Reads `0x` and hexadecimal digits as a container of `f`. Empty when the text is something else or has too many bits.
+/// Reads `0x` and hexadecimal digits as a container of `f`. Returns nothing if the text is something else or has too
+/// many bits.
 std::optional<std::uint64_t> parse_code(Format f, std::string_view text);
 
 }  // namespace macheps

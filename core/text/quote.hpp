@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text as a word of another language: the one place where scripts and jobs that the program writes quote what people gave.
-// Pages, JUnit, CSV and JSON have their own writers (reports/pages/html.hpp, junit.hpp, csv.hpp, core/text/json.hpp). Host only.
+// Quotes text as a word of another language. The scripts and jobs that the program writes quote all input through these
+// functions. Pages, JUnit, CSV and JSON have their own writers (reports/pages/html.hpp, junit.hpp, csv.hpp,
+// core/text/json.hpp). Host only.
 #pragma once
 #include "core/error.hpp"
 
@@ -12,7 +13,7 @@
 
 namespace macheps {
 
-/// Whether a text means itself, without quotes, in a shell and on an #SBATCH line.
+/// Returns whether a text needs no quotes in a shell and on an #SBATCH line.
 inline bool is_plain_word(std::string_view text) {
     constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./,:=@%+";
     return !text.empty() && text.find_first_not_of(plain) == std::string_view::npos;
@@ -25,13 +26,13 @@ inline std::string shell_quoted(std::string_view text) {
     return word + "'";
 }
 
-/// The same, but without quotes if the text needs none.
+/// Does the same, but without quotes if the text needs none.
 inline std::string shell_word(std::string_view text) {
     return is_plain_word(text) ? std::string(text) : shell_quoted(text);
 }
 
-/// Splits a text at its blanks, except inside single or double quotes, into the words that a shell would see. Nothing is
-/// expanded, and `;` or `$` mean nothing.
+/// Splits a text at its blanks, except inside single or double quotes, into the words that a shell would see. Nothing
+/// is expanded, and `;` and `$` have no special meaning.
 inline std::vector<std::string> words_of(std::string_view text) {
     std::vector<std::string> words;
     bool has_word = false;
@@ -54,7 +55,7 @@ inline std::vector<std::string> words_of(std::string_view text) {
     return words;
 }
 
-/// Whether a text has a character that ends a line or controls a terminal.
+/// Returns whether a text has a character that ends a line or controls a terminal.
 inline bool has_control_character(std::string_view text) {
     for (const char c : text) {
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return true;
@@ -62,7 +63,8 @@ inline bool has_control_character(std::string_view text) {
     return false;
 }
 
-/// Throws Error, Exit::usage, for a text with a control character: a directive or a value that is one line cannot hold it.
+/// Throws Error, Exit::usage, if the text has a control character, which a directive or value on one line cannot
+/// contain.
 inline void check_one_line(std::string_view text, std::string_view what, std::string_view where) {
     if (!has_control_character(text)) return;
     throw Error({.what = fmt::format("{} has a control character, such as a line end", what),
@@ -71,8 +73,8 @@ inline void check_one_line(std::string_view text, std::string_view what, std::st
                  .exit = Exit::usage});
 }
 
-/// Returns the text as the value of an option on an #SBATCH line. Slurm reads double quotes and a backslash there as a shell
-/// does. The text has no control character (check_one_line).
+/// Returns the text as the value of an option on an #SBATCH line. Slurm reads double quotes and a backslash there as a
+/// shell does. The text has no control character (check_one_line).
 inline std::string sbatch_word(std::string_view text) {
     if (is_plain_word(text)) return std::string(text);
     std::string word = "\"";

@@ -26,7 +26,7 @@ bool is_plain(std::string_view text, bool has_lines) noexcept {
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
         if (has_lines && (c == '\n' || c == '\t')) continue;
-        if (c < 0x20 || c == 0x7f) return false;  // bytes of other characters are negative
+        if (c < 0x20 || c == 0x7f) return false;  // bytes of non-ASCII characters are negative
         if (c == '#' && begins_log_command(text.substr(i))) return false;
     }
     return true;

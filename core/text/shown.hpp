@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the text of an input safe to show on a terminal, in the log of a job and in tables. Host only.
 //
-// The author of an input chooses the names of tensors, keys, sites, archive members and files. Such a name could control a
-// terminal, reverse the direction of text, begin a new line, or contain a command for the service that reads a log
-// (GitHub: a line that begins with `::`, or `##[` anywhere; Azure Pipelines: `##vso[`).
+// The author of an input chooses the names of tensors, keys, sites, archive members and files. Such a name could
+// control a terminal, reverse the direction of text, begin a new line, or contain a command for the service that reads
+// a log (GitHub: a line that begins with `::`, or `##[` anywhere; Azure Pipelines: `##vso[`).
 #pragma once
 #include <fmt/format.h>
 
@@ -27,9 +27,10 @@ bool is_invisible(char32_t code) noexcept;
 /// Returns whether a text begins with `##[` or `##vso[`, which logs execute at any place of a line.
 bool begins_log_command(std::string_view text) noexcept;
 
-/// Returns `text` as one line of visible characters in valid UTF-8. Control characters become `\n`, `\t`, `\r` or `\x1b`,
-/// other invisible characters become `\u202e`, and bytes that are not UTF-8 become `\xff`. A backslash is inserted into
-/// commands of a log. All other text is unchanged, including backslashes, so printable(printable(x)) == printable(x).
+/// Returns `text` as one line of visible characters in valid UTF-8. Control characters become `\n`, `\t`, `\r` or
+/// `\x1b`, other invisible characters become `\u202e`, and bytes that are not UTF-8 become `\xff`. A backslash is
+/// inserted into commands of a log. All other text is unchanged, including backslashes. Therefore
+/// printable(printable(x)) == printable(x).
 std::string printable(std::string_view text);
 
 /// Does the same for several lines. Line ends and tabs are kept, and a line may begin with `::`.
@@ -37,7 +38,7 @@ std::string printable_lines(std::string_view text);
 /// Returns whether printable_lines() would change nothing. Allocates no memory.
 bool is_printable_lines(std::string_view text) noexcept;
 
-/// The largest number of bytes of an error that is shown.
+/// Maximum number of bytes of an error that is shown.
 inline constexpr std::size_t longest_error = 8000;
 
 /// Returns printable(name), without its middle if it has more than `most` bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigen in any format: NumTraits of Float<F>. Optional: nothing else of macheps includes it. Every scalar operation
-// that Eigen does rounds once, in the order in which Eigen does it (there are no packets of Float).
+// NumTraits of Float<F>, so that Eigen can compute in any format. Optional: no other file of macheps includes it. Each
+// scalar operation of Eigen rounds once, in the order in which Eigen computes (there are no packets of Float).
 #pragma once
 #include "core/types/float.hpp"
 
@@ -25,7 +25,7 @@ struct NumTraits<macheps::Float<F>> : GenericNumTraits<macheps::Float<F>> {
     };
 
     static constexpr Real epsilon() { return std::numeric_limits<Real>::epsilon(); }
-    /// What isApprox() and the like tolerate: a few units of rounding.
+    /// Returns the tolerance of isApprox() and similar functions, a few units of rounding.
     static constexpr Real dummy_precision() { return Real(4 * F.machine_epsilon()); }
     static constexpr Real highest() { return (std::numeric_limits<Real>::max)(); }
     static constexpr Real lowest() { return std::numeric_limits<Real>::lowest(); }

@@ -21,25 +21,26 @@ using Container = std::conditional_t<
     bits <= 8, std::uint8_t,
     std::conditional_t<bits <= 16, std::uint16_t, std::conditional_t<bits <= 32, std::uint32_t, std::uint64_t>>>;
 
-/// How an operation of a format may be computed. Sources: Figueroa 1995 (fp64 rounds innocuously on to p bits for
-/// + - * / sqrt when 53 >= 2p + 2); for fma, tests/core/float_test.cpp and formats whose inexact fp64 sums never end on
-/// a tie of the format.
+/// The way in which an operation of a format is computed. For + - * / sqrt, computing in fp64 and rounding again to p
+/// bits is correct if 53 >= 2p + 2 (Figueroa 1995). For fma, it is correct in formats for which an inexact fp64 sum
+/// never falls on a tie (tests/core/float_test.cpp).
 enum class Way : std::uint8_t { exact_integers, through_fp64, fp32_itself, fp64_itself };
 
 MACHEPS_HD constexpr Way way_of(Format f, bool fused) {
     if (f == fp64) return Way::fp64_itself;
     if (f == fp32) return Way::fp32_itself;
     if (f.encoding != Encoding::binary) return Way::exact_integers;
-    // The range matters to fma: bf16's and tf32's exponents may lie so far apart that the fp64 sum ends on a tie.
+    // The exponent range matters for fma: in bf16 and tf32, the exponents may differ so much that the fp64 sum rounds
+    // to a tie.
     if (fused && f.exponent_bits() > 5) return Way::exact_integers;
     return Way::through_fp64;
 }
 
 }  // namespace detail
 
-/// A number of format F in its smallest unsigned container. Total: no operation traps, every NaN that comes out of one
-/// is the canonical quiet NaN; formats without Inf or NaN do what core/arithmetic.hpp's op says. Conversions round
-/// once, to nearest even. For other modes and for flags, use op on bits().
+/// A number of format F in its smallest unsigned container. No operation traps, and every NaN that an operation
+/// computes is the canonical quiet NaN. Formats without Inf or NaN behave like op in core/arithmetic.hpp. Conversions
+/// round once, to nearest even. For other modes and for flags, use op on bits().
 template <Format F>
 class Float {
   public:
@@ -49,13 +50,13 @@ class Float {
     constexpr Float() = default;
     MACHEPS_HD constexpr explicit Float(double x) : bits_(rounded(x)) {}
     MACHEPS_HD constexpr explicit Float(float x) : bits_(rounded(x)) {}
-    /// Implicit, for the sake of generic code: `x == 0`, `tolerance = 0`, `2 * x`.
+    /// Implicit, so that generic code can write `x == 0`, `tolerance = 0` and `2 * x`.
     template <std::integral Integer>
     MACHEPS_HD constexpr Float(Integer n) : bits_(rounded_integer(n)) {}
     template <Format G>
     MACHEPS_HD constexpr explicit Float(Float<G> x) : bits_(rounded(static_cast<double>(x))) {}
 
-    /// The number whose container is `bits`; padding is cleared.
+    /// Returns the number whose container is `bits`. Padding is cleared.
     MACHEPS_HD static constexpr Float from_bits(std::uint64_t bits) {
         Float x;
         x.bits_ = static_cast<Bits>(bits & ((F.sign_bit() | F.magnitude_mask()) << F.padding));
@@ -65,9 +66,9 @@ class Float {
 
     /// Exact for every format.
     MACHEPS_HD constexpr explicit operator double() const { return decode64(F, bits_); }
-    /// Exact for every format but fp64.
+    /// Exact for every format except fp64.
     MACHEPS_HD constexpr explicit operator float() const { return decode(F, bits_); }
-    /// Towards zero, as C++ converts. Out of range, and for a NaN: the end of the range that is nearer, 0 for a NaN.
+    /// Converts towards zero, as C++ does. A value out of range gives the nearer end of the range, and a NaN gives 0.
     template <std::integral Integer>
     requires(!std::same_as<Integer, bool>) MACHEPS_HD constexpr explicit operator Integer() const {
         const double x = decode64(F, bits_);
@@ -88,7 +89,8 @@ class Float {
     MACHEPS_HD constexpr Float& operator*=(Float b) { return *this = *this * b; }
     MACHEPS_HD constexpr Float& operator/=(Float b) { return *this = *this / b; }
     MACHEPS_HD friend constexpr Float operator+(Float a) { return a; }
-    /// Changes the sign bit, that of a NaN too; fnuz has one zero and one NaN, e8m0fnu has no signs.
+    /// Flips the sign bit, also that of a NaN. The zero and the NaN of fnuz formats do not change. e8m0fnu has no
+    /// signs.
     MACHEPS_HD friend constexpr Float operator-(Float a) {
         if constexpr (F.encoding == Encoding::power_of_two) {
             return a;
@@ -103,7 +105,7 @@ class Float {
     MACHEPS_HD friend constexpr bool operator==(Float a, Float b) { return double(a) == double(b); }
     friend constexpr std::partial_ordering operator<=>(Float a, Float b) { return double(a) <=> double(b); }
 
-    /// a b + c with one rounding.
+    /// Returns a b + c with one rounding.
     MACHEPS_HD friend constexpr Float fma(Float a, Float b, Float c) {
         constexpr detail::Way way = detail::way_of(F, true);
         if (!__builtin_is_constant_evaluated()) {
@@ -134,26 +136,26 @@ class Float {
     MACHEPS_HD friend constexpr Float abs(Float a) { return signbit(a) && !isnan(a) ? -a : clear_nan_sign(a); }
     MACHEPS_HD friend constexpr Float fabs(Float a) { return abs(a); }
     MACHEPS_HD friend constexpr Float copysign(Float a, Float sign) { return signbit(a) == signbit(sign) ? a : -a; }
-    /// C's: a NaN counts as missing.
+    /// As in C, a NaN operand is ignored.
     MACHEPS_HD friend constexpr Float fmin(Float a, Float b) { return isnan(a) || b < a ? b : a; }
     MACHEPS_HD friend constexpr Float fmax(Float a, Float b) { return isnan(a) || a < b ? b : a; }
-    /// The next value towards `to`; see macheps::nextafter on codes.
+    /// Returns the next value towards `to`, like macheps::nextafter on codes.
     MACHEPS_HD friend constexpr Float nextafter(Float a, Float to) {
         return from_bits(macheps::nextafter(F, a.bits_, to.bits_));
     }
-    // To an integer, exactly.
+    // Rounding to an integral value. It is exact unless it overflows (see round_to_integral).
     friend Float floor(Float a) { return Float(__builtin_floor(double(a))); }
     friend Float ceil(Float a) { return Float(__builtin_ceil(double(a))); }
     friend Float trunc(Float a) { return Float(__builtin_trunc(double(a))); }
     friend Float round(Float a) { return Float(__builtin_round(double(a))); }
     friend Float rint(Float a) { return Float(__builtin_rint(double(a))); }
-    /// The exact remainder with the sign of a.
+    /// Returns the exact remainder with the sign of a.
     friend Float fmod(Float a, Float b) { return canonical(__builtin_fmod(double(a), double(b))); }
     friend Float ldexp(Float a, int exponent) { return Float(__builtin_ldexp(double(a), exponent)); }
     friend Float frexp(Float a, int* exponent) { return Float(__builtin_frexp(double(a), exponent)); }
 
-    // From core/math.hpp in fp32 (errors: docs/math.md), for fp64 from core/math64.hpp, then rounded once: faithful,
-    // not correctly rounded.
+    // These call the fp32 functions of core/math.hpp (errors: docs/math.md), or for fp64 those of core/math64.hpp, and
+    // round once: the results are faithful, not correctly rounded.
     friend Float exp(Float a) {
         if constexpr (F == fp64)
             return Float(math::exp(double(a)));
@@ -212,7 +214,7 @@ class Float {
     template <Operation operation>
     MACHEPS_HD static constexpr Float binary(Float a, Float b) {
         constexpr detail::Way way = detail::way_of(F, false);
-        // A constant expression may not divide by zero nor make a NaN out of numbers.
+        // A constant expression may neither divide by zero nor compute a NaN from numbers.
         if (!__builtin_is_constant_evaluated()) {
             if constexpr (way == detail::Way::through_fp64 || way == detail::Way::fp64_itself) {
                 return canonical(apply<operation>(double(a), double(b)));
@@ -228,7 +230,7 @@ class Float {
 
 namespace detail {
 
-/// floor(x log10 2) for |x| < 2000.
+/// Returns floor(x log10 2) for |x| < 2000.
 constexpr int floor_log10_of_power(int x) {
     const int product = x * 30103;
     return product >= 0 ? product / 100000 : -((-product + 99999) / 100000);
@@ -260,7 +262,7 @@ struct std::numeric_limits<macheps::Float<F>> {
         else
             return -max();
     }
-    /// The least positive normal number.
+    /// Returns the smallest positive normal number.
     static constexpr Number min() { return Number(macheps::Format::power_of_two(F.emin())); }
     static constexpr Number denorm_min() {
         return F.encoding == macheps::Encoding::binary ? Number::from_bits(std::uint64_t{1} << F.padding) : min();
@@ -285,7 +287,7 @@ struct std::numeric_limits<macheps::Float<F>> {
     static constexpr int min_exponent10 = -macheps::detail::floor_log10_of_power(-F.emin());
 };
 
-/// Equal numbers hash alike: both zeros, and every NaN.
+/// Equal numbers have equal hashes, including both zeros. All NaNs have the same hash.
 template <macheps::Format F>
 struct std::hash<macheps::Float<F>> {
     std::size_t operator()(macheps::Float<F> x) const {

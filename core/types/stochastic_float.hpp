@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float<F> rounded stochastically: arithmetic that draws from a stream which the caller names. There is no hidden state:
-// the same stream gives the same bits, on CPU and GPU.
+// Float<F> with stochastic rounding. The caller passes the stream that the arithmetic draws from. There is no hidden
+// state: the same stream gives the same bits on CPU and GPU.
 //
 //     RandomStream stream{.key = {.seed = 1}};
 //     Float<bf16> sum;
@@ -11,11 +11,11 @@
 
 namespace macheps {
 
-/// Random words, one after another: word i of the stream is random_bits(key, i). A thread that needs words of its own
-/// takes a key of its own (RngKey::site), or a range of elements that no other one reaches.
+/// A sequence of random words: word i of the stream is random_bits(key, i). A thread that needs its own words uses its
+/// own key (RngKey::site), or a range of elements that no other thread uses.
 struct RandomStream {
     RngKey key{};
-    std::uint64_t element = 0;  ///< of the next word
+    std::uint64_t element = 0;  ///< index of the next word
 
     MACHEPS_HD constexpr RandomBits next() { return {random_bits(key, element++), 32}; }
 };
@@ -30,8 +30,9 @@ MACHEPS_HD constexpr Float<F> drawn(Operation operation, Float<F> a, Float<F> b,
 
 }  // namespace detail
 
-// a + b, a - b, a b, a / b, the root of a, and a b + c with one rounding: away from zero with the probability of the part
-// that is cut off, else toward zero. Each takes one word, also where the result is exact.
+// Return a + b, a - b, a b, a / b, sqrt(a), or a b + c with one rounding. The result is rounded away from zero with a
+// probability equal to the fraction that is cut off, and otherwise toward zero. Each call takes one word, even if the
+// result is exact.
 template <Format F>
 MACHEPS_HD constexpr Float<F> add(Float<F> a, Float<F> b, RandomStream& stream) {
     return detail::drawn(Operation::add, a, b, Float<F>(), stream);
@@ -57,7 +58,7 @@ MACHEPS_HD constexpr Float<F> fma(Float<F> a, Float<F> b, Float<F> c, RandomStre
     return detail::drawn(Operation::fma, a, b, c, stream);
 }
 
-/// x, rounded stochastically: `rounded<bf16>(0.1, stream)`.
+/// Rounds x stochastically: `rounded<bf16>(0.1, stream)`.
 template <Format F, class Source>
 MACHEPS_HD constexpr Float<F> rounded(Source x, RandomStream& stream) {
     return Float<F>::from_bits(encode64(F, x, Round::stochastic, Overflow::nonsaturate, stream.next()));

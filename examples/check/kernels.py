@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels in NumPy, right ones and wrong ones, and the files that `macheps check` judges.
+"""Runs correct or wrong kernels in NumPy and writes the files that `macheps check` judges.
 
 usage: kernels.py OUT [--wrong]
 
-OUT/softmax.npz, OUT/gemm.npz, OUT/norm_usual.npz and OUT/norm_small.npz hold inputs and outputs of each kernel, in fp16;
-what a kernel computes in between is fp32. With --wrong each has a bug that people have written:
+OUT/softmax.npz, OUT/gemm.npz, OUT/norm_usual.npz and OUT/norm_small.npz hold the inputs and outputs of each kernel in
+fp16. Intermediate results are fp32. With --wrong, each kernel has a bug that occurs in practice:
 
-  softmax   the last columns, which fill no block of 16, are left out of the sum
+  softmax   the last columns, which do not fill a block of 16, are left out of the sum
   gemm      sums are kept in fp16
-  norm      eps is added behind the square root
+  norm      eps is added after the square root
 """
 import argparse
 import pathlib
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def numbers(shape, seed):
-    """Numbers from -4 to 4 that look random: the same on every machine, and fp16 holds them."""
+    """Returns numbers from -4 to 4 that look random. They are the same on every machine and exact in fp16."""
     n = np.arange(int(np.prod(shape)), dtype=np.uint64) + np.uint64(1000003 * seed)
     n = (n * np.uint64(2654435761)) % np.uint64(1 << 32) >> np.uint64(19)
     return ((n.astype(np.float32) - 4096) / 1024).astype(np.float16).reshape(shape)
@@ -60,7 +60,7 @@ def main():
     np.savez(options.out / "gemm.npz", a=a, b=b, out=gemm(a, b, options.wrong))
     x, gain = numbers((32, 512), 4), numbers((512,), 5)
     np.savez(options.out / "norm_usual.npz", x=x, gain=gain, out=norm(x, gain, 1e-5, options.wrong))
-    x = (x.astype(np.float32) / 1024).astype(np.float16)  # beside these an eps of 1e-5 is seen
+    x = (x.astype(np.float32) / 1024).astype(np.float16)  # so small that an eps of 1e-5 matters
     np.savez(options.out / "norm_small.npz", x=x, gain=gain, out=norm(x, gain, 1e-5, options.wrong))
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Dumps a PyTorch kernel for `macheps check`: a scaled fp8 product of torch on a GPU of Hopper's or later.
+"""Dumps a PyTorch kernel for `macheps check`: a scaled fp8 product of torch on a Hopper GPU or later.
 
 usage: pytorch_dump.py out.safetensors, then
 macheps check out.safetensors --op gemm --a e4m3fn/row --b e4m3fn/column --out bf16 --machine sm90.wgmma.fp8
 
-safetensors keeps bf16 and fp8 by their names. Everything is saved as the kernel read it: the check is of the product, and
-the quantisation before it is another check.
+safetensors stores bf16 and fp8 with their type names. The operands are saved as the kernel read them, so the check
+covers only the product. The quantisation before it needs a separate check.
 """
 import sys
 
@@ -15,18 +15,18 @@ from safetensors.torch import save_file
 
 
 def quantised(x, dim):
-    """e4m3fn codes and the decode scales that multiply them, one for each row or column."""
+    """Returns e4m3fn codes and their decode scales, one for each row or column."""
     scale = x.abs().amax(dim=dim, keepdim=True).float() / torch.finfo(torch.float8_e4m3fn).max
     return (x.float() / scale).to(torch.float8_e4m3fn), scale
 
 
 def main():
     torch.manual_seed(7)
-    # Sizes that fill no tile: tails on all sides. fp8 products of torch take multiples of 16.
+    # Sizes that are not multiples of a tile, so there are tails on all sides. torch requires multiples of 16 for fp8.
     m, n, k = 192, 160, 1008
     a, a_scale = quantised(torch.randn(m, k, device="cuda"), 1)
     b, b_scale = quantised(torch.randn(k, n, device="cuda"), 0)
-    # torch wants b with its columns contiguous.
+    # torch requires b to have contiguous columns.
     b_columns = b.t().contiguous().t()
     out = torch._scaled_mm(a, b_columns, scale_a=a_scale, scale_b=b_scale, out_dtype=torch.bfloat16)
     arrays = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale, "out": out}

@@ -5,8 +5,8 @@
 usage: triton_dump.py out.safetensors, then
 macheps check out.safetensors --op softmax
 
-`tl.exp` compiles to an approximation of the hardware: if the check fails by a little at large |x|, declare what the kernel
-does (`--functions`) rather than widen a limit.
+`tl.exp` compiles to an approximation in hardware. If the check fails by a little at large |x|, declare what the kernel
+does (`--functions`) instead of widening a limit.
 """
 import sys
 
@@ -27,9 +27,9 @@ def softmax_kernel(x_at, out_at, columns, BLOCK: tl.constexpr):
 
 def main():
     torch.manual_seed(7)
-    rows, columns = 64, 1000  # no power of two: the mask is part of the kernel
+    rows, columns = 64, 1000  # not a power of two, so the kernel needs its mask
     x = (torch.randn(rows, columns, device="cuda") * 3).to(torch.bfloat16)
-    out = torch.full_like(x, float("nan"))  # what the kernel leaves out stays NaN, and T0 says so
+    out = torch.full_like(x, float("nan"))  # outputs that the kernel leaves out stay NaN, and T0 reports them
     softmax_kernel[(rows,)](x, out, columns, BLOCK=triton.next_power_of_2(columns))
     save_file({"x": x.cpu(), "out": out.cpu()}, sys.argv[1])
 
