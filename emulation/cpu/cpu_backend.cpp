@@ -29,8 +29,9 @@ namespace macheps {
 
 namespace {
 
-/// In additions of vector elements, of which a core does some 20 per nanosecond: 13 microseconds, twice a wake-up. The
-/// costs below are measured in them; the scalar engine takes about 16 times as long.
+/// `worth_a_thread` is the smallest amount of work that is worth a thread, in additions of vector elements. A core does
+/// about 20 of them per nanosecond, so it is 13 microseconds, twice the time of a wake-up. The costs below have the
+/// same unit. The scalar engine takes about 16 times as long.
 constexpr std::int64_t worth_a_thread = 1 << 18, scalar_factor = 16;
 
 int checked_threads(int threads, Simd simd) {
@@ -48,7 +49,7 @@ int checked_threads(int threads, Simd simd) {
 
 // --- memory
 
-/// Blocks that were freed, by size.
+/// Freed memory blocks, by size.
 class CpuBackend::Memory : public std::enable_shared_from_this<Memory> {
   public:
     static constexpr std::size_t alignment = 64;
@@ -72,7 +73,7 @@ class CpuBackend::Memory : public std::enable_shared_from_this<Memory> {
                     try {
                         const std::lock_guard lock(self->mutex_);
                         self->free_.emplace(bytes, freed);
-                    } catch (const std::bad_alloc&) {  // tensors are freed while that of another one is on its way
+                    } catch (const std::bad_alloc&) {  // must not escape: another one may be propagating
                         ::operator delete (freed, std::align_val_t{alignment});
                     }
                 }};
@@ -115,7 +116,7 @@ void CpuBackend::download(ConstView in, std::span<float> host) {
 void CpuBackend::share(std::int64_t count, std::int64_t cost,
                        const std::function<void(std::int64_t, std::int64_t)>& work, std::int64_t grain) {
     const std::int64_t grains = (count + grain - 1) / grain;
-    // Never more pieces than threads would keep busy, nor smaller ones than are worth waking a thread for.
+    // At most four pieces per thread, and none that is too small to be worth waking a thread.
     const std::int64_t total = count * cost * (simd_ == Simd::scalar ? scalar_factor : 1);
     const std::int64_t pieces = std::min({grains, std::int64_t{4} * pool_.threads(), 2 * total / worth_a_thread});
     if (pool_.threads() == 1 || pieces <= 1) {
@@ -138,7 +139,7 @@ void CpuBackend::copy(ConstView in, View out) {
     share(in.count(), 1, [&](auto first, auto last) { std::copy(in.data + first, in.data + last, out.data + first); });
 }
 
-// --- casts and what they did
+// --- casts and their statistics
 
 void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
     const DefaultFloatModes modes;
@@ -282,7 +283,7 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
         total.frozen += counts.frozen;
     });
     if (stats == nullptr) return;
-    // The lane rule over the chunks' results is the lane rule over the elements (emulation/reduce.hpp).
+    // By definition, the lane rule over the elements is the lane rule over the chunks' results (emulation/reduce.hpp).
     definition::set_sums(total, lane_sum<definition::UpdateSums>(
                                     chunks, [&](std::int64_t c) { return sums[static_cast<std::size_t>(c)]; }));
     *stats = total;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor operations with loops and threads.
+// CpuBackend: the tensor operations with loops and threads.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
@@ -10,14 +10,16 @@
 
 namespace macheps {
 
-/// Every (simd, threads) returns the same bits. One operation at a time; the operations themselves use the threads.
-/// Freed tensors are kept for the next one of their size, so that a training step does not allocate; tensors may
-/// outlive the backend.
+/// The CPU engine. Results have the same bits for every instruction set and every number of threads. Call one operation
+/// at a time; each operation uses the threads itself. The memory of a freed tensor is kept for the next tensor of the
+/// same size, so that a training step does not allocate. Tensors may outlive the backend.
 class CpuBackend final : public Backend {
   public:
-    /// threads: 0 = every core this process may use. Throws Error (usage) below 0 or when this CPU lacks `simd`.
+    /// threads: 0 = every core this process may use. Throws Error (usage) if `threads` is negative or this CPU lacks
+    /// `simd`.
     explicit CpuBackend(int threads = 0, Simd simd = chosen_simd());
-    /// On the threads of a pool that lives longer; within a task of that pool, serially.
+    /// Uses the threads of `pool`, which must outlive the backend. Operations that are called within a task of that
+    /// pool run serially.
     explicit CpuBackend(ThreadPool& pool, Simd simd = chosen_simd());
     ~CpuBackend() override;
 
@@ -78,16 +80,17 @@ class CpuBackend final : public Backend {
   private:
     class Memory;
 
-    /// Calls work(first, last) on ranges that cover [0, count), in the caller when the whole costs less than waking a
-    /// thread. `cost`: that of an item, in additions of vector elements; ranges begin at multiples of `grain`.
+    /// Calls work(first, last) on ranges that cover [0, count). If the whole is not worth waking a thread, only the
+    /// caller works. `cost` is the cost of one item, in additions of vector elements. Ranges begin at multiples of
+    /// `grain`.
     void share(std::int64_t count, std::int64_t cost, const std::function<void(std::int64_t, std::int64_t)>& work,
                std::int64_t grain = 1);
-    /// The statistics of an optimiser step over n elements, chunk by chunk.
+    /// Runs an optimiser step over n elements, chunk by chunk, and sets *stats if it is not null.
     template <class Chunk>
     void update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_kernel);
 
     Simd simd_;
-    std::unique_ptr<ThreadPool> own_pool_;  ///< null: the caller's
+    std::unique_ptr<ThreadPool> own_pool_;  ///< null if the pool belongs to the caller
     ThreadPool& pool_;
     std::shared_ptr<Memory> memory_;
 };

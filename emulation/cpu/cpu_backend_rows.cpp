@@ -88,7 +88,7 @@ void CpuBackend::layernorm_backward(ConstView x, ConstView gamma, ConstView mean
     const std::int64_t n = x.columns(), rows = x.rows();
     shapes::layernorm_backward(x.shape, gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape,
                                dbeta.shape);
-    // The columns first: dx may be dout or x.
+    // Sum the columns first, because dx may be the same memory as dout or x.
     const auto columns = row_kernels(simd_).layernorm_backward_columns;
     share(
         n, 4 * rows,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed panels of B (32 columns on AVX-512, 16 on AVX2) stay in the second-level cache and a packed strip of A rows in
-// the first, while a tile of accumulators stays in registers. The order of an element's terms is k ascending, whatever
-// the blocks are: a later block of k starts from the stored accumulator. Where scales change along k, a tile's chains end
-// at every change, and a block of k ends with one.
+// Packed panels of B (32 columns on AVX-512, 16 on AVX2) stay in the second-level cache, a packed strip of rows of A
+// stays in the first-level cache, and a tile of accumulators stays in registers. The terms of an element are always
+// added in ascending k, for every size of blocks, because a later block of k continues from the stored accumulator. If
+// scales change along k, the chains of a tile end at every change, and every block of k ends together with a chain.
 #include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "emulation/cpu/matmul/kernel.cpp"
@@ -26,17 +26,19 @@ namespace macheps::HWY_NAMESPACE {
 namespace {
 
 constexpr std::int64_t panel_columns = 2 * lanes_of_vector;
-/// 24 accumulators of 32 registers, or 12 of 16: each loaded B vector meets every row, each A scalar two vectors.
+/// Accumulators take 24 of 32 registers, or 12 of 16. Each loaded vector of B is used for every row, and each scalar of
+/// A for two vectors.
 constexpr std::int64_t strip_rows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 constexpr std::int64_t k_block = 384;       ///< a strip of A: at most 18 KiB of the first-level cache
 constexpr std::int64_t column_block = 512;  ///< a block of B: at most 768 KiB of the second-level cache
 
-/// Strips of a transposed A that are packed together, so that whole cache lines of its rows are read: 4% of a product
-/// with 128 columns, and 3% lost beside a block of B that fills the second-level cache.
+/// Number of strips of a transposed A that are packed together, so that whole cache lines of its rows are read. With
+/// 128 columns this saves 4% of the time of a product. It costs 3% if a block of B fills the second-level cache, so it
+/// is done for at most `columns_beside_strips` columns.
 constexpr std::int64_t strips_packed = 4, columns_beside_strips = 256;
 
-/// Elements from a packed strip of `rows` x `k` to the next: its rows are written as whole vectors, and the last one
-/// spills over the end.
+/// Returns the distance in elements from one packed strip of `rows` x `k` to the next. The rows of a strip are written
+/// as whole vectors, and the last one reaches beyond the end.
 constexpr std::int64_t strip_stride(std::int64_t rows, std::int64_t k) { return rows * k + panel_columns; }
 
 /// Scratch memory of one thread, kept from call to call.
@@ -51,14 +53,14 @@ struct Scratch {
     }
     std::unique_ptr<float, Free> a{allocate(strips_packed * strip_stride(strip_rows, k_block))};
     std::unique_ptr<float, Free> b{allocate(column_block * k_block + panel_columns)};
-    // Scales of a strip's rows and of a block's columns, where there are any.
+    // Scales of a strip's rows and of a block's columns, if there are any.
     std::vector<float> a_scales, b_scales;
 };
 
 // --- packing
 
-/// Columns [0, columns) of k rows of `in`, into panels of panel_columns one after the other. A row is read from end to
-/// end, as it lies in memory. Columns beyond the last one are +0.
+/// Packs columns [0, columns) of k rows of `in` into consecutive panels of panel_columns columns. Each row of `in` is
+/// read sequentially. Unused lanes of the last vector are +0.
 void pack_straight(const float* in, std::int64_t ld, std::int64_t columns, std::int64_t k, float* out) {
     const std::int64_t whole = columns / panel_columns * panel_columns, panel = panel_columns * k;
     for (std::int64_t p = 0; p < k; ++p, in += ld) {
@@ -74,9 +76,9 @@ void pack_straight(const float* in, std::int64_t ld, std::int64_t columns, std::
     }
 }
 
-/// Strips of `rows` columns of k rows of `in`: out[s * stride + p * rows + r] = in[p * ld + s * rows + r]. The strips
-/// have `count` columns together. Writes whole vectors, in ascending p: what lies beyond a strip's row is overwritten
-/// or never used.
+/// Packs `count` columns of k rows of `in` into strips of `rows` columns:
+/// out[s * stride + p * rows + r] = in[p * ld + s * rows + r]. Writes whole vectors in ascending p; elements beyond a
+/// strip's row are overwritten later or never used.
 void pack_strips(const float* in, std::int64_t ld, std::int64_t count, std::int64_t rows, std::int64_t k, float* out) {
     const std::int64_t stride = strip_stride(rows, k);
     for (std::int64_t p = 0; p < k; ++p, in += ld) {
@@ -98,28 +100,28 @@ HWY_INLINE void store_part(F32 x, float* p, std::size_t n) {
     whole ? store(x, p) : hn::BlendedStore(x.v, hn::FirstN(DF32(), n), DF32(), p);
 }
 
-/// What becomes of an accumulator after its last term, short of the cast.
+/// The last steps for an accumulator before the cast.
 struct Finish {
     float scale = 1;
-    const float* bias = nullptr;  ///< of the tile's first column
+    const float* bias = nullptr;  ///< points to the bias of the tile's first column
 };
 
-/// A tile of accumulators, its operands and its place.
+/// A tile of accumulators: its operands, and its place in the output.
 struct Tile {
     const float* a = nullptr;
-    std::int64_t a_row = 0, a_step = 0;  ///< from row to row, from term to term
+    std::int64_t a_row = 0, a_step = 0;  ///< elements from one row, or one term, to the next
     const float* b = nullptr;
     std::int64_t b_step = 0;
     std::int64_t k = 0;
-    std::int64_t k_rest = 0;  ///< terms after those that are +0 times a finite number
+    std::int64_t k_rest = 0;  ///< further terms, all of them +0 times a finite number
     float* out = nullptr;
     std::int64_t ld_out = 0;
     std::size_t last_count = 0;  ///< columns of the last vector
-    bool resume = false;         ///< start from what `out` holds, not from +0
+    bool resume = false;         ///< start from the sums in `out` instead of +0
 };
 
-/// Accumulator i is that of row i / vectors, vector i % vectors. The packs unroll before the compiler decides what
-/// lives in registers; loops over `acc` would leave it in memory.
+/// Accumulator i belongs to row i / vectors and vector i % vectors. The parameter packs are expanded before the
+/// compiler assigns registers; loops over `acc` would leave it in memory.
 template <int vectors, bool whole, int... i>
 HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_sequence<int, i...>) {
     constexpr std::int64_t lanes = lanes_of_vector;
@@ -135,7 +137,7 @@ HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_seque
         ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
     }
     if (t.k_rest > 0) {
-        // Adding +-0 changes no sum but -0, which an underflow can leave.
+        // Adding +-0 can change only a sum of -0, which an underflow can leave.
         const I32 negative_zero(-0x7fffffff - 1);
         M32 changes = bits(acc[0]) == negative_zero;
         ((changes = changes | (bits(acc[i]) == negative_zero)), ...);
@@ -146,7 +148,7 @@ HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_seque
     }
     if (finish != nullptr) {
         const F32 scale(finish->scale);
-        ((acc[i] = acc[i] * scale), ...);  // exact when it is 1
+        ((acc[i] = acc[i] * scale), ...);  // exact if the scale is 1
         if (const float* bias = finish->bias) {
             const F32 b0 = load_part<is_whole(0)>(bias, n);
             const F32 b1 = vectors == 2 ? load_part<whole>(bias + lanes, n) : b0;
@@ -157,7 +159,7 @@ HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_seque
     (store_part<is_whole(i)>(acc[i], place(i), n), ...);
 }
 
-/// The same with a chain for every interval, joined with what `out` holds.
+/// Computes a tile as run_tile() does, but with a separate chain for every interval, which then joins the sum in `out`.
 template <int vectors, bool whole, int... i>
 HWY_INLINE void run_joined(const Tile& t, const Joins& joins, std::integer_sequence<int, i...>) {
     constexpr std::int64_t lanes = lanes_of_vector;
@@ -204,13 +206,14 @@ constexpr auto tile_table = std::array{tile_kernels<1>(std::make_integer_sequenc
 
 // --- blocks
 
-/// `count` in the fewest parts of at most `limit`, equal but for rounding up to `grain`.
+/// Splits `count` into the fewest parts of at most `limit`. Returns the length of a part, rounded up to a multiple of
+/// `grain`.
 std::int64_t part_of(std::int64_t count, std::int64_t limit, std::int64_t grain) {
     const std::int64_t parts = max_of((count + limit - 1) / limit, std::int64_t{1});
     return max_of(((count + parts - 1) / parts + grain - 1) / grain * grain, grain);
 }
 
-/// Packs `columns` columns of b, `k` terms each from `first_k`, into panels one after the other.
+/// Packs `columns` columns of b into consecutive panels, `k` terms of each column from term `first_k` on.
 void pack_panels(const MatmulOperand& operand, const float* b, std::int64_t first_k, std::int64_t k,
                  std::int64_t column, std::int64_t columns, float* out) {
     if (!operand.transposed) return pack_straight(b + first_k * operand.ld + column, operand.ld, columns, k, out);
@@ -221,7 +224,7 @@ void pack_panels(const MatmulOperand& operand, const float* b, std::int64_t firs
     }
 }
 
-/// True when no element of b [k, columns] is NaN or infinite.
+/// Returns true if columns [first, last) of b have no NaN and no infinity.
 bool all_finite(const MatmulOperand& operand, const float* b, std::int64_t k, std::int64_t first, std::int64_t last) {
     const std::int64_t rows = operand.transposed ? last - first : k, columns = operand.transposed ? k : last - first;
     const float* x = b + (operand.transposed ? first * operand.ld : first);
@@ -236,14 +239,15 @@ bool all_finite(const MatmulOperand& operand, const float* b, std::int64_t k, st
     return !any(!finite);
 }
 
-/// Leaves the terms out of `tile`, whose first is term `first_k`, that are known to change no bit: +0 times finite.
+/// Excludes from `tile`, which begins with term `first_k`, the terms that are known to be +0 times a finite number.
+/// Such terms before the others are dropped; those after them become `k_rest`.
 void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, std::int64_t rows, Tile& tile) {
     if (triangle == Triangle::a_lower) {
         const std::int64_t needed = min_of(max_of(row + rows - first_k, std::int64_t{0}), tile.k);
         tile.k_rest = tile.k - needed;
         tile.k = needed;
     } else if (triangle == Triangle::a_upper) {
-        // Before its first other term a sum is +0, and stays it.
+        // A sum is +0 until its first other term.
         const std::int64_t zeros = min_of(max_of(row - first_k, std::int64_t{0}), tile.k);
         tile.a += zeros * tile.a_step;
         tile.b += zeros * tile.b_step;
@@ -251,7 +255,7 @@ void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, 
     }
 }
 
-/// The scales of a block, packed part by part: of all its columns, and of a strip of rows.
+/// Packs the scales of a block in parts: those of all its columns, and those of one strip of rows at a time.
 class ScalePacker {
   public:
     ScalePacker(const Matmul& args, Scratch& scratch) : args_(args), scratch_(scratch) {
@@ -261,7 +265,7 @@ class ScalePacker {
         joins_.a_ld = round_up(strip_rows);
         is_used_ = args.a.scales.data != nullptr || args.b.scales.data != nullptr || joins_.interval > 0;
     }
-    /// True where sums are not finished by the tile itself.
+    /// Returns true if the tile kernels do not finish the sums themselves.
     bool is_used() const { return is_used_; }
     std::int64_t interval() const { return joins_.interval; }
 
@@ -275,8 +279,9 @@ class ScalePacker {
     void begin_rows(std::int64_t row, std::int64_t rows) {
         if (is_used_) pack(args_.a.scales, row, rows, joins_.a_ld, scratch_.a_scales);
     }
-    /// Of the tile that begins `j` columns behind the first; until the next call. No copy: what was just written field by
-    /// field, and is read as vectors, would wait for every store before it.
+    /// Returns the joins of the tile that begins `j` columns after the first one, valid until the next call. It returns
+    /// a reference because a copy would be slow: fields that were just written one by one would be read as vectors,
+    /// which wait for every store before them.
     const Joins& joins(std::int64_t j) {
         if (is_used_) joins_.a = scratch_.a_scales.data(), joins_.b = scratch_.b_scales.data() + j;
         return joins_;
@@ -299,13 +304,14 @@ class ScalePacker {
     std::int64_t first_k_ = 0, intervals_ = 1;
 };
 
-/// Terms of k that are packed together: whole partial sums where there are any.
+/// Returns the number of terms of k that are packed together. If there are partial sums, it is a multiple of their
+/// length.
 std::int64_t part_of_k(const Matmul& args) {
     const std::int64_t interval = args.rule.promotion_interval;
     return interval > 0 ? part_of(args.k, k_block / interval * interval, interval) : part_of(args.k, k_block, 4);
 }
 
-/// The block's share of C goes to the output, from where the chains resume.
+/// Copies the block's part of C to the output, where the chains continue from it.
 void begin_with_addend(const Matmul& args, const MatmulBlock& block) {
     if (block.addend == block.out && args.ld_addend == args.ld_out) return;
     const std::int64_t columns = block.last_column - block.first_column;
@@ -334,7 +340,8 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
     if (block.addend != nullptr) begin_with_addend(args, block);
     for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
         const std::int64_t columns = min_of(column_part, block.last_column - column);
-        // A copy pays when it is read more than a few times. Without one, whole vectors must not reach beyond B.
+        // Packing B pays off if the packed copy is read more than a few times. Without a copy, whole vectors must not
+        // reach beyond B.
         const bool pack_b =
             args.b.transposed || columns % lanes_of_vector != 0 || block.last_row - block.first_row > 4 * strip_rows;
         const std::int64_t strips = columns <= columns_beside_strips ? strips_packed : 1;

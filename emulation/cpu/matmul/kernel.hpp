@@ -9,13 +9,13 @@ namespace macheps {
 
 struct MatmulBlock {
     const float *a = nullptr, *b = nullptr;  ///< first elements of the batch's matrices
-    const float* addend = nullptr;           ///< the same of C, where there is one
+    const float* addend = nullptr;           ///< first element of C, or null
     float* out = nullptr;
     std::int64_t first_row = 0, last_row = 0, first_column = 0, last_column = 0;
-    std::uint64_t first_element = 0;  ///< of the whole matrix in the random stream
+    std::uint64_t first_element = 0;  ///< index of the matrix's first element in the random stream
 };
 
-/// Computes the rectangle and adds what its last cast did to *tally when that is not null.
+/// Computes the rectangle. If `tally` is not null, adds the statistics of the last cast to *tally.
 using MatmulBlockKernel = void (*)(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally);
 MatmulBlockKernel matmul_block_kernel(Simd level);
 

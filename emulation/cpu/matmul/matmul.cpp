@@ -13,10 +13,10 @@ namespace macheps {
 namespace {
 
 constexpr std::int64_t matmul_worth_a_thread =
-    2'000'000;                                    ///< fused multiply-adds: some 20 microseconds, several wake-ups
+    2'000'000;                                    ///< fused multiply-adds: about 20 microseconds, several wake-ups
 constexpr std::int64_t matmul_column_grain = 32;  ///< a panel of B; two cache lines of the output
 
-/// One output matrix cut into rows x columns rectangles; several small matrices make one task.
+/// Division of an output matrix into row_parts x column_parts rectangles. Several small matrices form one task.
 struct Grid {
     std::int64_t row_parts = 1, column_parts = 1, matrices_per_task = 1;
 };
@@ -30,8 +30,8 @@ Grid cut(const Matmul& args, std::int64_t matrices, int threads) {
     } else if (matrices >= wanted) {
         grid.matrices_per_task = (matrices + wanted - 1) / wanted;
     } else {
-        // Every rectangle packs its own operands, and packing the columns of B is the larger part: columns are parted
-        // first, and rows finely only where threads would be idle.
+        // Every rectangle packs its own operands, and packing the columns of B is the larger part of that work.
+        // Therefore columns are divided first. Rows are divided finely only if threads would otherwise be idle.
         const std::int64_t each = (wanted + matrices - 1) / matrices, busy = (threads + matrices - 1) / matrices;
         grid.column_parts = std::clamp<std::int64_t>(args.n / 256, 1, each);
         const auto rest = [&](std::int64_t parts) { return (parts + grid.column_parts - 1) / grid.column_parts; };

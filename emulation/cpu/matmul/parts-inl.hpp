@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the matmul kernels share: transposing while packing, and the cast of finished rows. Included once per target.
+// Parts that the matmul kernels share: packing with transposition, and the cast of finished rows. Included once per
+// target.
 #include "emulation/cpu/matmul/kernel.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 
@@ -16,7 +17,8 @@ namespace macheps::HWY_NAMESPACE {
 
 inline constexpr std::int64_t lanes_of_vector = f32_lanes;
 
-/// The scales of an operand for one term: OperandScales::at without a division for each element of most operands.
+/// The scales of an operand for one term. Gives the values of OperandScales::at, for most operands without a division
+/// per element.
 class ScalesOfTerm {
   public:
     ScalesOfTerm(const OperandScales& scales, std::int64_t term)
@@ -33,7 +35,7 @@ class ScalesOfTerm {
     std::int64_t block_, stride_;
 };
 
-/// The vector whose 128-bit block l holds four elements from row 4 l of `row`.
+/// Returns the vector whose 128-bit block l holds four elements of row[4 l], from `at` on.
 HWY_INLINE F32 load_blocks(const float* const* row, std::int64_t at) {
 #if HWY_TARGET == HWY_AVX3
     const hn::Half<DF32> half;
@@ -46,8 +48,9 @@ HWY_INLINE F32 load_blocks(const float* const* row, std::int64_t at) {
 #endif
 }
 
-/// out[p * step + r] = in[r * ld + p] for r < rows <= lanes, p < k. Writes a whole vector per p, in ascending p: what
-/// lies beyond `rows` there is a copy of the last row, and is overwritten or never used.
+/// Packs a transposed block: out[p * step + r] = in[r * ld + p] for r < rows <= lanes, p < k. Writes a whole vector for
+/// each p, in ascending p. Elements beyond `rows` are copies of the last row, which are overwritten later or never
+/// used.
 inline void pack_transposed(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t k, float* out,
                             std::int64_t step) {
     const float* row[lanes_of_vector];
@@ -70,13 +73,13 @@ inline void pack_transposed(const float* in, std::int64_t ld, std::int64_t rows,
     }
 }
 
-/// Casts (and with bias_after_cast also adds the bias to) finished rows that are still in the cache.
+/// Casts finished rows that are still in the cache. With bias_after_cast, then adds the bias and casts again.
 inline void cast_rows(const Matmul& args, const Caster& caster, const MatmulBlock& block, std::int64_t row,
                       std::int64_t rows, std::int64_t column, std::int64_t columns, Tally* tally) {
     const bool after = args.bias != nullptr && args.bias_after_cast;
     const bool identity = args.out_cast.is_identity();
     if (identity && tally == nullptr && !after) return;
-    // Whole rows side by side are one range.
+    // Contiguous whole rows are one range.
     const bool whole = columns == args.n && args.ld_out == args.n && !after;
     const std::int64_t ranges = whole ? 1 : rows, length = whole ? rows * columns : columns;
     for (std::int64_t i = 0; i < ranges; ++i) {

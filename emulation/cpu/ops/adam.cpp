@@ -16,12 +16,12 @@
 namespace macheps {
 using AdamKernelPointer = decltype(AdamWork::kernel);
 
-/// How the lines of a kernel round.
+/// How the lines of a kernel are rounded.
 enum class LineRounding : std::uint8_t {
-    none,    ///< fp32, or a kernel that rounds none
+    none,    ///< the arithmetic is fp32, or the kernel rounds no line
     wide,    ///< to a format of fp32's range, such as bf16
-    narrow,  ///< to one of a smaller range, such as fp16
-    other,   ///< as the definition says, one by one
+    narrow,  ///< to a format of a smaller range, such as fp16
+    other,   ///< computed by the definition, element by element
 };
 
 inline LineRounding line_rounding(const CastPlan& plan) {
@@ -41,7 +41,7 @@ namespace adam {
 
 using macheps::adam::Operations;
 
-/// A vector of fp32 as fp64.
+/// The lanes of a vector of fp32, in fp64.
 struct Doubles {
     F64 lower, upper;
     HWY_INLINE Doubles(F64 l, F64 u) : lower(l), upper(u) {}
@@ -78,7 +78,7 @@ struct Rounded {
     }
 };
 
-/// The lines of Kernel on a chunk, before the stores are rounded.
+/// Computes the lines of Kernel on a chunk, without the casts of the stored values.
 template <class Kernel, class Rounding>
 void run_lines(const AdamWork& work, float* p, const float* g, float* m, float* v, std::int64_t n,
                UpdateScratch& scratch) {

@@ -21,11 +21,11 @@ namespace macheps {
 using ArithmeticKernel = void (*)(const CastPlan& plan, const float* a, const float* b, const float* c, float* out,
                                   std::int64_t n);
 
-/// What the fp32 instruction leaves to be done.
+/// How the fp32 result is rounded before the cast.
 enum class Through : std::uint8_t {
-    nearest,     ///< its own rounding does no harm
-    odd,         ///< rounded to odd, it loses nothing that a later rounding needs (Boldo and Melquiond 2008)
-    odd_or_neg,  ///< and an exact zero sum is -0, as toward -Inf
+    nearest,     ///< to nearest even, where rounding twice is innocuous
+    odd,         ///< to odd, which keeps all that a later rounding needs (Boldo and Melquiond 2008)
+    odd_or_neg,  ///< to odd, and an exact zero sum is -0, as in rounding toward -Inf
 };
 }  // namespace macheps
 #endif
@@ -60,7 +60,8 @@ HWY_INLINE VF directed(VF a, VF b, VF c) {
     return VF{_mm512_fmadd_round_ps(a.raw, b.raw, c.raw, how)};
 }
 
-/// Rounded down and up, a number is exact in both or falls between neighbours, one of which is odd.
+/// Computes the operation with rounding to odd. The results rounded down and up are equal if the result is exact.
+/// Otherwise they are neighbours, one of which is odd.
 template <Operation operation, bool negative_zero>
 HWY_INLINE F32 odd(F32 a, F32 b, F32 c) {
     const VF down = directed<operation, _MM_FROUND_TO_NEG_INF>(a.v, b.v, c.v),
@@ -72,21 +73,21 @@ HWY_INLINE F32 odd(F32 a, F32 b, F32 c) {
 
 #else
 
-/// x + y in fp64, rounded to odd. Two-sum gives the error, and with it the neighbour on the other side.
+/// Returns x + y in fp64, rounded to odd. Two-sum gives the error, and thereby the neighbour on the other side.
 HWY_INLINE F64 odd_sum(F64 x, F64 y) {
     const F64 sum = x + y, y_part = sum - x, error = (x - (sum - y_part)) + (y - y_part);
     const DF64 d;
     const hn::RebindToSigned<DF64> di64;
     const auto bits = hn::BitCast(di64, sum.v);
     const auto inexact = hn::Or(hn::Lt(error.v, hn::Zero(d)), hn::Gt(error.v, hn::Zero(d)));  // false for NaN
-    // One towards zero (-1) where the error points there, then odd.
+    // One place towards zero (-1) if the error points there, then odd.
     const auto inward = hn::BroadcastSignBit(hn::BitCast(di64, hn::Xor(error.v, sum.v)));
     const auto cut = hn::Add(bits, inward);
     const auto odd = hn::Or(cut, hn::Set(di64, 1));
     return F64(hn::IfThenElse(inexact, hn::BitCast(d, odd), sum.v));
 }
 
-/// fp64 to fp32, rounded to odd.
+/// Converts fp64 to fp32, rounded to odd.
 HWY_INLINE F32 odd_narrow(F64 lower, F64 upper) {
     const F32 near = demote(lower, upper);
     const auto apart = [](F64 exact, F64 rounded, auto& outward) HWY_ATTR {
@@ -105,8 +106,8 @@ HWY_INLINE F32 odd_narrow(F64 lower, F64 upper) {
     return F32(as_float(hn::Or(hn::Add(as_int(near.v), outward), hn::And(inexact, all(1)))));
 }
 
-/// fp64 holds products of fp32 numbers; its quotients and roots of them never round onto an fp32 number that they are
-/// not (53 >= 2 * 24 + 2), so that nothing is lost before the rounding to odd.
+/// Computes the operation in fp64 without losing anything that the rounding to odd needs. fp64 holds products of fp32
+/// numbers. A quotient or root that is not an fp32 number is never rounded to one in fp64 (53 >= 2 * 24 + 2).
 template <Operation operation>
 HWY_INLINE F64 odd_wide(F64 a, F64 b, F64 c) {
     if constexpr (operation == Operation::add) return odd_sum(a, b);
@@ -123,7 +124,7 @@ HWY_INLINE F32 odd(F32 a, F32 b, F32 c) {
                                   odd_wide<operation>(promote_upper(a), promote_upper(b), promote_upper(c)));
     constexpr bool sums = operation == Operation::add || operation == Operation::sub || operation == Operation::fma;
     if constexpr (!negative_zero || !sums) return result;
-    // A sum that is +0 came from two +0, which keep their sign, or from numbers that cancel.
+    // A sum that is +0 comes from two +0, which keep their sign, or from numbers that cancel.
     const F32 x = operation == Operation::fma ? a * b : a, y = operation == Operation::fma   ? c
                                                                : operation == Operation::sub ? -b
                                                                                              : b;
@@ -145,7 +146,7 @@ inline constexpr int operands = operation == Operation::sqrt  ? 1
                                 : operation == Operation::fma ? 3
                                                               : 2;
 
-/// The fp32 results that a cast then rounds.
+/// Computes the fp32 results, which a cast then rounds.
 template <Operation operation, Through through>
 void unrounded(const CastPlan&, const float* a, const float* b, const float* c, float* out, std::int64_t n) {
     for_each_vector(n, out, [&](std::int64_t i, std::size_t count) HWY_ATTR {
@@ -170,7 +171,7 @@ ArithmeticKernel unrounded_kernel(Through through) {
 
 #if HWY_TARGET == HWY_AVX3
 
-/// Results and their cast in one go.
+/// Computes the results and casts them in one pass.
 template <Operation operation, Through through, Known known>
 void rounded(const CastPlan& plan, const float* a, const float* b, const float* c, float* out, std::int64_t n) {
     const VectorRounder<Round::nearest_even> r(plan);
@@ -201,7 +202,7 @@ ArithmeticKernel rounded_kernel(const CastPlan& plan) {
     return rounded<operation, through, Known{.beyond = true, .unit_scale = true}>;
 }
 
-/// Null where there is none.
+/// Returns null if there is no such kernel.
 ArithmeticKernel fused_kernel(Operation operation, const CastPlan& plan, Through through) {
     const bool beyond = plan.path == CastPlan::Path::narrow && !plan.signless && !plan.infinity_is_max;
     if (plan.cast.round != Round::nearest_even || !(plan.carries_to_inf || beyond)) return nullptr;
@@ -267,13 +268,14 @@ ArithmeticKernel fused_arithmetic(Operation operation, const CastPlan& plan, Thr
 
 namespace {
 
-constexpr std::int64_t block = 1 << 14, stretch = 1024;  ///< elements per task; per trip through the first-level cache
+constexpr std::int64_t block = 1 << 14, stretch = 1024;  ///< elements per task; per pass through the first-level cache
 
 int operand_count(Operation operation) {
     return operation == Operation::sqrt ? 1 : operation == Operation::fma ? 3 : 2;
 }
 
-/// On-grid operands encode exactly, but for the least fixed-point number, which no encoding makes.
+/// Returns the code of operand x[i]. Operands on the grid encode exactly, except the smallest (most negative)
+/// fixed-point number, whose code encode64() never returns.
 std::uint64_t code_of(Format f, const float* x, std::int64_t i) {
     if (x == nullptr) return 0;
     if (f.encoding == Encoding::fixed_point && x[i] == decode(f, f.sign_bit())) return f.sign_bit();
@@ -307,7 +309,7 @@ bool is_innocuous_through_fp32(Operation operation, const Format& f) {
     }
     if (f.encoding != Encoding::binary || f.precision > 11 || f.emin() < -126) return false;
     if (operation == Operation::add || operation == Operation::sub || operation == Operation::sqrt) return true;
-    // Products and quotients: exact, or normal in fp32. Those of bf16 may be neither; all of them were compared.
+    // Products and quotients must be exact, or normal in fp32. Those of bf16 may be neither; all of them were compared.
     const int least = f.emin() - f.fraction_bits(), top = (1 << f.exponent_bits()) - f.exponent_bias;
     return (2 * least >= -149 && least - top >= -126 && 2 * top <= 127) || f == bf16;
 }
@@ -324,7 +326,7 @@ void arithmetic_array(Simd simd, ThreadPool& pool, Operation operation, const Ca
     }
     const Caster caster(simd, to);
     const CastPlan plan(to);
-    // fp32's 24 bits are enough to round to odd for 22.
+    // Rounding to odd in fp32's 24 bits is enough for formats of at most 22.
     const bool is_nearest = to.round == Round::nearest_even && is_innocuous_through_fp32(operation, to.format);
     const bool vector = simd != Simd::scalar && to.round != Round::stochastic &&
                         (is_nearest || (to.format.precision <= 22 && to.format.emin() >= -127));

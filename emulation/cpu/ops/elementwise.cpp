@@ -15,7 +15,7 @@ namespace macheps::HWY_NAMESPACE {
 namespace {
 
 namespace elementwise {
-// The words that the text takes from the namespace of the scalars.
+// Names that elementwise.inl takes from the namespace of the scalars.
 using macheps::elementwise::gelu_3k1;
 using macheps::elementwise::gelu_k0;
 using macheps::elementwise::gelu_k1;
@@ -29,8 +29,8 @@ using macheps::elementwise::sqrt_half;
 #undef MACHEPS_MATH_FN
 #undef MACHEPS_MATH_REAL
 
-// A vector of results from element i on. These are types and not lambdas, as GCC leaves a long lambda out of line,
-// where its constants are loaded anew for each vector.
+// Each returns a vector of results from element i on. These are types and not lambdas, because GCC does not inline a
+// long lambda, and its constants would be loaded again for each vector.
 template <class F>
 struct UnaryVector {
     const float* x;

@@ -8,8 +8,8 @@
 
 namespace macheps {
 
-/// A kernel for each row of emulation/elementwise.hpp, at the row's place. Each runs over n elements, as
-/// emulation/definitions.hpp has it; outputs may be inputs.
+/// Kernels for the rows of emulation/elementwise.hpp, each at the index of its row. A kernel computes n elements as
+/// defined in emulation/definitions.hpp. Outputs may be inputs.
 struct ElementwiseKernels {
     using Unary = void (*)(const float* x, std::int64_t n, float* out);
     using Binary = void (*)(const float* a, const float* b, std::int64_t n, float* out);
@@ -26,7 +26,8 @@ struct ElementwiseKernels {
 
 const ElementwiseKernels& elementwise_kernels(Simd level);
 
-/// The table of one instruction set: Loops has the loop around an operation, as a template for each kind of kernel.
+/// Returns the table of one instruction set. Loops has a template for each kind of kernel, which is the loop around an
+/// operation.
 template <class Loops, class... F, class... G>
 constexpr ElementwiseKernels kernel_table(elementwise::Operations<F...>, elementwise::Operations<G...>) {
     return {.unary = {Loops::template unary<F>...},

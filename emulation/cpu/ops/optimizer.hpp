@@ -7,7 +7,7 @@
 
 namespace macheps {
 
-/// An AdamW with its casts ready to run.
+/// An AdamW step with prepared casts.
 struct AdamWStep {
     AdamWStep(Simd simd, const AdamW& a)
         : args(a),
@@ -28,8 +28,8 @@ struct SgdStep {
     Caster value, update;
 };
 
-/// Elements [first, first + n) of a tensor, n <= 1024 and first a multiple of 1024; pointers are to element `first`.
-/// The counts are added to *stats and the chunk's sums returned, unless stats is null.
+/// Kernels that update elements [first, first + n) of a tensor, n <= 1024 and first a multiple of 1024. Pointers are to
+/// element `first`. If `stats` is not null, they add the counts to *stats and return the chunk's sums.
 struct OptimizerKernels {
     definition::UpdateSums (*adamw)(const AdamWStep& step, float* p, const float* g, float* m, float* v,
                                     std::int64_t first, std::int64_t n, UpdateStats* stats);

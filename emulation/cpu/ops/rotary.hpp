@@ -6,7 +6,8 @@
 
 namespace macheps {
 
-/// One row of `heads` heads of `width` elements, as emulation/definitions.hpp has it; no output may be the input.
+/// Kernel for one row of `heads` heads of `width` elements, as defined in emulation/definitions.hpp. No output may be
+/// the input.
 using RotateKernel = void (*)(const float* x, const float* cos, const float* sin, Turn turn, std::int64_t heads,
                               std::int64_t width, float* direct, float* rotated);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations and sums of rows and columns, for one instruction set. The backend deals ranges of them out to
+// Normalisations and sums of rows and columns, for one instruction set. The backend distributes ranges of them to
 // threads.
 #pragma once
 #include "emulation/backend.hpp"
@@ -7,8 +7,9 @@
 
 namespace macheps {
 
-/// As emulation/definitions.hpp has them. Pointers are to the first of `rows` contiguous rows of n elements, except
-/// that the kernels over columns [first, last) want whole tensors. Outputs of the row kernels may be inputs.
+/// Kernels for operations of emulation/definitions.hpp. Pointers are to the first of `rows` contiguous rows of n
+/// elements, except that the kernels over columns [first, last) take whole tensors. Outputs of the row kernels may be
+/// inputs.
 struct RowKernels {
     void (*layernorm)(const float* x, const float* gamma, const float* beta, std::int64_t rows, std::int64_t n,
                       float eps, float* out, float* mean, float* rstd);

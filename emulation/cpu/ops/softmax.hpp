@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, its logarithm and the loss behind it, for one instruction set. The backend deals ranges of rows out to
-// threads.
+// Softmax, its logarithm and the loss computed from it, for one instruction set. The backend distributes ranges of rows
+// to threads.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 
 namespace macheps {
 
-/// As emulation/definitions.hpp has them, on `rows` contiguous rows of n elements; outputs may be inputs.
+/// Kernels for operations of emulation/definitions.hpp on `rows` contiguous rows of n elements. Outputs may be inputs.
 struct SoftmaxKernels {
-    /// Row r is row first_row + r of the tensor, which decides how much of it is visible.
+    /// Row r is row first_row + r of the tensor, which determines how much of it is visible.
     void (*softmax_causal)(const float* scores, std::int64_t first_row, std::int64_t rows, std::int64_t n, float* out);
     void (*softmax_causal_backward)(const float* p, const float* dp, std::int64_t first_row, std::int64_t rows,
                                     std::int64_t n, float* dscores);
     void (*log_softmax)(const float* x, std::int64_t rows, std::int64_t n, float* out);
-    /// losses[r] is that of row r.
+    /// losses[r] is the loss of row r.
     void (*cross_entropy)(const float* x, const std::int32_t* targets, std::int64_t rows, std::int64_t n,
                           double* losses);
     void (*nll_backward)(const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n,

@@ -21,7 +21,7 @@
 #define MACHEPS_STATS_KERNELS
 namespace macheps {
 
-/// The serial parts. A chunk has at most 1024 elements.
+/// Serial kernels. A chunk has at most 1024 elements.
 struct StatsKernels {
     std::uint32_t (*largest_pattern)(const float* x, std::int64_t n);  ///< max of |x|'s bits, as integers
     definition::ErrorTerms (*chunk_errors)(const float* x, const float* y, std::int64_t n, float decode_scale,
@@ -55,8 +55,8 @@ std::uint32_t largest_pattern(const float* x, std::int64_t n) {
     return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(di, hn::Max(top0, top1))));
 }
 
-/// Lanes l .. l + vector_step - 1 of the lane rule go down the whole chunk before the next ones do: AVX2 has not the
-/// registers for all 32. What lies beyond n loads as zeros, whose terms are +0.
+/// Sums a chunk by the lane rule. Lanes l .. l + vector_step - 1 run over the whole chunk before the next ones do,
+/// because AVX2 lacks the registers for all 32. Elements beyond n are loaded as zeros, whose terms are +0.
 definition::ErrorTerms chunk_errors(const float* x, const float* y, std::int64_t n, float decode_scale,
                                     std::uint64_t& finite) {
     constexpr auto half = static_cast<std::int64_t>(f64_lanes);
@@ -100,7 +100,8 @@ float chunk_squares(const float* x, std::int64_t n) {
     });
 }
 
-/// What is added in order waits in arrays. Zeros stand there for pairs that are left out; they change no sum, as none is -0.
+/// Adds a chunk. Terms that are added in order are stored in arrays first. Pairs that are left out have zeros there,
+/// which change no sum, because no sum is -0.
 template <bool has_groups>
 void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
                     FidelityFigures& figures) {
@@ -255,8 +256,8 @@ std::uint32_t largest_pattern(Simd simd, ThreadPool& pool, const float* x, std::
     return top;
 }
 
-/// The lane rule from chunk results: `of_chunk(first, count)` is computed over the pool, then the results are summed,
-/// which is what the rule asks for whenever there is more than one chunk.
+/// Sums by the lane rule. Computes `of_chunk(first, count)` for every chunk on the pool and then sums the results, as
+/// the rule requires if there is more than one chunk.
 template <class T, class OfChunk>
 T sum_of_chunks(ThreadPool& pool, std::int64_t n, const OfChunk& of_chunk) {
     const std::int64_t chunks = (n + chunk - 1) / chunk;
@@ -301,7 +302,8 @@ void add_fidelity(Simd simd, const FidelityCast& cast, const float* x, const flo
 
 namespace {
 
-/// One of the values whose exponent field is 0 or 255: a zero, a subnormal number, an infinity or a NaN.
+/// Counts a value whose exponent field is 0 or 255: a zero, a subnormal number, an infinity or a NaN. Ignores other
+/// values.
 void add_rare(float value, ExponentHistogram& sums) {
     const std::uint32_t magnitude = bit_cast<std::uint32_t>(value) & 0x7fffffffu;
     sums.zeros += magnitude == 0;
@@ -311,7 +313,8 @@ void add_rare(float value, ExponentHistogram& sums) {
         ++sums.bins[static_cast<std::size_t>(definition::exponent_of(value) - sums.lowest)];
 }
 
-/// Of one task. Four counters stand for each exponent field, because a run of equal exponents would wait for itself.
+/// Returns the histogram of one task. Each exponent field has four counters, because in a run of equal exponents, each
+/// increment of a single counter would wait for the one before it.
 ExponentHistogram block_exponents(const float* x, std::int64_t n) {
     std::uint32_t fields[4][256] = {};
     for (std::int64_t i = 0; i < n; ++i) ++fields[i & 3][(bit_cast<std::uint32_t>(x[i]) >> 23) & 0xff];
@@ -327,7 +330,8 @@ ExponentHistogram block_exponents(const float* x, std::int64_t n) {
     return sums;
 }
 
-/// Of a tensor so short that clearing and reading block_exponents' counters would take longer than its values.
+/// Returns the histogram of a short tensor, for which clearing and reading the counters of block_exponents() would take
+/// longer than counting its values.
 ExponentHistogram few_exponents(const float* x, std::int64_t n) {
     ExponentHistogram sums;
     for (std::int64_t i = 0; i < n; ++i) {

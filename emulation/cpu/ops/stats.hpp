@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Backend says about whole tensors: amax, non-finite values, errors, exponents, norms. Every instruction set and
+// Statistics of whole tensors for Backend: amax, non-finite values, errors, exponents, norms. Every instruction set and
 // every number of threads returns the bits of the scalar definitions.
 #pragma once
 #include "core/host/thread_pool.hpp"
@@ -9,21 +9,21 @@
 
 namespace macheps {
 
-/// max |x|; NaN wins (then the result is the canonical NaN); 0 when n == 0.
+/// Returns max |x|, the canonical NaN if any x is NaN, and 0 if n == 0.
 float amax_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n);
 
-/// True when an Inf or a NaN is among x.
+/// Returns true if any x is infinite or NaN.
 bool any_nonfinite_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n);
 
-/// Sums of definition::error_terms(x, fl32(y * decode_scale)) in fp64 by the lane rule; `count` is how many pairs are
-/// finite.
+/// Returns the sums of definition::error_terms(x, fl32(y * decode_scale)) in fp64 by the lane rule. `count` is the
+/// number of finite pairs.
 ErrorSums compare_arrays(Simd simd, ThreadPool& pool, const float* x, const float* y, std::int64_t n,
                          float decode_scale = 1);
 
-/// Counts of floor(log2 |x|).
+/// Returns the counts of floor(log2 |x|).
 ExponentHistogram exponents_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n);
 
-/// The sum of fl32(x * x) in fp32 by the lane rule; a NaN result is the canonical one.
+/// Returns the sum of fl32(x * x) in fp32 by the lane rule. A NaN result is the canonical one.
 float sum_of_squares_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n);
 
 }  // namespace macheps

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the optimisers' kernels share: a chunk's scratch, what a step did to it, and the rounding of what it stores.
-// Included once per target.
+// Parts that the optimiser kernels share: scratch memory for a chunk, the statistics of a step, and the rounding of the
+// stored values. Included once per target.
 #include "emulation/cpu/ops/casts/cast.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/definitions.hpp"
@@ -16,16 +16,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// What one chunk needs between its passes.
+/// Memory of one chunk between its passes.
 struct UpdateScratch {
-    alignas(64) float before[chunk], wanted[chunk];  ///< of p
+    alignas(64) float before[chunk], wanted[chunk];  ///< p before the step, and its unrounded update
     alignas(64) float moment[chunk];                 ///< v before the step
     alignas(64) float a[chunk], b[chunk];
 };
 
 inline constexpr std::int64_t f64_step = static_cast<std::int64_t>(f64_lanes);
 
-/// Counts a chunk, and sums it as the definition does. The last few elements, fewer than 32, are added one by one.
+/// Adds the counts of a chunk to `stats` and returns its sums, as the definition does. The last few elements, fewer
+/// than 32, are added one by one.
 inline definition::UpdateSums observe(UpdateStats& stats, const float* before, const float* after, const float* wanted,
                                       std::int64_t n) {
     F64 sums[3][lanes / f64_step];
@@ -60,7 +61,7 @@ inline definition::UpdateSums observe(UpdateStats& stats, const float* before, c
     return {detail::fold_lanes(lane[0]), detail::fold_lanes(lane[1]), detail::fold_lanes(lane[2])};
 }
 
-/// Counts a chunk's second moments that stayed as they were, as the definition does.
+/// Counts the second moments of a chunk that did not change, as the definition does.
 inline void observe_moments(UpdateStats& stats, const float* g, const float* before, const float* after,
                             std::int64_t n) {
     const F32 zero;
@@ -72,7 +73,7 @@ inline void observe_moments(UpdateStats& stats, const float* g, const float* bef
     for (; i < n; ++i) definition::observe_moment(stats, g[i], before[i], after[i]);
 }
 
-/// Values that a vector loop has just written: rounded as `cast` says, unless that changes nothing.
+/// Casts values that a vector loop has just written, unless `cast` is the identity.
 inline void finish(const Cast& cast, const Caster& caster, float* x, std::int64_t first, std::int64_t n) {
     if (!cast.is_identity()) caster(x, x, n, nullptr, static_cast<std::uint64_t>(first));
 }

@@ -17,10 +17,10 @@ namespace macheps::HWY_NAMESPACE {
 inline constexpr std::int64_t vector_step = static_cast<std::int64_t>(f32_lanes);
 inline constexpr std::int64_t lane_registers = lanes / vector_step;  ///< 2 on AVX-512, 4 on AVX2
 
-/// Every NaN becomes the one quiet NaN (emulation/definitions.hpp).
+/// Replaces every NaN by the canonical quiet NaN (emulation/definitions.hpp).
 HWY_INLINE F32 canonical(F32 x) { return select(x == x, x, math::canonical_nan()); }
 
-/// Folds 32 lanes by halves: between registers while there are two, then inside the last one.
+/// Folds 32 lanes by halves, first between registers and then inside the last one.
 HWY_INLINE float fold_lanes(F32 (&lane)[lane_registers]) {
     const hn::Half<DF32> half;
 #if HWY_TARGET == HWY_AVX3
@@ -36,8 +36,8 @@ HWY_INLINE float fold_lanes(F32 (&lane)[lane_registers]) {
     return hn::GetLane(hn::Add(two, hn::Shuffle2301(two)));
 }
 
-/// The lane rule over at most 1024 terms; `term(i, count)` gives elements i .. i + count - 1 in the first lanes. What
-/// it gives beyond them takes no part: those lanes keep their value, for even adding +0 would turn a -0.
+/// Sums at most 1024 terms by the lane rule. `term(i, count)` returns elements i .. i + count - 1 in the first lanes.
+/// Its other lanes are ignored. The sums of those lanes are not changed, because even adding +0 would change a -0.
 template <class Term>
 HWY_INLINE float chunk_sum(std::int64_t first, std::int64_t n, const Term& term) {
     F32 lane[lane_registers];
@@ -54,7 +54,7 @@ HWY_INLINE float chunk_sum(std::int64_t first, std::int64_t n, const Term& term)
     return fold_lanes(lane);
 }
 
-/// The lane rule over any number of terms: that of the chunks' results.
+/// Sums any number of terms by the lane rule: the sums of the chunks are summed by the same rule.
 template <class Term>
 HWY_INLINE float vector_sum(std::int64_t n, const Term& term) {
     if (n <= chunk) return chunk_sum(0, n, term);
@@ -63,7 +63,8 @@ HWY_INLINE float vector_sum(std::int64_t n, const Term& term) {
     });
 }
 
-/// out[i] = canonical(f(i)), a vector at a time: `f(i, count)` gives elements i .. i + count - 1 in the first lanes.
+/// Computes out[i] = canonical(f(i)), a vector at a time. `f(i, count)` returns elements i .. i + count - 1 in the
+/// first lanes.
 template <class Function>
 HWY_INLINE void for_each_vector(std::int64_t n, float* out, const Function& f) {
     std::int64_t i = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream of core/rng.hpp, several vectors at a time. Included once per target.
+// The random stream of core/rng.hpp, several vectors at a time. Included once per target.
 #include "core/rng.hpp"
 #include "emulation/cpu/simd/vec-inl.hpp"
 
@@ -14,13 +14,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Element i of the stream is word i & 3 of block i >> 2. A vector of 64-bit lanes holds one word of as many blocks, in
-/// the low halves: that is where the multiplication reads. What is left in the high halves never reaches a low one.
+/// Element i of the stream is word i & 3 of block i >> 2. A vector of n 64-bit lanes holds one word of each of n
+/// blocks, in the low halves, from which the multiplication reads. The high halves may hold other bits, which never
+/// reach a low half.
 class Philox {
   public:
     HWY_INLINE Philox(RngKey key, std::uint64_t first_block)
         : step_(hn::Set(d64, key.step)), site_(hn::Set(d64, key.site)) {
-        // Blocks in this order, so that interleaving within 128 bits puts the elements in theirs: [0 4 1 5 2 6 3 7].
+        // The order of the blocks is [0 4 1 5 2 6 3 7], so that interleaving within 128 bits puts the elements in
+        // ascending order.
         HWY_ALIGN std::uint64_t block[blocks];
         for (std::size_t i = 0; i < blocks; ++i) block[i] = first_block + i / 2 + (i % 2) * (blocks / 2);
         counter_ = hn::Load(d64, block);
@@ -31,12 +33,13 @@ class Philox {
         }
     }
 
-    /// Elements of one draw.
+    /// Number of elements of one draw.
     static constexpr std::int64_t draw = 2 * static_cast<std::int64_t>(f32_lanes);
-    /// As many draws at once as there are registers for: the rounds of one wait for each other.
+    /// Number of draws at once, as many as there are registers for. The rounds of a single draw would wait for each
+    /// other.
     static constexpr int chains = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
-    /// The bits of the next `count` draws; `out` is aligned.
+    /// Writes the bits of the next `count` draws to `out`, which must be aligned.
     template <int count>
     HWY_INLINE void next(std::uint32_t* out) {
         const V multiplier0 = hn::Set(d64, 0xd2511f53u), multiplier1 = hn::Set(d64, 0xcd9e8d57u);
@@ -75,7 +78,7 @@ class Philox {
 
     static HWY_INLINE V multiply_low(V a, V b) { return hn::MulEven(hn::BitCast(DU32(), a), hn::BitCast(DU32(), b)); }
 
-    /// The low half of `low`, the low half of `high` above it.
+    /// Returns the low half of `low`, with the low half of `high` above it.
     static HWY_INLINE V pair(V low, V high) {
         const auto raised = hn::BitCast(DU32(), hn::ShiftLeft<32>(high));
         return hn::BitCast(d64, hn::OddEven(raised, hn::BitCast(DU32(), low)));

@@ -17,12 +17,14 @@ namespace macheps {
 
 namespace {
 
-// What Highway's targets of these names compile to. hwy::SupportedTargets() says the same, but its library times the
-// processor's clock when it is loaded: four milliseconds at the start of every program.
+// The functions below check for the instructions that Highway's targets of these names use. hwy::SupportedTargets()
+// returns the same, but its library measures the processor's clock when it is loaded, which would cost four
+// milliseconds at the start of every program.
 #if defined(__x86_64__)
 bool has_avx2() {
     unsigned a = 0, b = 0, basic = 0, extended = 0, d = 0;
-    // Clang's __builtin_cpu_supports does not know these two; with AVX2 it asks the operating system too.
+    // Clang's __builtin_cpu_supports does not know these two instruction sets. For AVX2, it also asks the operating
+    // system.
     if (__get_cpuid(1, &a, &b, &basic, &d) == 0 || (basic & bit_F16C) == 0) return false;
     if (__get_cpuid(0x80000001, &a, &b, &extended, &d) == 0 || (extended & bit_LZCNT) == 0) return false;
     return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
@@ -35,7 +37,8 @@ bool has_avx512() {
            __builtin_cpu_supports("avx512cd") != 0;
 }
 
-/// The operating system saves the registers of these where it saves AVX-512's.
+/// Returns true if the processor has AVX512-BF16. It and AVX512-FP16 use the registers of AVX-512, so the operating
+/// system needs no further check.
 bool has_bf16() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
@@ -54,13 +57,13 @@ bool has_fp16() { return false; }
 
 constexpr const char* extensions_variable = "MACHEPS_SIMD_EXTENSIONS";
 
-/// The variable's text, empty where it is not set.
+/// Returns the variable's text, or an empty string if it is not set.
 std::string wanted_extensions() {
     const char* variable = std::getenv(extensions_variable);
     return variable == nullptr ? "" : variable;
 }
 
-/// What this program may use of the instructions beside AVX-512's.
+/// Extensions of AVX-512 that this program may use.
 struct Extensions {
     Extensions() {
         const std::vector<Simd>& levels = available_simd();
@@ -86,7 +89,7 @@ std::string_view simd_name(Simd level) {
 }
 
 const std::vector<Simd>& available_simd() {
-    // Asked once: a virtual machine takes tens of microseconds to answer, and every engine asks.
+    // Computed once, because every engine asks, and a virtual machine takes tens of microseconds to answer.
     static const std::vector<Simd> levels = [] {
         std::vector<Simd> found{Simd::scalar};
 #ifndef MACHEPS_ONLY_AVX512

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instruction set the CPU engine runs on.
+// The instruction set on which the CPU engine runs.
 #pragma once
 #include <string_view>
 #include <type_traits>
@@ -10,21 +10,23 @@ namespace macheps {
 enum class Simd { scalar, avx2, avx512 };
 
 std::string_view simd_name(Simd level);
-/// What this CPU can run, scalar first.
+/// Returns the instruction sets that this CPU can run and this program was built for, scalar first.
 const std::vector<Simd>& available_simd();
-/// The best one, or what the environment variable MACHEPS_SIMD=scalar|avx2|avx512 forces; throws Error (usage) when the
-/// variable names none of these or one that this CPU lacks, or when MACHEPS_SIMD_EXTENSIONS is set to anything but `none`.
+/// Returns the best one, or the one that the environment variable MACHEPS_SIMD=scalar|avx2|avx512 selects. Throws Error
+/// (usage) if the variable names none of these or one that is not available, or if MACHEPS_SIMD_EXTENSIONS is set to
+/// anything but `none`.
 Simd chosen_simd();
 
-/// Instructions beside those of Simd::avx512 that some of its processors have, and that a few kernels use.
+/// Extensions of Simd::avx512 that some of its processors have and that a few kernels use.
 enum class Extension { avx512_bf16, avx512_fp16 };
-/// True where this CPU can run them and the environment variable MACHEPS_SIMD_EXTENSIONS=none does not leave them unused:
-/// a processor that has them can run the kernels of one that has not.
+/// Returns true if this CPU has the extension, Simd::avx512 is available, and the environment variable
+/// MACHEPS_SIMD_EXTENSIONS is not `none`. With `none`, a processor that has the extensions runs the kernels of one that
+/// does not.
 bool has_extension(Extension extension);
 
-/// Returns the one of three functions that `level` can run. This is the only way from ordinary code into code that is compiled
-/// for a target: it takes functions, not their results, so nothing of a target runs before the choice. `scalar` may be null
-/// where no caller passes Simd::scalar.
+/// Returns the one of three functions that `level` can run. This is the only way from ordinary code into code that is
+/// compiled for a target. It takes functions, not their results, so nothing of a target runs before the choice.
+/// `scalar` may be null if no caller passes Simd::scalar.
 template <class Result, class... Args>
 auto choose(Simd level, std::type_identity_t<Result (*)(Args...)> scalar,
             std::type_identity_t<Result (*)(Args...)> avx2, Result (*avx512)(Args...)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Include first in every kernel file: of Highway's targets we compile AVX2 and AVX-512 (AVX3). The baseline pass is
-// compiled too (it is where HWY_ONCE code lives), but kernels must skip it with #if MACHEPS_SIMD_TARGET: without FMA its
-// MulAdd rounds twice. The scalar definition serves there.
+// Include this first in every kernel file. Highway then compiles the file for AVX2 and for AVX-512 (its target AVX3),
+// and once more in a baseline pass, which contains the HWY_ONCE code. Kernels must skip that pass with #if
+// MACHEPS_SIMD_TARGET, because without FMA its MulAdd rounds twice. The scalar definition is used there.
 //
 // A kernel file reads:
 //     #include "emulation/cpu/simd/targets.hpp"
@@ -20,10 +20,11 @@
 //     #if HWY_ONCE
 //     namespace macheps { ... return choose(level, scalar_table, N_AVX2::table, N_AVX3::table)(); ... }
 //     #endif
-// Code outside a target names a function of a target only as an argument of choose() (simd.hpp): a call before the choice would
-// run instructions that the CPU may lack, even if the function only fills a table. The test `dispatch` enforces this.
-// A build for one machine (MACHEPS_SIMD=native) has one of the two. The other's name then means the same kernels, which nobody
-// asks for under it: available_simd() does not list it.
+// Code outside a target names a function of a target only as an argument of choose() (simd.hpp): a call before the
+// choice would run instructions that the CPU may lack, even if the function only fills a table. The test `dispatch`
+// enforces this.
+// A build for one machine (MACHEPS_SIMD=native) has one of the two targets. The name of the other is then an alias of
+// it, and is never chosen, because available_simd() does not list that instruction set.
 #ifndef HWY_DISABLED_TARGETS
 #if defined(MACHEPS_ONLY_AVX512)
 #define HWY_DISABLED_TARGETS (~(HWY_AVX3 | HWY_BASELINE_TARGETS))

@@ -55,7 +55,7 @@ struct F64 {
     HWY_INLINE F64(double x) : v(hn::Set(DF64(), x)) {}
 };
 
-// --- memory: unaligned; the `_n` forms touch the first n elements only, and load zeros beyond them.
+// --- memory: unaligned. The `_n` forms access only the first n elements, and load zeros beyond them.
 HWY_INLINE F32 load(const float* p) { return F32(hn::LoadU(DF32(), p)); }
 HWY_INLINE F32 load_n(const float* p, std::size_t n) {
     return n >= f32_lanes ? load(p) : F32(hn::MaskedLoad(hn::FirstN(DF32(), n), DF32(), p));
@@ -100,7 +100,7 @@ HWY_INLINE M32 operator>(F32 a, F32 b) { return {hn::Gt(a.v, b.v)}; }
 HWY_INLINE M32 operator<=(F32 a, F32 b) { return {hn::Le(a.v, b.v)}; }
 HWY_INLINE M32 operator>=(F32 a, F32 b) { return {hn::Ge(a.v, b.v)}; }
 HWY_INLINE M32 operator==(F32 a, F32 b) { return {hn::Eq(a.v, b.v)}; }
-/// True for NaN, as in C++; Highway's own Ne is false there on AVX2.
+/// Returns true for NaN, as in C++; Highway's Ne returns false for NaN on AVX2.
 HWY_INLINE M32 operator!=(F32 a, F32 b) { return {hn::Not(hn::Eq(a.v, b.v))}; }
 HWY_INLINE F32 select(M32 mask, F32 a, F32 b) { return F32(hn::IfThenElse(mask.m, a.v, b.v)); }
 HWY_INLINE I32 bits(F32 a) { return I32(hn::BitCast(DI32(), a.v)); }
@@ -145,10 +145,10 @@ HWY_INLINE M64 operator<(F64 a, F64 b) { return {hn::Lt(a.v, b.v)}; }
 HWY_INLINE M64 operator==(F64 a, F64 b) { return {hn::Eq(a.v, b.v)}; }
 HWY_INLINE M64 operator!(M64 a) { return {hn::Not(a.m)}; }
 HWY_INLINE F64 select(M64 mask, F64 a, F64 b) { return F64(hn::IfThenElse(mask.m, a.v, b.v)); }
-/// The first or the second half of the lanes, exactly.
+/// Converts the first or the second half of the lanes, exactly.
 HWY_INLINE F64 promote_lower(F32 a) { return F64(hn::PromoteTo(DF64(), hn::LowerHalf(a.v))); }
 HWY_INLINE F64 promote_upper(F32 a) { return F64(hn::PromoteTo(DF64(), hn::UpperHalf(hn::Half<DF32>(), a.v))); }
-/// Both halves rounded to fp32, `lower` in the first lanes.
+/// Rounds both halves to fp32 and returns `lower` in the first lanes.
 HWY_INLINE F32 demote(F64 lower, F64 upper) {
     const hn::Half<DF32> half;
     return F32(hn::Combine(DF32(), hn::DemoteTo(half, upper.v), hn::DemoteTo(half, lower.v)));
@@ -170,7 +170,7 @@ HWY_INLINE F32 demote(F64 lower, F64 upper) {
 
 namespace math {
 
-/// e^x of the fp64 function's arguments that are not above 0; NaN gives a NaN.
+/// Returns e^x as the fp64 function does, for arguments that are not above 0. NaN gives a NaN.
 HWY_INLINE F64 exp_not_positive(F64 x) {
     const hn::RebindToSigned<DF64> di;
     F64 shifted;
@@ -183,7 +183,7 @@ HWY_INLINE F64 exp_not_positive(F64 x) {
     return select(x < F64(-746.0), F64(), (y * two_to(half)) * two_to(hn::Sub(power, half)));
 }
 
-/// The scalar functions, lane by lane: no hot path uses them.
+/// sin and cos call the scalar functions lane by lane, because no hot path uses them.
 HWY_INLINE F32 sin(F32 x) {
     float lane[f32_lanes];
     store(x, lane);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of one instruction on the vector engines.
+// Results of one instruction for many operands, computed by the vector engines.
 #pragma once
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/machine/instruction.hpp"
 
 namespace macheps {
 
-/// True when the engines can take the instruction in: they hold numbers in fp32.
+/// Returns true if the engines can compute the instruction. They hold numbers in fp32, so C and D must not be fp64.
 bool has_instruction_grid(const Instruction& instruction);
 
-/// The bits of d for every row against every column, [rows, columns] row-major: a, c and the scales of a are those of
-/// rows[i]; b and its scales those of columns[j]. A NaN is the one that evaluate_instruction gives.
+/// Returns the bits of d for every pair of a row and a column, [rows, columns] row-major. a, c and the scales of a are
+/// those of rows[i]; b and its scales are those of columns[j]. A NaN has the bits that evaluate_instruction gives.
 std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instruction,
                                             std::span<const InstructionOperands> rows,
                                             std::span<const InstructionOperands> columns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of operands of a matrix unit's matmul: a block of rows of a and a block of columns of b are packed once and
-// read by every tile of outputs where they meet. Included once per target.
+// Packed blocks of a matrix unit's operands. A block of rows of a and a block of columns of b are packed once and read
+// by every tile of outputs in their rectangle. Included once per target.
 #include "emulation/cpu/matmul/machine/machine_pack-inl.hpp"
 #include "emulation/cpu/matmul/machine/machine_pairs-inl.hpp"
 
@@ -20,15 +20,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// A tile of outputs: its rows share one step of its columns of b, which stays in the first-level cache.
+/// Size of a tile of outputs. Its rows share one step of its columns of b, which stays in the first-level cache.
 inline constexpr std::int64_t tile_rows = 64, tile_size = tile_rows * machine_columns;
 
-/// Memory that grows, kept from call to call by its thread.
+/// Growing memory that a thread keeps from call to call.
 template <class T>
 class Buffer {
   public:
     T* sized(std::int64_t count) {
-        // A vector beyond the end: packing writes whole vectors.
+        // Leave room for a vector beyond the end, because packing writes whole vectors.
         const std::size_t bytes = (static_cast<std::size_t>(count) * sizeof(T) + 255) / 64 * 64;
         if (bytes > bytes_) {
             memory_.reset(static_cast<T*>(std::aligned_alloc(64, bytes)));
@@ -50,7 +50,7 @@ class Buffer {
     std::size_t bytes_ = 0;
 };
 
-/// What one thread keeps from call to call: memory for packed blocks, and the sums of the tile at hand.
+/// Memory that one thread keeps from call to call: packed blocks, and the sums of the current tile.
 template <class E>
 struct Scratch {
     Buffer<float> raw, a, b, a_scale, b_scale;
@@ -73,13 +73,13 @@ struct Range {
 /// with count = instructions * MachinePlan::scale_count.
 template <class E>
 struct PackedBlocks {
-    std::int64_t padded = 0, instructions = 0;  ///< terms, filled up to whole instructions, and those
+    std::int64_t padded = 0, instructions = 0;  ///< terms, filled up to whole instructions, and the number of these
     const float *a = nullptr, *b = nullptr, *a_scale = nullptr, *b_scale = nullptr;
     const E *a_exponent = nullptr, *b_exponent = nullptr;
-    const Spread<E>* a_spread = nullptr;  ///< a_exponent, as largest_exponents reads it
+    const Spread<E>* a_spread = nullptr;  ///< copy of a_exponent that largest_exponents() reads
     const std::int32_t *a_scale_exponent = nullptr, *b_scale_exponent = nullptr;
-    /// For SumModel::scaled_groups: which of the 16 terms of each group are not zero, a bit each; [rows, padded / 16] and
-    /// [panels, padded / 16, machine_columns].
+    /// For SumModel::scaled_groups: a bit for each of the 16 terms of a group, set if the term is not zero. [rows,
+    /// padded / 16] and [panels, padded / 16, machine_columns].
     const std::int32_t *a_nonzero = nullptr, *b_nonzero = nullptr;
     const std::uint8_t *a_special = nullptr, *b_special = nullptr;
 #if HWY_TARGET == HWY_AVX3
@@ -88,8 +88,8 @@ struct PackedBlocks {
 #endif
 };
 
-/// Packs blocks of one matmul into a thread's scratch memory. `in_pairs`: the kernel reads 16-bit pairs of terms
-/// (machine_pairs-inl.hpp), which only 8-bit exponents on AVX-512 have.
+/// Packs blocks of one matmul into a thread's scratch memory. If `in_pairs`, the kernel reads 16-bit pairs of terms
+/// (machine_pairs-inl.hpp). Pairs exist only for 8-bit exponents on AVX-512.
 template <class E>
 class BlockPacker {
   public:
@@ -97,14 +97,14 @@ class BlockPacker {
                 Scratch<E>& scratch)
         : args_(args), a_(a), b_(b), plan_(plan), in_pairs_(in_pairs), scratch_(scratch) {}
 
-    /// The blocks that follow have `k` terms.
+    /// Sets the number of terms of the blocks that follow.
     void set_depth(std::int64_t k) {
         const std::int64_t step = plan_.instruction_k;
         blocks_.padded = (k + step - 1) / step * step;
         blocks_.instructions = blocks_.padded / step;
     }
-    /// The rows of a block, or its columns, a multiple of `unit`, that fit in so many bytes; `more` bytes a term beside values
-    /// and exponents.
+    /// Returns how many rows or columns of a block fit in `bytes`: a multiple of `unit`, and at least `unit`. `more` is
+    /// the number of bytes per term in addition to values and exponents.
     std::int64_t fitting(std::int64_t bytes, std::int64_t unit, std::size_t more = 0) const {
         const std::int64_t line =
             max_of(blocks_.padded, std::int64_t{1}) * static_cast<std::int64_t>((in_pairs_ ? 6 : 4) + sizeof(E) + more);
@@ -163,7 +163,7 @@ class BlockPacker {
         const std::int64_t k = block.last - block.first, padded = blocks_.padded;
         const std::int64_t panels = panels_of(block), panel = padded * machine_columns;
         float* raw = scratch_.raw.sized(machine_columns * (max_of(k, padded) + lanes_of_vector));
-        // The kernel on pairs reads no values: every panel passes its own through the same memory.
+        // The kernel on pairs does not read values, so all panels use the same memory for them in turn.
         float* value = scratch_.b.sized(in_pairs_ ? panel : panels * panel);
         const std::int64_t value_step = in_pairs_ ? 0 : panel;
         E* exponent = scratch_.b_exponent.sized(panels * panel);
@@ -202,7 +202,7 @@ class BlockPacker {
     static std::int64_t panels_of(const Range& block) {
         return (block.columns + machine_columns - 1) / machine_columns;
     }
-    /// A term of the block that scale i of the range belongs to.
+    /// Returns a term of the block to which its scale i applies.
     std::int64_t scaled_term(const Range& block, std::int64_t i) const {
         return min_of(block.first + i * plan_.scale_block, block.last - 1);
     }

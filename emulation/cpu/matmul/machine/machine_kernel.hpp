@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on matrix units: the vector engines of emulation/machine/step.hpp.
+// Matmuls on matrix units: vector code for the steps of emulation/machine/step.hpp.
 #pragma once
 #include "emulation/cpu/matmul/kernel.hpp"
 
 namespace macheps {
 
-/// True when matmul_block_kernel computes it: fp32.chain over all of k, or cut where scales change.
+/// Returns true if matmul_block_kernel() computes the matmul: fp32.chain over all of k, or cut where scales change.
 bool runs_as_fp32_chain(const Matmul& args);
 
-/// The same contract as matmul_block_kernel, for every rule and scaling.
+/// Returns a kernel with the contract of matmul_block_kernel(), for every rule and scaling.
 MatmulBlockKernel machine_block_kernel(Simd level);
 
-/// True when `level` has vector code for every step of the machine, whatever its operands' format and exponents are. A
-/// step that it has no code for is computed by the scalar definition.
+/// Returns true if `level` has vector code for every step of the machine, for all formats and exponents of its
+/// operands. The scalar definition computes a step without vector code.
 bool has_machine_kernel(Simd level, const Machine& machine);
 
-/// c[i, j] = the chain of instructions over all of k from addend c[i, j], in place: c [m, n] contiguous, numbers of the
-/// addend's format. Bits as matrix_instruction gives them, but that a NaN is 0x7fc00000. `args` gives a, b, m, n, k,
-/// the machine and the scales.
+/// Computes c[i, j] = the chain of instructions over all of k from addend c[i, j], in place. c [m, n] is contiguous and
+/// holds numbers of the addend's format. The bits are those of matrix_instruction, except that a NaN is 0x7fc00000.
+/// `args` gives a, b, m, n, k, the machine and the scales.
 void machine_chain(Simd level, const Matmul& args, float* c);
 
 }  // namespace macheps

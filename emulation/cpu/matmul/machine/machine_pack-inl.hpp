@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of a matrix unit as its kernels read them: values cut to their grid, and beside them the exponents that the
-// unit aligns by. Included once per target.
+// Packing of a matrix unit's operands for its kernels: values cut to the grid of their format and, in a separate array,
+// the exponents by which the unit aligns them. Included once per target.
 #include "emulation/cpu/matmul/machine/machine_plan.hpp"
 #include "emulation/cpu/matmul/parts-inl.hpp"
 
@@ -20,22 +20,24 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Columns of a panel: one exponent of 8 bits each fills a vector.
+/// Number of columns of a panel: one 8-bit exponent per column fills a vector.
 inline constexpr std::int64_t machine_columns = 4 * lanes_of_vector;
-/// Terms of a group with a scale of its own, on machines that add scaled groups.
+/// Number of terms of a group in SumModel::scaled_groups.
 inline constexpr int group_terms = 16;
 
-/// Stored exponents are e - base: 0 or more, and so are their sums. That of a zero makes every sum negative.
+/// Stored exponent of a zero. Every other stored exponent is e - base >= 0; a sum of two with the exponent of a zero in
+/// it is negative.
 template <class E>
 inline constexpr std::int32_t zero_exponent = sizeof(E) == 1 ? -64 : -1024;
 
-/// An exponent of a as it is packed once more for the search for the largest ones: see exponent_everywhere().
+/// Type of the second packed copy of a's exponents, which the search for the largest ones reads: see
+/// exponent_everywhere().
 template <class E>
 using Spread = std::conditional_t<sizeof(E) == 1, std::int32_t, E>;
 
-/// What a value becomes when it is packed.
+/// Converts a value to its packed form.
 struct GridCut {
-    /// Values of `format`, whose exponents are read as those of `read_as`.
+    /// For values of `format` whose exponents are read as those of `read_as`.
     GridCut(const Format& format, const Format& read_as, int base, bool flush = false)
         : emin(format.emin()),
           drop(24 - format.precision),
@@ -47,20 +49,21 @@ struct GridCut {
 
     struct Packed {
         F32 value;
-        I32 exponent;  ///< less the base; meaningless for zeros and specials
+        I32 exponent;  ///< relative to the base; meaningless for zeros and specials
         M32 zero, special;
     };
     HWY_INLINE Packed operator()(F32 x) const {
         const I32 field = shift_right_logical(bits(x), 23) & I32(255);
         const I32 exponent = I32(hn::Max(field.v, I32(1).v)) - I32(127), least(emin);
         const I32 clamped(hn::Max(exponent.v, least.v));
-        // Bits below the format's quantum; 31 and more clear everything but the sign, which a zero may keep.
+        // Number of bits below the format's quantum. A count of 31 clears everything except the sign, which a zero may
+        // keep.
         const I32 count(hn::Min((clamped - exponent + I32(drop)).v, I32(31).v));
         const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
         const M32 special = field == I32(255);
         const M32 zero = (cut == F32(0.0f)) | (count > I32(23)) | special;
         if (flushes) {
-            // A subnormal becomes +0, a zero keeps its sign.
+            // A subnormal becomes +0; a zero keeps its sign.
             const M32 subnormal = (field < I32(emin + 127)) & !(x == F32(0.0f));
             const I32 read = clamped - I32(offset);
             return {select(subnormal | special, F32(0.0f), cut), read, zero | subnormal, special};
@@ -77,7 +80,8 @@ HWY_INLINE void store_exponents(I32 exponent, M32 zero, E* out) {
     hn::StoreU(hn::DemoteTo(d, stored.v), d, out);
 }
 
-/// exponent_range() where there may be subnormal numbers of the format, numbers that its grid does not have, and specials.
+/// Returns the exponent_range() of a matrix that may hold subnormal numbers of the format, numbers off its grid, and
+/// specials.
 inline ExponentRange careful_exponent_range(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                                             const Format& format) {
     const GridCut cut(format, format, 0);
@@ -92,10 +96,11 @@ inline ExponentRange careful_exponent_range(const float* x, std::int64_t ld, std
     return {hn::GetLane(hn::MinOfLanes(DI32(), least.v)), hn::GetLane(hn::MaxOfLanes(DI32(), most.v))};
 }
 
-/// Least and largest exponent of the nonzero finite values of a matrix [rows, columns].
+/// Returns the smallest and the largest exponent of the nonzero finite values of a matrix [rows, columns].
 inline ExponentRange exponent_range(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                                     const Format& format) {
-    // Magnitudes are ordered as their bits are. Those less one, read without a sign, have zero as the largest of all.
+    // Magnitudes are ordered like their bits. Subtracting 1 makes zero the largest unsigned number, so the minimum
+    // skips it.
     I32 most;
     auto least = hn::Set(DU32(), 0xffffffffu);
     const float* row = x;
@@ -111,14 +116,14 @@ inline ExponentRange exponent_range(const float* x, std::int64_t ld, std::int64_
     if (largest == 0) return {};
     const std::uint32_t smallest = hn::GetLane(hn::MinOfLanes(DU32(), least)) + 1;
     const auto exponent = [](std::uint32_t size) { return static_cast<int>(size >> 23) - 127; };
-    // What is cut off a normal number of the format leaves its exponent.
+    // Cutting a normal number of the format to its grid does not change its exponent.
     if (largest < 0x7f800000u && exponent(smallest) >= format.emin()) return {exponent(smallest), exponent(largest)};
     return careful_exponent_range(x, ld, rows, columns, format);
 }
 
-/// Terms [first, last) of `columns` <= machine_columns columns of b from `column` on, into out [padded terms,
-/// machine_columns] in the plan's order; `raw` is scratch of the same size. Returns what non-finite values each column
-/// has.
+/// Packs terms [first, last) of `columns` <= machine_columns columns of b from `column` on, in the plan's order, to
+/// `value` and `exponent` [padded, machine_columns]. `raw` is scratch of the same size. Sets specials[j] to the flags
+/// of the non-finite values in column j.
 template <class E>
 inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, const float* b, std::int64_t column,
                          std::int64_t columns, std::int64_t first, std::int64_t last, std::int64_t padded, float* raw,
@@ -154,7 +159,7 @@ inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, 
     }
 }
 
-/// Vectors of a plan's order, from whole periods: each from two vectors of its period.
+/// Loads vectors in the plan's order of terms, from whole periods. Each is put together from two vectors of its period.
 class PermutedLoads {
   public:
     explicit PermutedLoads(const MachinePlan& plan) : period_(plan.period()) {
@@ -171,7 +176,7 @@ class PermutedLoads {
         }
     }
 
-    /// Places [t, t + lanes_of_vector) of a row whose terms begin at `in`.
+    /// Returns places [t, t + lanes_of_vector) of a row whose terms begin at `in`.
     HWY_INLINE F32 operator()(const float* in, std::int64_t t) const {
         const std::int64_t place = t & (period_ - 1), vector = place / lanes_of_vector;
         const F32 low = load(in + t - place + first_[vector]), high = load(in + t - place + second_[vector]);
@@ -180,7 +185,7 @@ class PermutedLoads {
         return F32(hn::Vec<DF32>{_mm512_permutex2var_ps(low.v.raw, index, high.v.raw)});
 #else
         const __m256i index = _mm256_load_si256(reinterpret_cast<const __m256i*>(index_ + place));
-        const __m256 is_high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 as the sign
+        const __m256 is_high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 becomes the sign
         return F32(hn::Vec<DF32>{_mm256_blendv_ps(_mm256_permutevar8x32_ps(low.v.raw, index),
                                                   _mm256_permutevar8x32_ps(high.v.raw, index), is_high)});
 #endif
@@ -192,8 +197,9 @@ class PermutedLoads {
     alignas(64) std::int32_t index_[64] = {};
 };
 
-/// Terms [first, last) of `rows` rows of a from `row` on, into out [rows, padded terms]; `raw` has room for rows times
-/// the terms rounded up to a vector, and a vector more.
+/// Packs terms [first, last) of `rows` rows of a from `row` on, in the plan's order, to `value` and `exponent` [rows,
+/// padded]. `raw` has room for rows times the terms rounded up to a vector, plus one vector. Sets specials[r] to the
+/// flags of the non-finite values in row r.
 template <class E>
 inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, const float* a, std::int64_t row,
                       std::int64_t rows, std::int64_t first, std::int64_t last, std::int64_t padded, float* raw,
@@ -217,7 +223,7 @@ inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, con
     for (std::int64_t r = 0; r < rows; ++r, in += ld) {
         M32 special = first_n(0);
         for (std::int64_t t = 0; t < padded; t += lanes_of_vector) {
-            // A last vector that reaches beyond `padded` writes what the next row overwrites.
+            // The next row overwrites what the last vector writes beyond `padded`.
             F32 x(0.0f);
             if (is_permuted && t - (t & (period - 1)) + period <= k) {
                 x = permuted(in, t);

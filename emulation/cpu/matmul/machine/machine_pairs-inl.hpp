@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp8 with 13 fraction bits (Ada, Hopper) in 16-bit integers, AVX-512 only: a product of significands shifted left by 7
-// fits 15 bits, a variable shift cuts it at the unit of its column, and a pair dot product with signs of +-1 adds it.
-// Included once per target, after machine_step-inl.hpp.
+// Steps on fp8 with 13 fraction bits (Ada, Hopper) in 16-bit integers, on AVX-512 only. A product of significands,
+// shifted left by 7, fits in 15 bits. A variable shift cuts it at the unit of its column, and a pairwise dot product
+// with signs of +-1 adds it. Included once per target, after machine_step-inl.hpp.
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
 
 #if defined(MACHEPS_MACHINE_PAIRS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -15,21 +15,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Products 2 t and 2 t + 1 of a panel's columns, 16 bits each in one element: significands, stored exponents, and +-1
-/// for the signs.
+/// Terms 2 t and 2 t + 1 of a panel's columns of b, 16 bits each in one element: significands, stored exponents, and
+/// +-1 for the signs.
 struct PairBlock {
     std::int32_t significand[machine_columns], exponent[machine_columns], sign[machine_columns];
 };
 
-/// The same of a row of a: significands shifted left by 7, and what turns +-1 into its negative (or not) by exclusive
-/// or.
+/// Terms 2 t and 2 t + 1 of a row of a: significands shifted left by 7, stored exponents, and for the signs a mask
+/// whose exclusive or with +-1 negates it if the term is negative.
 struct PairFactor {
     std::int32_t significand, exponent, sign;
 };
 
 namespace pairs {
 
-/// Significand with 3 fraction bits of a value whose stored exponent is `e`: at most 15.
+/// Returns the significand, with 3 fraction bits, of a value with this exponent: at most 15.
 inline std::int32_t significand(float x, int exponent) {
     const float size = x < 0 ? -x : x;
     return static_cast<std::int32_t>(size * bit_cast<float>(static_cast<std::uint32_t>(127 + 3 - exponent) << 23));
@@ -42,7 +42,7 @@ inline std::int32_t joined(std::int32_t low, std::int32_t high) {
 
 }  // namespace pairs
 
-/// `count` pairs from packed values and stored exponents [2 count, machine_columns].
+/// Packs `count` pairs from packed values and stored exponents [2 count, machine_columns].
 inline void pack_pair_blocks(const float* value, const std::int8_t* exponent, int base, std::int64_t count,
                              PairBlock* out) {
     const F32 zero(0.0f);
@@ -63,7 +63,7 @@ inline void pack_pair_blocks(const float* value, const std::int8_t* exponent, in
     }
 }
 
-/// `count` pairs of one row.
+/// Packs `count` pairs from the packed values and stored exponents of rows of a.
 inline void pack_pair_factors(const float* value, const std::int8_t* exponent, int base, std::int64_t count,
                               PairFactor* out) {
     for (std::int64_t t = 0; t < count; ++t, ++out, value += 2, exponent += 2) {
@@ -76,7 +76,7 @@ inline void pack_pair_factors(const float* value, const std::int8_t* exponent, i
     }
 }
 
-/// The values [terms, machine_columns] that went into pairs.
+/// Restores the values [terms, machine_columns] from their pairs.
 inline void unpack_pairs(const PairBlock* in, int base, int terms, float* out) {
     for (int k = 0; k < terms; ++k) {
         const PairBlock& block = in[k / 2];
@@ -91,11 +91,11 @@ inline void unpack_pairs(const PairBlock* in, int base, int terms, float* out) {
     }
 }
 
-/// acc + the two products of each pair.
+/// Returns acc + the two products of each pair.
 template <bool vnni>
 HWY_INLINE __m512i add_pairs(__m512i acc, __m512i x, __m512i y) {
     if constexpr (vnni) {
-        // The instruction itself: this target's baseline has no name for it.
+        // Inline assembly, because this target's baseline has no intrinsic for the instruction.
         __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(x), "v"(y));
         return acc;
     } else {
@@ -103,7 +103,7 @@ HWY_INLINE __m512i add_pairs(__m512i acc, __m512i x, __m512i y) {
     }
 }
 
-/// One step of `terms` products on `rows` (1 or 2) rows of a: c [rows, machine_columns] becomes D.
+/// Computes one step of `terms` products on `rows` (1 or 2) rows of a: c [rows, machine_columns] is replaced by D.
 template <int terms, int rows, bool vnni, Delivery delivery>
 HWY_INLINE void pair_rows(const MachinePlan& plan, const PairFactor* const* a, const float* const* a_value,
                           const PairBlock* b, const std::int8_t* largest, float* c) {
@@ -140,7 +140,7 @@ HWY_INLINE void pair_rows(const MachinePlan& plan, const PairFactor* const* a, c
             __m512i eb = _mm512_load_si512(block.exponent + v * lanes);
             __m512i mb = _mm512_load_si512(block.significand + v * lanes);
             __m512i sb = _mm512_load_si512(block.sign + v * lanes);
-            // Into registers: loads, not arithmetic, are what this loop runs out of.
+            // Forces the values into registers, because loads limit the speed of this loop, not arithmetic.
             if (rows > 1) __asm__("" : "+v"(eb), "+v"(mb), "+v"(sb));
 #pragma GCC unroll 2
             for (int r = 0; r < rows; ++r) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the vector kernels need to know of one matmul on a matrix unit beyond its fused plan.
+// MachinePlan: data that the vector kernels need for one matmul on a matrix unit, in addition to its fused plan.
 #pragma once
 #include "emulation/matmul/fused_plan.hpp"
 #include "emulation/matmul/matmul.hpp"
@@ -12,7 +12,7 @@ struct ExponentRange {
     int least = 1000, most = -1000;
 };
 
-/// Non-finite values of a row or column, as bits.
+/// Flags for the non-finite values of a row or column.
 inline constexpr std::uint8_t has_nan = 1, has_infinity = 2;
 
 inline std::uint8_t special_of(const Format& format, float x) {
@@ -20,7 +20,8 @@ inline std::uint8_t special_of(const Format& format, float x) {
     return f.is_nan() ? has_nan : f.is_infinite() ? has_infinity : 0;
 }
 
-/// A fused plan with what the kernels look up for every vector. Periods are powers of two and at most 64 terms long.
+/// A fused plan with the values that the kernels look up for every vector. Periods are powers of two and at most 64
+/// terms.
 struct MachinePlan : FusedPlan {
     explicit MachinePlan(const FusedPlan& fused)
         : FusedPlan(fused),
@@ -33,12 +34,12 @@ struct MachinePlan : FusedPlan {
         }
     }
 
-    std::array<std::uint8_t, 64> sources{};  ///< source() of the places of one period
+    std::array<std::uint8_t, 64> sources{};  ///< source(place) for every place of one period
     int scale_count;                         ///< scales per instruction
-    bool flushes;                            ///< subnormal operands read as zeros
+    bool flushes;                            ///< subnormal operands are read as zeros
     int a_base, b_base;                      ///< stored exponents are relative to these
 
-    /// source(place) from the table.
+    /// Returns source(place) from the table.
     std::int64_t source_at(std::int64_t place) const {
         if (!is_permuted()) return place;
         const std::int64_t within = place & (period() - 1);
@@ -46,13 +47,13 @@ struct MachinePlan : FusedPlan {
     }
 };
 
-/// A block scale as it is packed beside the operands: the number of its format, without its sign. NaN stays.
+/// A block scale as the kernels read it: its magnitude on the grid of its format. A NaN stays NaN.
 struct PackedScale {
     float value;
-    int exponent;  ///< far out for a zero (a sum with it is below -5000) and a NaN (above 5000)
+    int exponent;  ///< out of range for a zero (a sum with it is below -5000) and for a NaN (above 5000)
 };
 inline PackedScale packed_scale(const Format& format, float scale) {
-    // Nearly all scales: normal numbers of their format, with no bit below it.
+    // Nearly all scales are normal numbers of their format without bits below its grid.
     const std::uint32_t size = bit_cast<std::uint32_t>(scale) & 0x7fffffffu;
     const int exponent = static_cast<int>(size >> 23) - 127;
     const bool is_on_grid = (size & ((1u << (24 - format.precision)) - 1)) == 0;
@@ -63,7 +64,7 @@ inline PackedScale packed_scale(const Format& format, float scale) {
     return {static_cast<float>(f.value()), f.is_nan() ? 100000 : f.is_zero() ? -20000 : f.exponent};
 }
 
-/// True when the exponents of these formats fit 8 bits whatever the values are.
+/// Returns true if the exponents of all values of the format fit in 8 bits.
 constexpr bool has_narrow_exponents(const Format& format) { return format.exponent_bits() <= 5; }
 
 }  // namespace macheps

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One fused step of a matrix unit on a row of a and the columns of a panel, one output per lane. Included once per
-// target. On AVX2 the caller sets the rounding mode: int32 to fp32 must cut, and everything else here is exact.
+// target. On AVX2 the caller sets the rounding mode to toward zero, because conversions to fp32 must truncate;
+// everything else here is exact.
 #include "emulation/cpu/matmul/machine/machine_pack-inl.hpp"
 
 #include <immintrin.h>
@@ -16,9 +17,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-// --- conversions that Highway has not, or wraps in a range check that would cost half the speed of the term loop
+// --- conversions that Highway lacks, or wraps in a range check that would halve the speed of the term loop
 
-/// Toward zero; meaningless out of range.
+/// Converts toward zero; the result is meaningless if x is out of range.
 HWY_INLINE I32 cut_to_int(F32 x) {
 #if HWY_TARGET == HWY_AVX3
     return I32(hn::Vec<DI32>{_mm512_cvttps_epi32(x.v.raw)});
@@ -27,7 +28,7 @@ HWY_INLINE I32 cut_to_int(F32 x) {
 #endif
 }
 
-/// Toward zero (on AVX2 by the rounding mode that is set).
+/// Converts toward zero (on AVX2 only if the rounding mode is set to that).
 HWY_INLINE F32 cut_to_float(I32 x) {
 #if HWY_TARGET == HWY_AVX3
     return F32(hn::Vec<DF32>{_mm512_cvt_roundepi32_ps(x.v.raw, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)});
@@ -36,7 +37,7 @@ HWY_INLINE F32 cut_to_float(I32 x) {
 #endif
 }
 
-/// The same from two halves of fp64.
+/// Converts two halves of fp64 in the same way.
 HWY_INLINE F32 cut_to_float(F64 lower, F64 upper) {
     const hn::Half<DF32> half;
     using H = hn::Vec<decltype(half)>;
@@ -51,7 +52,7 @@ HWY_INLINE F32 cut_to_float(F64 lower, F64 upper) {
 
 HWY_INLINE F64 cut_to_whole(F64 x) { return F64(hn::Trunc(x.v)); }
 
-/// To fp16 and back, nearest even.
+/// Rounds to fp16, nearest even, and converts back.
 HWY_INLINE F32 through_half(F32 x) {
 #if HWY_TARGET == HWY_AVX3
     const __m256i h = _mm512_cvtps_ph(x.v.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -62,7 +63,7 @@ HWY_INLINE F32 through_half(F32 x) {
 #endif
 }
 
-/// Rounds toward zero while it lives: the mode that AVX2's conversions take from the control register.
+/// Sets the rounding mode to toward zero for its lifetime. AVX2's conversions take the mode from the control register.
 class CutMode {
   public:
     CutMode() : before_(_mm_getcsr()) {
@@ -92,18 +93,20 @@ struct StepOperands {
     const std::int32_t* a_scale_exponent = nullptr;
     const float* b_scale = nullptr;
     const std::int32_t* b_scale_exponent = nullptr;
-    // Which terms of each group of 16 are not zero, for scaled groups: [groups] and [groups, machine_columns].
+    // For scaled groups: a bit for each of the 16 terms of a group, set if the term is not zero. [groups] and
+    // [groups, machine_columns].
     const std::int32_t* a_nonzero = nullptr;
     const std::int32_t* b_nonzero = nullptr;
 };
 
-/// Exponents within which the fast path is exact; beyond them a lane is computed by the definition.
+/// Exponents for which the fast path is exact. settle() computes the lanes with other exponents.
 inline constexpr int least_exponent = -100, most_exponent = 120;
-/// Sums of scales' exponents beyond these hold a zero or a NaN (see PackedScale).
+/// A sum of scales' exponents below `zero_threshold` contains a zero, and one above `nan_threshold` a NaN (see
+/// PackedScale).
 inline constexpr int zero_threshold = -5000, nan_threshold = 5000;
 
-/// An exponent of a as all lanes of a vector. Those of 8 bits are packed four times over, for Intel's processors broadcast
-/// 32 bits while they load them, and 8 bits with a permutation more.
+/// Returns a vector with an exponent of a in all lanes. An 8-bit exponent is packed four times in 32 bits: Intel's
+/// processors broadcast 32 bits while they load them, but need an additional permutation for 8 bits.
 template <class D>
 HWY_INLINE auto exponent_everywhere(D d, std::int32_t four_times) {
     return hn::BitCast(d, hn::Set(DI32(), four_times));
@@ -113,9 +116,9 @@ HWY_INLINE auto exponent_everywhere(D d, std::int16_t exponent) {
     return hn::Set(d, exponent);
 }
 
-/// Largest stored exponent of products [0, terms) in every column, for `rows` rows of a that lie `stride` apart. Where
-/// all products are zero it is so low that no addend's is lower. A pass of its own: within one row it would be a chain
-/// of maxima that the term loop waits for.
+/// Finds the largest stored exponent of products [0, terms) in every column, for `rows` rows of a, `stride` elements
+/// apart. If all products are zero, the result is so low that no addend's exponent is lower. This is a separate pass:
+/// within one row, it would be a chain of maxima for which the term loop waits.
 template <int terms, class E>
 HWY_INLINE void largest_exponents(const Spread<E>* a, std::int64_t stride, std::int64_t rows, const E* b, E* out) {
     static_assert(terms % 2 == 0);
@@ -171,14 +174,16 @@ HWY_INLINE std::uint64_t mask_bits(M32 m) {
 
 HWY_INLINE M32 not_finite(F32 x) { return (bits(x) & I32(0x7f800000)) == I32(0x7f800000); }
 
-/// An addend that no nonzero product joins, delivered: cut or unchanged, zero as +0.
+/// Returns the result of a step that only its addend determines: the addend in the delivered format, and +0 for any
+/// zero.
 HWY_INLINE F32 deliver_addend(const MachinePlan& plan, F32 c) {
     const bool narrow = plan.rule.delivery == Delivery::e8m13_toward_zero;
     const F32 kept = select(not_finite(c), c, narrow ? from_bits(bits(c) & I32(~0x3ff)) : c);
     return select(kept == F32(0.0f), F32(0.0f), kept);
 }
 
-/// Lanes of `mask` by the definition: `column` is the first lane's, `c` the addends.
+/// Computes the lanes of `mask` by the definition. `column` is the column of lane 0; c holds the addends of all
+/// columns.
 template <class E>
 HWY_NOINLINE void redo_lanes(const MachinePlan& plan, const StepOperands<E>& x, std::uint64_t mask, std::int64_t column,
                              const float* c, float* d) {
@@ -198,8 +203,8 @@ HWY_NOINLINE void redo_lanes(const MachinePlan& plan, const StepOperands<E>& x, 
     }
 }
 
-/// Lanes of `beyond` in vector v, out of the fast range: where `kept` the addend is delivered, the rest is left to the
-/// definition.
+/// Computes the lanes of `beyond` in vector v, which are out of the fast range. Lanes in `kept` deliver their addend;
+/// the definition computes the others.
 template <class E>
 HWY_INLINE F32 settle(const MachinePlan& plan, const StepOperands<E>& x, M32 beyond, M32 kept, int v, const float* c,
                       F32 d) {
@@ -212,18 +217,18 @@ HWY_INLINE F32 settle(const MachinePlan& plan, const StepOperands<E>& x, M32 bey
     return load(lane + v * lanes_of_vector);
 }
 
-/// Exponent field of an fp32 number.
+/// Returns the exponent field of an fp32 number.
 HWY_INLINE I32 exponent_field(F32 x) { return shift_right_logical(bits(x) << 1, 24); }
 
-/// 2^exponent, for exponents that a normal fp32 number has.
+/// Returns 2^exponent, for the exponents of normal fp32 numbers.
 HWY_INLINE F32 power_of_two(I32 exponent) { return from_bits((exponent + I32(127)) << 23); }
 
-/// 2^exponent or, below that, the least normal number.
+/// Returns 2^exponent, but at least the smallest normal number.
 HWY_INLINE F32 power_of_two_or_least(I32 exponent) {
     return from_bits(I32(hn::Max((exponent + I32(127)).v, I32(1).v)) << 23);
 }
 
-/// S * unit in the delivered format, for sums whose unit is in the fast range.
+/// Returns sum * unit in the delivered format, for units in the fast range.
 template <Delivery delivery>
 HWY_INLINE F32 deliver_sum(I32 sum, F32 unit) {
     F32 r = cut_to_float(sum);
@@ -236,11 +241,11 @@ HWY_INLINE F32 deliver_sum(I32 sum, F32 unit) {
     return r * unit;
 }
 
-/// The sign bit is set where x + y = sum wrapped around: its sign is that of neither.
+/// Returns lanes whose sign bit is set if x + y = sum wrapped around: then sum has the sign of neither.
 HWY_INLINE I32 wrap_sign(I32 x, I32 y, I32 sum) { return (x ^ sum) & (y ^ sum); }
 
-/// T-FDPA and, with `scaled`, ST-FDPA on machine_columns columns: c becomes D. `halves` == 2: sums of more than 16
-/// products of F = 25, in two accumulators.
+/// Computes a step of T-FDPA or, with `scaled`, of ST-FDPA on machine_columns columns: c is replaced by D. With
+/// `halves` == 2, the products are summed in two accumulators, which more than 16 products need if F = 25.
 template <class E, int terms, int halves, bool scaled, Delivery delivery>
 HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x, const E* largest, float* c) {
     constexpr std::int64_t lanes = lanes_of_vector;
@@ -257,8 +262,8 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
             e = select(widened(largest + v * lanes) < I32(0), e, e + block);
             e = select(block > I32(nan_threshold), block, e);
         }
-        // A zero or subnormal addend counts as -127 instead of what the unit reads: that matters out of the fast range
-        // only, but with fp16 addends.
+        // A zero or subnormal addend counts as -127 instead of the exponent that the unit reads. This matters only for
+        // fp16 addends and out of the fast range.
         I32 ec = exponent_field(load(c + v * lanes));
         if constexpr (delivery == Delivery::fp16_nearest_even) {
             ec = select(ec == I32(0), I32(plan.rule.zero_exponent + 127), I32(hn::Max(ec.v, I32(127 - 14).v)));
@@ -281,7 +286,7 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
             u2 = u2 + cut_to_int((a * load(row + 2 * lanes)) * p2);
             u3 = u3 + cut_to_int((a * load(row + 3 * lanes)) * p3);
         };
-        // Two at a time: GCC copies the sums from register to register at the end of every turn.
+        // Two terms per iteration, because GCC copies the sums from register to register at the end of each one.
         for (int t = first; t < last; t += 2, b += 2 * machine_columns) add(t, b), add(t + 1, b + machine_columns);
         t0 = u0, t1 = u1, t2 = u2, t3 = u3;
     };
@@ -290,7 +295,7 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
 
     const I32 sums[4] = {s0, s1, s2, s3}, others[4] = {h0, h1, h2, h3};
     F32 d[4];
-    I32 beyond[4];  // negative where the sum of a lane is not what it should be
+    I32 beyond[4];  // negative in lanes that wrapped around or are out of the fast range
     for (int v = 0; v < 4; ++v) {
         const I32 cut = cut_to_int(load(c + v * lanes) * scale[v]);
         I32 sum = sums[v], wrapped;
@@ -313,12 +318,13 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
     for (int v = 0; v < 4; ++v) store(d[v], c + v * lanes);
 }
 
-/// A step of scaled groups: four of sixteen terms.
+/// Number of groups in a step of scaled groups; each has sixteen terms.
 inline constexpr int step_groups = 4;
-/// Largest exponents for which 2^(35 - exponent) and its inverse are normal numbers of fp32, and the values of groups too.
+/// Range of a step's largest exponent in which 2^(35 - exponent), its inverse and the values of groups are normal
+/// numbers of fp32.
 inline constexpr int least_group_exponent = -90, most_group_exponent = 85;
 
-/// Exponents of the scales of group g in vector v, added; and where the group has a product that is not 0.
+/// Sum of the exponents of a group's two scales, and the lanes in which the group has a product that is not 0.
 struct GroupScales {
     I32 block;
     M32 here;
@@ -332,7 +338,7 @@ HWY_INLINE GroupScales group_scales_of(const MachinePlan& plan, const StepOperan
     return {block, !(both == I32(0)) & !(block < I32(zero_threshold))};
 }
 
-/// The sum of group g's products in vector v, in fp32: exact, since the elements have few bits.
+/// Returns the sum of group g's products in vector v. It is exact in fp32, because the elements have few bits.
 template <class E>
 HWY_INLINE F32 group_dot(const StepOperands<E>& x, int g, int v) {
     F32 sum;
@@ -341,7 +347,8 @@ HWY_INLINE F32 group_dot(const StepOperands<E>& x, int g, int v) {
     return sum;
 }
 
-/// Addend and groups of vector v, each cut at its lane's unit 2^(exponent - F), added in fp64 and delivered.
+/// Computes vector v: cuts the addend and each group at the lane's unit 2^(exponent - F), adds them in fp64 and
+/// delivers the sum.
 template <class E>
 HWY_NOINLINE F32 cut_groups(const MachinePlan& plan, const StepOperands<E>& x, int v, I32 exponent, F32 addend) {
     const F32 scale = power_of_two(I32(plan.rule.fraction_bits) - exponent);
@@ -360,8 +367,9 @@ HWY_NOINLINE F32 cut_groups(const MachinePlan& plan, const StepOperands<E>& x, i
     return cut_to_float(low * promote_lower(unit), high * promote_upper(unit));
 }
 
-/// GST-FDPA on machine_columns columns: c becomes D. A group is cut only where its scales lie far below those of another
-/// one or below the addend: elsewhere its value is a whole number of units, and the sum in fp64 is exact.
+/// Computes a step of GST-FDPA on machine_columns columns: c is replaced by D. A group is cut only if its scales are
+/// far below those of another group or below the addend. Otherwise its value is a whole number of units, and the sum in
+/// fp64 is exact.
 template <class E>
 HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>& x, float* c) {
     constexpr std::int64_t lanes = lanes_of_vector;
@@ -377,7 +385,7 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
         low[v] = high[v] = F64(0.0);
     }
     for (int g = 0; g < step_groups; ++g) {
-        // Four chains at a time share what they read of a.
+        // Four chains at a time share each load of a.
         F32 dot[4];
         const float* b = x.b + g * group_terms * machine_columns;
         for (int t = 0; t < group_terms; ++t, b += machine_columns) {

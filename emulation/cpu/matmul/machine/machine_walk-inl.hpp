@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk takes every row of a tile through step after step of k. The walks are rows of a table, one for each kind of
-// step that there is vector code for. Included once per target.
+// A walk computes the steps along k for every row of a tile. The walks are rows of a table, one for each kind of step
+// that has vector code. Included once per target.
 #include "emulation/cpu/matmul/machine/machine_amd-inl.hpp"
 #include "emulation/cpu/matmul/machine/machine_blocks-inl.hpp"
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
@@ -18,21 +18,23 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Where a tile's operands lie among the packed blocks.
+/// Position of a tile's operands in the packed blocks.
 template <class E>
 struct TileOperands {
     const MachinePlan& plan;
     const PackedBlocks<E>& blocks;
-    std::int64_t row = 0, rows = 0;  ///< the first of the packed rows, and how many there are
-    std::int64_t panel = 0;          ///< of the packed columns
+    std::int64_t row = 0, rows = 0;  ///< index of the first packed row, and number of rows
+    std::int64_t panel = 0;          ///< index among the packed columns
     E* largest = nullptr;            ///< scratch [2, tile_rows, machine_columns]
 };
 
-/// Steps over packed terms [begin, end) for every row of a tile; c [rows, machine_columns] in place.
+/// Function that computes the steps over packed terms [begin, end) for every row of a tile, in place: c is [rows,
+/// machine_columns].
 template <class E>
 using Walk = void (*)(const TileOperands<E>& tile, std::int64_t begin, std::int64_t end, float* c);
 
-/// Asks for the share of row `row` of `bytes` that the next step reads; the rows of a tile share them.
+/// Prefetches the share of row `row` in the `bytes` that the next step reads. All rows of a tile read the same bytes,
+/// and each prefetches a part of them.
 template <std::int64_t bytes>
 HWY_INLINE void prefetch_share(const void* from, std::int64_t row) {
     constexpr std::int64_t line = 64, lines = (bytes + line - 1) / line, each = (lines + tile_rows - 1) / tile_rows;
@@ -41,8 +43,8 @@ HWY_INLINE void prefetch_share(const void* from, std::int64_t row) {
     }
 }
 
-// --- one step of one row: `terms` products per column, in `groups` parts whose largest exponents the step asks for;
-// has_groups: it adds groups with scales of their own
+// --- one step of one row: `terms` products per column. If `groups` is not 0, the step needs the largest exponents of
+// that many equal parts of the products. has_groups: the step is SumModel::scaled_groups
 
 template <class E, int n, Delivery delivery, int halves = 1, bool scaled = false>
 struct TruncatedRow {
@@ -122,7 +124,7 @@ HWY_NOINLINE void walk(const TileOperands<E>& tile, std::int64_t begin, std::int
         const float* const next_b = x.b + Row::terms * machine_columns;
         const E* const next_e = x.b_exponent + Row::terms * machine_columns;
         for (std::int64_t i = 0; i < rows; ++i) {
-            // Long operands stand in the second-level cache or beyond it.
+            // Long operands are not in the first-level cache.
             prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(float)}>(next_b, i);
             prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(E)}>(next_e, i);
             __builtin_prefetch(x.a + Row::terms);
@@ -136,8 +138,8 @@ HWY_NOINLINE void walk(const TileOperands<E>& tile, std::int64_t begin, std::int
     }
 }
 
-/// The walk of NVIDIA's steps, which need CutMode. AMD's round to nearest. The mode changes outside of walk, which is
-/// not inlined: a compiler may move arithmetic across the change within one function.
+/// The walk of NVIDIA's steps, which need CutMode. (AMD's steps round to nearest.) The mode is changed outside of
+/// walk(), which is not inlined, because a compiler may move arithmetic across the change within one function.
 template <class E, class Row>
 void walk_cutting(const TileOperands<E>& tile, std::int64_t begin, std::int64_t end, float* c) {
     const CutMode mode;
@@ -191,15 +193,15 @@ void walk_pairs(const TileOperands<std::int8_t>& tile, std::int64_t begin, std::
 
 // --- the table
 
-/// A kind of step, and the walk that takes it.
+/// A kind of step, and the walk that computes it.
 template <class E>
 struct StepKernel {
     SumModel model;
     int terms;
     Delivery delivery;
-    int least_fraction, most_fraction;  ///< bits kept below the largest exponent (F) for which the walk is made
+    int least_fraction, most_fraction;  ///< range of F (bits kept below the largest exponent)
     Walk<E> walk;
-    bool scaled = false;    ///< the step takes block scales in
+    bool scaled = false;    ///< the step applies block scales
     bool in_pairs = false;  ///< the walk reads pairs
 };
 
@@ -209,7 +211,7 @@ using enum SumModel;
 using enum Delivery;
 using Narrow = std::int8_t;
 
-/// On exponents of any width.
+/// Kernels for exponents of any width.
 template <class E>
 inline constexpr StepKernel<E> of_any_width[] = {
     {truncated, 4, fp32_toward_zero, 0, 25, walk_cutting<E, TruncatedRow<E, 4, fp32_toward_zero>>},
@@ -225,8 +227,8 @@ inline constexpr StepKernel<E> of_any_width[] = {
     {floored_even_odd, 16, fp32_nearest_even, 24, 24, walk<E, FlooredRow<E, 16, 2>>},
 };
 
-/// On exponents of 8 bits only: machines with these steps take formats whose exponents are that narrow. A 32-bit
-/// accumulator has room for n products below 2^(F + 2) while n 2^(F + 2) <= 2^31: 16 with F = 25, or 32 with F = 24.
+/// Kernels for 8-bit exponents only: machines with these steps accept only formats with exponents that narrow. A 32-bit
+/// accumulator has room for n products below 2^(F + 2) if n 2^(F + 2) <= 2^31: 16 with F = 25, or 32 with F = 24.
 inline constexpr StepKernel<Narrow> of_8_bits[] = {
 #if HWY_TARGET == HWY_AVX3
     {truncated, 16, e8m13_toward_zero, 13, 13, walk_pairs<16, e8m13_toward_zero>, false, true},
@@ -249,7 +251,7 @@ inline constexpr StepKernel<Narrow> of_8_bits[] = {
 
 }  // namespace step_kernels
 
-/// The kernel for a plan's steps with stored exponents E, the first of the table that is made for them, or nullptr.
+/// Returns the first kernel of the table for the plan's steps with stored exponents of type E, or nullptr.
 template <class E>
 const StepKernel<E>* step_kernel(const FusedPlan& plan) {
     const auto fits = [&](const StepKernel<E>& kernel) {

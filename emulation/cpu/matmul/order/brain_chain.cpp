@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled for its instructions, whatever the rest of the program is compiled for.
+// The functions here are compiled for AVX512-BF16, whatever the rest of the program is compiled for.
 #include "emulation/cpu/matmul/order/brain_chain.hpp"
 
 #if defined(__x86_64__)
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int turns = 5, columns_of_panel = 32;
 
-/// Of each place after t terms, t below 5, the column that stands there.
+/// at[t][place] is the column that is at `place` after t terms, for t below 5.
 struct TurnedColumns {
     std::int32_t at[turns][columns_of_panel];
 
@@ -40,8 +40,8 @@ struct BrainSums {
     __m512 low, high;
 };
 
-/// One term. A careful one rounds each sum to odd first, from which rounding to eight digits is right whatever the sum was.
-/// The codes go to `codes`.
+/// Adds one term and returns the codes of the sums in `codes`. If `careful`, each sum is rounded to odd first; then
+/// rounding it to eight digits is always correct.
 template <bool careful>
 MACHEPS_BRAIN_TARGET inline void add_term(const float* factor, __m512 low, __m512 high, BrainSums& s, __m512i& codes) {
     const __m512 x = _mm512_set1_ps(*factor);
@@ -50,25 +50,25 @@ MACHEPS_BRAIN_TARGET inline void add_term(const float* factor, __m512 low, __m51
         constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC, up = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
         const __m512 below = _mm512_fmadd_round_ps(x, column, before, down);
         const __m512 above = _mm512_fmadd_round_ps(x, column, before, up);
-        // Of two neighbours one is odd; a zero that two numbers leave is positive.
+        // One of two neighbours is odd. An exact difference of zero is +0, which is `above`.
         const __mmask16 is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(below), _mm512_set1_epi32(1));
         return _mm512_mask_blend_ps(is_odd, above, below);
     };
     s.low = sum(low, s.low);
     s.high = sum(high, s.high);
-    // No intrinsic: its type is a compiler's own.
+    // Inline assembly, because the type that the intrinsic returns depends on the compiler.
     asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(codes) : "v"(s.high), "v"(s.low));
     s.low = _mm512_castsi512_ps(_mm512_slli_epi32(codes, 16));
     s.high = _mm512_castsi512_ps(_mm512_and_si512(codes, _mm512_set1_epi32(-65536)));
 }
 
-constexpr int both_safe = 0x40004000;  // the bit of both codes that says 2 or more
+constexpr int both_safe = 0x40004000;  // the bit of both codes that is set in sums of 2 or more
 
-/// Terms [0, count). Of what is not careful the sums that were not safe leave a bit of the result clear.
+/// Adds terms [0, count). Unless `careful`, each sum that was not safe clears a bit of the result.
 template <bool careful, int... row>
 MACHEPS_BRAIN_TARGET inline __m512i add_terms(const float* a, std::int64_t a_row, const float* b, std::int64_t count,
                                               BrainSums* sums, std::integer_sequence<int, row...>) {
-    // Here and below each row is named, never counted through: GCC 12 would keep its sums in memory.
+    // Here and below, parameter packs are expanded over the rows. A loop would make GCC 12 keep the sums in memory.
     BrainSums sum[] = {sums[row]...};
     __m512i safe = _mm512_set1_epi32(both_safe), codes[sizeof...(row) + 1];
     codes[sizeof...(row)] = safe;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of fma in bf16 without a branch for ties, where operands have eight digits at the most and their sizes allow it.
+// Chains of fma in bf16 without a branch for ties, for operands of moderate size with at most eight digits.
 //
-// A sum s + a b that is rounded to fp32 and then to bf16 is rounded wrongly only where the first rounding is inexact and ends in
-// a tie of the second. Let p = a b: an integer of at most 255^2 times a power of two, and s one of at most 255; u is the unit of
-// fp32 at the sum.
-//   p reaches below u:  s is a multiple of 2^16 u, so p must lie within u / 2 of an odd multiple of 2^15 u: it is one less than
-//                       65536 in its own last places, or closer, and 255^2 is not.
-//   s reaches below u:  p is a multiple of 128 u, or of 256 u where no carry makes u larger, and s below 128 u: then p is the tie
-//                       itself, and s lies within u / 2.
-// So it takes 0 < |s| <= 2^-23 |p|. Columns of b are scaled so that all products are below 2^24: a sum of 2 or more is safe, and the
-// bit of the exponent that says so is collected over some steps, which are done again, with care, where a sum was smaller.
-// Included once per target.
+// Rounding a sum s + a b to fp32 and then to bf16 is wrong only if the first rounding is inexact and ends in a tie of
+// the second. Let p = a b. p is an integer of at most 255^2 times a power of two, s is an integer of at most 255 times
+// a power of two, and u is the unit of fp32 at the sum.
+//   p has bits below u:  s is a multiple of 2^16 u, so p must be within u / 2 of an odd multiple of 2^15 u. In units of
+//                        its last place, p would be at least 65535, but it is at most 255^2 = 65025.
+//   s has bits below u:  |s| is below 128 u, and p is a multiple of 128 u, or of 256 u if no carry makes u larger. Then
+//                        p is the tie itself, and |s| is at most u / 2.
+// So a wrong rounding requires 0 < |s| <= 2^-23 |p|. Columns of b are scaled so that all products are below 2^24.
+// Therefore every sum of 2 or more is safe. The exponent bit that is set in such sums is collected over several steps.
+// If a sum was smaller, these steps are repeated with care. Included once per target.
 #include "emulation/cpu/matmul/order/order_tile-inl.hpp"
 
 #include <cmath>
@@ -28,9 +28,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// OperandSizes of packed numbers: zeros apart, the least and the largest one.
+/// Magnitudes of packed numbers: the smallest one that is not zero, and the largest one.
 struct OperandSizes {
-    float least = 0, largest = 0;  ///< least is infinite where all are zero
+    float least = 0, largest = 0;  ///< least is infinite if all are zero
     bool are_finite = false;
 
     static OperandSizes of(const float* x, std::int64_t count) {
@@ -54,21 +54,21 @@ struct OperandSizes {
         }
         return sizes;
     }
-    /// No sum of products is subnormal or infinite, here or scaled.
+    /// Returns true if no sum of products can be subnormal or infinite, scaled or not.
     bool are_moderate() const {
         return are_finite && least >= 0x1p-50f && largest <= 0x1p50f && largest > 0 && largest * 0x1p-40f <= least;
     }
 };
 
-/// What the columns are multiplied with, a power of two; 0 where the steps below do not serve.
+/// Returns the power of two by which the columns are multiplied, or 0 if the steps below cannot be used.
 inline float brain_scale(const OperandSizes& a, const OperandSizes& b) {
     if (!a.are_moderate() || !b.are_moderate()) return 0;
     constexpr int most = 24;
     return std::ldexp(1.0f, most - 2 - std::ilogb(a.largest) - std::ilogb(b.largest));
 }
 
-/// One term: 1.5 * 2^16 times the power of two of a sum, added and subtracted, leaves eight digits of it, ties to even.
-/// `safe` keeps the bit that says 2 or more.
+/// Adds one term. 1.5 * 2^16 times the power of two of a sum is added and subtracted, which rounds the sum to eight
+/// digits, ties to even. `safe` keeps the bit that is set in sums of 2 or more.
 template <int... i>
 HWY_INLINE void brain_step(const float* a, std::int64_t a_row, const float* b, F32* sum, I32& safe,
                            std::integer_sequence<int, i...>) {
@@ -90,7 +90,7 @@ HWY_INLINE void brain_step(const float* a, std::int64_t a_row, const float* b, F
 #endif
 }
 
-/// An OrderTile, for columns scaled by brain_scale, of sums that begin with +0.
+/// An OrderTile for columns scaled by brain_scale() and sums that begin with +0.
 template <int rows>
 HWY_NOINLINE void brain_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
     constexpr std::int64_t batch = 16;
@@ -98,7 +98,7 @@ HWY_NOINLINE void brain_tile(const float* a, std::int64_t a_row, const float* b,
     const auto all = std::make_integer_sequence<int, vectors>();
     F32 sum[vectors], before[vectors];
     const auto place = [](int v) { return v / 2 * order_columns + v % 2 * lanes_of_vector; };
-    int with_care = 0, streak = 1;  // batches from one on that had to be done again; more after each one in a row
+    int with_care = 0, streak = 1;  // batches still to do with care, and how many the next unsafe sum causes
     for (std::int64_t p = 0; p < n; p += batch) {
         const std::int64_t count = min_of(batch, n - p);
         const float *x = a + p, *y = b + p * order_columns;

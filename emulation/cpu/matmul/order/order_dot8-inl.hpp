@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products of fp8 that round once: their products and sums are exact in fp64, and what the addend adds is kept as an odd
-// last bit until the result is rounded. Included once per target.
+// Dot products of fp8 that round once. The products and their sum are exact in fp64. The sum with the addend is rounded
+// to odd, which makes the final rounding correct. Included once per target.
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
 #include "emulation/cpu/matmul/order/order_step-inl.hpp"
 
@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// x + y rounded to odd. A sum of zeros is +0 unless both are -0.
+/// Returns x + y rounded to odd. A sum of zeros is +0 unless both are -0.
 HWY_INLINE F64 odd_add(F64 x, F64 y) {
 #if HWY_TARGET == HWY_AVX3
     const __m512d down = _mm512_add_round_pd(x.v.raw, y.v.raw, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
@@ -26,7 +26,8 @@ HWY_INLINE F64 odd_add(F64 x, F64 y) {
     const hn::RebindToSigned<DF64> di;
     const F64 s = x + y, other = s - x, error = (x - (s - other)) + (y - other);
     const auto word = hn::BitCast(di, s.v), of_error = hn::BitCast(di, error.v);
-    // Where |x + y| is below |s|, one unit less; what is inexact ends in a one. At an infinity the error is no number.
+    // If |x + y| is below |s|, the result is one unit less. The last bit of an inexact result is set. If s is infinite,
+    // the error is NaN, and the result is s.
     const auto below = hn::Lt(hn::Xor(word, of_error), hn::Zero(di));
     const auto cut = hn::Or(hn::IfThenElse(below, hn::Sub(word, hn::Set(di, 1)), word), hn::Set(di, 1));
     const M64 inexact{hn::Or(hn::Lt(error.v, F64().v), hn::Gt(error.v, F64().v))};
@@ -34,7 +35,7 @@ HWY_INLINE F64 odd_add(F64 x, F64 y) {
 #endif
 }
 
-/// Cut to the digits of fp32, the last one odd where anything is lost: any number of fp32's exponents.
+/// Rounds to odd with the precision of fp32, for numbers with exponents of fp32.
 HWY_INLINE F64 odd_in_float(F64 x) {
     const hn::RebindToSigned<DF64> di;
     constexpr std::int64_t unit = std::int64_t{1} << 29;
@@ -43,7 +44,8 @@ HWY_INLINE F64 odd_in_float(F64 x) {
                   F64(hn::BitCast(DF64(), hn::Or(kept, hn::Set(di, unit)))));
 }
 
-/// FP8DOT2, to fp16, and FP8DOT4, to fp32. With two factors of e5m2 a sum that fp64 cannot hold is beyond fp16 anyway.
+/// FP8DOT2 (to fp16) and FP8DOT4 (to fp32). If both factors are e5m2, a sum that fp64 cannot hold is beyond fp16's
+/// range anyway.
 template <int count>
 struct Dot8Order {
     static constexpr int terms = count;
@@ -56,7 +58,7 @@ struct Dot8Order {
             low = fma(x, promote_lower(y), low);
             high = fma(x, promote_upper(y), high);
         }
-        // The products' sum is never -0, and so neither is this one.
+        // The sum of the products is never -0, so this sum is never -0 either.
         if constexpr (count == 2) {
             sum = through_half(demote(odd_in_float(low + promote_lower(sum)), odd_in_float(high + promote_upper(sum))));
         } else {

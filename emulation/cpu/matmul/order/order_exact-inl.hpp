@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine exact on vectors: fp64 sums with their errors, and the definition where those do not settle the rounding.
-// Included once per target.
+// SumModel::exact on vectors: sums in fp64 with their errors. If these do not determine the rounding, the definition
+// computes the sum. Included once per target.
 #include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/matmul/matmul.hpp"
 
@@ -18,10 +18,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// A sum in fp64: products of fp32 numbers are exact there, and so is the error of each addition.
+/// A sum in fp64, where products of fp32 numbers are exact, and so is the error of each addition.
 struct DoubleSum {
-    F64 sum, errors, inexact;  ///< inexact: the bits of all errors, or-ed: zero where `sum` is exact
-    /// Adds a product, and returns the error of that.
+    F64 sum, errors, inexact;  ///< inexact: bitwise or of all errors, zero if `sum` is exact
+    /// Adds a product and returns the error of the addition.
     HWY_INLINE F64 step(F64 a, F64 b) {
         const F64 next = fma(a, b, sum), rest = next - sum;
         const F64 error = (sum - (next - rest)) + fma(a, b, -rest);
@@ -30,22 +30,23 @@ struct DoubleSum {
         return error;
     }
     HWY_INLINE void add(F64 a, F64 b) { inexact = F64(hn::Or(inexact.v, step(a, b).v)); }
-    /// Two products: one operation keeps both errors' bits on AVX-512.
+    /// Adds two products. On AVX-512, one operation keeps the bits of both errors.
     HWY_INLINE void add(F64 a0, F64 b0, F64 a1, F64 b1) {
         const F64 first = step(a0, b0), second = step(a1, b1);
         inexact = F64(hn::Or3(inexact.v, first.v, second.v));
     }
 };
 
-/// True at a number halfway between two neighbours in fp32, subnormal ones included.
+/// Returns true if x is, or may be, halfway between two neighbours in fp32, including subnormal ones.
 inline bool is_fp32_tie(double x) {
     const double size = std::fabs(x);
-    if (size < 0x1p-126) return true;  // coarser ties than one test can tell: the definition decides
+    if (size < 0x1p-126) return true;  // subnormal ties have different bit patterns: the definition decides
     return (bit_cast<std::uint64_t>(x) & 0x1fffffff) == 0x10000000;
 }
 
-/// sum + errors, give or take `slack`, rounded to fp32; false where more than one number is possible. Rounding is
-/// monotone, and a tie is a number of fp64: two ends that round alike, and are no ties, leave nothing between them.
+/// Rounds sum + errors, known to within `slack`, to fp32. Returns false if more than one result is possible. Rounding
+/// is monotone, and every tie is a number of fp64. Therefore, if both ends of the interval round to the same number and
+/// neither is a tie, every number between them rounds to it too.
 inline bool settled(double sum, double errors, bool is_exact, double slack, float& result) {
     if (is_exact && sum == sum) {
         result = sum == 0 ? 0.0f : static_cast<float>(sum);
@@ -90,8 +91,9 @@ HWY_NOINLINE void exact_tile(const float* a, std::int64_t a_row, const float* b,
         }
         float most_a = 0;
         for (std::int64_t p = 0; p < n; ++p) most_a = std::max(most_a, std::fabs(a[p]));
-        // No partial sum is above `largest`, so each error is below 2^-53 of it, and so are their sums' own errors below
-        // 2^-53 of n such; doubled for the roundings of this bound and of the ends.
+        // No partial sum is above `largest`, so each of the n errors is at most 2^-53 of it. Each addition of the
+        // errors has itself an error of at most 2^-53 of the sum of all n. The bound is doubled for its own roundings
+        // and those of the ends.
         const double terms = static_cast<double>(n);
         for (std::int64_t j = 0; j < columns; ++j) {
             const double largest = terms * most_a * static_cast<double>(most_b[j]);

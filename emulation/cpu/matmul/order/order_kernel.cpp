@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of A and a panel of columns of B are packed with the terms in the order in which the chain takes them, each block of
-// k filled up to whole instructions. A tile of accumulators stays in registers from the beginning of a block to its end.
+// Rows of A and a panel of columns of B are packed in the order in which the chain takes the terms. Each block of k is
+// filled up to whole instructions. A tile of accumulators stays in registers from the beginning of a block to its end.
 #include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "emulation/cpu/matmul/order/order_kernel.cpp"
@@ -33,17 +33,17 @@ constexpr std::int64_t order_rows = 192;
 
 constexpr int most_order_rows = 6;
 
-/// An order, and the tiles that compute it.
+/// An order of summation, and the tiles that compute it.
 struct OrderKernel {
     bool (*serves)(const Matmul& args);
-    OrderTile tiles[most_order_rows];  ///< of 1 row and so on up to `rows`
+    OrderTile tiles[most_order_rows];  ///< for 1 to `rows` rows
     int rows;
-    bool flushes = false;               ///< under MXCSR's flushes
+    bool flushes = false;               ///< runs with MXCSR's flush modes on
     bool cuts = true;                   ///< operands are cut to their format's grid
-    float b_scale = 1;                  ///< columns of b are packed times this
+    float b_scale = 1;                  ///< factor of the packed columns of b
     bool as_halves = false;             ///< operands are packed as fp16: half_chain.hpp
-    const OrderTile* scaled = nullptr;  ///< faster tiles, for operands of moderate sizes: order_brain-inl.hpp
-    bool turns = false;                 ///< whose columns are turned: brain_chain.hpp
+    const OrderTile* scaled = nullptr;  ///< faster tiles, for operands of moderate size: order_brain-inl.hpp
+    bool turns = false;                 ///< the scaled tiles read turned columns: brain_chain.hpp
 };
 
 bool is_flushed_chain(const SumRule& sum) {
@@ -57,7 +57,7 @@ bool is_parted(const Machine& m, int k) {
 }
 bool is_plain(const Machine& m, Delivery delivery) { return m.sum.is_plain_chain() && m.sum.delivery == delivery; }
 
-/// A chain in fp16 whose operands are numbers of fp16.
+/// Returns true for a chain in fp16 whose operands are numbers of fp16.
 bool is_half_chain(const Matmul& args) {
     const auto fits = [](const Format& f) {
         return f.encoding == Encoding::binary && f.precision <= fp16.precision && f.emin() - f.fraction_bits() >= -24 &&
@@ -81,7 +81,7 @@ constexpr OrderTile brain_tiles[] = {brain_tile<1>, brain_tile<2>, brain_tile<3>
 constexpr OrderTile native_brain_tiles[] = {brain_chain_tile<1>, brain_chain_tile<2>, brain_chain_tile<3>,
                                             brain_chain_tile<4>, brain_chain_tile<5>, brain_chain_tile<6>};
 
-/// A chain in bf16 whose operands have no more digits than that.
+/// Returns true for a chain in bf16 whose operands have at most bf16's precision.
 bool is_brain_chain(const Matmul& args) {
     return is_plain(*args.rule.machine, Delivery::bf16_nearest_even) && args.a.format.precision <= bf16.precision &&
            args.b.format.precision <= bf16.precision;
@@ -175,7 +175,7 @@ constexpr OrderKernel order_kernels[] = {
      {order_tile<Dot8Order<2>, 1>, order_tile<Dot8Order<2>, 2>},
      2},
     {[](const Matmul& x) {
-         // Products of two e5m2 span more digits than fp64 has.
+         // The products of two e5m2 operands span more digits than fp64 has.
          const bool is_wide = x.a.format == e5m2 && x.b.format == e5m2;
          return is_exact_dot8<4>(x, Delivery::fp32_nearest_even) && !is_wide;
      },
@@ -200,8 +200,9 @@ const OrderKernel* order_kernel_of(const Matmul& args) {
     return nullptr;
 }
 
-/// Makes a packed panel ready for the scaled tiles of the kernel. Columns beyond the last one are copies of the first: a sum of
-/// zeros would ask for care. Returns what the panel was multiplied with, or 0 where it is as it was.
+/// Prepares a packed panel for the scaled tiles of the kernel. Returns the factor by which the panel was multiplied, or
+/// 0 if the panel is unchanged. Columns beyond the last one become copies of the first, because sums of zeros would
+/// have to be computed with care.
 float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderTerms& terms, std::int64_t columns,
                   float* b) {
     if (kernel.scaled == nullptr) return 0;
@@ -212,14 +213,14 @@ float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderT
         std::fill(row + columns, row + order_columns, row[0]);
         for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(row + j) * F32(scale), row + j);
     }
-    // The sums of each block begin where no term has turned them.
+    // At the beginning of each block, the sums are not turned.
     if (kernel.turns) {
         for (const OrderBlock& each : terms.blocks) turn_columns(b + each.begin * order_columns, each.end - each.begin);
     }
     return scale;
 }
 
-/// What the sums of a tile begin with: a row of the bias, the addend as the machine reads it, or +0.
+/// Sets the start values of a tile's sums: the bias, the addend as the machine reads it, or +0.
 void begin_sums(const Matmul& args, const MatmulBlock& block, std::int64_t row, int rows, std::int64_t column,
                 std::int64_t columns, const float* bias, float* sums) {
     std::fill_n(sums, rows * order_columns, 0.0f);
@@ -240,8 +241,9 @@ void begin_sums(const Matmul& args, const MatmulBlock& block, std::int64_t row, 
     }
 }
 
-/// Sums of one tile over every block, joined to what `sums` holds: the first block's chains begin with it, or, where
-/// `adds_first`, it is added like the others. Columns times `scale`, where it is not 0, are summed by the scaled tiles.
+/// Adds the sums of a tile over all blocks to `sums`. If `adds_first` is false, the chains of the first block begin
+/// with the values in `sums`. If it is true, they begin with +0, and the first block is added like the others. If
+/// `scale` is not 0, the columns of b have been multiplied by it, and the scaled tiles are used.
 void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
               bool adds_first, float* sums) {
     alignas(64) float block[most_order_rows * 2 * f32_lanes];
@@ -288,7 +290,7 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             if (only_lower && column >= row + rows) break;
             pack_columns(b, column, columns, terms, read_b, kernel.b_scale, scratch);
             if (kernel.as_halves) halve_columns(scratch.b.data(), terms.size());
-            // Scaled tiles know only sums that begin with +0.
+            // The scaled tiles support only sums that begin with +0.
             const float scale =
                 block.addend != nullptr ? 0 : scale_panel(kernel, row_sizes, terms, columns, scratch.b.data());
             Joins joins{.order = args.rule.scale_order};
@@ -346,7 +348,7 @@ bool runs_as_order(Simd level, const Matmul& args) {
         machine.addend != machine.result) {
         return false;
     }
-    // Fused steps have kernels of their own.
+    // Fused steps have no kernel here: machine_block_kernel() computes them.
     return choose(
         level, [](const Matmul&) { return false; }, N_AVX2::has_order_kernel, N_AVX3::has_order_kernel)(args);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of fma in fp16 on tiles of several vectors. Rounding a sum by way of fp32 is wrong only where fp32 ends in a tie;
-// adding half a unit turns the low bits of a tie into zeros, so that one comparison asks a whole group of vectors.
-// Included once per target.
+// Chains of fma in fp16 on tiles of several vectors. Rounding a sum to fp32 first can be wrong only if the fp32 result
+// is a tie. Adding half a unit turns the low bits of a tie into zeros, so one comparison finds the ties of a whole
+// group of vectors. Included once per target.
 #include "emulation/cpu/matmul/order/order_step-inl.hpp"
 
 #include <utility>
@@ -17,33 +17,35 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Sums in fp16, held in fp32 2^112 times smaller: there the exponents of both are the same, subnormal ones too, and 13 bits
-/// are dropped everywhere. What is beyond fp16's largest number is seen as a large one. Columns of b arrive scaled so.
+/// Sums in fp16, held in fp32 and scaled by 2^-112. With this scale, fp32 has the same exponents and subnormal numbers
+/// as fp16, and rounding always drops 13 bits. An overflow of fp16 is found by its magnitude. Columns of b arrive with
+/// the same scale.
 struct HalfSums {
     static constexpr std::int32_t half_unit = 0x1000, kept = -0x2000;
-    static constexpr float unscale = 0x1p112f, overflow = 65520 / unscale;  // half a unit above the largest number
+    static constexpr float unscale = 0x1p112f, overflow = 65520 / unscale;  // half a unit above fp16's largest number
     struct Seen {
         I32 least;
         F32 largest;
         HWY_INLINE Seen() : least(-1) {}
-        /// `sum` in fp32, and its bits with half a unit added.
+        /// Records `sum`, and `s`, its bits with half a unit added.
         HWY_INLINE void see(F32 sum, I32 s) {
             const I32 dropped = s & I32(0x1fff);
 #if HWY_TARGET == HWY_AVX3
             least = I32(hn::Vec<DI32>{_mm512_min_epu32(least.v.raw, dropped.v.raw)});
-            // VRANGE passes over a quiet NaN, but a signalling one, as an infinity and half a unit is, would put out what
-            // was seen before it.
+            // VRANGE ignores a quiet NaN, but a signalling one would erase the earlier maximum. An infinity plus half a
+            // unit is a signalling NaN, so this reads `sum` and not `s`.
             constexpr int largest_magnitude = 0b1011;
             largest = F32(hn::Vec<DF32>{_mm512_range_ps(largest.v.raw, sum.v.raw, largest_magnitude)});
 #else
             least = I32(hn::Vec<DI32>{_mm256_min_epu32(least.v.raw, dropped.v.raw)});
-            largest = F32(hn::Max(abs(sum).v, largest.v));  // the second one where the first is no number
+            largest = F32(hn::Max(abs(sum).v, largest.v));  // the second operand if the first is NaN
 #endif
         }
-        /// An infinity asks for care too, as it may stand before a large sum.
+        /// Returns true if a sum of the group may have to be computed with care. That includes an infinity, because it
+        /// may hide a large finite sum.
         HWY_INLINE bool needs_care() const { return any((least == I32(0)) | !(largest < F32(overflow))); }
     };
-    /// The same of one vector, whose infinities stay what they are.
+    /// Returns true if a sum of one vector has to be computed with care. Infinities stay as they are.
     HWY_INLINE static bool needs_care(F32 sum, I32 s) {
         const F32 size = abs(sum);
         return any(((s & I32(0x1fff)) == I32(0)) | ((size >= F32(overflow)) & (size < from_bits(I32(0x7f800000)))));
@@ -57,7 +59,7 @@ struct HalfSums {
     }
 };
 
-/// One term for the rows of a group, two vectors each.
+/// Adds one term for the rows of a group, two vectors each.
 template <class Sums, int... v>
 HWY_INLINE void narrow_step(const float* a, std::int64_t a_row, const float* b, F32* sum,
                             std::integer_sequence<int, v...>) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the operands of the order kernels are packed: the terms in the order in which the chain takes them, each block of k filled up
-// to whole instructions. Included once per target.
+// Packing of the order kernels' operands: the terms are in the order in which the chain takes them, and each block of k
+// is filled up to whole instructions. Included once per target.
 #include "emulation/cpu/matmul/order/order_tile-inl.hpp"
 #include "emulation/matmul/matmul.hpp"
 
@@ -11,12 +11,12 @@
 #define MACHEPS_ORDER_BLOCK
 namespace macheps {
 
-/// Packed terms [begin, end) that are summed on their own: a block of k.
+/// A block of k: packed terms [begin, end) with a separate sum.
 struct OrderBlock {
     std::int64_t begin, end;
 };
 
-/// The terms of a matmul as they are packed: the index of each, or -1 for +0.
+/// The packed terms of a matmul. `source` is the index of each term, or -1 for +0.
 struct OrderTerms {
     std::vector<std::int64_t> source;
     std::vector<OrderBlock> blocks;
@@ -53,8 +53,8 @@ struct OrderTerms {
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Values on the grid of a format, as factor_of_value reads them: lower bits are cut, a NaN has one pattern. Subnormal numbers
-/// of fp32 are read as zeros where the unit reads them so.
+/// Reads values on the grid of a format, as factor_of_value() does: lower bits are cut, and every NaN is the canonical
+/// one. Subnormal numbers of fp32 are read as zeros if the unit does so.
 class GridReader {
   public:
     GridReader(const Format& format, bool cuts, bool flushes)
@@ -74,7 +74,7 @@ class GridReader {
         const I32 count(hn::Min((clamped - exponent + I32(drop_)).v, I32(31).v));
         const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
         const F32 whole = from_bits(bits(x) & I32(-(1 << padding_)));
-        // A count of 24 or more leaves bits of the exponent alone, which are no number.
+        // A count of 24 or more would leave only bits of the exponent. The value is a zero then.
         const F32 number = select(count > I32(23), from_bits(bits(x) & I32(-0x7fffffff - 1)), cut);
         return canonical(select(field == I32(255), whole, number));
     }
@@ -83,7 +83,7 @@ class GridReader {
     bool cuts_, flushes_;
 };
 
-/// Element (outer, p) of an operand whose rows are those of a, or columns of b.
+/// View of an operand with elements (outer, p), where outer is a row of a or a column of b.
 struct OuterView {
     const float* data;
     std::int64_t outer_step, k_step;
@@ -94,7 +94,7 @@ struct OrderScratch {
     std::vector<float> a_scales, b_scales;
 };
 
-/// a [rows, terms], row by row.
+/// Packs rows of a to scratch.a [rows, terms].
 inline void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows, const OrderTerms& terms,
                       const GridReader& read, OrderScratch& scratch) {
     const std::int64_t size = terms.size(), spare = lanes_of_vector;
@@ -113,7 +113,8 @@ inline void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows,
     }
 }
 
-/// b [terms, order_columns] times `scale`, a power of two; columns beyond the last one are +0.
+/// Packs columns of b, multiplied by `scale`, a power of two, to scratch.b [terms, order_columns]. Columns beyond the
+/// last one are +0.
 inline void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, const OrderTerms& terms,
                          const GridReader& read, float scale, OrderScratch& scratch) {
     const std::int64_t size = terms.size();

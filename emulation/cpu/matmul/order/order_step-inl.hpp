@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of each chain that is neither fp32.chain nor a fused step with exponents: accumulators of a row and a vector
-// of columns. `terms` packed terms at a time. Included once per target.
+// One step of each chain that is neither fp32.chain nor a fused step with exponents. A step adds `terms` packed terms
+// to the accumulators of a row and a vector of columns. Included once per target.
 #include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/machine/step.hpp"
 
@@ -20,8 +20,8 @@ namespace macheps::HWY_NAMESPACE {
 // --- rounding to odd
 
 #if HWY_TARGET == HWY_AVX3
-/// The odd one of the two neighbours of an inexact result, `down` and `up`; both are the result where it is exact. The
-/// zero of an exact difference is that of `up`, +0.
+/// Returns the odd one of `down` and `up`, the two neighbours of an inexact result. Both are the result if it is exact.
+/// If an exact difference is zero, it is `up`, +0.
 HWY_INLINE F32 odd_neighbour(__m512 down, __m512 up) {
     const __mmask16 is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
     return F32(hn::Vec<DF32>{_mm512_mask_blend_ps(is_odd, up, down)});
@@ -32,13 +32,13 @@ HWY_INLINE F32 odd_fma(F32 a, F32 b, F32 c) {
 }
 #endif
 
-/// fp32's to bf16 in nearest even, in an fp32. NaN is the canonical one before.
+/// Rounds fp32 to bf16, nearest even, and returns the result as fp32. The low 16 bits of a NaN must be 0.
 HWY_INLINE F32 through_bf16(F32 x) {
     const I32 word = bits(x);
     return from_bits((word + I32(0x7fff) + (shift_right_logical(word, 16) & I32(1))) & I32(-0x10000));
 }
 
-/// Lanes of round(a b + c), computed by the definition where `wrong` is set.
+/// Returns `t` with the lanes of `wrong` replaced by round(a b + c), computed by the definition.
 HWY_NOINLINE inline F32 defined_lanes(const Format& format, M32 wrong, F32 a, F32 b, F32 c, F32 t) {
     alignas(64) float x[f32_lanes], y[f32_lanes], z[f32_lanes], out[f32_lanes], is_wrong[f32_lanes];
     store(a, x);
@@ -54,10 +54,10 @@ HWY_NOINLINE inline F32 defined_lanes(const Format& format, M32 wrong, F32 a, F3
     return load(out);
 }
 
-// --- steps. The first member is what a chain begins with, `value` what it ends in. `a` and `b` point to the first of `terms` terms of a row
-// and of a vector of columns, b_step apart.
+// --- steps. The first member is the start value of a chain, and value() is its result. `a` and `b` point to the first
+// of `terms` terms of a row and of a vector of columns. The terms of b are b_step apart.
 
-/// An fma in fp32. Under MXCSR's flushes it is that of VDPBF16PS and of AMX.
+/// An fma in fp32. With MXCSR's flush modes on, it is the fma of VDPBF16PS and of AMX.
 struct FmaOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -65,7 +65,7 @@ struct FmaOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// An fma rounded to bf16. Rounding twice, by way of fp32, is wrong only where fp32 ends in a tie.
+/// An fma rounded to bf16. Rounding twice, to fp32 first, can be wrong only if the fp32 result is a tie.
 struct BrainOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -90,7 +90,8 @@ struct BrainOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// An fma rounded to fp16, in the same way. Below fp16's normal numbers a tie can end in more zeros.
+/// An fma rounded to fp16, in the same way. Below fp16's normal numbers, a tie can end in more zeros, so every nonzero
+/// result there is treated as a tie.
 struct HalfOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -110,7 +111,7 @@ struct HalfOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// A rounded product, added.
+/// A rounded product, which is then added and rounded again.
 struct UnfusedOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -130,8 +131,8 @@ struct KahanOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// AMX: even and odd products of `tile` terms apart, then both to each other and to the sum. Of fp8 two products at a
-/// time are one.
+/// AMX: adds the even and the odd products of `tile` terms in two separate chains, then adds these to each other and to
+/// the sum. With `joined` == 2 (fp8), two products are added first and count as one.
 template <int tile, int joined>
 struct PartedOrder {
     static constexpr int terms = tile;
@@ -143,7 +144,7 @@ struct PartedOrder {
                 even = fma(F32(a[0]), load(b), even);
                 odd = fma(F32(a[1]), load(b + b_step), odd);
             } else {
-                // A product of fp8 is exact, so that one fma rounds the sum of two once.
+                // A product of fp8 is exact, so one fma rounds the sum of two once.
                 even = even + fma(F32(a[1]), load(b + b_step), F32(a[0]) * load(b));
                 odd = odd + fma(F32(a[3]), load(b + 3 * b_step), F32(a[2]) * load(b + 2 * b_step));
             }
@@ -153,29 +154,29 @@ struct PartedOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// Subnormals as zeros of their sign.
+/// Replaces subnormal numbers by zeros of their sign.
 HWY_INLINE F32 flushed(F32 x) {
     const M32 small = abs(x) < F32(0x1p-126f);
     return select(small, from_bits(bits(x) & I32(-0x7fffffff - 1)), x);
 }
 
-/// x + y rounded to odd, flushed; overflow gives infinity.
+/// Returns x + y rounded to odd and flushed. An overflow gives infinity.
 HWY_INLINE F32 odd_flushed_sum(F32 x, F32 y) {
     const F32 s = x + y, other = s - x, error = (x - (s - other)) + (y - other);
-    // Where |x + y| is below |s|, one unit less; what is inexact ends in a one.
+    // If |x + y| is below |s|, the result is one unit less. The last bit of an inexact result is set.
     const I32 word = bits(s);
     const M32 inexact = !(error == F32()) & (error == error);
     const M32 below = (bits(error) ^ word) < I32(0);
     const I32 cut = select(below, word - I32(1), word) | I32(1);
     F32 result = select(inexact, from_bits(cut), s);
-    // Beyond the largest number lies infinity; at an infinity the error is no number, and s stays.
+    // A sum beyond the largest number becomes infinity. If s is infinite, the error is NaN, and the result is s.
     const M32 over = inexact & (bits(abs(s)) == I32(0x7f7fffff)) & !below;
     result = select(over, from_bits((word & I32(-0x7fffffff - 1)) | I32(0x7f800000)), result);
     return flushed(result);
 }
 
-/// BFDOT: both products, their sum and the sum with C to odd. A product of bf16 is exact in fp32, but for overflow and
-/// for what is flushed.
+/// BFDOT: rounds both products, their sum and the sum with C to odd. A product of bf16 is exact in fp32 unless it
+/// overflows or is flushed.
 struct OddPairsOrder {
     static constexpr int terms = 2;
     F32 sum;
@@ -190,8 +191,8 @@ struct OddPairsOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// Two products in one rounding, then the sum. fp64 holds the products; its rounding before that to fp32 does harm only
-/// below 2^-120, where the definition is asked.
+/// Adds two products with one rounding, then the result to the sum. fp64 holds the products exactly. Rounding their sum
+/// to fp64 before fp32 can be wrong only below 2^-120, where the definition computes it.
 struct PairThenAddOrder {
     static constexpr int terms = 2;
     F32 sum;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of the order kernels: sums [rows, order_columns] of packed terms, which stay in registers. Included once per target.
+// Tiles of the order kernels: sums [rows, order_columns] of packed terms, which stay in registers. Included once per
+// target.
 #include "emulation/cpu/matmul/order/order_step-inl.hpp"
 
 #include <utility>
@@ -17,8 +18,8 @@ namespace macheps::HWY_NAMESPACE {
 
 inline constexpr std::int64_t order_columns = 2 * lanes_of_vector;
 
-/// MXCSR with flush-to-zero and denormals-are-zero while it lives, where the unit flushes. The tile's function is not
-/// inlined: a compiler may move arithmetic across the change within one function.
+/// Sets flush-to-zero and denormals-are-zero in MXCSR for its lifetime, if the unit flushes. The tile's function is not
+/// inlined, because a compiler may move arithmetic across the change within one function.
 class FlushMode {
   public:
     explicit FlushMode(bool flushes) : before_(_mm_getcsr()) {
@@ -32,8 +33,8 @@ class FlushMode {
     unsigned before_;
 };
 
-/// The terms [0, n) of a few rows of a and of a panel of b, added to what `sums` holds; trees and exact sums begin with +0
-/// whatever it holds.
+/// Function that adds the terms [0, n) of a few rows of a and of a panel of b to `sums`. Trees and exact sums begin
+/// with +0 and ignore the values in `sums`.
 using OrderTile = void (*)(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums);
 
 template <class Step, int... i>
@@ -51,7 +52,8 @@ HWY_NOINLINE void order_tile(const float* a, std::int64_t a_row, const float* b,
     run_steps<Step>(a, a_row, b, n, sums, std::make_integer_sequence<int, 2 * rows>());
 }
 
-/// fp32.pairwise: eight products at a time, whose sum is a leaf of the tree, then the tree's right edge on a stack.
+/// Computes fp32.pairwise. The sum of eight products is a leaf of the tree, and the sums along the tree's right edge
+/// are on a stack.
 template <int rows>
 HWY_NOINLINE void pairwise_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
     constexpr int most = 64;
@@ -84,13 +86,13 @@ HWY_NOINLINE void pairwise_tile(const float* a, std::int64_t a_row, const float*
 // --- odd pairs
 
 #if HWY_TARGET == HWY_AVX3
-/// x + y rounded to odd, but for an overflow, which gives the largest number.
+/// Returns x + y rounded to odd, except that an overflow gives the largest finite number.
 HWY_INLINE F32 odd_add(F32 x, F32 y) {
     return odd_neighbour(_mm512_add_round_ps(x.v.raw, y.v.raw, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC),
                          _mm512_add_round_ps(x.v.raw, y.v.raw, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC));
 }
 
-/// False, and `sums` as they were, where a sum may have overflowed.
+/// Adds terms [0, n) to `sums`. Returns false, with `sums` unchanged, if a sum may have overflowed.
 template <int... i>
 HWY_NOINLINE bool odd_pairs_flushed(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums,
                                     std::integer_sequence<int, i...>) {
@@ -112,7 +114,8 @@ HWY_NOINLINE bool odd_pairs_flushed(const float* a, std::int64_t a_row, const fl
 }
 #endif
 
-/// BFDOT. The two neighbours of a sum tell the odd one, where the processor rounds each operation as it is told.
+/// Computes BFDOT. If each operation can have its own rounding direction (AVX-512), a sum rounded to odd is the odd one
+/// of its two neighbours.
 template <int rows>
 HWY_NOINLINE void odd_pairs_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
 #if HWY_TARGET == HWY_AVX3

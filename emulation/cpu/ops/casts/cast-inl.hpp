@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One vector of a cast, without memory: rounding, overflow, NaN and signs. Included once per target.
+// The cast of one vector in registers: rounding, overflow, NaN and signs. Included once per target.
 #include "emulation/cpu/ops/casts/cast.hpp"
 #include "emulation/cpu/simd/vec-inl.hpp"
 
@@ -31,23 +31,23 @@ HWY_INLINE VU as_unsigned(VI x) { return hn::BitCast(du, x); }
 HWY_INLINE VF as_float(VI x) { return hn::BitCast(df, x); }
 HWY_INLINE VI all(std::int32_t x) { return hn::Set(di, x); }
 
-/// What a kernel may take for granted, to save work.
+/// Properties of a cast that a kernel assumes at compile time, to save work.
 struct Known {
-    bool wide = false;  ///< CastPlan::Path::wide, else narrow
+    bool wide = false;  ///< CastPlan::Path::wide; otherwise narrow
     bool signless = false;
-    bool limited = false;          ///< every overflow, of an infinity too, becomes the largest finite value
+    bool limited = false;          ///< every overflow, even of an infinity, becomes the largest finite value
     bool beyond = false;           ///< AVX-512, narrow: every overflow becomes an infinity or NaN
     bool no_nan = false;           ///< AVX-512, narrow and limited: NaN becomes the largest finite value
-    bool carries_to_inf = false;   ///< wide, and an overflow is the infinity that the carry makes
-    bool overflow_is_nan = false;  ///< AVX2, narrow: an overflow becomes what a NaN becomes
-    bool fp16 = false;             ///< AVX-512: the processor's own conversion
-    bool unit_scale = false;       ///< and NaN, where the format has one, keeps its sign
+    bool carries_to_inf = false;   ///< wide: an overflow is the infinity that the carry makes
+    bool overflow_is_nan = false;  ///< AVX2, narrow: an overflow gives the same result as a NaN
+    bool fp16 = false;             ///< AVX-512: the processor's conversion instruction
+    bool unit_scale = false;       ///< encode_scale is 1, and a NaN keeps its sign if the format has one
     bool tallied = false;
 };
 
 #if HWY_TARGET == HWY_AVX3
-// What Highway does not offer: rounding directions in the instruction, and VFIXUPIMMPS, which replaces numbers by their
-// class. Its table holds four bits per class: which response a number of that class gets.
+// Instructions that Highway does not offer: those with a rounding direction, and VFIXUPIMMPS, which replaces numbers
+// according to their class. Its table has four bits per class, which select the response to a number of that class.
 namespace response {
 inline constexpr std::uint32_t keep = 0, source = 1, nan = 3, positive_infinity = 5, positive_zero = 8;
 }
@@ -59,7 +59,8 @@ struct Classes {
                                          negative << 24 | positive << 28);
     }
 };
-/// `kept`, but where `x` is of a class with another response. response::nan is the canonical NaN with the sign set.
+/// Returns `kept`, except in lanes where the class of `x` has a response other than `keep`. response::nan is the
+/// canonical NaN with the sign set.
 HWY_INLINE VF fix_up(VF kept, VF x, VI table) { return VF{_mm512_fixupimm_ps(kept.raw, x.raw, table.raw, 0)}; }
 HWY_INLINE VF fix_up_where(__mmask16 where, VF kept, VF x, VI table) {
     return VF{_mm512_mask_fixupimm_ps(kept.raw, where, x.raw, table.raw, 0)};
@@ -71,16 +72,16 @@ HWY_INLINE VF multiply_add_up(VF a, VF b, VF c) {
     return VF{_mm512_fmadd_round_ps(a.raw, b.raw, c.raw, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)};
 }
 HWY_INLINE __mmask16 not_at_most(VF a, VF b) { return _mm512_cmp_ps_mask(a.raw, b.raw, _CMP_NLE_UQ); }
-/// The magnitude of `a`, the sign of `b`.
+/// Returns the magnitude of `a` with the sign of `b`.
 HWY_INLINE VF with_sign_of(VF a, VF b) {
     return VF{_mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(a.raw), _mm512_castps_si512(b.raw),
                                                             _mm512_set1_epi32(INT32_MIN), 0xd8))};
 }
-/// The one of smaller magnitude, with the sign of `a`.
+/// Returns the smaller magnitude of the two, with the sign of `a`.
 HWY_INLINE VF least_magnitude(VF a, VF b) { return VF{_mm512_range_ps(a.raw, b.raw, 2)}; }
 #endif
 
-/// The plan, one vector per word. `mode` is one of Round but never `down`: that is `up` with the signs exchanged.
+/// The words of a plan as vectors. `mode` is any Round except `down`, which is `up` with the signs exchanged.
 template <Round mode>
 struct VectorRounder {
     VF scale, max, drop_power;
@@ -118,7 +119,8 @@ struct VectorRounder {
             all(p.cast.random_bits == 0 ? 0 : static_cast<std::int32_t>(0xffffffffu << (32 - p.cast.random_bits)));
 #if HWY_TARGET == HWY_AVX3
         half_place = as_float(all((127 + p.drop - 24) << 23));
-        // A NaN without a sign to keep is made canonical first, or, where there is no NaN, an infinity.
+        // A NaN that does not keep its sign is first replaced by the canonical NaN or, if the format has no NaN, by an
+        // infinity.
         stand_in = as_float(all(p.nan_is_max ? infinity_bits : 0x7fc00000));
         const bool replaced = p.nan_is_max || !p.nan_keeps_sign;
         product_table = all(Classes{.nan = replaced ? response::keep : response::source,
@@ -148,9 +150,10 @@ struct VectorRounder {
 #endif
     }
 
-    // Both give a magnitude on the grid, its exponent unbounded above; `sign` is a number with the sign of z.
-    // The fraction's low bits are the discarded ones, for normal and subnormal numbers alike; a carry ripples into the
-    // exponent. To nearest even, `m` may bring its sign.
+    // round_wide() and round_narrow() return a magnitude on the grid whose exponent has no upper limit. `sign` is a
+    // number with the sign of z.
+    // In round_wide(), the low bits of the fraction are the discarded ones, for normal and subnormal numbers alike, and
+    // a carry ripples into the exponent. For nearest_even, `m` may include its sign.
     HWY_INLINE VI round_wide(VI m, VI sign, VU random) const {
         if constexpr (mode == Round::nearest_even) {
             const VI odd = hn::And(hn::ShiftRightSame(m, drop_count), lsb);
@@ -172,23 +175,23 @@ struct VectorRounder {
         }
     }
 
-    /// 2^(exponent of m), but at least 2^emin.
+    /// Returns 2^(exponent of m), but at least 2^emin.
     HWY_INLINE VI binade_of(VI m) const { return hn::Max(hn::And(m, all(exponent_mask)), emin_bits); }
 
-    // With c = 2^(e + drop), where e is the exponent of m but at least emin, the last place of c is the quantum q of
-    // the format at m, so that m + c rounds to nearest even on the grid and the rest is exact:
+    // Let e be the exponent of m, but at least emin, and c = 2^(e + drop). The last place of c is the quantum q of the
+    // format at m. Therefore m + c rounds to nearest even on the grid, and subtracting c again is exact:
     //     c     1.000 0000 0000 0000 0000 0000
     //     m                         1.xxx|xxxx xxxx ...   '|': the last place of c and of the grid
-    // The other directions look at which side of m that landed, or have the addition itself round their way. Far above
-    // the largest finite value c overflows, and what comes out is large, infinite or NaN: never less than or equal to
-    // it.
+    // For the other directions, the result is corrected according to the side of m on which it is, or the addition
+    // itself rounds in that direction. Far above the largest finite value, c overflows, and the result is large,
+    // infinite or NaN. It is never less than or equal to the largest finite value.
     HWY_INLINE VF round_narrow(VI magnitude, VI sign, VU random) const {
         if constexpr (mode == Round::stochastic) return round_stochastic(hn::Min(magnitude, clamp_bits), random);
 #if HWY_TARGET == HWY_AVX3
         if constexpr (mode != Round::nearest_even) return round_narrow_directed(hn::Min(magnitude, clamp_bits), sign);
 #endif
         VI binade = hn::And(magnitude, all(exponent_mask));
-        if constexpr (mode == Round::to_odd) binade = hn::Min(binade, clamp_bits);  // it steps back from an infinity
+        if constexpr (mode == Round::to_odd) binade = hn::Min(binade, clamp_bits);  // keeps the sum finite
         binade = hn::Max(binade, emin_bits);
         const VF m = as_float(magnitude), e = as_float(binade);
         const VF sum = hn::MulAdd(e, drop_power, m), nearest = hn::NegMulAdd(e, drop_power, sum);
@@ -202,8 +205,8 @@ struct VectorRounder {
             return hn::IfThenElse(hn::Gt(nearest, m), hn::Sub(nearest, q), nearest);
         }
         if constexpr (mode == Round::up) {
-            // Signed, so that one comparison serves both directions: too small where it goes away from zero, too large
-            // where not.
+            // With signs, one comparison finds the wrong results of both directions: those too small when rounding away
+            // from zero, and those too large when rounding toward zero.
             const VF flip = as_float(hn::And(hn::Xor(sign, inward_flip), all(INT32_MIN)));
             const auto wrong = hn::Lt(hn::Xor(nearest, flip), hn::Xor(m, flip));
             return hn::IfThenElse(wrong, hn::Add(nearest, hn::Xor(q, flip)), nearest);
@@ -218,7 +221,7 @@ struct VectorRounder {
     HWY_INLINE VF round_narrow_directed(VI magnitude, VI sign) const {
         const VF e = as_float(binade_of(magnitude));
         VF m = as_float(magnitude);
-        // m plus half a quantum may need a 25th bit; cutting twice is cutting once.
+        // m plus half a quantum may need a 25th bit, but cutting twice gives the same as cutting once.
         if constexpr (mode == Round::nearest_away) m = multiply_add_toward_zero(e, half_place, m);
         VF sum = multiply_add_toward_zero(e, drop_power, m);
         if constexpr (mode == Round::up) {
@@ -233,9 +236,9 @@ struct VectorRounder {
     }
 #endif
 
-    // significand = ulps << places | discarded, in integers; `first_places` is what places would be at 2^-127. That
-    // fp32's own subnormals get a hidden bit too is of no account: all of it lies beyond the 32 bits that are seen. x86
-    // shifts by 32 or more, and by "negative" counts, give 0.
+    // In integers, significand = ulps << places | discarded. `first_places` is the value of `places` at 2^-127. fp32's
+    // own subnormals get a hidden bit too. That does not matter, because their whole significand is beyond the 32 bits
+    // that are read. On x86, shifts by 32 or more, and by "negative" counts, give 0.
     HWY_INLINE VF round_stochastic(VI magnitude, VU random) const {
         const VI binade = binade_of(magnitude), c = hn::Add(binade, drop_exponent);
         const VU significand = as_unsigned(hn::OrAnd(all(0x800000), magnitude, all(0x7fffff)));
@@ -251,14 +254,14 @@ struct VectorRounder {
     }
 };
 
-/// What a tally looks at: the magnitudes of the operand, of z, and of the result.
+/// Magnitudes that a tally reads: those of the operand, of z, and of the result.
 struct Seen {
     VI x, z, q;
 };
 
 #if HWY_TARGET == HWY_AVX3
 
-/// z = x * scale on the format's grid. A word of the plan that `known` leaves open stands in a table.
+/// Returns z = x * scale on the format's grid. The tables of `r` decide what `known` leaves open.
 template <Round mode, Known known>
 HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe_unused]] Seen& seen) {
     const VI mask = all(magnitude_mask);
@@ -269,20 +272,21 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
         return with_sign_of(fix_up(q, u, r.nan_table), u);
     }
     if constexpr (known.signless && mode == Round::nearest_even && known.unit_scale && !known.tallied) {
-        // A number and its negative add up to +0: so computed with their signs, zeros have none.
+        // A number and its negative add up to +0. So if the computation uses the signed numbers, a zero result has no
+        // sign.
         if constexpr (known.limited) u = least_magnitude(u, r.max);
         const VF e = with_sign_of(as_float(r.binade_of(as_int(u))), u);
         const VF q = hn::NegMulAdd(e, r.drop_power, hn::MulAdd(e, r.drop_power, u));
         const __mmask16 is_nan = known.limited ? not_at_most(x, x) : not_at_most(hn::Abs(q), r.max);
         return VF{_mm512_mask_blend_ps(is_nan, q.raw, (known.no_nan ? r.max : r.stand_in).raw)};
     }
-    // x86: a NaN gives the second operand.
+    // On x86, the minimum is the second operand if the first is NaN.
     if constexpr (known.no_nan && known.unit_scale) u = hn::Min(u, r.max);
     const VI z = hn::And(as_int(u), mask);
     VF q;
     if constexpr (known.carries_to_inf) {
         const VI rounded = r.round_wide(mode == Round::nearest_even ? as_int(u) : z, as_int(u), random);
-        q = fix_up(as_float(rounded), u, r.nan_table);  // whatever became of a NaN, and of the sign beside it
+        q = fix_up(as_float(rounded), u, r.nan_table);  // a NaN may have become anything; the sign is set below
     } else {
         const VF rounded = known.wide ? as_float(r.round_wide(hn::Min(z, all(infinity_bits)), as_int(u), random))
                                       : r.round_narrow(z, as_int(u), random);
@@ -302,7 +306,7 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
 
 #else
 
-/// z = x * scale on the format's grid.
+/// Returns z = x * scale on the format's grid.
 template <Round mode, Known known>
 HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe_unused]] Seen& seen) {
     const VI u = as_int(known.unit_scale ? x : hn::Mul(x, r.scale)), sign_mask = all(INT32_MIN);
@@ -311,11 +315,11 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
     VI q;
     if constexpr (known.limited) {
         static_assert(!known.wide);
-        q = as_int(hn::Min(r.round_narrow(z, u, random), r.max));  // x86: a NaN gives the second operand
+        q = as_int(hn::Min(r.round_narrow(z, u, random), r.max));  // x86: the second operand if the first is NaN
     } else if constexpr (known.carries_to_inf) {
         q = r.round_wide(z, u, random);
     } else {
-        // A finite value rounded inward stays finite; an infinity does not.
+        // A finite value that is rounded inward stays finite; an infinity does not become finite.
         VI limit = r.overflow_bits;
         if constexpr (mode == Round::toward_zero || mode == Round::to_odd) {
             limit = hn::IfThenElse(hn::Lt(z, all(infinity_bits)), r.max_bits, limit);

@@ -34,13 +34,14 @@ namespace {
 
 using namespace vector_cast;
 
-/// Counts per lane. What some elements add wrongly to a count is known from another count, and taken out at the end.
+/// Counts per lane. Some elements are added to counts where they do not belong. Another count gives their number, and
+/// into() subtracts it.
 struct Counts {
     std::int64_t known_finite = 0;
-    VI finite, nan, zero;  // of x; `finite` is beside known_finite
+    VI finite, nan, zero;  // of x; `finite` does not include known_finite
     VI code_zero, below_normal, at_max, beyond;
     VI largest;
-    VU least;  // of the pattern minus 1, where zero is the largest number
+    VU least;  // minimum of the bit pattern minus 1, which for zero is the largest number
 
     HWY_INLINE Counts() {
         finite = nan = zero = code_zero = below_normal = at_max = beyond = largest = hn::Zero(di);
@@ -76,7 +77,7 @@ struct Counts {
         return sum;
     }
 
-    /// `count` elements were looked at, then `padding` zeros.
+    /// Adds the counts of `count` elements to `tally`. `padding` zeros were counted after these elements.
     HWY_INLINE void into(const CastPlan& plan, std::uint64_t count, std::uint64_t padding, Tally& tally) const {
         Tally t;
         t.count = count;
@@ -95,7 +96,7 @@ struct Counts {
     }
 };
 
-/// Asks for what will be read soon. Past the end of an array that is an address like any other.
+/// Prefetches data that will be read soon. An address past the end of the array does no harm.
 template <class T>
 HWY_INLINE void prefetch(const T* p, Traffic traffic) {
     const auto address = reinterpret_cast<std::uintptr_t>(p);
@@ -103,7 +104,7 @@ HWY_INLINE void prefetch(const T* p, Traffic traffic) {
     if (traffic == Traffic::prefetched) _mm_prefetch(reinterpret_cast<const char*>(address + 4096), _MM_HINT_T0);
 }
 
-/// Stochastic: first_element is a multiple of 4.
+/// Casts n elements. With stochastic rounding, first_element must be a multiple of 4.
 template <Round mode, Known known>
 void cast_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t n, Tally* tally,
                  std::uint64_t first_element, Traffic traffic) {
@@ -152,9 +153,9 @@ void cast_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t
     if constexpr (known.tallied) counts.into(plan, static_cast<std::uint64_t>(n), padding, *tally);
 }
 
-/// Rounds to e8m0fnu. Only the exponent is kept; the amount added for the rounding direction carries into it. The least scale,
-/// 2^-127, is a subnormal of fp32. Magnitudes up to `lowest` give it: those up to 2^-127, to nearest those below the tie
-/// at 1.5 * 2^-127 (0x600000).
+/// Rounds to e8m0fnu. Only the exponent is kept; the amount added for the rounding direction carries into it. The
+/// smallest scale, 2^-127, is a subnormal of fp32. It is the result of magnitudes up to `lowest`: those up to 2^-127
+/// or, when rounding to nearest, those below the tie at 1.5 * 2^-127 (0x600000).
 template <bool unit_scale, bool limited>
 void power_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t n, Tally*, std::uint64_t,
                   Traffic traffic) {
@@ -171,7 +172,7 @@ void power_kernel(const CastPlan& plan, const float* in, float* out, std::int64_
         VI q = hn::Max(hn::And(sum, all(exponent_mask)), least);
         q = hn::IfThenElse(hn::Gt(z, lowest), q, least);
         q = hn::IfThenElse(hn::Lt(sum, infinity), q, limit);
-        return as_float(limited ? hn::IfThenElse(hn::Gt(u, infinity), nan, q) : q);  // else limit is NaN
+        return as_float(limited ? hn::IfThenElse(hn::Gt(u, infinity), nan, q) : q);  // if not limited, `limit` is NaN
     };
     std::int64_t i = 0;
     for (; i + step <= n; i += step) {
@@ -190,7 +191,8 @@ Caster::Kernel power_kernel_for(const CastPlan& plan) {
     return unit ? power_kernel<true, false> : power_kernel<false, false>;
 }
 
-/// What serves every plan of its path; the direction is a word of the type, the rest of the plan is not.
+/// Returns the general kernel for the plan's path. The rounding direction is a template argument, while the kernel
+/// reads most other properties from the plan.
 template <Round mode, bool tallied>
 Caster::Kernel kernel_of(const CastPlan& plan) {
     if (plan.path == CastPlan::Path::wide) return cast_kernel<mode, Known{.wide = true, .tallied = tallied}>;
@@ -198,10 +200,10 @@ Caster::Kernel kernel_of(const CastPlan& plan) {
                          : cast_kernel<mode, Known{.tallied = tallied}>;
 }
 
-// Nearest even, the direction of nearly every cast, has kernels that take more for granted.
+// Nearly every cast rounds to nearest even, so this direction has kernels with more assumptions.
 #if HWY_TARGET == HWY_AVX3
 
-/// With `known`, and with a unit scale too where the plan has one.
+/// Returns the kernel for `known`, with unit_scale set if the plan's scale is 1.
 template <Known known>
 Caster::Kernel scaled_or_not(const CastPlan& plan) {
     constexpr auto unit = [](Known k) { return k.unit_scale = true, k; };
@@ -318,11 +320,12 @@ void scalar_kernel(const CastPlan& plan, const float* in, float* out, std::int64
     }
 }
 
-/// Lane counts have 32 bits, and a block's operands and results fit the second-level cache.
+/// Elements of a block. The 32-bit counts of a lane cannot overflow, and a block's operands and results fit in the
+/// second-level cache.
 constexpr std::int64_t block = 1 << 16;
 
-/// Arrays beyond this do not stay in the caches. What the system reports may be the sum of a socket's caches, of which
-/// one core uses a part: hence the limit.
+/// Returns the size beyond which arrays do not stay in the caches. It is limited, because the system may report the sum
+/// of a socket's caches, of which one core uses only a part.
 std::int64_t third_level_cache_bytes() {
     static const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     constexpr long limit = 32 << 20;

@@ -16,7 +16,7 @@ namespace macheps {
 
 namespace {
 
-constexpr std::int64_t block64 = 1 << 16, stretch64 = 4096;  ///< elements per task; per trip through the caches
+constexpr std::int64_t block64 = 1 << 16, stretch64 = 4096;  ///< elements per task; per pass through the caches
 
 RandomBits bits_of(const Cast& cast, std::uint64_t element) {
     if (cast.round != Round::stochastic) return {};
@@ -27,7 +27,7 @@ void require_words(const Cast& cast) {
     if (cast.round == Round::stochastic && !cast.can_draw()) require_random_bits(cast.round, {});
 }
 
-/// Calls work(first, count, tally) on stretches that cover [0, n), over all threads; adds the tallies up.
+/// Calls work(first, count, tally) on stretches that cover [0, n), on all threads, and adds up the tallies.
 template <class Work>
 void over_stretches(ThreadPool& pool, std::int64_t n, Tally64* tally, const Work& work) {
     std::mutex adding;
@@ -42,7 +42,7 @@ void over_stretches(ThreadPool& pool, std::int64_t n, Tally64* tally, const Work
     });
 }
 
-/// A cast from fp64 as one from fp32: what the numbers become first, and the cast of that.
+/// A cast from fp64 in two steps: a conversion to fp32, and a cast from fp32.
 class Narrowing {
   public:
     Narrowing(Simd simd, const Cast& cast, double scale, std::int64_t first_element)
@@ -55,11 +55,11 @@ class Narrowing {
         if (draws_) rest_.round = Round::nearest_even;
     }
 
-    /// False where only the definition will do.
+    /// Returns false if only the definition can compute the cast.
     bool is_there() const { return draws_ || goes_by_odd(given_); }
     const Cast& rest() const { return rest_; }
 
-    /// Of fl64(x[i] scale), elements i from `at` on.
+    /// Converts fl64(x[i] scale) to fp32, for `count` elements from `at` on.
     void operator()(const double* x, std::int64_t at, float* out, std::int64_t count) const {
         std::array<double, stretch64> scaled;
         const double* z = x + at;
@@ -158,7 +158,7 @@ void encode_array64(Simd simd, ThreadPool& pool, const double* x, Code* codes, s
                 std::array<float, stretch64> value;
                 narrow(x, first, value.data(), count);
                 encode_array(simd, pool, value.data(), codes + first, count,
-                             narrow.rest());  // in this thread: the pool is busy
+                             narrow.rest());  // in this thread, because the pool is busy
                 return;
             }
         }

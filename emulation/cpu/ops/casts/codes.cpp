@@ -13,7 +13,7 @@
 namespace macheps {
 namespace {
 
-constexpr std::int64_t block = 1 << 16, stretch = 1024;  ///< elements per task; per trip through the first-level cache
+constexpr std::int64_t block = 1 << 16, stretch = 1024;  ///< elements per task; per pass through the first-level cache
 
 template <class Code>
 void require_room(Format f) {
@@ -25,7 +25,7 @@ void require_room(Format f) {
                  .exit = Exit::usage});
 }
 
-/// Codes of numbers that are on the format's grid, and back, without branches: for loops that a compiler vectorises.
+/// Converts numbers on the format's grid to codes and back without branches, for loops that a compiler vectorises.
 struct GridCodec {
     explicit GridCodec(const CastPlan& plan)
         : f(plan.cast.format),
@@ -47,7 +47,8 @@ struct GridCodec {
 
     std::uint32_t encode(float x) const {
         const auto u = bit_cast<std::uint32_t>(x), m = u & 0x7fffffffu, sign = u >> 31 != 0 ? sign_bit : 0;
-        // A subnormal is a small integer of quanta; where they are fp32's own (emin -126) its low bits just go.
+        // A subnormal is a small multiple of the quantum. If the format's subnormals are subnormal in fp32 too (emin
+        // -126), their low bits are simply dropped.
         const float quanta = m < emin_bits ? bit_cast<float>(m) * per_quantum : 0.0f;
         const std::uint32_t finite = m < emin_bits && rebias != 0
                                          ? static_cast<std::uint32_t>(static_cast<std::int32_t>(quanta))
@@ -141,8 +142,8 @@ void decode_array(Simd simd, ThreadPool& pool, Format f, const Code* codes, floa
     for (std::size_t code = 0; by_table && code < table.size(); ++code) table[code] = decode(f, code);
     if constexpr (std::is_same_v<Code, std::uint8_t>) {
         if (kernels != nullptr && by_table) {
-            // Numbers of at most 8 bits are the high halves of theirs in fp32, unless their range is stranger than that
-            // of any named format.
+            // The low halves of the fp32 values are zero for every named format of at most 8 bits. They may not be for
+            // a format with an unusual range.
             std::array<std::uint16_t, 256> high{};
             bool fits = true;
             for (std::size_t code = 0; code < high.size(); ++code) {

@@ -17,7 +17,8 @@ namespace {
 
 using namespace vector_cast;
 
-/// A narrow cast to nearest even, as codes: the sum that rounds (VectorRounder::round_narrow) holds them,
+/// Computes the codes of a narrow cast to nearest even. The sum that rounds (VectorRounder::round_narrow) contains
+/// them,
 ///     e + drop | ...0 ulps      where ulps, with its leading one, counts quanta of the binade e,
 /// and every binade above emin adds 2^fraction_bits codes.
 template <bool unit_scale, bool signless>
@@ -29,8 +30,9 @@ struct NarrowEncoder {
           sign_bit(all(static_cast<std::int32_t>(plan.cast.format.sign_bit()))),
           sign_shift(32 - plan.cast.format.bits),
           drop(plan.drop) {
-        // The next code is that of an infinity, or of NaN: what is too large is made the number that would have it.
-        const std::int32_t quantum = 1 << plan.drop;  // of the top binade, in places of fp32
+        // The code after that of the largest finite number is an infinity or a NaN. A number that is too large is
+        // replaced by the number that would have this code.
+        const std::int32_t quantum = 1 << plan.drop;  // of the top binade, in units of fp32's last place
         limit = all(plan.max_bits + (plan.infinity_is_max ? 0 : quantum));
     }
 
@@ -58,7 +60,7 @@ HWY_INLINE __m512i pack_bytes(VI a, VI b, VI c, VI d) {
     return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(words_ab, words_cd));
 }
 
-/// 64 entries of 16 bits in two registers, four times.
+/// A table of 256 entries of 16 bits, in four parts of 64 entries with two registers each.
 struct Table256 {
     HWY_INLINE explicit Table256(const std::uint16_t* table) {
         for (int i = 0; i < 8; ++i) part[i] = _mm512_loadu_si512(table + 32 * i);
@@ -106,7 +108,7 @@ void encode_bytes_as(const CastPlan& plan, const float* in, std::uint8_t* codes,
     };
     std::int64_t i = 0;
     for (; i + 64 <= n; i += 64) {
-        // What comes from beyond the caches is asked for early; where it is near, that costs next to nothing.
+        // Prefetch operands that are not in the caches. If they are, this costs almost nothing.
         for (int line = 0; line < 64; line += 16)
             _mm_prefetch(reinterpret_cast<const char*>(in + i + line) + 2048, _MM_HINT_T0);
         encode_64(in + i, codes + i);
@@ -120,7 +122,7 @@ void encode_bytes_as(const CastPlan& plan, const float* in, std::uint8_t* codes,
 }
 
 void encode_bytes(const CastPlan& plan, const float* in, std::uint8_t* codes, std::int64_t n) {
-    // Without a NaN to make, what stands for one has to be found.
+    // If the format has no NaN, a NaN must first be replaced, which only the kernels with a scale do.
     const bool unit_scale = plan.cast.encode_scale == 1 && !plan.nan_is_max;
     if (plan.signless) {
         return unit_scale ? encode_bytes_as<true, true>(plan, in, codes, n)
@@ -130,7 +132,6 @@ void encode_bytes(const CastPlan& plan, const float* in, std::uint8_t* codes, st
                       : encode_bytes_as<false, false>(plan, in, codes, n);
 }
 
-/// fp16 or bf16, from numbers on the grid.
 void encode_words(bool is_fp16, const float* in, std::uint16_t* codes, std::int64_t n) {
     const auto encode_16 = [&](VF x) HWY_ATTR {
         return is_fp16 ? _mm512_cvtps_ph(x.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
@@ -150,7 +151,6 @@ void decode_bytes(const std::uint16_t* table, int bits, const std::uint8_t* code
     return bits <= 6 ? decode_bytes_as<true>(table, codes, out, n) : decode_bytes_as<false>(table, codes, out, n);
 }
 
-/// fp16 or bf16; the NaN is the canonical one, with its sign.
 void decode_words(bool is_fp16, const std::uint16_t* codes, float* out, std::int64_t n) {
     const VI nan_table = all(Classes{.nan = response::nan}.table());
     const auto decode_16 = [&](const std::uint16_t* from) HWY_ATTR {

@@ -18,15 +18,15 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-/// Stochastic rounding of magnitudes in fp64, where nothing but floor() loses a bit:
-///     t = floor(2^bits m / quantum)      the ulps that are kept, and the bits below them that are seen
-///     floor((t + word) / 2^bits)         which a carry out of those bits makes one larger
+/// Rounds magnitudes stochastically in fp64, where only floor() loses bits:
+///     t = floor(2^bits m / quantum)      the ulps that are kept, and the bits below them that are read
+///     floor((t + word) / 2^bits)         the result in ulps: a carry out of those bits makes it one larger
 /// t is an integer below 2^(precision + bits), which is at most 2^52.
 class DrawnRounder {
   public:
     HWY_INLINE explicit DrawnRounder(const Cast& cast) : shift_(32 - cast.random_bits) {
         const Format& f = cast.format;
-        // Beyond the largest finite value's binade all magnitudes become the number that stands for "too large".
+        // All magnitudes beyond the binade of the largest finite value become limit_, which represents "too large".
         limit_ = Format::power_of_two(std::ilogb(decode64(f, f.max_finite_code() << f.padding)) + 1);
         least_binade_ = Format::power_of_two(f.emin());
         per_quantum_ = Format::power_of_two(f.fraction_bits() + cast.random_bits);
@@ -43,7 +43,7 @@ class DrawnRounder {
         const auto seen = hn::Floor(hn::Mul(m, hn::Mul(inverse, hn::Set(df, per_quantum_))));
         const auto ulps = hn::Floor(hn::Mul(hn::Add(seen, word(words)), hn::Set(df, per_word_)));
         const auto made = hn::Mul(ulps, hn::Mul(binade, hn::Set(df, quantum_)));
-        return F64(hn::IfThenElse(hn::Eq(x.v, x.v), hn::CopySign(made, x.v), x.v));  // a NaN stays one
+        return F64(hn::IfThenElse(hn::Eq(x.v, x.v), hn::CopySign(made, x.v), x.v));  // a NaN stays a NaN
     }
 
   private:
@@ -51,7 +51,7 @@ class DrawnRounder {
     static constexpr DF64 df{};
     static constexpr DU64 du{};
 
-    /// Random words as numbers, by way of the fraction of 2^52.
+    /// Converts random words to fp64 through the fraction of 2^52.
     HWY_INLINE hn::Vec<DF64> word(const std::uint32_t* words) const {
         const auto drawn =
             hn::ShiftRightSame(hn::PromoteTo(du, hn::Load(hn::Rebind<std::uint32_t, DF64>(), words)), shift_);

@@ -13,9 +13,9 @@ namespace macheps {
 
 namespace {
 
-constexpr std::int64_t task_elements = 1 << 15;  ///< some ten microseconds of work
+constexpr std::int64_t task_elements = 1 << 15;  ///< about ten microseconds of work
 
-/// Groups as rectangles of the tensor [rows, columns].
+/// The groups of the tensor [rows, columns], which are rectangles.
 struct Groups {
     std::int64_t rows, columns, block_rows, block_columns, down, across;
 
@@ -30,16 +30,17 @@ struct Groups {
     }
 };
 
-/// A rectangle of the tensor whose rows lie in one row of groups.
+/// A rectangle of the tensor that begins in row `group_row` of the groups. It covers several rows of groups only if
+/// each of these has a single row.
 struct Part {
     std::int64_t group_row, first_row, last_row, first_column, last_column;
     std::int64_t size() const { return (last_row - first_row) * (last_column - first_column); }
 };
 
-/// The tensor in parts that whole groups fill.
+/// Divides the tensor into parts that consist of whole groups.
 std::vector<Part> parts_of_groups(const Groups& g) {
     std::vector<Part> parts;
-    // At least as many columns as are read side by side where each is a group.
+    // At least as many columns as largest() reads at a time if each column is a group.
     const std::int64_t wanted = max_of(task_elements / max_of(g.block_rows, std::int64_t{1}), std::int64_t{64});
     const std::int64_t step =
         max_of((wanted + g.block_columns - 1) / g.block_columns, std::int64_t{1}) * g.block_columns;
@@ -52,13 +53,13 @@ std::vector<Part> parts_of_groups(const Groups& g) {
     return parts;
 }
 
-/// The tensor in parts that lie in memory without a gap and are small enough for the first-level cache. Each begins at
-/// a group's first column, or lies within one group.
+/// Divides the tensor into parts that are contiguous in memory and small enough for the first-level cache. Each begins
+/// at a group's first column or is within one group.
 std::vector<Part> parts_of_memory(const Groups& g) {
     constexpr std::int64_t most = 4096;
     std::vector<Part> parts;
     const std::int64_t high = max_of(most / max_of(g.columns, std::int64_t{1}), std::int64_t{1});
-    // Rows of groups of one row each are one after the other, as their scales are.
+    // If each row of groups has a single row, several of them form one part, because their scales are contiguous too.
     const std::int64_t joined = g.block_rows == 1 ? high : 1;
     for (std::int64_t i = 0; i < g.down; i += joined) {
         const std::int64_t end = min_of((i + joined) * g.block_rows, g.rows);
@@ -75,7 +76,8 @@ std::vector<Part> parts_of_memory(const Groups& g) {
     return parts;
 }
 
-/// Memory of one thread, kept from call to call: pages that are new each time cost more than what is written to them.
+/// Memory that one thread keeps from call to call. New pages for each call would cost more than what is written to
+/// them.
 struct Scratch {
     std::vector<std::int32_t> amax;
     std::vector<float> encode;
@@ -89,7 +91,7 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     const auto count = static_cast<std::size_t>(g.down * g.across);
     const ScalingKernels& kernels = scaling_kernels(simd);
     thread_local Scratch of_thread;
-    Scratch& scratch = of_thread;  // the caller's, in whichever thread a part runs
+    Scratch& scratch = of_thread;  // the calling thread's, for every thread that runs a part
     scratch.amax.resize(count);
     scratch.encode.resize(count);
     const auto each_part = [&](const std::vector<Part>& parts, const auto& f) {
@@ -116,7 +118,7 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
         }
     });
 
-    // A signed type and its unsigned one are the same memory.
+    // A signed type and its unsigned type may alias.
     const std::span largest(reinterpret_cast<const std::uint32_t*>(scratch.amax.data()), count);
     ScaledResult result = group_scales(how, largest, scratch.encode, {decode, count});
     result.scales = operand_scales(how, g.across, decode);
@@ -124,7 +126,7 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     Cast cast = how.cast;
     cast.encode_scale = 1;
     const Caster caster(simd, cast), unchanged(simd, Cast{});
-    cast.encode_scale = 2;  // stands for the scales of blocks
+    cast.encode_scale = 2;  // a placeholder for the scales of blocks
     const CastPlan plan(cast);
     const ScalingKernels::Cast in_one_pass = tally == nullptr ? kernels.cast(plan) : nullptr;
     std::mutex adding;
@@ -149,7 +151,7 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
             caster(z, z, part.size(), tally != nullptr ? &scaled : nullptr, static_cast<std::uint64_t>(first));
         }
         if (tally == nullptr) return;
-        // What came in is judged as it came; a product that underflowed was lost by the cast all the same.
+        // The inputs are counted before scaling. A product that underflowed counts as an underflow of the cast.
         scaled.underflow += scaled.zero_in - min_of(scaled.zero_in, before.zero_in);
         scaled.zero_in = before.zero_in;
         scaled.nan_in = before.nan_in;

@@ -7,8 +7,10 @@
 
 namespace macheps {
 
-/// in, out [rows, columns]; decode [group rows, group columns] row-major, as scale_grid() counts them. Bits depend on
-/// neither `simd` nor the pool. Adds to *tally when it is not null: counts as for one cast, of x before its scale.
+/// Casts with a scale for each group.
+/// Shapes: in, out [rows, columns]; decode [group rows, group columns] row-major, as scale_grid() counts them.
+/// Bits depend on neither `simd` nor the pool. Adds to *tally if `tally` is not null. The counts are those of a single
+/// cast whose input is x before scaling.
 ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* out, float* decode, std::int64_t rows,
                          std::int64_t columns, const ScaledCast& how, Tally* tally);
 

@@ -32,7 +32,8 @@ HWY_INLINE void each_vector(std::int64_t n, const Function& f) {
     if (i < n) f(i, static_cast<std::size_t>(n - i));
 }
 
-/// Blocks of one column: `vectors` of them side by side go down all rows. The last has `count` columns.
+/// Finds the largest magnitudes of blocks of one column, in `vectors` adjacent vectors over all rows. The last vector
+/// has `count` columns.
 template <bool ignore_nan, int vectors>
 HWY_INLINE void largest_of_columns(const std::int32_t* bits, std::int64_t rows, std::int64_t ld, std::size_t count,
                                    std::int32_t* out) {
@@ -94,7 +95,7 @@ void multiply(const ScaledRows& in, const float* scales, std::int64_t step, std:
     }
 }
 
-/// To nearest even, and every overflow to the largest finite number.
+/// Multiplies and casts, to nearest even and with the largest finite number for every overflow.
 template <vector_cast::Known known>
 void multiply_and_cast(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step,
                        std::int64_t block, float* out) {
@@ -166,7 +167,7 @@ void define_multiply(const ScaledRows& in, const float* scales, std::int64_t ste
     }
 }
 
-/// The definition casts what was multiplied.
+/// Returns null, so that the definition casts the products.
 ScalingKernels::Cast no_cast_kernel(const CastPlan&) { return nullptr; }
 
 const ScalingKernels& definitions() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of scaled_cast over rows whose elements share scales in blocks, side by side from the first one on.
+// The loops of scaled_cast() over rows that consist of blocks. The elements of a block share a scale, and the first
+// block begins with the first element.
 #pragma once
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/scaling/cast_plan.hpp"
@@ -15,16 +16,18 @@ struct ScaledRows {
 };
 
 struct ScalingKernels {
-    /// out[i] = the largest magnitude in block i of all rows, as bits: NaN is the largest of all, or none.
+    /// Sets out[i] to the largest magnitude in block i of all rows, as bits. A NaN is larger than all numbers or, with
+    /// `ignore_nan`, not counted.
     void (*largest)(const ScaledRows& in, std::int64_t block, bool ignore_nan, std::int32_t* out);
-    /// z = x times the scale of its block, rows side by side; those of a row lie `step` behind those of the row before. A
-    /// NaN is the canonical one.
+    /// Computes z = x times the scale of its block. The rows of z are contiguous. The scales of a row begin `step`
+    /// after those of the row before. A NaN becomes the canonical one.
     void (*multiply)(const ScaledRows& in, const float* scales, std::int64_t step, std::int64_t block, float* z);
 
     using Cast = void (*)(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step,
                           std::int64_t block, float* out);
-    /// multiply() and the cast of what it gives, in one pass: for plans whose encode_scale is not 1 (what it is does not
-    /// matter), since NaN is made canonical there. Null where the plan wants another kernel.
+    /// Returns a kernel that does multiply() and the cast of the products in one pass, or null if the plan needs
+    /// another kernel. The plan's encode_scale must not be 1, because a NaN is made canonical only if there is a scale.
+    /// The value of encode_scale is not used.
     Cast (*cast)(const CastPlan& plan);
 };
 
