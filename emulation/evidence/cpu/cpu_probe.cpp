@@ -26,17 +26,17 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 std::string name_of(const CpuUnit& unit) { return fmt::format("{}.{}", unit.instr, unit.qual); }
 
-/// The classes of a GPU's verification, and one more: sums next to 2^-126, where kinds of flushing differ.
+/// The classes of operand_class.hpp and one more, `boundary`: sums near 2^-126, where the ways to flush differ.
 constexpr int boundary = operand_classes, unit_classes = operand_classes + 1;
 
 std::string class_name(int cls) {
     return cls == boundary ? "boundary" : evidence::name_of(static_cast<OperandClass>(cls));
 }
 
-/// Of each class the operands of the first tiles may go into a trace.
+/// Number of results of each class, from its first tiles, that are candidates for a trace.
 constexpr std::uint64_t kept_of_class = 4096;
 
-/// One unit, its machine, and what its results are compared with.
+/// Comparison of one unit with its machine, or with a wrong model of it.
 class UnitProbe {
   public:
     UnitProbe(const CpuUnit& unit, std::uint64_t seed, const std::string& mutant = {})
@@ -56,11 +56,11 @@ class UnitProbe {
         }
     }
 
-    /// Tiles number `first` and on, `tiles` of them; the first mismatch is described in `row`.
+    /// Runs `tiles` tiles, from number `first` on, and describes the first mismatch in `row`.
     void run(int cls, std::uint64_t first, std::uint64_t tiles, ProbeResult& row, Candidates* candidates) {
         for (std::uint64_t tile = first; tile < first + tiles; ++tile) {
             cls == boundary ? make_boundary(tile) : make_operands(static_cast<OperandClass>(cls), tile);
-            std::fill(d_.begin(), d_.end(), ~std::uint64_t{0});  // what is not written must not pass for a result
+            std::fill(d_.begin(), d_.end(), ~std::uint64_t{0});  // unwritten elements must not pass as results
             unit_.run(a_.data(), b_.data(), c_.data(), d_.data());
             compare(cls, row, candidates);
         }
@@ -117,11 +117,11 @@ class UnitProbe {
         }
     }
 
-    /// Of every row and column two products alike: one near 2^-126 or none, and one between 2^-147 and 2^-153; c is none of
-    /// them or near 2^-126 too.
+    /// Makes a tile with at most two nonzero products, at the same places in all rows and columns. One product is near
+    /// 2^-126 or missing, the other is between 2^-153 and 2^-147. c is zero or near 2^-126.
     void make_boundary(std::uint64_t number) {
         Dice dice(seed_, shape_.id, number, 31u << 27);
-        // Of tiles both meet in a chain of even or of odd products.
+        // If k > 2 (tiles), the indices of both products are even or both are odd, so that they meet in the same chain.
         const int k = unit_.k, first = k == 2 ? dice.between(0, 1) : dice.between(0, k - 3);
         const int second = k == 2 ? 1 - first : first + 2;
         const bool has_first = dice.chance(60), has_addend = dice.chance(70) || !has_first;
@@ -208,8 +208,8 @@ ProbeResult row_without_results(std::string_view kind, std::string name, std::st
             .note = std::move(note)};
 }
 
-/// The tiles of each class: all that it has, or equal shares of at least `most` results in all. A class that has a last tile
-/// leaves its share to the others.
+/// Returns the number of tiles of each class: all tiles if `most` is 0, otherwise equal shares of at least `most`
+/// results in total. A class that has fewer tiles than its share leaves the rest to the others.
 std::vector<std::uint64_t> tiles_of_classes(const UnitProbe& probe, std::uint64_t most) {
     std::vector<std::uint64_t> tiles(unit_classes);
     for (int cls = 0; cls < unit_classes; ++cls) tiles[static_cast<std::size_t>(cls)] = probe.tiles_of(cls);
@@ -285,7 +285,7 @@ void run_conversion(const CpuConversion& conversion, double seconds, std::uint64
     for (std::uint64_t first = 0; first < wanted; first += 16) {
         std::uint32_t x[16];
         std::uint16_t codes[16] = {};
-        // An odd step goes through all inputs, and through every exponent from the start.
+        // The step is odd, so that it visits all inputs, and it visits every exponent early.
         for (std::uint32_t i = 0; i < 16; ++i) x[i] = (static_cast<std::uint32_t>(first) + i) * 0x9e3779b1u;
         conversion.run(x, codes);
         for (int i = 0; i < 16; ++i) {

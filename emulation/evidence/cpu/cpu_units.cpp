@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function here is compiled for the instruction that it runs, whatever the rest of the program is compiled for, and
-// is called only where the instruction is there.
+// Each function here is compiled for the instruction that it runs, whatever the target of the rest of the program, and
+// is called only if the CPU has the instruction.
 #include "emulation/evidence/cpu/cpu_units.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ CpuidWords cpuid_of(unsigned leaf, unsigned part = 0) {
 
 bool has_bit(unsigned word, int bit) { return (word >> bit & 1) != 0; }
 
-/// The registers that the operating system saves, XCR0.
+/// Returns the set of registers that the operating system saves (XCR0).
 std::uint64_t saved_state() {
     if (!has_bit(cpuid_of(1).ecx, 27)) return 0;  // OSXSAVE
     unsigned low = 0, high = 0;
@@ -48,7 +48,7 @@ bool saves(std::uint64_t mask) { return (saved_state() & mask) == mask; }
 bool saves_ymm() { return saves(0x6); }
 bool saves_zmm() { return saves(0xe6); }
 
-/// Linux hands tiles out on request.
+/// Returns whether tiles may be used. Linux allows it only on request.
 bool may_use_tiles() {
     constexpr int request_permission = 0x1023, tile_data = 18;
     static const bool granted = saves(0x60000) && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
@@ -64,7 +64,7 @@ bool has_amx_fp8() { return has_bit(cpuid_of(0x1e, 1).eax, 4) && may_use_tiles()
 bool has_avx10_2() { return saves_zmm() && (cpuid_of(0x24).ebx & 0xff) >= 2; }
 bool has_f16c() { return saves_ymm() && has_bit(cpuid_of(1).ecx, 29); }
 
-/// Rows of a against 16 columns of b, a pair of products in each lane.
+/// Multiplies rows of a by 16 columns of b, with a pair of products in each lane.
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void run_vdpbf16ps(const std::uint64_t* a,
                                                                           const std::uint64_t* b,
                                                                           const std::uint64_t* c, std::uint64_t* d) {
@@ -75,14 +75,15 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void run_vdpbf16ps(const 
         for (int j = 0; j < 16; ++j) lanes[j] = static_cast<std::uint32_t>(c[j]);
         __m512 sum = _mm512_castsi512_ps(_mm512_load_si512(lanes));
         const __m512i row = _mm512_set1_epi32(static_cast<int>(a[1] << 16 | a[0]));
-        // No intrinsic: a compiler may exchange the factors, and NaN tells them apart.
+        // This is not an intrinsic, because a compiler may exchange the factors of an intrinsic, and NaN results depend
+        // on their order.
         asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(row), "v"(columns));
         _mm512_store_si512(lanes, _mm512_castps_si512(sum));
         for (int j = 0; j < 16; ++j) d[j] = lanes[j];
     }
 }
 
-/// The 128-bit form, four lanes at a time.
+/// Runs the 128-bit form, four lanes at a time.
 __attribute__((target("avx512f,avx512vl,avx512bf16"))) void run_vdpbf16ps_128(const std::uint64_t* a,
                                                                               const std::uint64_t* b,
                                                                               const std::uint64_t* c,
@@ -121,7 +122,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512fp16"))) void run_vfmaddp
     }
 }
 
-/// Tiles: a [16, 32], b in pairs [16, 2 * 16], c [16, 16].
+/// Runs a tile instruction. Shapes: a [16, 32], b in pairs [16, 2 * 16], c [16, 16].
 template <bool is_fp16>
 __attribute__((target("amx-tile,amx-bf16"))) void run_tile(const std::uint64_t* a, const std::uint64_t* b,
                                                            const std::uint64_t* c, std::uint64_t* d) {

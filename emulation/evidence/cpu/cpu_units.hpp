@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dot-product units and conversions that this CPU may have, run for what they are: real instructions. Host only.
+// The dot-product units and conversions that this CPU may have, run as real instructions. Host only.
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
@@ -10,13 +10,14 @@
 
 namespace macheps::evidence {
 
-/// A unit that sums products: tiles of m x n outputs, each over k products.
+/// A unit that sums products. It computes tiles of m x n outputs, each over k products.
 struct CpuUnit {
     std::string_view arch{}, instr{}, qual{};  ///< as find_instruction takes them
-    std::string_view feature{};                ///< what CPUID calls it
+    std::string_view feature{};                ///< its name in CPUID
     int m = 16, n = 16, k = 1;
-    bool (*present)() = nullptr;  ///< this CPU has it, and the operating system lets it be used
-    /// d = a b + c on codes: a [m, k], b [k, n], c and d [m, n]. Null where this build has no such instruction.
+    bool (*present)() = nullptr;  ///< returns whether this CPU has it and the operating system allows it
+    /// Computes d = a b + c on codes: a [m, k], b [k, n], c and d [m, n]. Null if this build does not have the
+    /// instruction.
     void (*run)(const std::uint64_t* a, const std::uint64_t* b, const std::uint64_t* c, std::uint64_t* d) = nullptr;
 };
 std::span<const CpuUnit> cpu_units();
@@ -31,10 +32,10 @@ struct CpuConversion {
 };
 std::span<const CpuConversion> cpu_conversions();
 
-/// What a trace says of where it was recorded.
+/// Identity of the CPU and its software, as recorded in a trace.
 struct CpuIdentity {
     std::string cpu{};        ///< `GenuineIntel family 6 model 143 stepping 8 (Intel(R) Xeon(R) Processor)`
-    std::string microcode{};  ///< empty: cannot be read
+    std::string microcode{};  ///< empty if it cannot be read
     std::string os{}, compiler{};
 };
 CpuIdentity cpu_identity();

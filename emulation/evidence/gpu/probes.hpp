@@ -5,8 +5,9 @@
 
 namespace macheps::evidence {
 
-/// Matrix instructions and questions about them, conversions and scalar arithmetic, libraries. Their names are there
-/// without a device; running one throws Error (no_device) where there is none.
+/// Returns the probes of matrix instructions and the questions about them, of conversions, of scalar arithmetic and of
+/// libraries. Their names are available without a device. Running a probe throws Error (no_device) if there is no
+/// device.
 std::vector<evidence::ProbeGroup> probe_groups(int device);
 
 }  // namespace macheps::evidence

@@ -65,7 +65,7 @@ constexpr FormatRow format_rows[] = {{"a", &LibraryProblem::a},
 
 constexpr int most_tree_terms = 1 << 20;
 
-/// The first captures were an H100's, and do not name its architecture.
+/// Returns the recorded architecture. The first captures were made on an H100 and do not name it.
 std::string architecture_of(const Json& header, const std::string& where) {
     return header.contains("architecture") ? json_field<std::string>(header, "architecture", where) : "sm_90";
 }
@@ -88,7 +88,8 @@ std::string codes_text(const LibraryProblem& p, const std::vector<float>& out, c
     return text;
 }
 
-/// About `most` outputs: 32 rows, or as many as there are, and columns in proportion.
+/// Returns rows and columns of about `most` outputs: up to 32 rows and the matching number of columns. If the problem
+/// has fewer columns, there are more rows.
 std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> places_of(const LibraryProblem& p, std::int64_t most) {
     const std::int64_t rows = std::min<std::int64_t>({p.m, 32, most});
     const std::int64_t columns = std::min(p.n, most / rows);
@@ -149,7 +150,7 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
     std::vector<LibraryAlgorithm> seen;
     Json algorithms = Json::array();
     LibraryProblem smaller = problem;
-    smaller.workspace /= 2;  // the algorithm that is preferred may be another
+    smaller.workspace /= 2;  // its preferred algorithm may be a different one
     for (int choice = 0; choice <= size.choices; ++choice) {
         const bool is_smaller = choice == size.choices;
         const LibraryProblem& p = is_smaller ? smaller : problem;
@@ -290,13 +291,13 @@ RecordedTree parse_tree_capture(std::string_view text, const std::string& where)
     if (header.contains("slices")) {
         recorded.slices = json_field<int>(header, "slices", first);
     } else if (const std::size_t at = recorded.algorithm.find("splitk ");
-               at != std::string::npos) {  // the first captures
+               at != std::string::npos) {  // the first captures have no `slices`
         const char* const begin = recorded.algorithm.data() + at + 7;
         std::from_chars(begin, recorded.algorithm.data() + recorded.algorithm.size(), recorded.slices);
     }
     const int terms = json_field<int>(line, "terms", second);
     if (terms < 1 || terms > most_tree_terms) bad_json_lines("a tree of so many terms is not recorded", second);
-    (void)json_field<std::string>(line, "steps", second);  // an error if there are none; it replaces ends of lines
+    (void)json_field<std::string>(line, "steps", second);  // throws if there are none; the copy has no newlines
     recorded.tree = parse_tree_steps(terms, line["steps"].string());
     return recorded;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library's outputs as a file, and the file as a library: outputs are captured where the library runs, and matched
-// with rules anywhere. Host only.
+// Captures of a library's outputs. They are written to a file where the library runs. The file can then be used like a
+// library and matched with rules anywhere. Host only.
 #pragma once
 #include "core/text/json.hpp"
 #include "emulation/evidence/library/match.hpp"
@@ -10,15 +10,15 @@
 
 namespace macheps::evidence {
 
-/// How much is captured.
+/// Amount of outputs to capture.
 struct CaptureSize {
     int choices = 3;             ///< algorithms of a problem, the library's preferred ones first
-    std::int64_t outputs = 512;  ///< of each class of operands
+    std::int64_t outputs = 512;  ///< per class of operands
 };
 
-/// Runs the library's algorithms for a problem on every class of operands, including special values, and keeps a grid of
-/// rows x columns of the outputs. The preferred algorithm for half of the workspace is captured too, if it is another one.
-/// `declined` gives the library's reason for offering no algorithm.
+/// Runs the library's algorithms for a problem on every class of operands, including special values, and keeps a grid
+/// of rows x columns of the outputs. The preferred algorithm for half of the workspace is captured too, if it is
+/// another one. `declined` gives the library's reason for offering no algorithm.
 struct CapturedProblem {
     evidence::Capture capture{};
     int algorithms = 0;
@@ -33,7 +33,7 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
 struct RecordedAlgorithm {
     LibraryAlgorithm algorithm{};
     std::int64_t workspace = 0;
-    bool varies = false;                                                ///< a second run gave other bits
+    bool varies = false;                                                ///< a second run returned other bits
     std::vector<std::pair<std::string, std::vector<float>>> outputs{};  ///< by class: rows x columns
 };
 
@@ -46,17 +46,17 @@ struct RecordedLibrary {
     std::vector<RecordedAlgorithm> algorithms{};
 };
 
-/// Whether the header is one of a capture of a library.
+/// Returns whether the header is that of a capture of a library.
 bool is_library_capture(const Json& header);
-/// Errors: throws Error that names `where` and the line when anything is off.
+/// Parses a capture. Errors: throws Error that names `where` and the line if the text is not valid.
 RecordedLibrary parse_library_capture(std::string_view text, const std::string& where);
 
 /// Returns the recorded outputs as a plan. `match_library` compares only the recorded outputs.
 std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std::size_t algorithm);
 
-/// The order of a library's sum, as FPRev revealed it.
+/// Order of a library's sum, as FPRev revealed it.
 struct RecordedTree {
-    std::string problem{}, algorithm{};  ///< by name, in words
+    std::string problem{}, algorithm{};  ///< the name of the problem, the algorithm in words
     std::string library{}, architecture{}, gpu{};
     int slices = 1;
     SumTree tree{};
@@ -68,10 +68,10 @@ evidence::Capture tree_capture(const LibraryProblem& problem, const LibraryAlgor
 bool is_tree_capture(const Json& header);
 /// Errors: as parse_library_capture.
 RecordedTree parse_tree_capture(std::string_view text, const std::string& where);
-/// Gives one row of the kind `replay`: the recorded order and that of the claimed rule.
+/// Gives one row of the kind `replay`, which compares the recorded order with that of the claimed rule.
 void replay_tree(const RecordedTree& recorded, const evidence::ProbeSink& sink);
 
-/// Rows of the kind `replay`, those that the probe of the problem gives where the library runs.
+/// Gives the same rows as the probe of the problem where the library runs, but of the kind `replay`.
 void replay_library(const RecordedLibrary& recorded, const evidence::ProbeSink& sink);
 
 }  // namespace macheps::evidence

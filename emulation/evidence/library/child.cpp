@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parent and child speak in lines over two pipes; operands and results lie in a file that both map.
+// Parent and child exchange lines over two pipes. Operands and results are in a file that both map.
 #include "emulation/evidence/library/child.hpp"
 
 #include "core/error.hpp"
@@ -39,7 +39,7 @@ constexpr KnownLibrary known_libraries[] = {
 
 // --- the child
 
-/// cblas_sgemm with integers of that width.
+/// cblas_sgemm with integers of this width.
 template <class Integer>
 using CblasGemm = void (*)(int, int, int, Integer, Integer, Integer, float, const float*, Integer, const float*,
                            Integer, float, float*, Integer);
@@ -126,7 +126,7 @@ std::string one_line(std::string text) {
     return text;
 }
 
-/// Never returns: answers until its input ends.
+/// Answers requests until the input ends. Never returns.
 [[noreturn]] void serve(const std::string& library, int threads, int in, int out, float* memory) {
     const auto say = [&](const std::string& text) {
         const std::string line = one_line(text) + "\n";
@@ -180,7 +180,8 @@ std::string one_line(std::string text) {
     _exit(0);
 }
 
-/// The same child in Python. Names are torch, torch.FORMAT, torch.cuda.FORMAT and torch.cuda.scaled.{tensor,row}[.fast].
+/// The same child in Python. Library names are torch, torch.FORMAT, torch.cuda.FORMAT and
+/// torch.cuda.scaled.{tensor,row}[.fast].
 constexpr const char* torch_script = R"(import os, sys
 out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -264,7 +265,7 @@ Format library_format(const std::string& library) {
 
 std::vector<LibrarySetting> library_environment() {
     std::vector<LibrarySetting> set;
-    // How many threads there are is this program's to say.
+    // This program sets the number of threads, so variables for it are not listed.
     for (const char* name :
          {"OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE",
           "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "BLIS_ARCH_TYPE", "ATEN_CPU_CAPABILITY"}) {
@@ -314,7 +315,7 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
         }
         close(request[1]);
         close(answer[0]);
-        // What a library prints is not the child's answer.
+        // The library's own output must not mix with the child's answers.
         if (silent >= 0) dup2(silent, STDOUT_FILENO);
         serve(library, threads, request[0], answer[1], child.memory_);
     }
@@ -360,7 +361,7 @@ LibraryChild::~LibraryChild() {
 }
 
 std::string LibraryChild::ask(const std::string& line) {
-    // A child that is gone is an error, not the end of this program.
+    // Writing to a child that has died must be an error and must not end this program (SIGPIPE).
     struct sigaction ignore {
     }, before{};
     ignore.sa_handler = SIG_IGN;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by somebody else's library, in a process of its own: a library may crash, take over threads, or refuse to
-// be unloaded. Nothing is linked; what is not there is said to be absent. Host only.
+// Matrix products by an external library in a separate process, because a library may crash, take over threads, or
+// refuse to be unloaded. Nothing is linked; a library that is not installed is reported as absent. Host only.
 #pragma once
 #include "core/format.hpp"
 
@@ -13,26 +13,29 @@
 
 namespace macheps::evidence {
 
-/// C [m, n] = A [m, k] B [k, n], row-major, alpha = 1, beta = 0. Decode scales of torch.cuda.scaled: one each, or [m] and [n].
+/// C [m, n] = A [m, k] B [k, n], row-major, alpha = 1, beta = 0. torch.cuda.scaled has decode scales: one for each
+/// operand, or [m] and [n].
 struct LibraryJob {
     int m = 0, n = 0, k = 0;
     std::vector<float> a{}, b{};
     std::vector<float> a_scales{}, b_scales{};
 };
 
-/// What a library says of itself.
+/// A library's description of itself.
 struct LibraryIdentity {
     std::string path{}, version{}, kernel{}, function{};
     std::string architecture{};  ///< of the GPU of torch.cuda: `sm_90`
 };
 
-/// A process that holds the library. Errors: multiply throws Error (check_failed) when the process died, naming the signal.
+/// A process that runs the library. Errors: multiply throws Error (check_failed) that names the signal if the process
+/// died.
 class LibraryChild {
   public:
-    /// `library`: openblas, onednn, mkl, blis, a path with a slash in it, or a name that begins with torch, which needs
-    /// PyTorch in the Python that MACHEPS_PYTHON names (python3). `threads`: as the library counts them.
-    /// Nothing where it cannot be loaded or has no matrix product; `why` says so.
-    /// `without`: an environment variable that this process does not have.
+    /// Starts the process. Returns nothing if the library cannot be loaded or has no matrix product; `why` is then the
+    /// reason.
+    /// `library`: openblas, onednn, mkl, blis, a path with a slash in it, or a name that begins with torch. The latter
+    /// needs PyTorch in the Python that MACHEPS_PYTHON names (default: python3). `threads`: as the library counts them.
+    /// `without`: an environment variable that the process does not get.
     static std::optional<LibraryChild> open(const std::string& library, int threads, std::string& why,
                                             const std::string& without = {});
     LibraryChild(LibraryChild&& other) noexcept;
@@ -41,7 +44,8 @@ class LibraryChild {
 
     const LibraryIdentity& identity() const { return identity_; }
     std::vector<float> multiply(const LibraryJob& job);
-    /// The names of the kernels of the last product of torch.cuda, with commas; empty where PyTorch's profiler sees none.
+    /// Returns the names of the kernels of the last product of torch.cuda, separated by commas. Empty if PyTorch's
+    /// profiler records none.
     std::string kernels();
 
   private:
@@ -55,11 +59,11 @@ class LibraryChild {
     std::string file_;
 };
 
-/// The format of the operands and results of that library.
+/// Returns the format of the operands and results of a library.
 Format library_format(const std::string& library);
-/// True for torch and its formats.
+/// Returns whether the library is torch, in any format.
 bool is_torch(const std::string& library);
-/// True for the products of PyTorch on a GPU, torch.cuda.*.
+/// Returns whether the library is PyTorch on a GPU, torch.cuda.*.
 bool is_torch_cuda(const std::string& library);
 
 /// An environment variable that is set here and may change what libraries compute.

@@ -17,13 +17,15 @@ struct RuleClaim {
 using Scaling = LibraryScaling;
 
 bool has_one_factor(const LibraryProblem& p) { return p.scaling == Scaling::none || p.scaling == Scaling::tensor; }
-/// For other sizes, and for vectors, the library takes kernels of other kinds. An H100 was asked about these.
+/// Returns whether the sizes are covered. For other sizes and for vectors, the library uses other kinds of kernels.
+/// Observed on an H100.
 bool is_aligned(const LibraryProblem& p) {
     return p.m > 1 && p.n > 1 && p.n % 8 == 0 && p.k % 8 == 0 && (p.a_by_rows || p.m % 8 == 0);
 }
 bool is_of(const LibraryProblem& p, const Format& format) { return p.a == format && p.b == format; }
 
-// Whether the library cuts k into slices, and where, is its own choice: nothing is claimed for sums that it joins.
+// The library itself decides whether and where it cuts k into slices, so nothing is claimed for sums of more than one
+// slice.
 constexpr RuleClaim claims[] = {
     {"cublaslt.fp8.fast",
      [](const LibraryProblem& p) { return is_fp8(p.a) && has_one_factor(p) && p.fast_accumulation; }},

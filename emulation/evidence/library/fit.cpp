@@ -15,7 +15,7 @@ namespace macheps::evidence {
 
 namespace {
 
-/// A few draws in sequence.
+/// Sequence of random draws.
 class Draws {
   public:
     explicit Draws(std::uint64_t seed) : seed_(seed) {}
@@ -36,7 +36,8 @@ std::size_t place(int row, int width, int column) {
     return static_cast<std::size_t>(row) * static_cast<std::size_t>(width) + static_cast<std::size_t>(column);
 }
 
-/// Rules that a library may follow: chains and blocks, of fma, of rounded products, of pairs of x86.
+/// Returns rules that a library may follow: chains and blocks of fma, of rounded products and of x86's pairs, and
+/// lanes.
 std::vector<MatmulRule> candidates(const std::vector<std::pair<int, std::vector<int>>>& ends, const Format& format) {
     std::vector<const Machine*> machines{&fp32_chain, find_machine("fp32.unfused")};
     if (format == bf16) {
@@ -75,7 +76,7 @@ std::vector<MatmulRule> candidates(const std::vector<std::pair<int, std::vector<
     return rules;
 }
 
-/// Where the blocks of a rule end.
+/// Returns the ends of a rule's blocks.
 std::vector<int> ends_of(const MatmulRule& rule, int k) {
     std::vector<int> ends;
     for (std::int64_t p = 0; p < k;) ends.push_back(static_cast<int>(p += rule.blocks.length(k, k - p)));
@@ -83,10 +84,10 @@ std::vector<int> ends_of(const MatmulRule& rule, int k) {
 }
 
 bool has_order(const MatmulRule& rule, const std::vector<std::pair<int, std::vector<int>>>& ends) {
-    if (rule.lanes > 1) return true;  // masks do not show it as blocks: bits decide
+    if (rule.lanes > 1) return true;  // masks do not show lanes as blocks, so bits decide
     for (const auto& [k, list] : ends) {
         if (list.empty()) continue;
-        // A pair of products is one step: masks at odd places cannot tell its end.
+        // A pair of products is one step, so masks at odd positions cannot locate the end of a block exactly.
         const std::vector<int> want = ends_of(rule, k);
         if (want.size() != list.size()) return false;
         for (std::size_t i = 0; i < want.size(); ++i) {
@@ -106,8 +107,8 @@ std::uint64_t differing(const std::vector<float>& x, const std::vector<float>& y
     return wrong;
 }
 
-/// A product of the acid test: k across the ends of blocks, m and n no multiples of a tile, and above 10^6 multiply-adds, where
-/// libraries take other kernels for less.
+/// A product of the acid test. k may cross the ends of blocks, and m and n need not be multiples of a tile. There are
+/// more than 10^6 multiply-adds, because libraries use other kernels for smaller products.
 struct AcidShape {
     int m, n, k;
     std::uint64_t seed;
@@ -127,7 +128,8 @@ AcidShape acid_shape(int number, const std::vector<int>& limits, std::uint64_t s
     }
 }
 
-/// The same for choosing among rules: shapes that nearly every rule claims, tall, and whole tiles wide.
+/// Returns a shape for the choice among rules. Nearly every rule claims such shapes: they have many rows, and columns
+/// in whole tiles.
 AcidShape plain_shape(int number, const std::vector<int>& limits, std::uint64_t seed) {
     AcidShape shape = acid_shape(number, limits, seed);
     shape.m = 96 + shape.m % 34;
@@ -138,7 +140,7 @@ AcidShape plain_shape(int number, const std::vector<int>& limits, std::uint64_t 
 
 bool is_of_cpu(const NamedMatmulRule& named) { return !named.versions.empty(); }
 
-/// The named rule of a CPU that is `rule`, or nullptr.
+/// Returns the named rule of a CPU library that equals `rule`, or nullptr.
 const NamedMatmulRule* named_of(const MatmulRule& rule) {
     for (const NamedMatmulRule& named : all_matmul_rules()) {
         MatmulRule same = named.rule;
@@ -152,7 +154,8 @@ std::string block_words(const MatmulRule& rule) {
     return rule.blocks.limit == 0 ? "all of k" : std::to_string(rule.blocks.limit);
 }
 
-/// The named rule whose blocks are nearest, and what differs, where the best one has no name.
+/// Returns the name of the rule with the nearest blocks, and the differences, in words. For a best rule that has no
+/// name.
 std::string nearest_to(const MatmulRule& rule) {
     const NamedMatmulRule* nearest = nullptr;
     int least = 1 << 30;
@@ -176,14 +179,15 @@ std::string nearest_to(const MatmulRule& rule) {
     return fmt::format("{}, differs in {}", nearest->name, fmt::join(differences, "; "));
 }
 
-/// Shapes in turn: those that the best rule claims are counted in `finding`, the others with the rules that claim them.
+/// Runs the acid test on random shapes. Counts in `finding` the shapes that the best rule claims, the shapes that it
+/// does not claim, and the results of the other rules that claim the latter.
 void acid_test(const LibraryMultiply& multiply, const RuleMultiply& rule_multiply, const Format& format,
                const std::vector<int>& limits, int shapes, std::uint64_t seed, LibraryExamination& finding) {
     const NamedMatmulRule* const best = named_of(finding.best);
     const auto claims = [](const NamedMatmulRule* named, const AcidShape& shape) {
         return named == nullptr || named->claims == nullptr || named->claims(shape.m, shape.n, shape.k);
     };
-    constexpr int most_draws = 100;  // for one shape in the range
+    constexpr int most_draws = 100;  // for each shape that the best rule claims
     for (int number = 0; finding.shapes < shapes && number < most_draws * shapes; ++number) {
         const AcidShape shape = acid_shape(number, limits, seed);
         const bool is_claimed = claims(best, shape);
@@ -239,7 +243,7 @@ LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64
     LibraryJob job{.m = m, .n = n, .k = k};
     job.a.resize(static_cast<std::size_t>(m) * static_cast<std::size_t>(k));
     job.b.resize(static_cast<std::size_t>(k) * static_cast<std::size_t>(n));
-    // Who is whose negative is the same for every row and column, and shuffled.
+    // Which term is the negative of which is shuffled, and the same for every row and column.
     std::vector<int> order(static_cast<std::size_t>(k));
     for (int p = 0; p < k; ++p) order[static_cast<std::size_t>(p)] = p;
     for (int p = k - 1; p > 0; --p)
@@ -267,7 +271,7 @@ LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64
 
 std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row,
                             int column) {
-    // With terms 0 and j masked, what is left of the others counts the terms that join after the two met.
+    // Terms 0 and j are masks. The result counts the units that are added after the two masks cancelled.
     const bool is_half = format == fp16;
     const float mask = is_half ? 0x1p15f : 0x1p60f, unit = is_half ? 0x1p-14f : 0x1p-30f;
     LibraryJob job{.m = m, .n = n, .k = k};
@@ -282,12 +286,12 @@ std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& forma
         for (int i = 0; i < m; ++i) job.a[place(i, k, j)] = unit;
         return k - static_cast<int>(std::lround(static_cast<double>(left) / unit));
     };
-    // In a chain term j meets term 0 when j + 1 terms have joined (of a pair, one more or less); beyond the first block all
-    // terms of a block meet it at the block's end.
+    // In a chain, term j meets term 0 when j + 1 terms have been added (in a chain of pairs, one more or less). Beyond
+    // the first block, all terms of a block meet term 0 at the end of their block.
     std::vector<int> ends;
     int low = 1, high = k - 1;
-    // The last term of a later block looks like one of the first: terms before it tell, two of them, since one may end a
-    // block too.
+    // The last term of a later block looks like a term of the first block, so earlier terms are checked too. There are
+    // two of them, because one may also be the last of a block.
     constexpr int apart = 40;
     const auto meets_next = [&](int j) { return std::abs(met_at(j) - (j + 1)) <= 1; };
     const auto in_first = [&](int j) {
@@ -313,7 +317,7 @@ LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMu
                                    const Format& format, int shapes, std::uint64_t seed, const MatmulRule* asked) {
     LibraryExamination finding;
     std::vector<int> limits;
-    // An output of few bits cannot count so many terms.
+    // A narrow output format cannot count that many terms.
     if (format == fp32) {
         for (const int k : {193, 385, 512, 1000, 1024, 2048}) {
             const std::vector<int> ends = block_ends(multiply, format, 101, 101, k, 0, 0);
@@ -335,7 +339,7 @@ LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMu
         std::any_of(rules.begin(), rules.end(), [](const MatmulRule& rule) { return rule.lanes == 1; }) &&
         format == fp32 &&
         std::any_of(finding.ends.begin(), finding.ends.end(), [](const auto& each) { return !each.second.empty(); });
-    // A few shapes leave few rules; one that is asked for needs no choice.
+    // A few shapes leave few rules. A given rule needs no choice.
     std::vector<int> score(rules.size());
     for (int number = 0; asked == nullptr && number < 9; ++number) {
         const LibraryJob job = plain_shape(number, limits, seed).job(format);

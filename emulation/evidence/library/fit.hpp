@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In what order somebody else's matrix product adds: block ends from masks, then the rules that have them, then bits on
-// operands that cancel. Host only.
+// Examination of the order in which an external matrix product adds: first the ends of blocks from masks, then the
+// rules that have these ends, then a comparison of bits on operands that cancel. Host only.
 #pragma once
 #include "emulation/evidence/library/child.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -12,27 +12,29 @@
 
 namespace macheps::evidence {
 
-/// Products that a library computes, and their emulation: [m, n] of the same shape, rounded to `format`.
+/// Functions that compute a product with a library and with a rule. Both return [m, n]; RuleMultiply rounds to
+/// `format`.
 using LibraryMultiply = std::function<std::vector<float>(const LibraryJob& job)>;
 using RuleMultiply =
     std::function<std::vector<float>(const MatmulRule& rule, const LibraryJob& job, const Format& format)>;
 
-/// Numbers of `format` whose products with one column nearly cancel: k / 2 terms, and their negatives in another order. The
-/// result is rounding error, which an output of few bits keeps.
+/// Returns operands of `format` whose terms cancel in pairs, in shuffled order. The result is mostly rounding error,
+/// which even a narrow output format keeps.
 LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64_t seed);
 
 enum class LibraryVerdict : std::uint8_t {
-    reproduced,  ///< one rule gives every bit of every shape
-    order_only,  ///< a rule has the order of blocks, and not the bits
+    reproduced,  ///< one rule reproduces every bit of every shape
+    order_only,  ///< a rule has the order of blocks, but not the bits
     unknown,
 };
 const char* to_string(LibraryVerdict verdict);
 
-/// Where blocks of k end, as masks show it at one element; empty: the sum is no chain of blocks there.
+/// Returns the ends of the blocks of k at one element of the output, found with masks. Empty if the sum is not a chain
+/// of blocks there.
 std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row,
                             int column);
 
-/// A named rule on the shapes that the best one does not claim.
+/// Results of a named rule on shapes that the best rule does not claim.
 struct OtherRule {
     std::string_view name{};
     int shapes = 0, equal = 0;
@@ -40,21 +42,21 @@ struct OtherRule {
 
 struct LibraryExamination {
     LibraryVerdict verdict = LibraryVerdict::unknown;
-    std::vector<std::pair<int, std::vector<int>>> ends{};  ///< of each k that was asked
-    bool tile_dependent = false;                           ///< corners of the output add in other orders
-    std::string rule{};                                    ///< the best one, as a name or in words
+    std::vector<std::pair<int, std::vector<int>>> ends{};  ///< for each k that was tried
+    bool tile_dependent = false;                           ///< elements of the output add in different orders
+    std::string rule{};                                    ///< the best rule, by name or in words
     MatmulRule best{};
-    std::string_view range{};  ///< of a named rule: the shapes that it claims, in words
-    std::string nearest{};     ///< where no named rule is the best: the nearest one, and what differs
+    std::string_view range{};  ///< for a named rule: the shapes that it claims, in words
+    std::string nearest{};     ///< if the best rule has no name: the nearest named one, and the differences
     int shapes = 0, equal = 0;
     int outside = 0, outside_equal = 0;  ///< shapes that the best rule does not claim
-    std::vector<OtherRule> others{};     ///< rules that claim some of those, and have every bit of them
+    std::vector<OtherRule> others{};     ///< rules that claim some of these shapes and reproduce all their bits
     std::uint64_t outputs = 0, wrong = 0;
     std::string first_wrong{};
 };
 
-/// Everything about one library in one thread. `shapes` of the acid test, at random, among those that the best rule claims.
-/// With `asked` that rule is the one whose bits are compared, whatever others would have them.
+/// Examines one library in one thread. The acid test uses `shapes` random shapes that the best rule claims. If `asked`
+/// is given, it is the rule whose bits are compared, even if another rule would agree better.
 LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMultiply& rule, const Format& format,
                                    int shapes, std::uint64_t seed, const MatmulRule* asked = nullptr);
 

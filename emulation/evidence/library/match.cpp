@@ -16,7 +16,7 @@ bool same_number(float x, float y) {
     return bit_cast<std::uint32_t>(x) == bit_cast<std::uint32_t>(y) || (x != x && y != y);
 }
 
-/// What a candidate makes of a sample, compared with the library's output.
+/// Comparison of a candidate's results for a sample with the library's output.
 struct Comparison {
     std::uint64_t mismatches = 0;
     std::string first{};
@@ -50,8 +50,8 @@ std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::
     return some;
 }
 
-/// Samples known outputs of the plan that take about `products` products in total. The sample has as many columns as rows
-/// if the plan has enough of both.
+/// Samples known outputs of the plan that take about `products` products in total. The sample has as many columns as
+/// rows if the plan has enough of both.
 LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const LibraryOperands& x,
                         std::int64_t products) {
     const LibraryPlaces all =
@@ -69,7 +69,7 @@ LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const 
 
 LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend& host, const MatchOptions& options) {
     LibraryFinding finding;
-    // Few outputs refute most candidates, and many are asked of the rest.
+    // A few outputs refute most candidates. The others are compared on many.
     std::vector<LibrarySample> few, many;
     std::vector<std::vector<float>> outputs;
     for (std::size_t c = 0; c < std::min(options.classes, std::size(library_classes)); ++c) {
@@ -115,7 +115,7 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
     if (finding.equal.empty()) {
         double least = 2;  // share of the outputs that differ
         for (const LibraryCandidate& candidate : candidates) {
-            // What agrees on few outputs is seen to differ only on many.
+            // A candidate that agrees on the few outputs differs only on the many.
             std::uint64_t trials = outputs_of(few);
             Comparison seen = see(candidate, few, false);
             if (seen.mismatches == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which MatmulRules a library's results agree with: candidates, each evaluated on the host and compared by bits.
-// Host only.
+// Search for the MatmulRules that a library's results agree with. Each candidate is evaluated on the host and compared
+// bit by bit. Host only.
 #pragma once
 #include "emulation/evidence/library/rules.hpp"
 
@@ -8,27 +8,27 @@ namespace macheps::evidence {
 
 struct MatchOptions {
     std::uint64_t seed = 1;
-    bool fault = false;                                ///< every candidate is wrong on purpose in one element
-    std::int64_t products = 1 << 22;                   ///< of a class and candidate that still agrees, about
-    std::size_t classes = std::size(library_classes);  ///< of finite operands, the first ones
-    std::string claim{};                               ///< the rule that the library is said to follow, if there is one
+    bool fault = false;                                ///< every candidate is deliberately wrong in one element
+    std::int64_t products = 1 << 22;                   ///< approximate number per class, for a candidate that agrees
+    std::size_t classes = std::size(library_classes);  ///< the first classes of finite operands are used
+    std::string claim{};                               ///< the claimed rule, if there is one
 };
 
-/// What was found out about a plan.
+/// Findings about a plan.
 struct LibraryFinding {
     std::vector<LibraryCandidate> equal{};  ///< candidates that agree on all finite operands
     std::vector<LibraryCandidate> equal_with_specials{};
-    std::size_t candidates = 0;  ///< that were tried
+    std::size_t candidates = 0;  ///< candidates that were tried
     std::uint64_t trials = 0;    ///< outputs compared with the candidates that agree, or with the closest
     std::uint64_t special_trials = 0;
-    bool varies = false;                 ///< a second run gave other bits
-    std::string closest{};               ///< where none agrees: the one with the least share of differences
-    std::uint64_t mismatches = 0;        ///< of the closest
-    std::string difference{};            ///< the first one of the closest
-    std::string special_difference{};    ///< of the claimed candidate in `equal`, else of the first one
+    bool varies = false;                 ///< a second run returned other bits
+    std::string closest{};               ///< if none agrees: the one with the smallest share of differences
+    std::uint64_t mismatches = 0;        ///< mismatches of the closest candidate
+    std::string difference{};            ///< first difference of the closest candidate
+    std::string special_difference{};    ///< of the claimed rule if in `equal`, else of the first that has one
     bool has_claimed = false;            ///< the claimed rule is in `equal`
-    std::uint64_t claim_mismatches = 0;  ///< of a claimed rule that is not
-    std::string claim_difference{};      ///< the first one; empty if no candidate is the claimed rule
+    std::uint64_t claim_mismatches = 0;  ///< of the claimed rule if it is not in `equal`
+    std::string claim_difference{};      ///< first difference of the claimed rule; empty if not a candidate
 };
 
 LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& problem, Backend& host,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library's matrix product as a black box: what is asked of it, which algorithm it says it took, what it returned.
-// Host only; cuBLASLt stands behind it on a GPU, and a known rule in the tests.
+// A library's matrix product as a black box: the problem, the algorithm that the library reports, and the outputs. Host
+// only. The implementations are cuBLASLt and PyTorch on a GPU, a recorded capture, and, in the tests, a known rule.
 #pragma once
 #include "emulation/backend.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace macheps::evidence {
 
-/// How the library says that partial sums of k slices are joined. Enumerators as cuBLASLt numbers them.
+/// How the library reports that it joins the partial sums of slices of k. The enumerators have cuBLASLt's numbers.
 enum class Reduction : std::uint8_t { none = 0, in_place = 1, compute_type = 2, output_type = 4 };
 
 /// How the operands are scaled.
@@ -21,8 +21,8 @@ enum class LibraryScaling : std::uint8_t {
     none,
     tensor,      ///< one factor for each operand
     outer,       ///< one for each row of a and column of b
-    blocks_1x1,  ///< one for 128 k of a row of a and of a column of b
-    blocks_1x2,  ///< the same for a; b has one for 128 k of 128 columns
+    blocks_1x1,  ///< one for each 128 k of a row of a, and of a column of b
+    blocks_1x2,  ///< the same for a; b has one for each 128 k of 128 columns
 };
 
 /// out = a b. Shapes: a [m,k], b [k,n], out [m,n].
@@ -30,39 +30,40 @@ struct LibraryProblem {
     std::int64_t m = 0, n = 0, k = 0;
     Format a = fp32, b = fp32, out = fp32;
     Format accumulator = fp32;  ///< fp16: the library is asked to sum in fp16
-    /// Operands are fp32 words off the grid of tf32: the library makes tf32 of them itself.
+    /// Operands are fp32 words with more bits than tf32 has; the library converts them to tf32 itself.
     bool whole_words = false;
-    bool fast_accumulation = false;  ///< of fp8: partial sums need not be promoted
+    bool fast_accumulation = false;  ///< fp8: partial sums need not be promoted
     bool a_by_rows = true;           ///< a is stored [m,k], else [k,m]
     bool b_by_columns = true;        ///< b is stored [n,k], else [k,n]
-    int slices = 0;                  ///< of k; 0: as the library chooses
-    Reduction reduction{};           ///< of more than one slice
+    int slices = 0;                  ///< of k; 0: the library chooses
+    Reduction reduction{};           ///< if there is more than one slice
     LibraryScaling scaling{};
-    std::int64_t workspace = std::int64_t{64} << 20;  ///< bytes that the library may use, at most as many
+    std::int64_t workspace = std::int64_t{64} << 20;  ///< maximum number of bytes that the library may use
 
-    /// `cublasLt.e4m3fn.e5m2.bf16.fast.tn.128x256x1024.tensor`
+    /// Returns the name: `cublasLt.e4m3fn.e5m2.bf16.fast.tn.128x256x1024.tensor`.
     std::string name() const;
 };
 
-/// What the library says of the algorithm that it took.
+/// The algorithm that the library uses, as it reports it.
 struct LibraryAlgorithm {
     int id = -1, tile = 0, stages = 0;
-    int slices = 1;  ///< 0: more than one, the number is unknown
+    int slices = 1;  ///< 0: more than one, but the number is unknown
     Reduction reduction{};
     int inner_shape = 0, cluster = 0, swizzle = 0, custom = 0;
     std::uint64_t implementation = 0;  ///< cuBLASLt's numerical implementation flags
-    std::string kernel{};              ///< its name, if the library reports nothing else
+    std::string kernel{};              ///< name of the kernel, if the library reports nothing else
 
     bool operator==(const LibraryAlgorithm&) const = default;
-    /// `algo 66 tile 20 stages 36 splitk 4 compute_type ...`
+    /// Returns a description: `algo 66 tile 20 stages 36 splitk 4 compute_type ...`.
     std::string to_string() const;
 };
 
-/// Values of the operands, on the grids of their formats; row-major, whatever the storage.
+/// Values of the operands, on the grids of their formats. They are row-major, independently of the library's storage.
 struct LibraryOperands {
     std::string name{};           ///< of their class: `normal`
     std::vector<float> a{}, b{};  ///< [m,k], [k,n]
-    /// Decode scales by LibraryScaling: [1], [m], [m, k/128]; of b: [1], [n], [n, k/128] or [n/128, k/128].
+    /// Decode scales, depending on LibraryScaling. a: [1], [m] or [m, k/128]; b: [1], [n], [n, k/128] or [n/128,
+    /// k/128].
     std::vector<float> a_scales{}, b_scales{};
 };
 
@@ -71,19 +72,19 @@ struct LibraryPlaces {
     std::vector<std::int64_t> rows{}, columns{};
 };
 
-/// One algorithm, chosen once: the same kernel for all operands.
+/// A chosen algorithm: the same kernel for all operands.
 class LibraryPlan {
   public:
     virtual ~LibraryPlan() = default;
     virtual LibraryAlgorithm algorithm() const = 0;
-    /// The places with known outputs; nullptr if all outputs are known.
+    /// Returns the places with known outputs, or nullptr if all outputs are known.
     virtual const LibraryPlaces* places() const { return nullptr; }
 
-    // Errors: all three throw Error when the device fails.
+    // Errors: all three throw Error if the device fails.
     virtual void upload(const LibraryOperands& operands) = 0;
-    /// Starts the product of what was uploaded, and does not wait for it.
+    /// Starts the product of the uploaded operands, and does not wait for it.
     virtual void launch() = 0;
-    /// The product [m,n], row-major, as numbers.
+    /// Waits for the product and returns it [m,n], row-major, as numbers.
     virtual std::vector<float> download() = 0;
 
     std::vector<float> run(const LibraryOperands& operands) {
@@ -93,10 +94,10 @@ class LibraryPlan {
     }
 };
 
-/// What becomes of a problem.
+/// The library's answer to a problem.
 struct LibraryAnswer {
     std::unique_ptr<LibraryPlan> plan{};
-    std::string declined{};  ///< why there is no plan: the library's status
+    std::string declined{};  ///< the reason why there is no plan: the library's status
 };
 
 class MatmulLibrary {
@@ -105,9 +106,10 @@ class MatmulLibrary {
     virtual std::string name() const = 0;  ///< `cuBLASLt 13.1.0`
     /// `sm_90`. Rules are claimed for the kernels of one architecture.
     virtual std::string architecture() const = 0;
-    /// Whether an output lies row after row. PyTorch's does: it asks cuBLASLt, whose outputs lie by columns, for b^T a^T.
+    /// Returns whether outputs are row-major. PyTorch's are: it asks cuBLASLt, whose outputs are column-major, for b^T
+    /// a^T.
     virtual bool is_row_major() const { return false; }
-    /// Algorithm number `choice` in the library's order of preference, from 0.
+    /// Returns algorithm number `choice` in the library's order of preference, from 0.
     virtual LibraryAnswer plan(const LibraryProblem& problem, int choice = 0) = 0;
 };
 
@@ -115,7 +117,7 @@ std::string_view to_string(Reduction reduction);
 
 constexpr bool is_fp8(const Format& f) { return f == e4m3fn || f == e5m2; }
 
-/// Groups of 128 that cover n.
+/// Returns the number of groups of 128 that cover n.
 constexpr std::int64_t blocks_of_128(std::int64_t n) { return (n + 127) / 128; }
 
 }  // namespace macheps::evidence

@@ -12,7 +12,7 @@ namespace macheps::evidence {
 
 namespace {
 
-/// Numbers drawn one after the other.
+/// Sequence of random numbers.
 class Draw {
   public:
     Draw(std::uint64_t seed, std::string_view stream) : key_{.seed = seed, .site = site_id(stream)} {}
@@ -23,7 +23,7 @@ class Draw {
     }
     std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(n)); }
     float unit() { return static_cast<float>(bits() >> 8) * 0x1p-24f; }  ///< in [0, 1)
-    float bell() {                                                       ///< about N(0, 1): the sum of twelve, centred
+    float bell() {                                                       ///< nearly N(0, 1): the centred sum of twelve
         float sum = -6;
         for (int i = 0; i < 12; ++i) sum += unit();
         return sum;
@@ -41,7 +41,7 @@ float on_grid(const LibraryProblem& problem, const Format& format, float x) {
     return decode(format, encode(format, x, Round::nearest_even, Overflow::saturate));
 }
 
-/// Exponents of operands lie in [-span, span], so that sums stay finite.
+/// Returns the span of exponents: those of operands are in [-span, span], so that sums stay finite.
 int exponent_span(const LibraryProblem& problem) {
     const Format &a = problem.a, &b = problem.b;
     const int narrowest = std::min(-a.emin(), -b.emin());
@@ -72,7 +72,8 @@ void fill_cancelling(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
         for (std::int64_t i = 0; i < p.m; ++i) x.a[i * p.k + mirror] = -x.a[i * p.k + t];
         for (std::int64_t j = 0; j < p.n; ++j) {
             const float b = x.b[t * p.n + j];
-            // In even columns nothing but roundings remains, in odd ones also some ulps that are off.
+            // In even columns only rounding errors remain. In odd columns, a quarter of the terms is also off by about
+            // an ulp.
             const bool is_off = j % 2 == 1 && draw.below(4) == 0;
             x.b[mirror * p.n + j] = is_off ? b * (1 + std::ldexp(1.0f, 1 - p.b.precision)) : b;
         }
@@ -95,17 +96,19 @@ void fill_ramp(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
     for (float& b : x.b) b = draw.bell();
 }
 
-/// Exponents that lie far enough apart for every F: leaders' products near 2^14, the others' down to 2^-14.
+/// Makes exponents that are far enough apart for every F (SumRule::fraction_bits): products of large terms are near
+/// 2^14, the others go down to 2^-14.
 void fill_swamp(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
     const bool is_half = p.accumulator == fp16 || p.out == fp16;
     const int top = is_half ? 5 : 7, bottom = std::max({p.a.emin(), p.b.emin(), -7});
-    // Small terms of one row lie together, so that a sum is made of those that may or may not be swallowed.
+    // The small terms of a row have the same exponent, so that the sum consists of terms that may or may not be
+    // absorbed.
     for (std::int64_t i = 0; i < p.m; ++i) {
         const int band = bottom + static_cast<int>(i % (2 - bottom));
         for (std::int64_t t = 0; t < p.k; ++t) x.a[i * p.k + t] = draw.sign() * scaled_by(1 + draw.unit(), band);
     }
     for (float& b : x.b) b = scaled_by(1 + draw.unit(), bottom + static_cast<int>(draw.below(2)));
-    // A leader and the one that takes it away: in the same step, in the next ones, or far on.
+    // A large term and the one that cancels it: in the same step, in the next steps, or far away.
     for (std::int64_t t = 0; t + 1 < p.k; t += 1 + draw.below(24)) {
         const std::int64_t reach = draw.below(3), gap = 1 + draw.below(reach == 0 ? 7 : reach == 1 ? 31 : 127);
         const std::int64_t other = std::min(t + gap, p.k - 1);
@@ -142,10 +145,10 @@ void strew_specials(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
                 return -3 * least;
         }
     };
-    // Every third row and column gets one or two: the others show what happens beside them.
+    // Every third row of a and column of b gets a special value. The others show what happens next to it.
     for (std::int64_t i = 0; i < p.m; i += 3) x.a[i * p.k + draw.below(p.k)] = one_of(p.a);
     for (std::int64_t j = 1; j < p.n; j += 3) x.b[draw.below(p.k) * p.n + j] = one_of(p.b);
-    if (p.m > 4) std::fill_n(x.a.begin() + 4 * p.k, p.k, -0.0f);  // a row of sums that are all zero
+    if (p.m > 4) std::fill_n(x.a.begin() + 4 * p.k, p.k, -0.0f);  // a row whose sums are all zero
 }
 
 }  // namespace
@@ -191,7 +194,7 @@ LibraryOperands library_operands(const LibraryProblem& p, std::string_view opera
     for (std::int64_t i = 0; i < counts.a; ++i) x.a_scales.push_back(0.5f + draw.unit());
     for (std::int64_t i = 0; i < counts.b; ++i) x.b_scales.push_back(0.5f + draw.unit());
     if (operand_class == "cancelling" && counts.a > p.m) {
-        // Blocks that take each other away need the same scales.
+        // Blocks that cancel each other need the same scales.
         const std::int64_t blocks = blocks_of_128(p.k);
         for (std::vector<float>* scales : {&x.a_scales, &x.b_scales}) {
             for (std::size_t i = 0; i < scales->size(); ++i) {

@@ -27,13 +27,13 @@ LibraryProblem problem(const Format& a, const Format& b, const Format& out, std:
     return {.m = m, .n = n, .k = k, .a = a, .b = b, .out = out};
 }
 
-/// The library and the host that its candidates run on, made by the first probe.
+/// The library, and the host backend on which its candidates run. The first probe creates both.
 class Session {
   public:
     explicit Session(std::function<LoadedLibrary()> load, std::string claim = {})
         : load_(std::move(load)), claim_(std::move(claim)) {}
 
-    /// The rule that the library is said to follow for this problem; empty if nothing is claimed.
+    /// Returns the claimed rule for this problem, or an empty string if nothing is claimed.
     std::string claim(const LibraryProblem& p, const LibraryAlgorithm& algorithm) {
         if (!claim_.empty()) return claim_;
         const MatmulLibrary& library = *loaded().library;
@@ -90,13 +90,13 @@ evidence::ProbeResult declined(const std::string& instruction, const std::string
     return result;
 }
 
-/// The verdict about an agreement, or about one of rules that nobody claimed.
+/// Returns the verdict about agreement with the claimed rule, or `recorded` if no rule is claimed.
 evidence::Verdict verdict_of(const std::string& claim, bool agrees) {
     if (claim.empty()) return evidence::Verdict::recorded;
     return agrees ? evidence::Verdict::equal : evidence::Verdict::differs;
 }
 
-/// The rows of one algorithm. With a claim the row is about the claimed rule, whatever other rules agree.
+/// Gives the rows of one algorithm. If a rule is claimed, the rows are about that rule, even if other rules agree.
 void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, double seconds,
                 const evidence::ProbeOptions& options, const evidence::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
@@ -123,7 +123,7 @@ void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, do
         result.model = match.claim.empty() ? found.closest : match.claim;
         result.mismatches = found.mismatches;
         result.note = fmt::format("equal to none of {} rules; {}; {}", found.candidates, found.difference, by);
-        // With a fault on purpose the row must be red, whatever could be claimed without one.
+        // With a deliberate fault the verdict must be `differs`, whatever could be claimed without it.
         if (options.fault) result.verdict = evidence::Verdict::differs;
     } else {
         result.model = first_of(found.equal);
@@ -158,7 +158,7 @@ void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, do
     sink(specials);
 }
 
-/// Outputs for a file, and a row that says how many: nothing is compared.
+/// Captures outputs for a file and gives a row with their number. Nothing is compared.
 void capture_rows(const LibraryProblem& p, MatmulLibrary& library, const evidence::ProbeOptions& options,
                   const evidence::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
@@ -211,7 +211,7 @@ void run_problem(Session& session, const LibraryProblem& p, double seconds, cons
     }
 }
 
-/// A row about an order of summation; of the claimed rule's, if there is a claim.
+/// Returns a row about an order of summation. If a rule is claimed, the verdict is about the order of that rule.
 evidence::ProbeResult order_row(const LibraryOrder& order, const std::string& claim, const std::string& by) {
     evidence::ProbeResult result = row("", "masks of FPRev");
     result.trials = static_cast<std::uint64_t>(order.tree.probes);
@@ -341,7 +341,7 @@ std::vector<LibraryProblem> library_problems() {
             list.push_back(problem(kind.a, kind.a, kind.out, 129, 65, k));
             if (k != 1000 && k != 4096) list.push_back(problem(kind.a, kind.a, kind.out, 128, 64, k));
         }
-        // One row; large enough to fill the device; the other layouts.
+        // One row; one column; large enough to fill the device; the other layouts.
         list.push_back(problem(kind.a, kind.a, kind.out, 1, 65, 1000));
         list.push_back(problem(kind.a, kind.a, kind.out, 64, 1, 1000));
         list.push_back(problem(kind.a, kind.a, kind.out, 1024, 768, 1024));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of `macheps verify` about libraries: cuBLASLt's results against MatmulRules, and the orders in which it adds.
-// Host only.
+// Rows of `macheps verify` about libraries: the results of cuBLASLt against MatmulRules, and the orders in which it
+// adds. Host only.
 #pragma once
 #include "emulation/evidence/library/matmul.hpp"
 #include "emulation/evidence/probe.hpp"
 
 namespace macheps::evidence {
 
-/// The probes of cuBLASLt on a device; loads the library when the first one runs. A missing library, and a problem that
-/// it refuses, are rows with the verdict `declined`. Where no rule agrees the row is `recorded`: nothing was claimed.
+/// Returns the probes of cuBLASLt on a device. The first one that runs loads the library. If the library is missing or
+/// refuses a problem, the verdict is `declined`. If no rule is claimed for a problem, the verdict is `recorded`.
 std::vector<evidence::ProbeGroup> library_probe_groups(int device);
 
-/// A library, or why there is none.
+/// A library, or the reason why it is missing.
 struct LoadedLibrary {
     std::shared_ptr<MatmulLibrary> library{};
     std::string missing{};
@@ -19,16 +19,17 @@ struct LoadedLibrary {
 /// The problems that a library is given.
 struct LibraryQuestions {
     std::vector<LibraryProblem> products{}, orders{};  ///< whose bits are compared, and whose order is revealed
-    std::string claim{};  ///< the rule that the library is said to follow; empty: what macheps claims
+    std::string claim{};                               ///< the rule to claim; empty: the rules that macheps claims
 };
-/// The same probes of the library that `load` gives; it is called once, by the first probe.
+/// Returns the same probes for the library that `load` returns. The first probe calls `load`, once.
 std::vector<evidence::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load);
 std::vector<evidence::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load,
                                                        const LibraryQuestions& questions);
 
-/// The problems, which the probes are named after.
+/// Returns the problems, after which the probes are named.
 std::vector<LibraryProblem> library_problems();
-/// Those whose order of summation is revealed, as `reveal:` and their name.
+/// Returns the problems whose order of summation is revealed. Their probes are called `reveal:` and the name of the
+/// problem.
 std::vector<LibraryProblem> reveal_problems();
 
 }  // namespace macheps::evidence

@@ -19,7 +19,8 @@ namespace {
     throw Error({.what = std::move(what), .where = "reveal of a library", .fix = "", .exit = Exit::check_failed});
 }
 
-/// What the order depends on: not on fraction bits, roundings, or the format in which slices wait.
+/// Returns the properties that determine the order of summation. The order does not depend on fraction bits, on scales,
+/// or on the format in which slices are stored.
 std::string shape_of(const LibraryCandidate& candidate, std::int64_t k) {
     const MatmulRule& rule = candidate.rule;
     const SumRule& sum = rule.machine->sum;
@@ -123,7 +124,7 @@ void find_rules(LibraryOrder& order, const LibraryProblem& p, const LibraryAlgor
         std::optional<SumTree>& tree = place->second;
         if (is_new) tree = tree_of(candidate, p, host);
         if (!tree) continue;
-        // Scales and conversions change no order: rules with them are not listed, but may be claimed.
+        // Scales and conversions do not change the order. Rules with them are not listed, but may be claimed.
         const bool is_plain =
             candidate.rule.scale_order == ScaleOrder::joint && !candidate.converts && !candidate.is_exchanged;
         if (is_plain) ++order.candidates;

@@ -18,7 +18,7 @@ namespace macheps::evidence {
 
 namespace {
 
-/// Same sums, whatever they are called.
+/// Returns whether two machines compute the same sums, whatever their names are.
 bool sums_alike(const Machine& x, const Machine& y) {
     const auto numbers = [](const Machine& m) {
         const SumRule& s = m.sum;
@@ -28,7 +28,7 @@ bool sums_alike(const Machine& x, const Machine& y) {
     return numbers(x) == numbers(y) && x.addend == y.addend && x.result == y.result;
 }
 
-/// Machines, and beside each one with a smaller shape the instruction of that shape.
+/// Returns all machines. A machine that has a smaller shape is followed by one for the instruction of that shape.
 const std::deque<Machine>& instructions() {
     static const std::deque<Machine> list = [] {
         std::deque<Machine> all;
@@ -54,11 +54,11 @@ bool fits(const Machine& machine, const LibraryProblem& p) {
     if (machine.has_scales() || machine.instruction == "mfma" || !(machine.addend == machine.result)) return false;
     if (!(machine.result == p.accumulator)) return false;
     if (is_order_of_summation(machine)) return true;
-    if (p.a == fp32) return machine.operands.contains(tf32);  // whether tf32 was taken although nobody allowed it
+    if (p.a == fp32) return machine.operands.contains(tf32);  // finds out whether tf32 was used without permission
     return machine.operands.contains(p.a) && machine.operands.contains(p.b);
 }
 
-/// Machines that sum alike, as one.
+/// Group of machines that compute the same sums.
 struct Summing {
     const Machine* machine;
     std::vector<const Machine*> all;
@@ -107,7 +107,7 @@ struct Sliced {
     int slices = 1, granule = MatmulRule{}.slice_granule;
 };
 
-/// Ways to join the slices, the one that the library reports first.
+/// Returns the ways to join the slices. The join that the library reports comes first, and a sum without slices last.
 std::vector<Sliced> slicings(const LibraryProblem& p, const LibraryAlgorithm& algorithm) {
     std::vector<Sliced> list;
     std::vector<int> counts{algorithm.slices};
@@ -146,12 +146,12 @@ bool is_possible(const MatmulRule& rule, const LibraryProblem& p) {
     return true;
 }
 
-/// The named rule's kernel on `machine` is this rule.
+/// Returns whether the named rule, on `machine`, is `rule`.
 bool is_called(const NamedMatmulRule& named, const MatmulRule& rule, const Machine& machine) {
     MatmulRule same = named.rule;
     if (same.machine != nullptr) {
         if (instruction_name(machine) != same.machine->name) return false;
-        // Without a promotion an interval means nothing.
+        // An interval has a meaning only with a promotion.
         same.machine = rule.machine;
         same.slice_granule = rule.slice_granule;
         if (named.takes_interval && rule.promotion == Promotion::add) {
@@ -178,7 +178,7 @@ std::vector<std::string> names_of(const MatmulRule& rule, const Summing& group) 
                                         [&](const Machine* machine) { return is_called(named, rule, *machine); });
         if (is_own) names.emplace_back(named.name);
     }
-    // A cuBLASLt rule is what one looks for first.
+    // Readers look for cuBLASLt rules first.
     std::stable_partition(names.begin(), names.end(), [](const std::string& n) { return n.starts_with("cublaslt."); });
     names.push_back(in_words(rule, *group.machine));
     for (const Machine* machine : group.all) {
@@ -187,7 +187,7 @@ std::vector<std::string> names_of(const MatmulRule& rule, const Summing& group) 
     return names;
 }
 
-/// The same sum of b^T a^T: its scales meet it in the other order.
+/// Returns the rule that computes the same sum as b^T a^T, where the scales are applied in the other order.
 MatmulRule exchanged(MatmulRule rule) {
     if (rule.scale_order == ScaleOrder::joint) return rule;
     rule.scale_order = rule.scale_order == ScaleOrder::a_first ? ScaleOrder::b_first : ScaleOrder::a_first;
@@ -202,7 +202,7 @@ LibraryCandidate candidate_of(const MatmulRule& rule, const Summing& group) {
     return candidate;
 }
 
-/// The candidate, and of b^T a^T if that is another sum.
+/// Returns the candidate, and that for b^T a^T if its sum is different.
 std::vector<LibraryCandidate> with_roles(LibraryCandidate candidate) {
     if (candidate.rule.promotion != Promotion::fma_left) return {std::move(candidate)};
     LibraryCandidate other = candidate;
@@ -243,7 +243,7 @@ std::vector<LibraryCandidate> library_candidates(const LibraryProblem& p, const 
                                           .slices = sliced.slices,
                                           .slice_granule = sliced.granule,
                                           .scale_order = order};
-                    // Slices of a pairwise or an exact sum are no library's kernel.
+                    // No library's kernel slices a pairwise or an exact sum.
                     const bool is_odd =
                         is_order_of_summation(*group.machine) && group.machine->sum.model != SumModel::fma_chain;
                     if ((is_odd && sliced.slices > 1) || !is_possible(rule, p)) continue;
@@ -275,7 +275,7 @@ LibrarySample library_sample(const LibraryProblem& p, const LibraryOperands& x, 
         const std::int64_t blocks = is_1d || is_2d ? blocks_of_128(p.k) : 1;
         for (const std::int64_t i : s.rows) append(s.operands.a_scales, x.a_scales, i, blocks);
         for (const std::int64_t j : s.columns) append(s.operands.b_scales, x.b_scales, is_2d ? j / 128 : j, blocks);
-        if (is_2d) s.problem.scaling = LibraryScaling::blocks_1x1;  // the columns' neighbours are gone
+        if (is_2d) s.problem.scaling = LibraryScaling::blocks_1x1;  // the sample has no whole blocks of columns
     } else {
         s.operands.a_scales = x.a_scales;
         s.operands.b_scales = x.b_scales;
@@ -295,7 +295,7 @@ std::vector<float> transposed(const std::vector<float>& values, std::int64_t row
     return result;
 }
 
-/// The sample of b^T a^T.
+/// Returns the sample of b^T a^T.
 LibrarySample exchanged(const LibrarySample& sample) {
     LibrarySample other = sample;
     const LibraryProblem& p = sample.problem;
@@ -327,7 +327,7 @@ std::vector<float> candidate_results(Backend& host, const LibraryCandidate& cand
     args.ld_out = p.n;
     // An fp8 output saturates, a 16-bit one does not.
     args.out_cast = {.format = p.out, .overflow = is_fp8(p.out) ? Overflow::saturate : Overflow::nonsaturate};
-    // A tf32 instruction cuts fp32 words.
+    // A tf32 instruction cuts the low bits of fp32 words.
     args.a = {.ld = p.k, .format = decoded_format(*candidate.rule.machine, p.a)};
     args.b = {.ld = p.n, .format = decoded_format(*candidate.rule.machine, p.b)};
     switch (p.scaling) {
@@ -336,7 +336,7 @@ std::vector<float> candidate_results(Backend& host, const LibraryCandidate& cand
                 args.out_scale = x.a_scales[0] * x.b_scales[0];
                 a_scales.clear();
             }
-            break;  // the one factor of every row and of every column: strides of 0
+            break;  // one factor for all rows, and one for all columns: strides of 0
         case LibraryScaling::outer:
             args.a.scales.outer_stride = args.b.scales.outer_stride = 1;
             break;

@@ -18,7 +18,7 @@ using evidence::LibraryJob;
 LibraryProblem product_of(const Format& operands, const Format& out, LibraryScaling scaling = LibraryScaling::none,
                           bool fast = false) {
     LibraryProblem p{.a = operands, .b = operands, .out = out};
-    p.whole_words = operands == tf32;  // PyTorch makes tf32 of fp32 operands itself
+    p.whole_words = operands == tf32;  // PyTorch converts fp32 operands to tf32 itself
     p.fast_accumulation = fast;
     p.b_by_columns = scaling != LibraryScaling::none;  // _scaled_mm takes b by columns
     p.scaling = scaling;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of operands about what an alignment keeps: terms far below a leader, leaders that cancel, an addend far above
-// or below the products. Of each class: what its tiles have in common (plan), then what one of their products has.
+// Classes of operands that show which bits an alignment keeps: terms far below the largest one, large terms that
+// cancel, an addend far above or below the products. In each class, plan() draws what a tile has in common, and
+// product() draws one of its products.
 #pragma once
 #include "emulation/evidence/operands/tile_plan.hpp"
 
@@ -32,7 +33,7 @@ struct Cancellation {
 struct AlignmentEdge {
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice& dice) {
         tile.leader = tile.draw_leader(tile.shape.fraction_bits + 2, dice);
-        tile.flag = dice.chance(40);  // c leads
+        tile.flag = dice.chance(40);  // c is the largest term
         if (tile.flag) {
             tile.sized_addend(tile.leader, 0, some_digits(dice));
         } else {
@@ -54,7 +55,7 @@ struct AlignmentEdge {
 struct Swamp {
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice& dice) {
         tile.leader = tile.draw_leader(tile.shape.fraction_bits + 2, dice);
-        tile.flag = dice.chance(35);  // c cancels the leader: a power of two
+        tile.flag = dice.chance(35);  // c cancels the largest product, a power of two
         if (tile.flag) {
             tile.sized_addend(tile.leader, 0, Digits::none);
             tile.addend.common_sign = true;
@@ -66,7 +67,7 @@ struct Swamp {
     }
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan& tile, int k, Dice& dice) {
         ProductPlan out;
-        // Few small terms, so that a short significand shows each of them.
+        // If `few` is set, there are few small terms, so that a short significand shows each of them.
         const bool may_be_small = !tile.few || k == tile.third || k == (tile.first ^ 1);
         if (k == tile.first) {
             tile.put(out, tile.leader, dice);
@@ -111,13 +112,13 @@ struct OneToFour {
     }
 };
 
-/// c's exponent lies far from those of the products: `direction` 1 is above, -1 below.
+/// c's exponent is far from those of the products: above them if `direction` is 1, below them if it is -1.
 template <int direction>
 struct FarAddend {
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice& dice) {
         const int f = tile.shape.fraction_bits;
         tile.leader = tile.draw_leader(3, dice);
-        tile.flag = direction < 0 && dice.chance(60);  // nothing but a pair that cancels
+        tile.flag = direction < 0 && dice.chance(60);  // only a pair of products that cancel
         const int e = dice.chance(60) ? f + dice.between(-4, 6) : dice.between(1, f + 4);
         tile.sized_addend(tile.leader + direction * e, 1, some_digits(dice));
     }

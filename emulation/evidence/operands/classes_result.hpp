@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of operands about the result: its greatest and its least numbers, halfway cases, zeros. Of each class: what
-// its tiles have in common (plan), then what one of their products has (product).
+// Classes of operands that test the result: its largest and smallest numbers, halfway cases, zeros. In each class,
+// plan() draws what a tile has in common, and product() draws one of its products.
 #pragma once
 #include "emulation/evidence/operands/tile_plan.hpp"
 
@@ -34,13 +34,13 @@ struct Overflow {
     }
 };
 
-/// There are six ways to be small; the kind of the tile is one of them.
+/// Results near the smallest number. The tile's kind selects one of six ways.
 struct Underflow {
     enum Way {
-        sums,            ///< sums around the least result
-        quantum,         ///< one quantum of the result, or half of it, and a term at the unit that a zero c sets
-        many_lost,       ///< many terms that lose all or nothing
-        products_alone,  ///< nothing but products that underflow, of one sign
+        sums,            ///< sums near the smallest result
+        quantum,         ///< one quantum of the result, or half of one, and a term at the unit that a zero c sets
+        many_lost,       ///< many terms near the unit that a zero c sets
+        products_alone,  ///< only products that underflow, of one sign
         subnormals,      ///< a and b are subnormal
         subnormal_c,     ///< as `quantum` with a subnormal c, which sets the unit by emin or by its own exponent
     };
@@ -124,14 +124,14 @@ struct Tie {
                   high = min_of(tile.greatest(), greatest_exponent(s.c) - p - 1);
         tile.leader = dice.chance(70) ? min_of(max_of(dice.between(-12, 4), min_of(low + room, high)), high)
                                       : dice.between(low, high);
-        // The leader is a product.
+        // The largest term is a product instead of c.
         tile.flag = dice.chance(30) && tile.leader + p <= tile.greatest() && s.products() > 2;
         if (!tile.flag) {
             tile.sized_addend(tile.leader + p, 0, dice.chance(70) ? Digits::any : some_digits(dice));
         } else if (dice.chance(60)) {
             tile.sized_addend(tile.leader + p - f + dice.between(-2, 2), 0, Digits::none);
         }
-        // Among two products there is no third.
+        // Two products leave no third one.
         while (s.products() > 2 && (tile.third == tile.first || tile.third == tile.second))
             tile.third = (tile.third + 1) % s.products();
     }
@@ -160,13 +160,13 @@ struct Zeros {
         const Format c = tile.shape.c;
         tile.leader = tile.draw_leader(3, dice);
         tile.leader -= dice.between(0, 40);
-        tile.flag = dice.chance(25);  // zeros of one sign in each output, c too
+        tile.flag = dice.chance(25);  // all terms of an output are zeros of one sign, c included
         if (tile.flag) {
             tile.addend.common_sign = true;
             return;
         }
         const int choice = dice.between(0, 6);
-        if (choice == 6) {  // nothing but zero products, and a tiny c
+        if (choice == 6) {  // only zero products and a tiny c
             tile.few = false;
             tile.kind = 99;
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of operands that spread over codes or exponents: what is met every day, what is special, everything. Of each
-// class: what its tiles have in common (plan), then what one of their products has (product).
+// Classes of operands that spread over codes or exponents: ordinary numbers, special values, all codes. In each class,
+// plan() draws what a tile has in common, and product() draws one of its products.
 #pragma once
 #include "emulation/evidence/operands/tile_plan.hpp"
 
 namespace macheps::evidence::classes {
 
-/// Elements are drawn one by one: nothing holds for a product as a whole.
+/// Base of the classes whose elements are drawn independently: the factors of a product share nothing.
 struct LoneElements {
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan&, int, Dice&) { return {}; }
 };
@@ -49,7 +49,7 @@ struct Subnormal {
             tile.addend.nudge = 3;
         }
         if (choice == 2) tile.sized_addend(tile.shape.c.emin() + dice.between(0, 12), 1, Digits::any);
-        tile.leader = dice.between(0, 3);  // a is subnormal, b, both, or each as the dice fall
+        tile.leader = dice.between(0, 3);  // subnormal: 0: a, 1: b, 2: both, 3: each at random
     }
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan& tile, int, Dice& dice) {
         ProductPlan out;
@@ -75,7 +75,7 @@ struct Mixed : LoneElements {
     }
 };
 
-/// fp8: tiles number 5 i to 5 i + 4 have the same a and b, and as addends 0, 1, -1, 2^7 and minus the product.
+/// fp8: tiles number 5 i to 5 i + 4 have the same a and b. Their addends are 0, 1, -1, 2^7 and minus the product.
 struct Exhaustive : LoneElements {
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice&) {
         if (tile.shape.a.container_bits() != 8) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong models of a matrix unit that differ from the right one in a field of SumRule, or in what they read of the
-// operands. Results that do not refute them are no evidence. Host only.
+// Mutants: wrong models of a matrix unit that differ from the right one in SumRule, or in how they read the operands.
+// Results that do not refute them are not evidence. Host only.
 #pragma once
 #include "emulation/machine/step.hpp"
 
@@ -10,7 +10,7 @@
 namespace macheps::evidence {
 
 struct Mutant {
-    /// How operands are read.
+    /// How a model reads the operands.
     enum class View : std::uint8_t {
         right,
         normalised,  ///< a product counts with the exponent of its leading bit
@@ -21,7 +21,7 @@ struct Mutant {
     View view = View::right;
 };
 
-/// What a wrong model gives for an instruction of k <= 64 products.
+/// Returns the result of a wrong model for an instruction of k <= 64 products.
 inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Factor* a, const Factor* b,
                                         std::uint64_t c) {
     if (mutant.view == Mutant::View::right) return matrix_instruction(mutant.rule, k, a, b, c);
@@ -46,7 +46,7 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
         y[i] = {.significand = 1};
     }
     if (!through_fp16) return matrix_instruction(rule, k, x, y, c);
-    // As matrix_instruction, with products in place of fp16 operands.
+    // Same as matrix_instruction, with products in place of fp16 operands.
     rule.model = SumModel::truncated;
     std::uint64_t sum = 0;
     for (int half = 0; half < 2; ++half) {
@@ -62,7 +62,7 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
     return matrix_unit::add_results(rule.delivery, c, sum);
 }
 
-/// True for sums that are made of IEEE operations with the flushes, orders and NaN of a CPU.
+/// Returns whether a sum consists of IEEE operations with the flushing, the order or the NaN of a CPU.
 inline bool is_cpu_sum(const SumRule& rule) {
     const bool is_chain =
         rule.model == SumModel::fma_chain && (!rule.is_plain_chain() || rule.nan == NanRule::first_operand);
@@ -70,7 +70,7 @@ inline bool is_cpu_sum(const SumRule& rule) {
            rule.model == SumModel::parted_chain;
 }
 
-/// Wrong models of such sums: other flushes, orders, roundings, and the models of other vendors.
+/// Returns wrong models of such sums: other flushing, orders and roundings, and the models of other vendors.
 inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
     std::vector<Mutant> all;
     const auto add = [&](const std::string& name, auto change) {
@@ -84,19 +84,20 @@ inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
         add("rounding=toward_zero", [](SumRule& rule) { rule.rounding = Round::toward_zero; });
         add("rounding=to_odd", [](SumRule& rule) { rule.rounding = Round::to_odd; });
     }
-    const bool is_half = right.delivery == Delivery::fp16_nearest_even;  // no operand is subnormal in fp32
+    const bool is_half = right.delivery == Delivery::fp16_nearest_even;  // fp16 operands are never subnormal in fp32
     if (!is_half) add("flush_operands", [](SumRule& rule) { rule.flush_operands = !rule.flush_operands; });
     constexpr const char* flushes[] = {"no", "before_rounding", "after_rounding", "subnormal"};
     for (int i = 0; i < 4; ++i) {
         const auto flush = static_cast<ResultFlush>(i);
-        // Where nothing is flushed, one wrong way is enough; what rounds to odd is flushed alike before and after.
+        // If the right model flushes nothing, one wrong way to flush is enough. If it rounds to odd, flushing before
+        // and after rounding are the same, so the only wrong way is not to flush.
         const bool other = right.flush_results == ResultFlush::no ? flush == ResultFlush::subnormal
                            : right.rounding == Round::to_odd      ? flush == ResultFlush::no
                                                                   : flush != right.flush_results;
         if (other) add(std::string("flush_results=") + flushes[i], [&](SumRule& rule) { rule.flush_results = flush; });
     }
     if (k < 2) return all;
-    // In the order of the instruction, and as the units of other vendors do it.
+    // Chains in ascending order and in x86's order, then the models of other vendors' units.
     const auto as_chain = [&](const std::string& name, ProductOrder order) {
         if (right.model == SumModel::fma_chain && right.order == order) return;
         add(name, [&](SumRule& rule) {
@@ -121,7 +122,7 @@ inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
     return all;
 }
 
-/// `k`: products of one instruction.
+/// Returns the wrong models of a unit. `k`: products of one instruction.
 inline std::vector<Mutant> mutants(const SumRule& right, int k) {
     if (is_cpu_sum(right)) return cpu_mutants(right, k);
     std::vector<Mutant> all;
@@ -130,7 +131,7 @@ inline std::vector<Mutant> mutants(const SumRule& right, int k) {
         change(rule);
         all.push_back({name, rule, view});
     };
-    // Of each accumulator, results that are rounded in other ways.
+    // Other roundings of the result that its format allows.
     const bool wide = right.delivery == Delivery::fp32_toward_zero || right.delivery == Delivery::e8m13_toward_zero ||
                       right.delivery == Delivery::fp32_nearest_even;
     const struct {

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of operands that tell one model of a matrix unit from another, each hard in its own way.
+// Classes of operands on which models of a matrix unit differ. Each class is difficult in its own way. F is the number
+// of fraction bits that an alignment keeps (SumRule::fraction_bits).
 #pragma once
 #include <cstdint>
 
 namespace macheps::evidence {
 
 enum class OperandClass : std::uint8_t {
-    random_bits,      ///< uniform codes of a, b and c: specials, the widest range
+    random_bits,      ///< uniform random codes of a, b and c: special values, the full range
     finite_bits,      ///< the same without Inf and NaN
-    normal,           ///< N(0, 1), nearly; c ~ N(0, sqrt k)
-    close_exponents,  ///< one exponent +- 2, random significands and signs
-    cancellation,     ///< pairs x, -x (1 + few ulps); c near minus the sum
-    alignment_edge,   ///< one leader, the rest around F bits below it
-    swamp,            ///< a leader cancelled by another or by c; small terms remain
+    normal,           ///< a and b: nearly N(0, 1) times 2^e; |c| is about sqrt(k) times 2^(2 e)
+    close_exponents,  ///< exponents of products within 3 of a common one, random signs and fractions
+    cancellation,     ///< pairs x and -x (1 + a few ulps); c is near minus the sum
+    alignment_edge,   ///< one large term, the others about F bits below it
+    swamp,            ///< a large term is cancelled by another one or by c; small terms remain
     subnormal,        ///< subnormal a, b, c, alone and times large numbers
     one_to_four,      ///< products of significands near 2 * 2 and 1 * 1 at equal exponents
     mixed,            ///< exponents uniform over the whole range
-    addend_dominant,  ///< c's exponent F + 3 above the products, give or take
-    addend_tiny,      ///< and below
-    overflow,         ///< sums around the greatest finite result, great products that cancel
-    underflow,        ///< results around the least one, products below what a zero term reads
-    tie,              ///< half an ulp of the result, give or take a unit
-    zeros,            ///< most products are zeros of either sign beside large numbers
-    specials,         ///< NaN of several kinds, infinities, zeros among close exponents
+    addend_dominant,  ///< c's exponent is above those of the products, mostly by F - 4 to F + 6
+    addend_tiny,      ///< c's exponent is below those of the products by the same amounts
+    overflow,         ///< sums near the largest finite result, large products that cancel
+    underflow,        ///< results near the smallest one, products near the unit that a zero c sets
+    tie,              ///< sums half an ulp from a result, exactly or within about a unit of the alignment
+    zeros,            ///< most products are zeros of either sign, often zero times a large number
+    specials,         ///< NaN of several kinds, infinities and zeros among numbers of close exponents
     exhaustive,       ///< every pair of fp8 codes with five addends; every 16-bit code with four partners
 };
 inline constexpr int operand_classes = 18;

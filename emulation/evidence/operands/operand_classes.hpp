@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every class of operands and the functions that make it, one row each: what a tile has in common, and what one of its
-// products has. A switch and no table of pointers, since tiles are made on devices too.
+// All classes of operands, one row each, with the type that makes them: plan() draws what a tile has in common,
+// product() one of its products. This is a switch instead of a table of pointers because tiles are also made on
+// devices.
 #pragma once
 #include "emulation/evidence/operands/classes_alignment.hpp"
 #include "emulation/evidence/operands/classes_result.hpp"

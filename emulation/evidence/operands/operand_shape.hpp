@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makers of operands need to know of a matrix instruction. Plain data for host and device.
+// The properties of a matrix instruction that determine its operands. Plain data for host and device.
 #pragma once
 #include "core/rng.hpp"
 #include "emulation/machine/step.hpp"
@@ -7,16 +7,16 @@
 namespace macheps::evidence {
 
 struct OperandShape {
-    int m = 0, n = 0, k = 0;  ///< k: of one instruction
+    int m = 0, n = 0, k = 0;  ///< k: products of one instruction
     int chain = 1;            ///< instructions that run one after the other
-    Format a{}, b{}, c{};     ///< c: of d too
+    Format a{}, b{}, c{};     ///< c: format of c and d
     int terms = 1;            ///< products that are added in one step
-    int fraction_bits = 0;    ///< bits below the largest exponent that count; without cuts, those of the result
-    int precision = 24;       ///< of the result
+    int fraction_bits = 0;    ///< bits kept below the largest exponent; precision of the result if nothing is cut
+    int precision = 24;       ///< of the result, in bits
     int zero_exponent = 0;
-    bool pairs_of_four = false;  ///< steps take k mod 4 in {0, 1} and in {2, 3}
+    bool pairs_of_four = false;  ///< one step adds the products with k mod 4 in {0, 1}, the next the others
     bool nearest = false;        ///< results are rounded to nearest
-    std::uint32_t id = 0;        ///< tells streams of random bits apart
+    std::uint32_t id = 0;        ///< selects the stream of random bits
 
     MACHEPS_HD constexpr int products() const { return chain * k; }
 };
@@ -35,13 +35,14 @@ constexpr OperandShape operand_shape(int m, int n, int k, int chain, const Forma
     return shape;
 }
 
-/// The operand's least and greatest exponents, subnormal ones included: 2^least is the least number above 0.
+/// Returns the exponent of the smallest positive number, which is subnormal; greatest_exponent() returns that of the
+/// largest finite number.
 MACHEPS_HD constexpr int least_exponent(const Format& f) { return f.emin() - f.fraction_bits(); }
 MACHEPS_HD constexpr int greatest_exponent(const Format& f) {
     return static_cast<int>(f.max_finite_code() >> f.fraction_bits()) - f.exponent_bias;
 }
 
-/// Draws in sequence from one stream of random bits: (seed, form, tile, part, index).
+/// Sequence of draws from the stream of random bits that (seed, form, tile, part) selects.
 class Dice {
   public:
     MACHEPS_HD constexpr Dice(std::uint64_t seed, std::uint32_t form, std::uint64_t tile, std::uint32_t part)
@@ -58,7 +59,7 @@ class Dice {
         const std::uint64_t high = bits();
         return high << 32 | bits();
     }
-    /// low when high is below it.
+    /// Returns a number from low to high, or low if high < low.
     MACHEPS_HD constexpr int between(int low, int high) {
         const std::uint64_t random = bits();
         return high <= low ? low : low + static_cast<int>(random * static_cast<std::uint64_t>(high - low + 1) >> 32);
@@ -72,7 +73,7 @@ class Dice {
     PhiloxBlock block_{};
 };
 
-/// Fraction bits of a number.
+/// Pattern of the fraction bits of a number.
 enum class Digits : std::uint8_t { any, ones, none, few };
 
 MACHEPS_HD constexpr Digits some_digits(Dice& dice) {
@@ -80,8 +81,8 @@ MACHEPS_HD constexpr Digits some_digits(Dice& dice) {
     return choices[dice.between(0, 4)];
 }
 
-/// The code of a number with about that exponent: clamped to what the format has, subnormal below emin. Bits of the
-/// container that the unit does not read (tf32) are random.
+/// Returns the code of a number with exponent `e`. The exponent is clamped to the range of the format; below emin, the
+/// number is subnormal. Container bits that the unit does not read (tf32) are random.
 MACHEPS_HD constexpr std::uint64_t make_code(const Format& f, bool negative, int e, Digits digits, Dice& dice) {
     const int n = f.fraction_bits();
     const std::uint64_t random = dice.bits64(), all = (std::uint64_t{1} << n) - 1;
@@ -113,12 +114,13 @@ MACHEPS_HD constexpr std::uint64_t make_code(const Format& f, bool negative, int
 MACHEPS_HD constexpr std::uint64_t random_code(const Format& f, bool finite, Dice& dice) {
     std::uint64_t code = dice.bits64() >> (64 - f.container_bits());
     const std::uint64_t magnitude = code >> f.padding & f.magnitude_mask();
-    // The top exponent bit off: any number but those at the very top.
+    // All codes above the largest finite one have the top exponent bit set. Flipping it makes the number finite.
     if (finite && magnitude > f.max_finite_code()) code ^= std::uint64_t{1} << (f.bits - 2 + f.padding);
     return code;
 }
 
-/// NaN of several kinds, infinities, zeros of both signs, the least number.
+/// Returns a special value with a random sign: a NaN (of several kinds), an infinity, a zero, or the smallest or
+/// largest finite number.
 MACHEPS_HD constexpr std::uint64_t special_code(const Format& f, Dice& dice) {
     const int kind = dice.between(0, 7);
     std::uint64_t code = 0;
@@ -131,7 +133,7 @@ MACHEPS_HD constexpr std::uint64_t special_code(const Format& f, Dice& dice) {
                 code = inf | quiet;
                 break;
             case 1:
-                code = inf | 1;  // signalling, least payload
+                code = inf | 1;  // signaling, with the smallest payload
                 break;
             case 2:
                 code = inf | quiet | (dice.bits64() & (quiet - 1));
@@ -159,8 +161,8 @@ MACHEPS_HD constexpr std::uint64_t negated_code(const Format& f, std::uint64_t c
     return code ^ f.sign_bit() << f.padding;
 }
 
-/// Some units in the last place further from zero (closer, below 0), as far as the number stays finite and keeps its
-/// sign.
+/// Moves the number away from zero by `ulps` units in the last place (toward zero if `ulps` is negative). Returns
+/// `code` unchanged if the result would not be finite or would change its sign.
 MACHEPS_HD constexpr std::uint64_t nudged_code(const Format& f, std::uint64_t code, int ulps) {
     const std::uint64_t sign = f.sign_bit() << f.padding, magnitude = (code & ~sign) >> f.padding;
     const auto moved = static_cast<std::int64_t>(magnitude) + ulps;

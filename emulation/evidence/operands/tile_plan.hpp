@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all elements of one tile of operands have in common, and the draws that classes of operands share. An expression
-// draws from the dice once at most, or in an order that the language fixes.
+// Properties that all elements of a tile of operands have in common, and draws that several classes of operands use. An
+// expression draws from the dice at most once, or in an order that the language fixes, so that all compilers give the
+// same operands.
 #pragma once
 #include "emulation/evidence/operands/operand_shape.hpp"
 
 namespace macheps::evidence {
 
-/// What all rows and columns know of one product.
+/// Properties of one product that all rows and columns share.
 struct ProductPlan {
-    /// common: the sign of the row times that of the column, times `negative`.
+    /// common: the sign of the row times the sign of the column, negated if `negative`.
     enum class Sign : std::uint8_t { any, common };
 
     bool zero = false, zero_in_a = false;
@@ -17,12 +18,12 @@ struct ProductPlan {
     Digits digits = Digits::any;
     Sign sign = Sign::any;
     bool negative = false;
-    int jitter = 0;    ///< exponents of elements of a differ by up to that
-    int mirrors = -1;  ///< the product is the negative of that one
-    int nudge = 0;     ///< ... give or take that many ulps of a
+    int jitter = 0;    ///< exponents of elements of a and b vary by up to this much
+    int mirrors = -1;  ///< index of the product whose negative this one is, or -1
+    int nudge = 0;     ///< ulps by which the negated element of a may be off
 };
 
-/// What all outputs know of c.
+/// Properties of c that all outputs share.
 struct AddendPlan {
     /// opposite: minus the sum of products.
     enum class Kind : std::uint8_t { zero, sized, subnormal, random, opposite };
@@ -34,11 +35,11 @@ struct AddendPlan {
     int nudge = 0;
 };
 
-/// The tile as a whole. Every class reads its leader, its two or three chosen products and its flags in its own way.
+/// Plan of a whole tile. Each class uses the leader, the chosen products and the flags in its own way.
 struct TilePlan {
     OperandShape shape{};
     std::uint64_t number = 0;  ///< of the tile
-    int leader = 0;            ///< the exponent that others are measured by
+    int leader = 0;            ///< reference exponent, usually that of the largest term
     int kind = 0;              ///< 0..99, or which case of the class this tile is
     int first = 0, second = 0, third = 0;
     bool flag = false, few = false;
@@ -48,7 +49,8 @@ struct TilePlan {
     MACHEPS_HD constexpr int least() const { return least_exponent(shape.a) + least_exponent(shape.b); }
     MACHEPS_HD constexpr int greatest() const { return greatest_exponent(shape.a) + greatest_exponent(shape.b); }
 
-    /// An exponent that leaves products `room` bits downwards, and that fits the result.
+    /// Draws an exponent that the result can have and that leaves products `room` bits below it, if the formats allow
+    /// that.
     MACHEPS_HD constexpr int draw_leader(int room, Dice& dice) const {
         const int low = max_of(least(), shape.c.emin() - shape.c.precision),
                   high = min_of(greatest(), greatest_exponent(shape.c) - 1);
@@ -57,7 +59,7 @@ struct TilePlan {
         return low + room < high ? dice.between(low + room, high) : dice.between(low, high);
     }
 
-    /// Splits a product's exponent among a and b, of normal numbers where it can.
+    /// Splits the exponent `e` of a product between a and b. Usually both become normal numbers, if that is possible.
     MACHEPS_HD constexpr void put(ProductPlan& s, int e, Dice& dice) const {
         const bool normal = dice.chance(75);
         const Format &a = shape.a, &b = shape.b;
@@ -76,18 +78,18 @@ struct TilePlan {
     MACHEPS_HD constexpr void put_zero(ProductPlan& s, Dice& dice) const {
         s.zero = true;
         s.zero_in_a = dice.chance(50);
-        // The partner: anything, or as large as it gets.
+        // The other factor has any exponent, or the largest one.
         const bool large = dice.chance(50);
         s.a = large ? greatest_exponent(shape.a) : dice.between(least_exponent(shape.a), greatest_exponent(shape.a));
         s.b = large ? greatest_exponent(shape.b) : dice.between(least_exponent(shape.b), greatest_exponent(shape.b));
         s.jitter = 1;
     }
 
-    /// A term around the unit of a step whose greatest exponent is t. Bits below the unit are lost.
+    /// Draws a term near the unit of a step whose largest exponent is t. The step drops bits below its unit.
     MACHEPS_HD constexpr void put_small(ProductPlan& s, int t, Dice& dice) const {
         const int f = max_of(shape.fraction_bits, shape.precision);
         const int e = dice.chance(70) ? t - f + dice.between(-3, 3) : t - dice.between(1, f);
-        // The least product would drown c's last bits.
+        // The smallest possible product would be too large here and hide the last bits of c.
         if (dice.chance(20) || (e < least() - 1 && dice.chance(85))) return put_zero(s, dice);
         put(s, e, dice);
         s.digits = some_digits(dice);
@@ -110,7 +112,7 @@ struct TilePlan {
         addend.digits = of;
     }
 
-    /// Two different products, more often than not of one step.
+    /// Chooses two different products, more often than not from the same step.
     MACHEPS_HD constexpr void choose_two(Dice& dice) {
         const int all = shape.products();
         if (shape.pairs_of_four && dice.chance(60)) {

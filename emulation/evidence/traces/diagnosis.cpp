@@ -32,7 +32,7 @@ constexpr ClassFields class_fields[] = {
     {"specials", "the rule of NaN"},
 };
 
-/// Other machines that read the same operands: a form may be computed by the unit of a sibling.
+/// Returns other machines with the same formats. The device may compute a form with the unit of such a sibling.
 std::vector<const Machine*> siblings_of(const Instruction& instruction) {
     std::vector<const Machine*> list;
     for (const Machine* other : all_machines) {
@@ -44,7 +44,7 @@ std::vector<const Machine*> siblings_of(const Instruction& instruction) {
     return list;
 }
 
-/// A row as the models read it.
+/// Operands of a row, decoded for the models.
 struct Factors {
     std::vector<Factor> a{}, b{};
 };

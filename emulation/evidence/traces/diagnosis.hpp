@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cause of a difference between a device and a model, as far as recorded rows show it. Host only.
+// Diagnosis of a difference between a device and a model from recorded rows. Host only.
 #pragma once
 #include "emulation/evidence/traces/trace.hpp"
 
@@ -7,9 +7,9 @@
 
 namespace macheps::evidence {
 
-/// Returns the likely cause of the rows that differ from the model of this build, in words; empty if none does. A wrong model of
-/// mutants.hpp or another machine that has every row is named. Otherwise the share of the rows and their classes separate layouts from fields
-/// of the model.
+/// Returns in words the likely cause of the rows that differ from the model of this build, or an empty string if no row
+/// differs. If a wrong model of mutants.hpp or another machine reproduces every row, the text names it. Otherwise the
+/// number of differing rows and their classes show whether a layout or a field of the model is the likely cause.
 std::string diagnose(const Trace& trace);
 
 }  // namespace macheps::evidence

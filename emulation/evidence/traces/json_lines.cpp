@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;  // of a file, compressed or not
+constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;  // maximum size of a file, compressed or not
 
 constexpr const char* again = "record it again, or take the file from where it came";
 
-/// FNV-1a over 64 bits: finds accidents and careless edits; it is no signature.
+/// Returns the 64-bit FNV-1a hash. It detects accidents and careless edits, but it is not a signature.
 std::uint64_t digest_of(std::string_view text) {
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -41,7 +41,7 @@ std::string compressed(const std::string& text) {
     return out;
 }
 
-/// One frame, no more and no less.
+/// Decompresses exactly one frame.
 std::string decompressed(const std::string& bytes, const std::string& where) {
     const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
     std::string out, part(ZSTD_DStreamOutSize(), '\0');

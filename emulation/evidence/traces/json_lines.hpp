@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of JSON Lines, compressed by zstd: a header object that holds a digest of the file, then one object a line.
+// Files of JSON Lines, compressed by zstd: a header object that holds a digest of the file, then one object per line.
 // Host only.
 #pragma once
 #include "core/error.hpp"
@@ -15,29 +15,30 @@
 
 namespace macheps::evidence {
 
-/// Whether this build reads and writes `.zst`.
+/// Returns whether this build reads and writes `.zst`.
 bool has_zstd();
 
 /// Returns the value of the header's "digest", computed over the header without this member and all following lines.
 std::string json_lines_digest(const Json& header, std::string_view lines);
-/// Header and lines as one text; adds the digest.
+/// Returns the header, with the digest added, and the lines as one text.
 std::string json_lines_text(Json header, std::string_view lines);
 /// Checks the digest, and returns the header without it. Errors: throws Error that names `where`.
 Json json_lines_header(std::string_view text, const std::string& where);
 
-/// Writes `name.jsonl.zst` (without zstd in this build `name.jsonl`) below `folder`, which is made; returns the path.
-/// Errors: throws Error (cannot_write).
+/// Writes `name.jsonl.zst` (`name.jsonl` in a build without zstd) to `folder`, which is created if it does not exist.
+/// Returns the path. Errors: throws Error (cannot_write).
 std::filesystem::path write_json_lines(const std::filesystem::path& folder, const std::string& name,
                                        const std::string& text);
-/// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) naming the file.
+/// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) that names the file.
 std::string read_json_lines(const std::filesystem::path& file);
 
-/// One line as an object. Errors: throws Error that names `where`.
+/// Parses one line as an object. Errors: throws Error that names `where`.
 Json parse_json_line(std::string_view line, const std::string& where);
 
 [[noreturn]] void bad_json_lines(std::string what, std::string where);
 
-/// A member of an object; a text in one line of visible characters. Errors: throws Error when there is none, or one of another type.
+/// Returns a member of an object. A string is returned as one line of visible characters. Errors: throws Error if the
+/// member is missing or has another type.
 template <class T>
 T json_field(const Json& object, const char* key, const std::string& where) {
     const Json* found = object.find(key);

@@ -15,7 +15,8 @@ namespace macheps::evidence {
 
 namespace {
 
-/// NaN results without a pattern of their own are all alike.
+/// Returns whether two results are the same. If the machine does not fix the bits of NaN results, all NaNs are the
+/// same.
 bool same_result(const Machine& machine, std::uint64_t x, std::uint64_t y) {
     const Format& f = machine.result;
     const auto is_nan = [&](std::uint64_t code) { return (code & f.magnitude_mask()) > f.inf_code(); };
@@ -88,7 +89,7 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
         const std::size_t wanted = std::min(rows.size(), static_cast<std::size_t>(size.of_each_class));
         for (std::size_t i = 0; i < wanted; ++i) choose(rows[i * rows.size() / wanted]);
     }
-    // The wrong models that are hardest to refute first: their rows refute others too.
+    // Begin with the wrong models that are hardest to refute, because their rows refute others too.
     std::vector<std::size_t> order(found.wrong.size());
     for (std::size_t m = 0; m < order.size(); ++m) order[m] = m;
     std::stable_sort(order.begin(), order.end(),
@@ -96,7 +97,7 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
     for (const std::size_t m : order) {
         const std::vector<std::size_t>& rows = found.refuting[m];
         const auto wanted = static_cast<std::size_t>(size.against_each);
-        // From all over the candidates, so that the rows differ in class.
+        // Take rows from all over the candidates, so that their classes differ.
         const std::size_t step = std::max(rows.size() / wanted, std::size_t{1});
         for (std::size_t offset = 0; offset < step && refuted[m] < size.against_each; ++offset) {
             for (std::size_t i = offset; i < rows.size() && refuted[m] < size.against_each; i += step) choose(rows[i]);

@@ -28,8 +28,9 @@ std::vector<std::string> split(std::string_view text, char at) {
     return parts;
 }
 
-/// `h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst`: architecture, instruction (`wgmma`, `tcgen05.f16`), and the qualifier, which
-/// begins with a shape. Leaves the names empty if the path has another form.
+/// Reads the names in a path such as `h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst`: architecture, instruction
+/// (`wgmma`, `tcgen05.f16`), and the qualifier, which begins with a shape. Leaves the names empty if the path has
+/// another form.
 void read_names(RecordedTrace& trace) {
     const std::size_t slash = trace.path.find('/');
     if (slash == std::string::npos) return;
@@ -39,7 +40,7 @@ void read_names(RecordedTrace& trace) {
     }
     const std::size_t first = name.find('.');
     if (first == std::string_view::npos) return;
-    // `.m64n8k32`, of CPUs `.k2`.
+    // `.m64n8k32`, or `.k2` for a CPU.
     const auto is_shape = [&](std::size_t at) {
         return at + 2 < name.size() && (name[at + 1] == 'm' || name[at + 1] == 'k') && name[at + 2] >= '0' &&
                name[at + 2] <= '9';

@@ -23,7 +23,7 @@ namespace {
 
 bool is_of_cpu(const TraceForm& form) { return is_cpu_unit({.arch = form.arch}); }
 
-/// Everything but the digest.
+/// Returns the header without the digest.
 Json header_of(const Trace& trace) {
     Json refuted = Json::object();
     for (const auto& [name, rows] : trace.refuted) refuted[name] = rows;
@@ -75,7 +75,7 @@ bool is_sparse(const TraceForm& form) { return form.instr.ends_with(".sp"); }
 Instruction row_instruction(const TraceForm& form, std::string_view where) {
     if (!is_sparse(form)) return find_instruction(form.arch, form.instr, form.qual, where);
     std::string qual = form.qual;
-    if (const std::size_t at = qual.find('k'); at != std::string::npos) {  // half of the products that the shape counts
+    if (const std::size_t at = qual.find('k'); at != std::string::npos) {  // half of the shape's k: the chosen products
         int k = 0;
         const char* const digits = qual.data() + at + 1;
         const char* const end = std::from_chars(digits, qual.data() + qual.size(), k).ptr;

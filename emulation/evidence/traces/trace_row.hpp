@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One output of a matrix instruction, as a trace keeps it. Host only; no fmt, for .cu files.
+// One output of a matrix instruction, as stored in a trace. Host only; no fmt, for .cu files.
 #pragma once
 #include "core/format.hpp"
 
@@ -9,30 +9,30 @@
 
 namespace macheps::evidence {
 
-/// d = a . b + c over the instruction's k products: codes.
+/// Codes of d = a . b + c over the instruction's k products.
 struct TraceRow {
-    std::string cls;  ///< the class of operands it was made by
+    std::string cls;  ///< class of the operands
     std::vector<std::uint64_t> a{}, b{};
     std::uint64_t c = 0, d = 0;
 
     bool operator==(const TraceRow&) const = default;
 };
 
-/// An instruction by the three names that find_instruction takes, and how wide its codes are.
+/// An instruction by the three names that find_instruction takes, and the formats of its codes.
 struct TraceForm {
     std::string arch{}, instr{}, qual{};
     Format a{}, b{}, c{};
-    bool any_nan = false;  ///< the bits of a NaN result are open: it is written as "nan"
+    bool any_nan = false;  ///< the bits of a NaN result are not defined; it is written as "nan"
 };
 
-/// Lowercase, as many digits as the container has.
+/// Returns the code in lowercase hexadecimal, with as many digits as the container has.
 inline std::string hex_digits(const Format& format, std::uint64_t code) {
     std::string text;
     for (int at = (format.container_bits() + 3) / 4 - 1; at >= 0; --at) text += "0123456789abcdef"[code >> 4 * at & 15];
     return text;
 }
 
-/// The row as a line of `macheps machine eval`, without its end.
+/// Returns the row as a line of `macheps machine eval`, without the newline.
 inline std::string row_text(const TraceForm& form, const TraceRow& row) {
     const auto list = [](const Format& format, const std::vector<std::uint64_t>& codes) {
         std::string text = "[";
@@ -47,10 +47,10 @@ inline std::string row_text(const TraceForm& form, const TraceRow& row) {
            "\"}";
 }
 
-/// What a device gave for some operands of a form: a trace is chosen from them.
+/// Results of a device for operands of one form, from which the rows of a trace are chosen.
 struct Candidates {
     TraceForm form;
-    std::string machine, sass;  ///< the model; the machine code that is expected for the instruction
+    std::string machine, sass;  ///< the model, and the machine code that is expected for the instruction
     std::uint64_t seed = 0;
     std::vector<TraceRow> rows;
 };

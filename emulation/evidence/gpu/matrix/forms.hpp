@@ -15,7 +15,7 @@ enum class Unit : std::uint8_t { mma, wgmma };
 /// Types as PTX names them.
 enum class PtxType : std::uint8_t { f16, bf16, tf32, e4m3, e5m2, f32, f64 };
 
-// Copies: device code may not take the address of a constant of namespace scope.
+// The formats are returned as copies, because device code must not take the address of a constant of namespace scope.
 MACHEPS_HD constexpr Format format_of(PtxType type) {
     switch (type) {
         case PtxType::f16: {
@@ -55,59 +55,59 @@ constexpr const char* name_of(PtxType type) {
     return names[static_cast<int>(type)];
 }
 
-/// d = a b + c: a [m, k], b [k, n], c and d [m, n]. `chain` of them run one after the other, each with the d of the
-/// one before as its c and with the next k products.
+/// One form of an instruction d = a b + c: a [m, k], b [k, n], c and d [m, n]. `chain` instructions run one after the
+/// other. Each one takes the d of the previous one as its c, and the next k products.
 struct InstructionForm {
     Unit unit = Unit::mma;
     int m = 16, n = 8, k = 16;
     PtxType a = PtxType::f16, b = PtxType::f16;
-    PtxType d = PtxType::f32;  ///< of c too
+    PtxType d = PtxType::f32;  ///< type of c and d
 
-    // Of wgmma alone.
+    // Only wgmma:
     bool a_in_registers = false;
     bool negates_a = false, negates_b = false;        ///< imm-scale-a, imm-scale-b = -1
-    bool transposes_a = false, transposes_b = false;  ///< operands lie M-major, N-major: 16-bit types
-    bool ignores_addend = false;                      ///< scale-d = 0: c counts as +0, whatever it holds
+    bool transposes_a = false, transposes_b = false;  ///< operands are M-major, N-major; 16-bit types only
+    bool ignores_addend = false;                      ///< scale-d = 0: c counts as +0, whatever its value
 
-    int chain = 1;  ///< of wgmma: in one commit group
+    int chain = 1;  ///< wgmma: in one commit group
 
     MACHEPS_HD constexpr int products() const { return chain * k; }
-    /// Of one instruction's operands: 16, 32 and more.
+    /// Returns the number of bytes in a row of one instruction's a: 16, 32 or more.
     MACHEPS_HD constexpr int row_bytes() const { return k * bytes_of(a); }
     constexpr bool operator==(const InstructionForm&) const = default;
 
-    /// The form itself, without a variant.
+    /// Returns whether this is a plain form, without any property of a variant.
     MACHEPS_HD constexpr bool is_plain() const {
         return chain == 1 && !a_in_registers && !negates_a && !negates_b && !transposes_a && !transposes_b &&
                !ignores_addend;
     }
-    /// True for the forms that have a trace: plain ones, with the smallest n if several differ in n only.
+    /// Returns whether the form has a trace. A form has one if it is plain and its n is the smallest.
     MACHEPS_HD constexpr bool is_traced() const { return is_plain() && n == 8; }
-    /// Compute capability, times ten.
+    /// Returns the lowest compute capability that has the form, times ten.
     constexpr int least_capability() const {
         if (unit == Unit::wgmma) return 90;
         if (a == PtxType::e4m3 || a == PtxType::e5m2) return 89;
         return a == PtxType::f64 && m == 16 ? 90 : 80;
     }
-    /// Whether code for sm_90a is needed, which runs on nothing newer.
+    /// Returns whether the form needs code for sm_90a. Such code does not run on newer devices.
     constexpr bool needs_sm90a() const { return unit == Unit::wgmma; }
-    /// What the machine code of sm_90a calls it.
+    /// Returns the instruction's name in the machine code of sm_90a.
     constexpr const char* sass() const {
         const bool fp8 = a == PtxType::e4m3 || a == PtxType::e5m2;
         if (unit == Unit::wgmma) return fp8 ? "QGMMA" : "HGMMA";
         if (a == PtxType::f64) return "DMMA";
         return !fp8 ? "HMMA" : d == PtxType::f16 ? "F2FP HMMA HADD2" : "F2FP HMMA FADD";
     }
-    /// What the same inline assembly serves.
+    /// Returns the form without the properties that do not change the inline assembly.
     constexpr InstructionForm ptx() const {
         InstructionForm form = *this;
         form.chain = 1;
         form.ignores_addend = false;
         return form;
     }
-    /// `mma`, `wgmma`: Machine::instruction.
+    /// Returns `mma` or `wgmma`, as in Machine::instruction.
     std::string instruction() const { return unit == Unit::mma ? "mma" : "wgmma"; }
-    /// `m16n8k16.f32.f16.f16.f32`, `m64n8k32.f32.e4m3.e5m2`: what find_instruction reads.
+    /// Returns the qualifier that find_instruction takes: `m16n8k16.f32.f16.f16.f32`, `m64n8k32.f32.e4m3.e5m2`.
     std::string qualifier() const {
         std::string text = std::string("m") + std::to_string(m) + std::string("n") + std::to_string(n) +
                            std::string("k") + std::to_string(k) + "." + name_of(d) + "." + name_of(a) + "." +
@@ -115,7 +115,8 @@ struct InstructionForm {
         if (unit == Unit::mma) text += std::string(".") + name_of(d);
         return text;
     }
-    /// `wgmma.m64n8k16.f32.f16.f16`, variants behind a plus: `wgmma.m64n8k16.f32.f16.f16+registers+chain4`.
+    /// Returns the name, with variants after a plus: `wgmma.m64n8k16.f32.f16.f16`,
+    /// `wgmma.m64n8k16.f32.f16.f16+registers+chain4`.
     std::string name() const {
         std::string text = instruction() + "." + qualifier();
         if (a_in_registers) text += "+registers";
@@ -157,7 +158,7 @@ constexpr void add_mma(FormList& list) {
     }
     add(8, 4, T::f64, T::f64, T::f64);
     for (const int k : {4, 8, 16}) add(16, k, T::f64, T::f64, T::f64);
-    // Accumulators that stay where they are.
+    // Chains, in which the accumulators stay in their registers.
     for (const int chain : {2, 4, 8}) {
         for (const T d : {T::f32, T::f16}) {
             list.add({.k = 16, .d = d, .chain = chain});
@@ -220,7 +221,7 @@ constexpr void add_wgmma(FormList& list) {
 
 }  // namespace detail
 
-/// Every form, plain ones and variants.
+/// All forms: plain ones and variants.
 inline constexpr auto instruction_form_list = [] {
     detail::FormList list;
     detail::add_mma(list);
@@ -233,7 +234,7 @@ constexpr const InstructionForm& instruction_form(int index) {
     return instruction_form_list.forms[static_cast<std::size_t>(index)];
 }
 
-/// The first form that the same inline assembly serves.
+/// Returns the index of the first form that uses the same inline assembly.
 constexpr int ptx_index(int index) {
     const InstructionForm wanted = instruction_form(index).ptx();
     for (int i = 0; i < instruction_forms; ++i) {
@@ -242,7 +243,7 @@ constexpr int ptx_index(int index) {
     return index;
 }
 
-/// The form of that name, or -1.
+/// Returns the index of the form of that name, or -1.
 inline int find_instruction_form(const std::string& name) {
     for (int i = 0; i < instruction_forms; ++i) {
         if (instruction_form(i).name() == name) return i;
@@ -250,7 +251,7 @@ inline int find_instruction_form(const std::string& name) {
     return -1;
 }
 
-/// Whether a trace records another form than the one of that name.
+/// Returns whether the form of that name is a variant. Variants have no traces.
 inline bool is_variant_form(const std::string& name) {
     return !instruction_form(find_instruction_form(name)).is_traced();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix instructions on tiles of operands: of the kernels of a probe the one that is compiled once per form. tiles.hpp
-// has the others.
+// The kernel of a probe that runs matrix instructions on tiles of operands. It is compiled once per form. The other
+// kernels of a probe are in tiles.hpp.
 #pragma once
 #include "emulation/evidence/gpu/matrix/registers.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace macheps::evidence {
 
-/// mma.sync: a warp to a tile.
+/// Runs mma.sync, one warp per tile.
 template <int index, class Device>
 void execute_mma(Device& device, const FormData& data, std::int64_t tiles, const TileMemory& memory) {
     device.warps(tiles, [=] MACHEPS_KERNEL(const gpu::Warp& warp, std::int64_t tile) {
@@ -60,7 +60,7 @@ void execute_mma(Device& device, const FormData& data, std::int64_t tiles, const
 }
 
 #if defined(__CUDACC__)
-/// `chain` wgmma of one commit group.
+/// Runs `chain` wgmma in one commit group.
 template <int index, int chain>
 __device__ void run_wgmma(Registers<index>& r, std::uint64_t a, std::uint64_t b, int scale_d) {
     constexpr InstructionForm f = FormAt<index>::form;
@@ -68,7 +68,7 @@ __device__ void run_wgmma(Registers<index>& r, std::uint64_t a, std::uint64_t b,
     ptx::begin_group();
 #pragma unroll
     for (int step = 0; step < chain; ++step) {
-        // Descriptors count in 16 bytes; an instruction takes two lines along k.
+        // Descriptors count in units of 16 bytes. An instruction takes two lines along k.
         const std::uint64_t a_step = a + static_cast<std::uint64_t>(step * 2 * k_stride(f.m) >> 4),
                             b_step = b + static_cast<std::uint64_t>(step * 2 * k_stride(f.n) >> 4);
         const int scale = step == 0 ? scale_d : 1;
@@ -92,7 +92,8 @@ __device__ void run_wgmma(Registers<index>& r, std::uint64_t a, std::uint64_t b,
     run_wgmma<index, 1>(r, a, b, scale_d);
 }
 #else
-/// Shared memory as wgmma reads it through a descriptor: a core matrix by its two strides, then line and byte.
+/// Returns a code in shared memory, found as wgmma finds it through a descriptor: the core matrix by its two strides,
+/// then the line and the byte.
 inline std::uint64_t described_code(const std::byte* shared, std::uint64_t descriptor, int row, int k, int bytes,
                                     bool transposed) {
     const auto field = [&](int shift) { return static_cast<std::size_t>(descriptor >> shift & 0x3fff) * 16; };
@@ -106,14 +107,14 @@ inline std::uint64_t described_code(const std::byte* shared, std::uint64_t descr
 }
 #endif
 
-/// wgmma.mma_async: a warpgroup to a tile.
+/// Runs wgmma.mma_async, one warpgroup per tile.
 template <int index, class Device>
 void execute_wgmma(Device& device, const FormData& data, std::int64_t tiles, const TileMemory& memory) {
     const auto shared_bytes = static_cast<std::size_t>(data.a_bytes() + data.b_bytes());
     device.blocks({.x = tiles, .threads = 128, .shared_bytes = shared_bytes},
                   [=] MACHEPS_KERNEL(const gpu::Block& block) {
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-                      __trap();  // no wgmma here: there is nothing to compile, and the host does not launch it
+                      __trap();  // this architecture has no wgmma; the host does not launch the kernel
 #else
         using At = FormAt<index>;
         constexpr InstructionForm f = At::form;
@@ -190,7 +191,7 @@ void execute_form(Device& device, const FormData& data, std::int64_t tiles, cons
     }
 }
 
-/// d of every tile, by the instruction of form number `form`.
+/// Computes d of every tile with the instruction of form number `form`.
 template <class Device>
 void execute_instruction(Device& device, int form, const FormData& data, std::int64_t tiles, const TileMemory& memory) {
     using Execute = void (*)(Device&, const FormData&, std::int64_t, const TileMemory&);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the operands of matrix instructions lie. Registers: (thread, register) -> (row, column). Shared memory of
-// wgmma: (row, byte) -> offset, and the descriptor that says so. Source: PTX ISA 9.0, the figures of each shape;
-// they say the same for every type, when a register is one word: 32 bits, or a number of fp64.
+// Layouts of the operands of matrix instructions. Registers: (thread, register) -> (row, column). Shared memory of
+// wgmma: (row, k) -> offset, and the descriptor of this layout. Source: PTX ISA 9.0, the figures of each shape. They
+// are the same for all types if a register is one word: 32 bits, or an fp64 number.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 
 namespace macheps::evidence {
 
-/// A word of an operand: row of a (or column of b), and the place among the words along k.
+/// Place of a word of an operand: its row of a (or column of b), and its index among the words along k.
 struct WordPlace {
     int row, word;
 };
 
-/// mma, and wgmma with a in registers: register `r` of thread `thread` of the warp or warpgroup. m16 shapes take rows g
-/// and g + 8 in turn, m8 has rows g alone.
+/// Returns the place of register `r` of a thread of the warp (mma) or the warpgroup (wgmma with a in registers). Within
+/// the 16 rows of a warp, registers alternate between rows g and g + 8, where g is the thread's group. Shapes of m = 8
+/// have only row g.
 MACHEPS_HD constexpr WordPlace a_place(int m, int thread, int r) {
     const int lane = thread % 32, group = lane / 4, word = lane % 4;
     if (m == 8) return {group, word + 4 * r};
@@ -22,34 +23,35 @@ MACHEPS_HD constexpr WordPlace a_place(int m, int thread, int r) {
 
 MACHEPS_HD constexpr WordPlace b_place(int lane, int r) { return {lane / 4, lane % 4 + 4 * r}; }
 
-/// An element of c and d: row, column.
+/// Place of an element of c and d.
 struct OutputPlace {
     int row, column;
 };
 
-/// Accumulator number `i` of a thread: registers of fp16 hold two, i = 2 r and 2 r + 1.
+/// Returns the place of accumulator `i` of a thread. Register r of fp16 holds two of them: i = 2 r and i = 2 r + 1.
 MACHEPS_HD constexpr OutputPlace output_place(int thread, int i) {
     const int lane = thread % 32, pair = i / 2;
     return {thread / 32 * 16 + lane / 4 + 8 * (pair % 2), 8 * (pair / 2) + lane % 4 * 2 + i % 2};
 }
 
-// Shared memory of wgmma without swizzling: core matrices of 128 bytes, 8 lines of 16. K-major, a line holds 16 bytes
-// of one row (of a, or column of b); MN-major, 8 elements of 2 bytes that follow each other along m or n, and the lines
-// follow k. Core matrices lie along m or n first, then along k.
+// Shared memory of wgmma without swizzling consists of core matrices of 128 bytes, 8 lines of 16. If the operand is
+// K-major, a line holds 16 bytes of one row of a (or column of b). If it is MN-major, a line holds 8 elements of 2
+// bytes that are consecutive along m or n, and the lines are consecutive along k. Core matrices are ordered along m or
+// n first, then along k.
 inline constexpr int core_bytes = 128, line_bytes = 16;
 
-/// Bytes from one core matrix to the next along k, for an operand of `rows` rows.
+/// Returns the number of bytes from one core matrix to the next along k, for an operand of `rows` rows.
 MACHEPS_HD constexpr int k_stride(int rows) { return rows / 8 * core_bytes; }
 
-/// Offset of element (row, k) of an operand with `rows` rows (a: m, b: n).
+/// Returns the offset of element (row, k) of an operand with `rows` rows (a: m, b: n).
 MACHEPS_HD constexpr int shared_offset(int rows, int row, int k, int element_bytes, bool transposed) {
     if (transposed) return k / 8 * k_stride(rows) + row / 8 * core_bytes + k % 8 * line_bytes + row % 8 * element_bytes;
     const int byte = k * element_bytes;
     return byte / line_bytes * k_stride(rows) + row / 8 * core_bytes + row % 8 * line_bytes + byte % line_bytes;
 }
 
-/// The matrix descriptor: start address, "leading" offset (along k), "stride" offset (along m or n), no swizzle; all in
-/// units of 16 bytes.
+/// Returns the matrix descriptor: start address, "leading" offset (along k) and "stride" offset (along m or n), all in
+/// units of 16 bytes, without swizzling.
 MACHEPS_HD constexpr std::uint64_t shared_descriptor(std::uint32_t address, int rows) {
     return static_cast<std::uint64_t>(address >> 4 & 0x3fffu) |
            static_cast<std::uint64_t>(k_stride(rows) >> 4 & 0x3fff) << 16 |

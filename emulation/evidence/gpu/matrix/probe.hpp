@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of matrix instructions on a Device (CudaDevice, or HostDevice in tests): class by class until the time is up,
-// and questions with known answers. Host code without fmt: .cu files include it.
+// Probes of matrix instructions on a Device (CudaDevice, or HostDevice in tests). They run class by class until the
+// time is up, and ask questions with known answers. This is host code without fmt, because .cu files include it.
 #pragma once
 #include "core/error.hpp"
 #include "emulation/evidence/gpu/matrix/kernels.hpp"
@@ -16,7 +16,7 @@
 
 namespace macheps::evidence {
 
-/// A device, as far as it matters which instructions it has.
+/// The properties of a device that determine which instructions it has.
 struct InstructionTarget {
     std::string arch;    ///< `sm_90`
     int capability = 0;  ///< 90
@@ -24,11 +24,11 @@ struct InstructionTarget {
     bool has_wgmma = false;
 };
 
-/// How much is run at once.
+/// Limits of the work.
 struct InstructionEffort {
-    std::int64_t outputs = std::int64_t{1} << 20;  ///< of a launch
-    std::uint64_t most_tiles = ~std::uint64_t{0};  ///< of a class
-    int candidate_tiles = 128, candidates = 1024;  ///< of a class, for a trace
+    std::int64_t outputs = std::int64_t{1} << 20;  ///< per launch
+    std::uint64_t most_tiles = ~std::uint64_t{0};  ///< per class
+    int candidate_tiles = 128, candidates = 1024;  ///< per class, for a trace
 };
 
 namespace detail {
@@ -54,7 +54,7 @@ class DeviceBytes {
     void* data_;
 };
 
-/// Memory of so many tiles, and for what is found in them.
+/// Device memory of a number of tiles, and of the result of a comparison.
 template <class Device>
 struct TileStore {
     TileStore(Device& device, const FormData& data, std::int64_t tiles)
@@ -80,7 +80,7 @@ class InstructionProbe {
     InstructionProbe(std::unique_ptr<Device> device, InstructionTarget target, InstructionEffort effort = {})
         : device_(std::move(device)), target_(std::move(target)), effort_(effort) {}
 
-    /// The classes of one form. Throws Error when the device fails.
+    /// Runs the classes of one form. Throws Error if the device fails.
     void run_form(int index, double seconds, const evidence::ProbeOptions& options, const evidence::ProbeSink& sink) {
         const InstructionForm& form = instruction_form(index);
         const std::optional<FormData> found = form_data(form, options, sink, "matrix", form.name());
@@ -93,7 +93,7 @@ class InstructionProbe {
                       options, sink, store, candidates.rows);
         }
         if (options.record && form.is_traced()) options.record(candidates);
-        // Traces have no variants, so their differing outputs go to a separate file.
+        // Variants have no traces, so their differing outputs go to a separate file.
         if (options.keep && !form.is_traced() && !candidates.rows.empty()) options.keep(capture_of(form, candidates));
     }
 
@@ -124,9 +124,9 @@ class InstructionProbe {
         const auto model = [&](const SumRule& rule) {
             return reference_output(data, rule, a.data(), b.data(), question.c);
         };
-        if (options.fault) {  // a wrong model that these operands show
+        if (options.fault) {  // use a wrong model that these operands refute
             std::vector<SumRule> wrong{data.rule, data.truth};
-            wrong[1].model = SumModel::pairwise;  // no model of single instructions: d = c
+            wrong[1].model = SumModel::pairwise;  // not a model of single instructions: d = c
             for (const evidence::Mutant& mutant : evidence::mutants(data.truth, data.form.k))
                 wrong.push_back(mutant.rule);
             for (const SumRule& rule : wrong) {
@@ -181,7 +181,8 @@ class InstructionProbe {
                 .any_nan = !data.canonical_nan};
     }
 
-    /// The form's model on this device; where there is none, or no such instruction, a row says so.
+    /// Returns the form's model on this device. Gives a row `declined` and returns nothing if the device or this build
+    /// does not have the instruction, or if no machine models it.
     std::optional<FormData> form_data(const InstructionForm& form, const evidence::ProbeOptions& options,
                                       const evidence::ProbeSink& sink, const char* kind, const std::string& name) {
         const auto decline = [&](const std::string& why) {
@@ -211,7 +212,7 @@ class InstructionProbe {
         data.shape = evidence::operand_shape(form.m, form.n, form.k, form.chain, format_of(form.a), format_of(form.b),
                                              data.rule, site_id(form.name()));
         if (options.fault) {
-            // Results of another width: no class of operands can miss it.
+            // Results of another width differ in every class of operands.
             data.rule.delivery = bytes_of(form.d) == 4 ? Delivery::bf16_nearest_even : Delivery::fp32_nearest_even;
         }
         return data;
@@ -238,11 +239,11 @@ class InstructionProbe {
         do {
             const std::int64_t count = static_cast<std::int64_t>(min_of(tiles, most - first));
             make_operands(*device_, data, cls, options.seed, first, count, store.memory());
-            // What an instruction does not write must not pass for a result.
+            // Elements that an instruction does not write must not pass as results.
             device_->clear(store.d.data(), detail::TileStore<Device>::size(count, data.d_bytes()));
             execute_instruction(*device_, index, data, count, store.memory());
             const OutputComparison none;
-            device_->copy_in(found, &none, sizeof none);  // waits: an error so far is the instruction's
+            device_->copy_in(found, &none, sizeof none);  // waits, so that an error of the instruction appears here
             compare_outputs(*device_, data, count, store.memory(), found);
             OutputComparison comparison;
             device_->copy_out(&comparison, found, sizeof comparison);
@@ -259,7 +260,8 @@ class InstructionProbe {
         sink(row);
     }
 
-    /// Operands and results of the first tiles on the host: one copy of all costs less than one for each.
+    /// Operands and results of the first tiles on the host. Copying all of them at once costs less than copying each
+    /// one.
     struct HostTiles {
         std::vector<std::byte> a, b, c, d;
     };
@@ -270,7 +272,7 @@ class InstructionProbe {
         return {part(store.a, data.a_bytes()), part(store.b, data.b_bytes()), part(store.c, data.d_bytes()),
                 part(store.d, data.d_bytes())};
     }
-    /// Element `element` of a tile's operand or result.
+    /// Returns the address of element `element` of a tile's operand or result.
     static const std::byte* element_of(const std::vector<std::byte>& tiles, std::size_t tile, int tile_bytes,
                                        int element, int bytes) {
         return &tiles[tile * static_cast<std::size_t>(tile_bytes) + at(element, bytes)];
@@ -299,7 +301,8 @@ class InstructionProbe {
             element_of(tiles.b, tile, data.b_bytes(), output % data.form.n * products, bytes_of(data.form.b)),
             load_code(element_of(tiles.c, tile, data.d_bytes(), output, c_size), c_size));
     }
-    /// The first mismatch in words; it and the next ones are candidates for the trace too.
+    /// Describes the first mismatch in words. If a trace is recorded, this mismatch and the next ones become
+    /// candidates.
     std::string describe(const FormData& data, evidence::OperandClass cls, const detail::TileStore<Device>& store,
                          std::uint32_t first, std::int64_t count, std::vector<evidence::TraceRow>& candidates,
                          const evidence::ProbeOptions& options) {
@@ -323,7 +326,7 @@ class InstructionProbe {
                evidence::hex_digits(data.shape.c, wanted(data, tiles, first / outputs, output)) + "; " +
                row_text(trace_form(data), row);
     }
-    /// Rows of a variant that differ from its model.
+    /// Returns the rows of a variant that differ from its model.
     evidence::Capture capture_of(const InstructionForm& form, const evidence::Candidates& candidates) const {
         evidence::Capture capture{.name = target_.arch + "." + form.name() + ".differing"};
         capture.header = R"({"macheps_capture":1,"kind":"matrix","instruction":")" + form.name() + R"(","arch":")" +
@@ -332,10 +335,10 @@ class InstructionProbe {
         for (const evidence::TraceRow& row : candidates.rows) capture.lines += row_text(candidates.form, row) + '\n';
         return capture;
     }
-    /// Outputs from all over the first tiles.
+    /// Adds outputs from all over the first tiles to the candidates.
     void keep(const FormData& data, evidence::OperandClass cls, const detail::TileStore<Device>& store,
               std::int64_t tiles, std::vector<evidence::TraceRow>& candidates) const {
-        // Rare operands tell some wrong models from the right one.
+        // Only rare operands of these classes refute some of the wrong models.
         using C = evidence::OperandClass;
         const int more =
             cls == C::swamp || cls == C::one_to_four || cls == C::subnormal || cls == C::underflow || cls == C::tie ? 4
@@ -344,7 +347,7 @@ class InstructionProbe {
         const int each = max_of(more * effort_.candidates / kept, 1);
         const HostTiles host = tiles_of(data, store, tiles);
         for (int t = 0; t < kept; ++t) {
-            // The exhaustive class goes on in order: its tiles are taken from all over it.
+            // The exhaustive class enumerates operands in order, so tiles are taken from all over it.
             const auto tile = static_cast<std::size_t>(t * tiles / kept);
             for (int i = 0; i < min_of(each, data.outputs()); ++i) {
                 const int output = (i * data.outputs() / min_of(each, data.outputs()) + 7 * t) % data.outputs();
@@ -359,7 +362,7 @@ class InstructionProbe {
     std::string machine_;
 };
 
-/// Groups of all forms and of all questions; `make` is called once, by the first probe that runs.
+/// Returns the groups of all forms and of all questions. The first probe that runs calls `make`, once.
 template <class Device>
 std::vector<evidence::ProbeGroup> instruction_probe_groups(
     std::function<std::unique_ptr<InstructionProbe<Device>>()> make) {

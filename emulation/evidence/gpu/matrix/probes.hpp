@@ -5,12 +5,12 @@
 
 namespace macheps::evidence {
 
-/// Every form of forms.hpp and every question of questions.hpp. Nothing is asked of the device before one of them runs;
-/// that throws Error (no_device) where there is none. A form that the device lacks, or for which this build holds no
-/// code, is a row with the verdict `declined`.
+/// Returns the probes of all forms of forms.hpp and all questions of questions.hpp. The device is not used before one
+/// of them runs; without a device, that throws Error (no_device). A form that the device lacks, or for which this build
+/// has no code, gives a row with the verdict `declined`.
 std::vector<evidence::ProbeGroup> instruction_probe_groups(int device);
 
-/// Every form of sparse_forms.hpp, in the same way.
+/// Returns the probes of all forms of sparse_forms.hpp. They behave in the same way.
 std::vector<evidence::ProbeGroup> sparse_probe_groups(int device);
 
 }  // namespace macheps::evidence

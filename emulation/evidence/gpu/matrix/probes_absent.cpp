@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes of instructions in a build without CUDA: their names, and why none runs.
+// The probes of instructions in a build without CUDA. They have names, but running one throws Error (no_device).
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 #include "emulation/evidence/gpu/matrix/probes.hpp"
 #include "emulation/evidence/gpu/matrix/questions.hpp"
@@ -8,7 +8,7 @@
 
 namespace macheps::evidence {
 
-/// A group without names, whose probes say that there is no device.
+/// Returns a group without names. Running one of its probes throws Error (no_device).
 static evidence::ProbeGroup absent_group(const char* kind, int device) {
     const auto none = [device](const std::string&, double, const evidence::ProbeOptions&, const evidence::ProbeSink&) {
         (void)gpu::device_info(device);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One matrix instruction each, as inline assembly: mma.sync and wgmma.mma_async of PTX ISA 9.0, operands in registers
-// of a word (layout.hpp). Device code only. What an architecture lacks is the general template, which stops
-// the kernel; the host asks before it launches.
+// Matrix instructions as inline assembly, one each: mma.sync and wgmma.mma_async of PTX ISA 9.0, with operands in
+// registers of one word (layout.hpp). Device code only. If an architecture does not have an instruction, the general
+// template stops the kernel; the host checks this before it launches.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 
@@ -22,7 +22,7 @@ struct WordOf<PtxType::f64> {
     using Word = unsigned long long;
 };
 
-/// d += a b.
+/// Computes d += a b.
 template <int m, int k, PtxType a, PtxType b, PtxType d>
 struct Mma {
     template <class D, class A, class B>
@@ -31,7 +31,7 @@ struct Mma {
     }
 };
 
-/// d = a b, + d unless `scale_d` is 0; a and b by descriptors of shared memory.
+/// Computes d = a b + d, or d = a b if `scale_d` is 0. Descriptors of shared memory give a and b.
 template <int n, int k, PtxType a, PtxType b, PtxType d>
 struct Wgmma {
     template <int scale_a, int scale_b, int transpose_a, int transpose_b, class D>
@@ -39,7 +39,7 @@ struct Wgmma {
         __trap();
     }
 };
-/// The same with a in registers.
+/// Same as Wgmma, with a in registers.
 template <int n, int k, PtxType a, PtxType b, PtxType d>
 struct WgmmaRegisters {
     template <int scale_a, int scale_b, int transpose_b, class D>
@@ -127,7 +127,7 @@ MACHEPS_MMA(16, 16, f64, f64, f64, 8, 4, 4, l)
 #endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// What an operand list names, and what its registers are.
+// The text of an operand list, and its registers.
 #define MACHEPS_NAMES_2 "{%0, %1}"
 #define MACHEPS_REGISTERS_2 "+r"(d[0]), "+r"(d[1])
 #define MACHEPS_NAMES_4 "{%0, %1, %2, %3}"
@@ -187,7 +187,7 @@ MACHEPS_MMA(16, 16, f64, f64, f64, 8, 4, 4, l)
     "+r"(d[117]), "+r"(d[118]), "+r"(d[119]), "+r"(d[120]), "+r"(d[121]), "+r"(d[122]), "+r"(d[123]), \
     "+r"(d[124]), "+r"(d[125]), "+r"(d[126]), "+r"(d[127])
 
-// P0, P1, ...: the numbers of the operands behind the registers of d. _2: types of 2 bytes, which can be transposed.
+// P0, P1, ...: numbers of the operands that follow the registers of d. _2: types of 2 bytes, which can be transposed.
 #define MACHEPS_WGMMA_TEXT(N, K, A, B, D) "wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." #D "." #A "." #B " "
 #define MACHEPS_WGMMA(N, K, A, B, D, R, P0, P1, P2, P3, P4) \
     template <> \
@@ -314,9 +314,9 @@ MACHEPS_WGMMA_RS(8, 32, e4m3, e5m2, f16, 2, 2, 3, 4, 5, 6, 7, 8, 9)
 MACHEPS_WGMMA_RS(8, 32, e5m2, e4m3, f16, 2, 2, 3, 4, 5, 6, 7, 8, 9)
 MACHEPS_WGMMA_RS(8, 32, e5m2, e5m2, f16, 2, 2, 3, 4, 5, 6, 7, 8, 9)
 
-/// Makes what threads wrote to shared memory visible to wgmma; before the barrier that wgmma waits behind.
+/// Makes the threads' writes to shared memory visible to wgmma. Call it before the barrier that precedes wgmma.
 __device__ inline void fence_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/// Around the instructions of a commit group.
+/// begin_group() and end_group() enclose the instructions of a commit group.
 __device__ inline void begin_group() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void end_group() {
     asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");

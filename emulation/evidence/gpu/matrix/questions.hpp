@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about matrix units on which published sources differ: operands that tell the answers apart, and what each
-// answer means for a field of SumRule. Host only.
+// Questions about matrix units on which published sources differ: operands for which the answers differ, and the
+// meaning of each answer for a field of SumRule. Host only.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 
@@ -24,8 +24,8 @@ struct Question {
         std::uint64_t d;
         std::string means;  ///< `zero_factor_counts = true: ...`
     };
-    std::vector<Answer> answers{};  ///< what each result means; the model's is among them
-    bool only_recorded = false;     ///< no model claims anything
+    std::vector<Answer> answers{};  ///< the meaning of each result; one of them is the model's
+    bool only_recorded = false;     ///< no model claims a result
 
     std::string name() const { return id + "." + form; }
 };
@@ -37,7 +37,7 @@ inline constexpr const char *mma_bf16 = "mma.m16n8k16.f32.bf16.bf16.f32", *wgmma
                             *mma_tf32 = "mma.m16n8k8.f32.tf32.tf32.f32", *wgmma_tf32 = "wgmma.m64n8k8.f32.tf32.tf32",
                             *mma_fp8 = "mma.m16n8k32.f32.e4m3.e4m3.f32", *wgmma_fp8 = "wgmma.m64n8k32.f32.e4m3.e4m3";
 
-/// Small products beside zeros: which exponent a zero has, what survives it.
+/// Adds the questions about small products and zeros: which exponent a zero has, and which products survive it.
 inline void ask_of_zero_exponents(std::vector<Question>& all) {
     for (const char* form : {mma_bf16, wgmma_bf16}) {
         all.push_back({"P1",
@@ -77,7 +77,7 @@ inline void ask_of_zero_exponents(std::vector<Question>& all) {
     }
 }
 
-/// The same of fp16 results, and the exponent of a subnormal addend.
+/// Adds the same questions for fp16 results, and one about the exponent of a subnormal addend.
 inline void ask_of_fp16_results(std::vector<Question>& all) {
     for (int t = 46; t <= 48; ++t) {
         const std::uint64_t small = std::uint64_t{1} << (48 - t);
@@ -103,7 +103,7 @@ inline void ask_of_fp16_results(std::vector<Question>& all) {
     }
 }
 
-/// Signs of zero sums.
+/// Adds the questions about the signs of zero sums.
 inline void ask_of_zero_sums(std::vector<Question>& all) {
     struct Zeros {
         const char* form;
@@ -121,7 +121,7 @@ inline void ask_of_zero_sums(std::vector<Question>& all) {
     }
 }
 
-/// What tf32 reads of its container, what an fp8 unit does to an addend.
+/// Adds the questions about the container bits that tf32 reads, and about what an fp8 unit does to an addend.
 inline void ask_of_operands_and_addends(std::vector<Question>& all) {
     for (const char* form : {mma_tf32, wgmma_tf32}) {
         all.push_back(
@@ -152,7 +152,7 @@ inline void ask_of_operands_and_addends(std::vector<Question>& all) {
                    {{0x7f800000, "it does"}, {0x7fffffff, "it becomes a NaN"}}});
 }
 
-/// NaN and zero through a negation, the payload of a NaN.
+/// Adds the questions about negated NaNs and zeros, and about the payload of a NaN.
 inline void ask_of_negation_and_payloads(std::vector<Question>& all) {
     const char* negated = "wgmma.m64n8k16.f32.f16.f16+negated_a";
     all.push_back({"P9.nan",

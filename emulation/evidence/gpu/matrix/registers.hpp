@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of a warp or a warpgroup hold of a tile: which registers a form has, how they are read from memory
-// and written to it; and, on the host, the matrices that all threads' registers make together.
+// The registers of a warp or a warpgroup: which registers a form has, and how they are read from memory and written to
+// it. On the host, also the matrices that the registers of all threads form.
 #pragma once
 #include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/evidence/gpu/matrix/tiles.hpp"
@@ -18,12 +18,12 @@ struct FormAt {
     static constexpr bool is_wide = form.d == PtxType::f64;
     using Word = std::conditional_t<is_wide, unsigned long long, unsigned>;
     static constexpr int word_bytes = sizeof(Word);
-    static constexpr int k_words = form.row_bytes() / word_bytes;   ///< of one instruction's row
+    static constexpr int k_words = form.row_bytes() / word_bytes;   ///< words in a row of one instruction
     static constexpr int per_word = word_bytes / bytes_of(form.d);  ///< accumulators in a register
     static constexpr int threads = form.unit == Unit::mma ? 32 : 128;
     static constexpr int d_words = form.m * form.n / threads / per_word;
     static constexpr int a_words = form.unit == Unit::mma ? form.m / 8 * k_words / 4 : 4;
-    static constexpr int b_words = k_words / 4;  ///< of mma
+    static constexpr int b_words = k_words / 4;  ///< mma only
 };
 
 /// Registers of a thread.
@@ -32,7 +32,7 @@ struct Registers {
     typename FormAt<index>::Word d[FormAt<index>::d_words], a[FormAt<index>::a_words], b[FormAt<index>::b_words];
 };
 
-/// Words lie at multiples of their size.
+/// Loads a word from an address that is a multiple of its size; store_word() stores one.
 template <class Word>
 MACHEPS_KERNEL Word load_word(const std::byte* from) {
 #if defined(__CUDACC__)
@@ -52,7 +52,7 @@ MACHEPS_KERNEL void store_word(std::byte* to, Word word) {
 #endif
 }
 
-/// What a thread's accumulators read from c, and write to d.
+/// Loads a thread's accumulators from c; store_accumulators() stores them to d.
 template <int index>
 MACHEPS_KERNEL void load_accumulators(Registers<index>& r, int thread, const std::byte* c) {
     using At = FormAt<index>;
@@ -73,7 +73,7 @@ MACHEPS_KERNEL void store_accumulators(const Registers<index>& r, int thread, st
         store_word(d + (place.row * At::form.n + place.column) * bytes, r.d[i]);
     }
 }
-/// Registers of a: rows of `row_bytes` bytes, products from `offset` bytes on.
+/// Loads a thread's registers of a. Rows have `row_bytes` bytes; products are read from byte `offset` on.
 template <int index>
 MACHEPS_KERNEL void load_a(Registers<index>& r, int thread, const std::byte* a, int row_bytes, int offset) {
     using At = FormAt<index>;
@@ -85,7 +85,8 @@ MACHEPS_KERNEL void load_a(Registers<index>& r, int thread, const std::byte* a, 
 }
 
 #if !defined(__CUDACC__)
-/// A function from row and column to a code, by reference: what takes one is compiled once and not for each form.
+/// Reference to a function from row and column to a code. A function that takes a CodeAt is compiled once instead of
+/// once per form.
 class CodeAt {
   public:
     template <class F>
@@ -100,7 +101,7 @@ class CodeAt {
     std::uint64_t (*call_)(const void* function, int row, int column);
 };
 
-/// The host's instruction: element (row, column) of c becomes that of d.
+/// Emulates the instruction on the host: returns element (row, column) of d.
 inline std::uint64_t emulate_output(const FormData& data, CodeAt a, CodeAt b, CodeAt c, int row, int column) {
     const InstructionForm& f = data.form;
     Factor x[32], y[32];
@@ -113,7 +114,7 @@ inline std::uint64_t emulate_output(const FormData& data, CodeAt a, CodeAt b, Co
     return matrix_instruction(data.truth, f.k, x, y, c(row, column));
 }
 
-/// Operands and accumulators as matrices of codes: from registers to them and back.
+/// Operands and accumulators as matrices of codes, gathered from the registers and scattered to them.
 template <int index>
 class GatheredRegisters {
     using At = FormAt<index>;
@@ -152,7 +153,7 @@ class GatheredRegisters {
             for (int i = 0; i < At::b_words; ++i) unpack(b, b_place(thread, i), registers(thread).b[i], At::form.b);
         }
     }
-    std::vector<std::uint64_t> a, b, d;  ///< b column by column
+    std::vector<std::uint64_t> a, b, d;  ///< b is stored column by column
 
   private:
     static std::uint64_t mask(PtxType type) { return ~std::uint64_t{0} >> (64 - 8 * bytes_of(type)); }

@@ -43,7 +43,7 @@ std::uint64_t code_in(const Json& value, const std::string& where) {
     return code;
 }
 
-/// The codes of one operand of a row, as the definition reads them.
+/// Returns the codes of one operand of a row, in the layout that reference_output() reads.
 std::vector<std::byte> codes_in(const Json& row, const char* key, int count, int bytes, const std::string& where) {
     const Json* found = row.find(key);
     if (found == nullptr || !found->is_array() || static_cast<int>(found->size()) != count)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse matrix instructions on tiles of operands. The chosen products are a dense form's operands and lie as
-// tiles.hpp has them; here they are spread among products that do not count, and the instruction is run.
+// Sparse matrix instructions on tiles of operands. The chosen products are the operands of a dense form and are stored
+// as in tiles.hpp. The kernels here spread them among products that do not count, and run the instruction.
 #pragma once
 #include "emulation/evidence/gpu/matrix/kernels.hpp"
 #include "emulation/evidence/gpu/matrix/sparse_forms.hpp"
@@ -11,9 +11,9 @@
 
 namespace macheps::evidence {
 
-/// All products of tiles number first, first + 1, ...: `all`.a gets a's chosen ones and zeros, `all`.b b's and other
-/// numbers of the same class. Tile t is spread by pattern t + shift.
-/// Shapes: of a tile, chosen.a [m, k] and chosen.b [k, n]; all.a [m, 2 k] and all.b [2 k, n]; k: data.form.k.
+/// Makes all products of tiles number first, first + 1, ...: `all.a` gets the chosen elements of a, and zeros; `all.b`
+/// gets the chosen elements of b, and other numbers of the same class. Tile t is spread by pattern t + shift.
+/// Shapes per tile: chosen.a [m, k] and chosen.b [k, n]; all.a [m, 2 k] and all.b [2 k, n]; k: data.form.k.
 template <class Device>
 void spread_operands(Device& device, const FormData& data, evidence::OperandClass cls, std::uint64_t seed,
                      std::uint64_t first, std::int64_t tiles, std::uint64_t shift, const TileMemory& chosen,
@@ -48,7 +48,7 @@ struct SparseRegisters {
 };
 
 #if !defined(__CUDACC__)
-/// The host's instruction, element after element of `d`: the dense one over the chosen products.
+/// Emulates the instruction on the host, element by element of `d`: the dense instruction over the chosen products.
 inline void emulate_sparse(const FormData& data, std::uint32_t metadata, CodeAt a, CodeAt b,
                            std::vector<std::uint64_t>& d) {
     const int n = data.form.n;
@@ -59,7 +59,7 @@ inline void emulate_sparse(const FormData& data, std::uint32_t metadata, CodeAt 
 }
 #endif
 
-/// mma.sp: a warp to a tile. memory: a [m, k], b [2 k, n].
+/// Runs mma.sp, one warp per tile. memory: a [m, k], b [2 k, n].
 template <int index, class Device>
 void execute_sparse_mma(Device& device, const FormData& data, std::uint64_t first, std::int64_t tiles,
                         const TileMemory& memory) {
@@ -110,7 +110,7 @@ void execute_sparse_mma(Device& device, const FormData& data, std::uint64_t firs
     });
 }
 
-/// wgmma.mma_async.sp: a warpgroup to a tile. memory: a [m, k], b [2 k, n].
+/// Runs wgmma.mma_async.sp, one warpgroup per tile. memory: a [m, k], b [2 k, n].
 template <int index, class Device>
 void execute_sparse_wgmma(Device& device, const FormData& data, std::uint64_t first, std::int64_t tiles,
                           const TileMemory& memory) {
@@ -118,7 +118,7 @@ void execute_sparse_wgmma(Device& device, const FormData& data, std::uint64_t fi
     device.blocks({.x = tiles, .threads = 128, .shared_bytes = shared_bytes},
                   [=] MACHEPS_KERNEL(const gpu::Block& block) {
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-                      __trap();  // no wgmma here: there is nothing to compile, and the host does not launch it
+                      __trap();  // this architecture has no wgmma; the host does not launch the kernel
 #else
         using At = FormAt<index>;
         constexpr InstructionForm f = At::form;
@@ -170,7 +170,8 @@ void execute_sparse_wgmma(Device& device, const FormData& data, std::uint64_t fi
                   });
 }
 
-/// d of tiles number first, first + 1, ... by the instruction of sparse form number `form`; `data`: its dense form's.
+/// Computes d of tiles number first, first + 1, ... with the instruction of sparse form number `form`. `data` is that
+/// of its dense form.
 template <class Device>
 void execute_sparse(Device& device, int form, const FormData& data, std::uint64_t first, std::int64_t tiles,
                     const TileMemory& memory) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes of sparse matrix instructions on a Device. The model is the dense instruction over the chosen products, which
-// has every bit that an H100 gave; the rows also say how often two dense steps over all products would. Host code
-// without fmt: .cu files include it.
+// reproduces every bit that an H100 gave. The rows also report how many outputs two dense steps over all products would
+// reproduce. This is host code without fmt.
 #pragma once
 #include "emulation/evidence/gpu/matrix/probe.hpp"
 #include "emulation/evidence/gpu/matrix/sparse_kernels.hpp"
@@ -21,12 +21,12 @@ class SparseProbe : InstructionProbe<Device> {
   public:
     using Base::Base;
 
-    /// The classes of sparse form number `index`. With options.fault the products lie by another pattern than the
-    /// metadata says. Throws Error when the device fails.
+    /// Runs the classes of sparse form number `index`. With options.fault, the products are spread by another pattern
+    /// than that of the metadata. Throws Error if the device fails.
     void run_form(int index, double seconds, const evidence::ProbeOptions& options, const evidence::ProbeSink& sink) {
         const InstructionForm& dense = dense_form(index);
         evidence::ProbeOptions right = options;
-        right.fault = false;  // of the model: here the fault is the pattern
+        right.fault = false;  // the model stays right: the fault is in the pattern
         const std::optional<FormData> data = this->form_data(dense, right, sink, "sparse", sparse_name(dense));
         if (!data) return;
         evidence::Candidates candidates{.form = this->trace_form(*data),
@@ -43,7 +43,7 @@ class SparseProbe : InstructionProbe<Device> {
     }
 
   private:
-    /// The chosen products with addends and results, and all products.
+    /// Memory of the chosen products with their addends and results, and of all products.
     struct Store {
         Store(Device& device, const FormData& data, std::int64_t tiles)
             : chosen(device, data, tiles),
@@ -55,7 +55,7 @@ class SparseProbe : InstructionProbe<Device> {
         detail::DeviceBytes<Device> a, b;
     };
 
-    /// Outputs that are the model's over these operands.
+    /// Returns the number of outputs that agree with the model on these operands.
     std::uint64_t agreeing(const FormData& data, std::int64_t tiles, const TileMemory& memory, const Store& store) {
         auto* const found = reinterpret_cast<OutputComparison*>(store.chosen.found.data());
         OutputComparison comparison;
@@ -84,10 +84,10 @@ class SparseProbe : InstructionProbe<Device> {
                 min_of(static_cast<std::uint64_t>(this->tiles_of_launch(data)), this->effort_.most_tiles - first));
             make_operands(device, data, cls, options.seed, first, tiles, chosen);
             spread_operands(device, data, cls, options.seed, first, tiles, options.fault ? 1 : 0, chosen, all);
-            // What an instruction does not write must not pass for a result.
+            // Elements that an instruction does not write must not pass as results.
             device.clear(chosen.d, store.chosen.size(tiles, data.d_bytes()));
             execute_sparse(device, index, data, first, tiles, {chosen.a, all.b, chosen.c, chosen.d});
-            device.wait();  // an error so far is the instruction's
+            device.wait();  // so that an error of the instruction appears here
             as_one += agreeing(data, tiles, chosen, store);
             as_two += agreeing(two_steps, tiles, all, store);
             if (first == 0 && options.record) this->keep(data, cls, store.chosen, tiles, candidates);
@@ -106,7 +106,7 @@ class SparseProbe : InstructionProbe<Device> {
     }
 };
 
-/// The group of all sparse forms; `make` is called once, by the first probe that runs.
+/// Returns the group of all sparse forms. The first probe that runs calls `make`, once.
 template <class Device>
 std::vector<evidence::ProbeGroup> sparse_probe_groups(std::function<std::unique_ptr<SparseProbe<Device>>()> make) {
     const auto probe = std::make_shared<std::unique_ptr<SparseProbe<Device>>>();

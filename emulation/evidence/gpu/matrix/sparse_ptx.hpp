@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sparse matrix instruction each, as inline assembly: mma.sp and wgmma.mma_async.sp of PTX ISA 9.0. Named by the
-// dense instruction beside it (sparse_forms.hpp), so k is half of what the text says. Device code only.
+// Sparse matrix instructions as inline assembly, one each: mma.sp and wgmma.mma_async.sp of PTX ISA 9.0. They are named
+// by the corresponding dense instruction (sparse_forms.hpp), so k is half of the k in the assembly text. Device code
+// only.
 #pragma once
 #include "emulation/evidence/gpu/matrix/ptx.hpp"
 
 namespace macheps::evidence::ptx {
 
-/// d += a b over the products that `metadata` chooses.
+/// Computes d += a b over the products that `metadata` chooses.
 template <int m, int k, PtxType a, PtxType b, PtxType d>
 struct SparseMma {
     template <class D, class A, class B>
@@ -14,7 +15,7 @@ struct SparseMma {
         __trap();
     }
 };
-/// The same with a and b by descriptors of shared memory.
+/// Same as SparseMma; descriptors of shared memory give a and b.
 template <int k, PtxType a, PtxType b, PtxType d>
 struct SparseWgmma {
     template <class D>
@@ -41,7 +42,7 @@ struct SparseWgmma {
                  : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(metadata))
 
-// K: the dense k; TWICE: of the instruction.
+// K: k of the dense instruction. TWICE: k of the sparse instruction.
 #define MACHEPS_SPARSE_MMA(K, TWICE, A, B, D, NA, NB, ND) \
     template <> \
     struct SparseMma<16, K, PtxType::A, PtxType::B, PtxType::D> { \
@@ -69,7 +70,8 @@ MACHEPS_SPARSE_MMA(32, 64, e5m2, e5m2, f32, 4, 4, 4)
 #endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Behind the metadata: its selector, scale-d, the signs of a and b; for types of 2 bytes, whether a and b are transposed.
+// Operands that follow the metadata: its selector, scale-d, the signs of a and b, and for types of 2 bytes whether a
+// and b are transposed.
 #define MACHEPS_SPARSE_WGMMA_TAIL_16 ", 0, 1, 1, 1;"
 #define MACHEPS_SPARSE_WGMMA_TAIL_32 ", 0, 1, 1, 1, 0, 0;"
 #define MACHEPS_SPARSE_WGMMA_TAIL_64 ", 0, 1, 1, 1;"

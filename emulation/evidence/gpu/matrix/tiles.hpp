@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of operands in device memory: make them, and compare what an instruction made of them with the scalar
+// Tiles of operands in device memory: kernels that make them and compare an instruction's results with the scalar
 // definition. These kernels read the form as data, so they are compiled once for all forms.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
@@ -12,8 +12,8 @@ namespace macheps::evidence {
 struct FormData {
     InstructionForm form{};
     evidence::OperandShape shape{};
-    SumRule rule{};              ///< what results are compared with
-    SumRule truth{};             ///< what the instruction's body on the host computes
+    SumRule rule{};              ///< the model that results are compared with
+    SumRule truth{};             ///< the right model; the host emulates the instruction with it
     bool canonical_nan = false;  ///< NaN results are compared as bits
 
     MACHEPS_HD constexpr int a_bytes() const { return form.m * form.products() * bytes_of(form.a); }
@@ -36,7 +36,7 @@ MACHEPS_HD inline void store_code(std::byte* to, int bytes, std::uint64_t code) 
     for (int i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(code >> 8 * i & 0xff);
 }
 
-/// One output by `rule`: a's row and b's column lie as in TileMemory.
+/// Returns one output by `rule`. `a` and `b` point to a row of a and a column of b, stored as in TileMemory.
 MACHEPS_HD inline std::uint64_t reference_output(const FormData& data, const SumRule& rule, const std::byte* a,
                                                  const std::byte* b, std::uint64_t c) {
     constexpr int most = 32;
@@ -62,7 +62,7 @@ MACHEPS_HD constexpr bool same_output(const FormData& data, std::uint64_t x, std
     return !data.canonical_nan && (x & f.magnitude_mask()) > f.inf_code() && (y & f.magnitude_mask()) > f.inf_code();
 }
 
-/// Tiles number first, first + 1, ... of a class.
+/// Makes tiles number first, first + 1, ... of a class.
 template <class Device>
 void make_operands(Device& device, const FormData& data, evidence::OperandClass cls, std::uint64_t seed,
                    std::uint64_t first, std::int64_t tiles, const TileMemory& memory) {
@@ -98,7 +98,7 @@ void make_operands(Device& device, const FormData& data, evidence::OperandClass 
     });
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 struct OutputComparison {
     std::uint64_t mismatches = 0;
     std::uint32_t first = ~0u;  ///< the first output that differs, counted over all tiles

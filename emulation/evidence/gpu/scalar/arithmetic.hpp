@@ -14,7 +14,7 @@ namespace macheps::evidence {
 
 namespace detail {
 
-/// Operands as the toolkit's functions want them.
+/// Operands in the types that the toolkit's functions take.
 struct ArithmeticInput {
     std::uint64_t a, b, c;
 
@@ -49,7 +49,8 @@ struct ArithmeticInput {
 
 #if !defined(__CUDACC__)
 
-/// The processor's own arithmetic in a rounding mode: volatile operands keep it where it is written.
+/// Computes with the processor's arithmetic in the row's rounding mode. Volatile operands keep the operation between
+/// the two changes of the mode.
 template <class T>
 T native(const ArithmeticRow& row, T a, T b, T c) {
     const int modes[] = {FE_TONEAREST, FE_TONEAREST, FE_TOWARDZERO, FE_UPWARD, FE_DOWNWARD};
@@ -80,8 +81,8 @@ T native(const ArithmeticRow& row, T a, T b, T c) {
     return result;
 }
 
-/// Is the product a * b, or a * b + c, below 2^-126 after rounding with an unbounded exponent? Asked of numbers that
-/// are 2^64 times as large, where fp32 has the exponents.
+/// Returns whether the product a * b, or a * b + c, is below 2^-126 after rounding with an unbounded exponent. It is
+/// computed with numbers 2^64 times as large, for which the exponents of fp32 suffice.
 inline bool is_tiny(const ArithmeticRow& row, float a, float b, float c) {
     if (row.operation != Operation::mul && row.operation != Operation::fma) return false;
     const float small = std::fabs(a) < std::fabs(b) ? a : b, large = std::fabs(a) < std::fabs(b) ? b : a;
@@ -89,7 +90,8 @@ inline bool is_tiny(const ArithmeticRow& row, float a, float b, float c) {
     return std::fabs(scaled) < 0x1p-62f;
 }
 
-/// One element, by the processor or the toolkit's host functions; fma of the narrow formats by the model.
+/// Computes one element with the processor or with the toolkit's host functions. fma of the narrow formats uses the
+/// model.
 inline std::uint64_t arithmetic_on_host(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     const Format f = row.format;
     if (row.variant == Variant::ftz) a = flush(f, a), b = flush(f, b), c = flush(f, c);
@@ -123,11 +125,11 @@ inline std::uint64_t arithmetic_on_host(const ArithmeticRow& row, std::uint64_t 
 
 #endif
 
-/// The result of the operation itself; false where the device has none.
+/// Computes the result with the device's operation. Returns false if the device does not have it.
 MACHEPS_KERNEL inline bool arithmetic_by_hardware(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b,
                                                   std::uint64_t c, std::uint64_t& result) {
 #if !defined(__CUDACC__)
-    const ArithmeticRow& own = arithmetic_rows[static_cast<std::size_t>(row.id)];  // whatever the caller takes it for
+    const ArithmeticRow& own = arithmetic_rows[static_cast<std::size_t>(row.id)];  // the true row: tests change `row`
     result = own.elements == Elements::one ? arithmetic_on_host(own, a, b, c)
                                            : arithmetic_on_host(own, a & 0xffff, b & 0xffff, c & 0xffff) |
                                                  arithmetic_on_host(own, a >> 16, b >> 16, c >> 16) << 16;
@@ -177,7 +179,7 @@ struct ArithmeticProbe {
         const bool two = row.elements == Elements::two;
         const auto [x, y] = arithmetic_operands(row, seed, index);
         Trial trial;
-        trial.a = x.a | y.a << 16;  // y is zero where there is one element
+        trial.a = x.a | y.a << 16;  // y is zero if there is only one element
         trial.b = x.b | y.b << 16;
         trial.c = x.c | y.c << 16;
         trial.offered = detail::arithmetic_by_hardware(row, trial.a, trial.b, trial.c, trial.got);
@@ -187,14 +189,14 @@ struct ArithmeticProbe {
     }
 
   private:
-    /// The model's code for one element; enters what `got` does wrong.
+    /// Returns the model's code for one element, and records how `got` differs from it.
     MACHEPS_HD std::uint64_t judge(Trial& trial, const Operands& x, std::uint64_t got) const {
         const Format f = row.format;
         trial.kind = max_of(trial.kind, class_of(f, x.a));
         if (row.operands() > 1) trial.kind = max_of(trial.kind, class_of(f, x.b));
         if (row.operands() > 2) trial.kind = max_of(trial.kind, class_of(f, x.c));
         std::uint64_t want = detail::arithmetic_by_model(row, x.a, x.b, x.c);
-        if (fault) want ^= 64;  // far enough for what may be off by a few codes
+        if (fault) want ^= 64;  // more than the few codes by which some rows may be off
         if (got == want) return want;
         const bool got_nan = is_nan_code(f, got), want_nan = is_nan_code(f, want);
         if (got_nan && want_nan) {
@@ -219,7 +221,8 @@ struct ArithmeticProbe {
         return static_cast<float>(d < 0 ? -d : d);
     }
 
-    /// div.approx is bounded for |b| from 2^-126 to 2^126 (PTX ISA 9.1); the others everywhere.
+    /// Returns whether the row's bound holds for these operands. That of div.approx holds for |b| from 2^-126 to 2^126
+    /// (PTX ISA 9.1); the others hold for all operands.
     MACHEPS_HD bool within_claim(const Operands& x) const {
         if (row.id != Arithmetic::div_approx_f32) return true;
         const std::uint64_t b = x.b & row.format.magnitude_mask();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of a device as rows, and the correctly rounded result for the same operands. Takes no header of the
-// toolkit.
+// The arithmetic of a device as rows, and the correctly rounded result for the same operands. Does not need the
+// toolkit's headers.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "emulation/evidence/gpu/scalar/arithmetic_rows.hpp"
@@ -14,10 +14,11 @@ enum class Arithmetic : std::uint8_t {
 #undef MACHEPS_ID
 };
 
-/// Changes to the operands and the rounded result. `ftz`: subnormal operands become zeros of their sign, and so do
-/// results that are tiny after rounding with an unbounded exponent: a product just below 2^-126 is flushed even if its
-/// subnormal neighbour above is 2^-126. Measured on an H100 (docs/gpu.md): fma.rn.ftz decides between this and tiny
-/// before rounding; no recorded operand of mul.rn.ftz does, and sums, quotients and roots never differ.
+/// Changes to the operands and the rounded result. `ftz`: subnormal operands become zeros of their sign. So do results
+/// that are below 2^-126 after rounding with an unbounded exponent: a product just below 2^-126 is flushed even if it
+/// would round to 2^-126 as a subnormal number. Measured on an H100 (docs/gpu.md): results of fma.rn.ftz exclude a test
+/// before rounding. No recorded operand of mul.rn.ftz distinguishes the two, and for sums, quotients and roots they
+/// never differ.
 enum class Variant : std::uint8_t { none, ftz, relu, unit };
 
 struct ArithmeticRow {
@@ -29,13 +30,14 @@ struct ArithmeticRow {
     Round mode;
     Variant variant;
     Elements elements;
-    int codes;  ///< 0: correctly rounded; else how far it may be from that
-    /// Number of operands.
+    int codes;  ///< 0: correctly rounded; otherwise the largest distance from that, in codes
+    /// Returns the number of operands.
     MACHEPS_HD constexpr int operands() const {
         if (operation == Operation::fma) return 3;
         return operation == Operation::sqrt || reciprocal ? 1 : 2;
     }
-    /// How many inputs there are; 0: more than can be tried, so hard ones are drawn for ever.
+    /// Returns the number of inputs, or 0 if there are too many to try all. Then there is an endless stream of hard
+    /// operands.
     MACHEPS_HD constexpr std::uint64_t inputs() const {
         const int bits = format.bits * operands();
         return elements == Elements::two || bits > 32 ? 0 : std::uint64_t{1} << bits;
@@ -79,7 +81,8 @@ MACHEPS_HD inline std::uint64_t vary(const ArithmeticRow& row, std::uint64_t cod
     return row.variant == Variant::unit ? min_of(code, one) : code;
 }
 
-/// The model: core/arithmetic.hpp, NaN being NVIDIA's where that is known (all ones below a clear sign; fp64: quiet).
+/// Returns the result of the model: core/arithmetic.hpp, with NVIDIA's NaN where it is known (all ones with a clear
+/// sign; in fp64 a quiet NaN).
 MACHEPS_HD inline std::uint64_t arithmetic_by_model(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b,
                                                     std::uint64_t c) {
     const Format f = row.format;
@@ -96,7 +99,7 @@ MACHEPS_HD inline std::uint64_t arithmetic_by_model(const ArithmeticRow& row, st
 
 }  // namespace detail
 
-/// The operands of an input, of both elements of a pair.
+/// Operands of an input, for both elements of a pair.
 struct ArithmeticOperands {
     Operands x, y;
 };
@@ -110,7 +113,7 @@ MACHEPS_HD inline ArithmeticOperands arithmetic_operands(const ArithmeticRow& ro
         const Operation operation = row.reciprocal ? Operation::sqrt : row.operation;
         x = hard_operands(f, operation, seed, two ? 2 * index : index);
         if (two) y = hard_operands(f, operation, seed, 2 * index + 1);
-        // Unused operands show up in reports: leave them zero.
+        // Unused operands appear in reports, so they are zero.
         if (row.operands() < 3) x.c = y.c = 0;
         if (row.operands() < 2) x.b = y.b = 0;
     } else {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic that a GPU offers, one row each: the toolkit's functions (CUDA 13.0) and instructions of PTX that they
-// do not reach. All round correctly (CUDA C++ Programming Guide, "Mathematical Functions"; PTX ISA 9.1) except two kinds
-// of division, for which `codes` says how far they may be off: `approx` and `full` (PTX ISA: 2 ulp, so 3 codes at a
-// power of two). __hdiv multiplies by rcp.approx and is documented without a bound; on an H100 it rounds correctly
-// (docs/gpu.md).
+// The arithmetic that a GPU offers, one row each: the toolkit's functions (CUDA 13.0), and instructions of PTX that no
+// function reaches. All round correctly (CUDA C++ Programming Guide, "Mathematical Functions"; PTX ISA 9.1) except the
+// divisions `approx` and `full`. Their `codes` is the largest distance from the correctly rounded result (PTX ISA: 2
+// ulp, so 3 codes at a power of two). __hdiv multiplies by rcp.approx and is documented without a bound; on an H100 it
+// rounds correctly (docs/gpu.md).
 #pragma once
 
 // clang-format off

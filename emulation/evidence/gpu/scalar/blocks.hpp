@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do a device and this processor compute the same bits? A task (scalar/tasks.hpp) maps each of 2^32 inputs to 64 bits;
-// both sides hash its results in blocks of 2^16 inputs, and a block that differs is recomputed input by input. The host
-// is the slower side, so it takes evenly spread blocks for as long as there is time.
+// Comparison of a device with this processor: do they compute the same bits? A task (scalar/tasks.hpp) maps each of
+// 2^32 inputs to 64 bits. Both sides hash the results in blocks of 2^16 inputs, and a block that differs is recomputed
+// input by input. The host is slower, so it computes evenly spread blocks for as long as there is time.
 #pragma once
 #include "emulation/evidence/gpu/scalar/compare.hpp"
 #include "emulation/evidence/gpu/scalar/tasks.hpp"
@@ -15,17 +15,17 @@ namespace macheps::sweep {
 
 using Clock = std::chrono::steady_clock;
 
-/// Wrong results on purpose, to see the comparison find them.
+/// Deliberately wrong results, which the comparison must find.
 struct Spoil {
     enum class Which : std::uint8_t { none, one, all } which = Which::none;
-    std::uint32_t input = 0;  ///< the one
+    std::uint32_t input = 0;  ///< the spoiled input, for `one`
 
     MACHEPS_HD std::uint64_t operator()(std::uint32_t u, std::uint64_t result) const {
         return which == Which::all || (which == Which::one && u == input) ? result ^ 1 : result;
     }
 };
 
-/// The i-th block to compare: any prefix is evenly spread.
+/// Returns the number of the i-th block to compare. Any prefix of this sequence is evenly spread.
 MACHEPS_HD constexpr std::uint32_t block_number(std::uint32_t i) {
     std::uint32_t y = 0;
     for (int bit = 0; bit < 16; ++bit) y |= (i >> bit & 1) << (15 - bit);
@@ -40,14 +40,14 @@ struct Engine {
 
 inline constexpr std::uint32_t blocks_of_sum = 256;
 
-/// Sums of the hashes of 256 blocks each, of all blocks.
+/// Returns the sums of the hashes of all blocks, 256 blocks each.
 inline std::vector<std::uint64_t> hash_sums(const Engine& engine) {
     std::vector<std::uint64_t> sums(blocks / blocks_of_sum);
     for (std::uint32_t block = 0; block < blocks; ++block) sums[block / blocks_of_sum] += engine.hash(block);
     return sums;
 }
 
-/// Hashes one block on the host; each function call the compiler leaves outside runs on the baseline instruction set.
+/// Hashes one block on the host. Functions that the compiler does not inline use the baseline instruction set.
 inline std::uint64_t hash_plain(const Task& task, std::uint32_t block) {
     std::uint64_t hash = 0;
     for (std::uint32_t i = 0; i < block_inputs; ++i) {
@@ -58,7 +58,8 @@ inline std::uint64_t hash_plain(const Task& task, std::uint32_t block) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-// The same text compiled with the FMA instruction in place of the C library's fma: same bits, several times as fast.
+// The same source compiled with the FMA instruction instead of the C library's fma: the same bits, several times as
+// fast.
 __attribute__((target("fma,lzcnt"), flatten)) inline std::uint64_t hash_fma(const Task& task, std::uint32_t block) {
     return hash_plain(task, block);
 }
@@ -92,7 +93,7 @@ inline Engine host_engine(const Task& task, bool fast, Spoil spoil = {}) {
             .results = results};
 }
 
-/// A warp hashes a block.
+/// Kernel in which each warp hashes one block.
 struct HashBlocks {
     Task task;
     Spoil spoil;
@@ -128,7 +129,7 @@ struct BlockResults {
     }
 };
 
-/// Hashes the first `count` blocks (in the order of block_number) on the device, at once.
+/// Hashes the first `count` blocks (in the order of block_number) on the device, in one launch.
 template <class Device>
 Engine device_engine(Device& device, const Task& task, Spoil spoil, std::uint32_t count) {
     evidence::Room<std::uint64_t, Device> memory(device, blocks);
@@ -148,10 +149,10 @@ struct Difference {
     std::uint64_t first, second;
 };
 struct Outcome {
-    std::uint32_t compared = 0, differing = 0;  ///< blocks
-    std::uint32_t lowest = blocks;              ///< that differs
-    std::uint32_t inputs = 0;                   ///< that differ in it
-    std::vector<Difference> shown;              ///< the first ten of them
+    std::uint32_t compared = 0, differing = 0;  ///< numbers of blocks
+    std::uint32_t lowest = blocks;              ///< the lowest block that differs
+    std::uint32_t inputs = 0;                   ///< number of inputs that differ in this block
+    std::vector<Difference> shown;              ///< the first ten of these inputs
 };
 
 /// Compares up to `count` blocks until `deadline`, at least one.
@@ -174,7 +175,7 @@ inline Outcome compare_blocks(const Engine& first, const Engine& second, std::ui
     try {
         for (unsigned t = 1; t < threads; ++t) pool.emplace_back(work);
     } catch (const std::system_error&) {
-        // The system grants no more threads: fewer find the same.
+        // The system grants no more threads. Fewer threads give the same result.
     }
     work();
     for (std::thread& thread : pool) thread.join();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison of a scalar operation of the device with its model, input by input, on the device: a kernel counts what
-// differs and keeps the first inputs that do. `Device` is CudaDevice or HostDevice.
+// Comparison of a scalar operation of the device with its model, input by input, on the device. A kernel counts the
+// inputs that differ and keeps the first ones. `Device` is CudaDevice or HostDevice.
 #pragma once
 #include "core/codec.hpp"
 #include "emulation/evidence/gpu/scalar/inputs.hpp"
@@ -13,7 +13,7 @@
 
 namespace macheps::evidence {
 
-/// Of an operand; of several, the one furthest down this list.
+/// Class of an operand. Several operands have the class that is furthest down this list.
 enum class InputClass : std::uint8_t { normal, zero, subnormal, infinite, nan };
 inline constexpr int input_classes = 5;
 inline constexpr const char* input_class_names[] = {"normal", "zero", "subnormal", "infinite", "nan"};
@@ -31,27 +31,27 @@ MACHEPS_HD constexpr bool is_nan_code(Format f, std::uint64_t container) {
     return class_of(f, container) == InputClass::nan;
 }
 
-/// One input and what became of it. A packed pair is one number: the first element in its low half.
+/// One input and its results. A packed pair is one number, with the first element in its low half.
 struct Trial {
     std::uint64_t a = 0, b = 0, c = 0;  ///< operands, as bits
-    std::uint64_t got = 0, want = 0;    ///< the device's result, the model's
+    std::uint64_t got = 0, want = 0;    ///< result of the device, and of the model
     float error = 0;                    ///< in units of the last place, or absolute if the bound is absolute
     InputClass kind = InputClass::normal;
     bool offered = true;    ///< false: this device has no such instruction
     bool differs = false;   ///< from the model
-    bool beyond = false;    ///< the documented bound of the error
-    bool turns = false;     ///< falls where the function rises, or rises where it falls, up to the next input
-    bool nan_code = false;  ///< a NaN, as it should be, by another code
+    bool beyond = false;    ///< the error is larger than the documented bound
+    bool turns = false;     ///< up to the next input, the result falls where the function rises, or the reverse
+    bool nan_code = false;  ///< a NaN as in the model, but with another code
 };
 
-/// What a range of inputs gave; positions are counted from the range's first input.
+/// Results of a range of inputs. Positions are counted from the first input of the range.
 struct Partial {
     static constexpr std::uint32_t none = 0xffffffffu;
     std::uint32_t differing[input_classes] = {}, first[input_classes] = {none, none, none, none, none};
     std::uint32_t absent = 0, nan_codes = 0;
     std::uint32_t beyond = 0, first_beyond = none;
     std::uint32_t turns = 0, first_turn = none;
-    std::uint32_t worst = 0, worst_at = none;  ///< the largest error, as the bits of a float; its first place
+    std::uint32_t worst = 0, worst_at = none;  ///< largest error, as the bits of a float, and its first position
     std::uint64_t hash = 0;                    ///< the sum of hash_item over the inputs
 
     /// `input`: the number of the input in the whole range.
@@ -98,14 +98,14 @@ struct Partial {
 
 inline constexpr std::int64_t inputs_per_warp = 1024;
 
-/// Tries inputs first, first + stride, ..: warp w numbers 1024 w to 1024 w + 1023 of them. A class and no lambda, so
-/// that nvcc needs no option.
+/// Kernel that tries inputs first, first + stride, ... Warp w tries numbers 1024 w to 1024 w + 1023 of them. A class
+/// instead of a lambda, so that nvcc needs no option.
 template <class Probe>
 struct CompareRange {
     Probe probe;
     std::uint64_t first, stride;
     std::int64_t count;
-    Partial* partials;  ///< one of each warp
+    Partial* partials;  ///< one per warp
 
     MACHEPS_KERNEL void operator()(const gpu::Warp& warp, std::int64_t w) const {
         gpu::Lanes<Partial> sum;
@@ -125,7 +125,7 @@ struct CompareRange {
     }
 };
 
-/// Adds 1024 partial results at a time, in place.
+/// Kernel in which each warp adds 1024 partial results.
 struct FoldPartials {
     const Partial* from;
     Partial* to;
@@ -146,7 +146,7 @@ struct FoldPartials {
     }
 };
 
-/// The trials of a list of inputs.
+/// Kernel that computes the trials of a list of inputs.
 template <class Probe>
 struct ShowInputs {
     Probe probe;
@@ -156,7 +156,7 @@ struct ShowInputs {
     MACHEPS_KERNEL void operator()(std::int64_t i) const { trials[i] = probe(inputs[i]); }
 };
 
-/// Memory of a device for the length of a comparison.
+/// Device memory for the duration of a comparison.
 template <class T, class Device>
 class Room {
   public:
@@ -170,7 +170,7 @@ class Room {
 
     T* data() const { return data_; }
     void upload(const std::vector<T>& values) { device_.copy_in(data_, values.data(), values.size() * sizeof(T)); }
-    /// Waits for all that was launched.
+    /// Waits for all launched kernels and copies the memory to the host.
     std::vector<T> download() const {
         std::vector<T> host(count_);
         device_.copy_out(host.data(), data_, count_ * sizeof(T));
@@ -183,13 +183,13 @@ class Room {
     T* data_;
 };
 
-/// How a comparison is cut up.
+/// How a comparison is split into launches.
 struct Batches {
-    std::uint64_t inputs = std::uint64_t{1} << 24;  ///< of one launch: a power of two, at most 2^31
-    std::uint64_t most = ~std::uint64_t{0};         ///< launches
+    std::uint64_t inputs = std::uint64_t{1} << 24;  ///< per launch, a power of two, at most 2^31
+    std::uint64_t most = ~std::uint64_t{0};         ///< maximum number of launches
 };
 
-/// What a comparison found.
+/// Result of a comparison.
 struct ScalarComparison {
     std::uint64_t trials = 0, absent = 0, nan_codes = 0, beyond = 0, turns = 0;
     std::uint64_t differing[input_classes] = {};
@@ -197,7 +197,7 @@ struct ScalarComparison {
     Trial worst{}, first_beyond{}, first_turn{};
     bool complete = false;  ///< every input was tried
     double seconds = 0;
-    std::vector<std::uint64_t> hashes;  ///< of the launches, in their order
+    std::vector<std::uint64_t> hashes;  ///< of the launches, in order
 
     std::uint64_t mismatches() const {
         std::uint64_t sum = 0;
@@ -206,16 +206,17 @@ struct ScalarComparison {
     }
 };
 
-/// The lowest `bits` bits of x, the first becoming the last: counting up in this order keeps any prefix evenly spread.
+/// Returns the lowest `bits` bits of x in reversed order. While x counts up, any prefix of the results is evenly
+/// spread.
 constexpr std::uint64_t reversed(std::uint64_t x, int bits) {
     std::uint64_t y = 0;
     for (int i = 0; i < bits; ++i) y |= (x >> i & 1) << (bits - 1 - i);
     return y;
 }
 
-/// Tries inputs 0 .. inputs - 1 (a power of two; 0: without end) until all are done or `seconds` are over. Every launch
-/// strides through all of the range, and the launches halve the gaps between them: whatever was tried when the time is
-/// up is evenly spread. At least one launch is made.
+/// Tries inputs 0 to inputs - 1 until all are done or `seconds` have passed. `inputs` is a power of two; 0 means
+/// without end. In a finite range, each launch strides through the whole range and later launches fill the gaps, so
+/// that the tried inputs are evenly spread when the time is up. At least one launch is made.
 template <class Device, class Probe>
 ScalarComparison compare(Device& device, const Probe& probe, std::uint64_t inputs, double seconds,
                          const Batches& batches = {}) {

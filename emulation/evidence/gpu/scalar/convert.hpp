@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One conversion of the device, and what the codec makes of the same input.
+// One conversion of the device, and the codec's result for the same input.
 #pragma once
 #include "emulation/evidence/gpu/scalar/convert_model.hpp"
 
-// Host compilers find unused parameters in the toolkit's own headers.
+// The toolkit's headers have unused parameters, about which host compilers warn.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <cuda_bf16.h>
@@ -17,7 +17,7 @@ namespace macheps::evidence {
 
 namespace detail {
 
-/// An operand as the toolkit's functions want it. The first element of a pair is the low half.
+/// An operand in the types that the toolkit's functions take. The first element of a pair is the low half.
 struct ConvertInput {
     std::uint64_t a, b;
 
@@ -64,9 +64,9 @@ MACHEPS_HD inline std::uint64_t bits_of(__nv_bfloat162 x) {
 
 }  // namespace detail
 
-/// The result of the instruction or function itself; false where the device has none. In a build for the host the
-/// instructions are played by `convert_on_host` (convert_bodies.hpp), the functions by the toolkit's own host
-/// code.
+/// Computes the result with the device's instruction or function. Returns false if the device does not have it. In a
+/// host build, `convert_on_host` (convert_bodies.hpp) emulates the instructions, and the toolkit's host code provides
+/// the functions.
 MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint64_t a, std::uint64_t b,
                                                std::uint64_t& result);
 
@@ -76,7 +76,7 @@ MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint6
 
 namespace macheps::evidence {
 
-/// Tries a conversion of the device.
+/// Probe of a conversion of the device.
 struct ConvertProbe {
     ConvertRow row;
     bool fault = false;
@@ -104,14 +104,14 @@ struct ConvertProbe {
             trial.differs = trial.differs || !free;
             trial.nan_code = trial.nan_code || free;
         }
-        // Nothing may stand outside the elements.
+        // Bits outside the elements must be zero.
         const int all_bits = two ? 2 * to_bits : to_bits;
         if (all_bits < 64 && trial.got >> all_bits != 0) trial.differs = true;
         return trial;
     }
 
   private:
-    /// The ISA defines no bits below a tf32 code.
+    /// Returns whether two codes agree in the bits that the ISA defines. It defines none below a tf32 code.
     MACHEPS_HD bool same_bits(std::uint64_t got, std::uint64_t want) const {
         return got >> row.to.padding == want >> row.to.padding;
     }

@@ -7,7 +7,7 @@ namespace macheps::evidence {
 
 namespace detail {
 
-/// The functions of the toolkit, by row: one text for device and host.
+/// Calls the row's function of the toolkit. The source is the same for device and host.
 MACHEPS_HD inline bool convert_by_function(Convert id, const ConvertInput& in, std::uint64_t& result) {
     constexpr auto satfinite = __NV_SATFINITE, plain = __NV_NOSAT;
     constexpr auto E4M3 = __NV_E4M3, E5M2 = __NV_E5M2;
@@ -28,8 +28,8 @@ MACHEPS_HD inline bool convert_by_function(Convert id, const ConvertInput& in, s
 
 #if !defined(__CUDACC__)
 
-/// F2F of an H100 converts a NaN to the quiet bit, and the sign and the payload as far as the result has room for
-/// them. The toolkit's host functions give 7fff.
+/// Returns the NaN that F2F gives on an H100: quiet, with the sign, and with as much of the payload as the result can
+/// hold. The toolkit's host functions give 7fff instead.
 inline std::uint64_t nan_by_f2f(Format from, Format to, std::uint64_t code) {
     const std::uint64_t fraction = (code & (from.min_normal_code() - 1)) << (52 - from.fraction_bits());
     const std::uint64_t quiet = 0x7ff8000000000000 | fraction, sign = code >> (from.bits - 1);
@@ -37,13 +37,14 @@ inline std::uint64_t nan_by_f2f(Format from, Format to, std::uint64_t code) {
     return sign << (to.bits - 1) | to.inf_code() | kept;
 }
 
-/// An instruction for one element, by the toolkit's host functions where they have it; else by the codec.
+/// Emulates an instruction for one element with the toolkit's host functions. If they do not have it, the codec is
+/// used.
 inline std::uint64_t convert_on_host(const ConvertRow& row, std::uint64_t code) {
     const ConvertInput in{code, 0};
     if ((row.from.bits == 64 || row.to.bits == 64) && class_of(row.from, code) == InputClass::nan) {
         return nan_by_f2f(row.from, row.to, code);
     }
-    if (row.to == tf32 && row.mode == Round::nearest_away) {  // what ptxas makes of it (nvdisasm)
+    if (row.to == tf32 && row.mode == Round::nearest_away) {  // as ptxas compiles it (nvdisasm)
         auto bits = static_cast<std::uint32_t>(code);
         if ((bits & 0x7fffffff) < 0x7f800000) bits += 0x1000;
         bits &= 0xffffe000;
@@ -118,7 +119,7 @@ MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint6
 #endif
     if (detail::convert_by_function(row.id, in, result)) return true;
 #if !defined(__CUDACC__)
-    const ConvertRow& own = convert_rows[static_cast<std::size_t>(row.id)];  // whatever the caller takes it for
+    const ConvertRow& own = convert_rows[static_cast<std::size_t>(row.id)];  // the true row: tests change `row`
     if (own.elements == Elements::one) {
         result = detail::convert_on_host(own, a);
         return true;
@@ -136,7 +137,7 @@ MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint6
     [[maybe_unused]] std::uint32_t r = 0;
     [[maybe_unused]] float f = 0;
     [[maybe_unused]] double g = 0;
-    // Of two sources the first lands in the upper half: y.
+    // The first of two sources goes to the upper half, so it is y.
 #define MACHEPS_h_f(ptx)                    \
     asm(ptx " %0, %1;" : "=h"(h) : "f"(x)); \
     result = h

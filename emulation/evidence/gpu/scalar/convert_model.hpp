@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conversions of a device as rows, and the codec's result for the same input. Takes no header of the toolkit.
+// The conversions of a device as rows, and the codec's result for the same input. Does not need the toolkit's headers.
 #pragma once
 #include "core/profile.hpp"
 #include "emulation/evidence/gpu/scalar/compare.hpp"
@@ -8,11 +8,12 @@
 
 namespace macheps::evidence {
 
-/// Changes to the rounded result. The ISA has `.relu` clamp negative results to 0 and leave NaN canonical, and
-/// `.sat` clamp to [0, 1], NaN to 0; that either makes +0 of -0 is our reading of it.
+/// Changes to the rounded result. In the ISA, `.relu` clamps negative results to 0 and leaves NaN canonical; `.sat`
+/// clamps to [0, 1] and changes NaN to 0. We read the ISA to mean that both change -0 to +0.
 enum class After : std::uint8_t { none, relu, unit };
 
-/// NaN results: one code, which the model knows; or any NaN, its code being counted apart where it is another.
+/// Accepted NaN results: `code` is the one code of the model; `any` is any NaN, where other codes than the model's are
+/// counted separately.
 enum class NanResult : std::uint8_t { code, any };
 
 enum class Elements : std::uint8_t { one, two };
@@ -23,7 +24,7 @@ struct ConvertModel {
 };
 
 namespace convert_models {
-// PTX ISA 9.1 cvt: canonical NaN, all ones below a clear sign.
+// PTX ISA 9.1 cvt: canonical NaN, all ones with a clear sign.
 inline constexpr ConvertModel ptx{"codec, NVIDIA's NaN", {.nan = NanCodes::nvidia}};
 inline constexpr ConvertModel satfinite{
     "profile ptx",
@@ -31,7 +32,7 @@ inline constexpr ConvertModel satfinite{
 // F2F, the instruction for conversions from and to fp64, keeps the sign and the top of the payload and sets the quiet
 // bit. Measured on an H100 (docs/gpu.md).
 inline constexpr ConvertModel f2f{"codec, payload kept", {.nan = NanCodes::payload}};
-// bf16 to fp32 is a shift (SHF.L), which leaves signaling NaN as they are.
+// bf16 to fp32 is a shift (SHF.L), which does not change signaling NaNs.
 inline constexpr ConvertModel shift{"codec, NaN unchanged", {.nan = NanCodes::payload}};
 // CUDA 13.0 cuda_fp16.hpp, cuda_bf16.hpp, cuda_fp8.hpp, cuda_fp6.hpp, cuda_fp4.hpp.
 inline constexpr ConvertModel nosat{"profile cuda_nosat", {.nan = NanCodes::cuda_host}};
@@ -87,20 +88,19 @@ inline constexpr ConvertRow rows[] = {
 
 inline constexpr auto& convert_rows = detail::convert_words::rows;
 
-/// Bits of an element in its packed pair: fp6 occupies a byte, fp4 a nibble.
+/// Returns the number of bits of an element in a packed pair: fp6 occupies a byte, fp4 a nibble.
 MACHEPS_HD constexpr int packed_bits(Format f) { return f.bits == 6 ? 8 : f.container_bits(); }
 
 /// The inputs of a conversion and the codec's results.
 struct ConvertByModel {
     ConvertRow row;
 
-    /// How many inputs there are.
     MACHEPS_HD constexpr std::uint64_t inputs() const {
         if (row.from.container_bits() >= 32) return std::uint64_t{1} << 32;
         return std::uint64_t{1} << (row.from.container_bits() * (row.elements == Elements::two ? 2 : 1));
     }
 
-    /// The operand of an input: `b` is the other element where one element fills `a`.
+    /// Returns the operands of an input. `b` is the second element of a pair if one element fills `a`.
     MACHEPS_HD Operands operands(std::uint64_t index) const {
         const auto u = static_cast<std::uint32_t>(index);
         const bool two = row.elements == Elements::two;
@@ -114,13 +114,13 @@ struct ConvertByModel {
         return is_wide() ? x.b : x.a >> row.from.container_bits();
     }
 
-    /// The code of a result, both elements of a pair.
+    /// Returns the codec's result, for both elements of a pair.
     MACHEPS_HD std::uint64_t result(const Operands& x) const {
         const std::uint64_t first = expected(low(x));
         return row.elements == Elements::two ? first | expected(high(x)) << packed_bits(row.to) : first;
     }
 
-    /// The model's code for one element.
+    /// Returns the model's code for one element.
     MACHEPS_HD std::uint64_t expected(std::uint64_t code) const {
         const Profile& profile = row.model.profile;
         const bool shifted = row.from.bits == 16 && row.from.precision == 8 && row.to.bits == 32 && row.to.padding == 0;
@@ -141,10 +141,10 @@ struct ConvertByModel {
     }
 
   private:
-    /// An element fills an operand.
+    /// Returns whether one element fills an operand.
     MACHEPS_HD constexpr bool is_wide() const { return row.from.container_bits() >= 32; }
 
-    /// The fp32 number with this code. NaN of the fp32, fp16 and bf16 operands keep their payload.
+    /// Returns the fp32 number with this code. NaNs of fp32, fp16 and bf16 operands keep their payload.
     MACHEPS_HD float as_float(std::uint64_t code) const {
         const Format f = row.from;
         if (f.bits == 32) return bit_cast<float>(static_cast<std::uint32_t>(code));

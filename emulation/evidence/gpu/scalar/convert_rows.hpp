@@ -61,7 +61,7 @@
     X(f64_f16, d_h, "cvt.f64.f16", fp16, fp64, rn, f2f, none, code)                                                    \
     X(f64_f32, d_f, "cvt.f64.f32", fp32, fp64, rn, f2f, none, code)
 
-// The same, of sm_90
+// The same for sm_90
 #define MACHEPS_CVT_SM90(X)                                                                                            \
     X(rn_tf32_f32, r_f, "cvt.rn.tf32.f32", fp32, tf32, rn, ptx, none, code)                                            \
     X(rn_relu_tf32_f32, r_f, "cvt.rn.relu.tf32.f32", fp32, tf32, rn, ptx, relu, code)                                  \

@@ -8,10 +8,10 @@ namespace macheps::evidence {
 
 namespace detail {
 
-/// The result of the instruction or function itself; false where the device has none.
+/// Computes the result with the device's instruction or function. Returns false if the device does not have it.
 MACHEPS_KERNEL inline bool function_by_hardware(const FunctionRow& row, std::uint64_t a, std::uint64_t& result) {
 #if !defined(__CUDACC__)
-    const FunctionRow& own = function_rows[static_cast<std::size_t>(row.id)];  // whatever the caller takes it for
+    const FunctionRow& own = function_rows[static_cast<std::size_t>(row.id)];  // the true row: tests change `row`
     result = nearest_code(own, operand_of(own, a));
     return true;
 #else
@@ -52,7 +52,8 @@ MACHEPS_KERNEL inline bool function_by_hardware(const FunctionRow& row, std::uin
 #endif
 }
 
-/// The quantum of `f` at `x`: 2^(max(floor(log2 |x|), emin) - fraction bits), the top binade's beyond it (Goldberg).
+/// Returns the quantum of `f` at `x`: 2^(max(floor(log2 |x|), emin) - fraction bits). Beyond the top binade, it is that
+/// of the top binade (Goldberg).
 MACHEPS_HD inline double quantum_at(Format f, double x) {
     const auto field = static_cast<int>(bit_cast<std::uint64_t>(x) >> 52 & 0x7ff) - 1023;
     const int exponent = min_of(max_of(field, f.emin()), f.exponent_bias);
@@ -92,10 +93,10 @@ struct FunctionProbe {
     }
 
   private:
-    /// A wrong model's reference is a quarter too large.
+    /// Returns the reference. For a deliberately wrong model, it is a quarter too large.
     MACHEPS_HD double exact_at(float x) const { return reference(row.function, x) * (fault ? 1.25 : 1.0); }
 
-    /// Infinities count as the power of two beyond the largest finite value.
+    /// Clamps x so that infinities count as the power of two above the largest finite value.
     MACHEPS_HD double finite(double x) const {
         const double most = Format::power_of_two(row.format.exponent_bias) * 2;
         return min_of(max_of(x, -most), most);
@@ -105,23 +106,24 @@ struct FunctionProbe {
         const Format f = row.format;
         const double exact = finite(exact_at(x)), got = finite(decode64(f, trial.got));
         const double size = exact < 0 ? -exact : exact, least = Format::power_of_two(f.emin());
-        // What is flushed is no error: a result below the least normal number, of the right sign or not.
+        // Flushing is not an error: a result below the smallest normal number may become a zero of either sign.
         if (row.variant == Variant::ftz && size < least && got == 0) return;
         const double error = got < exact ? exact - got : got - exact, quantum = detail::quantum_at(f, exact);
-        // A relative bound cannot hold among subnormal results: they get a unit of their own.
+        // A relative bound cannot hold for subnormal results, so they may be off by one more quantum.
         const double slack = size < least ? quantum : 0;
         const double allowed = row.relative * size + row.absolute + row.ulps * quantum + slack;
         const double reach = row.domain == Domain::turn       ? 0x1.921fb54442d18p+2
                              : row.domain == Domain::moderate ? 10
                                                               : 0x1p200;
         const bool claimed = x >= -reach && x <= reach;
-        // No error is +0: -0 would count as the largest one. An absolute error counts where the bound holds.
+        // A zero error is stored as +0: the bits of -0 would count as the largest error. An absolute error counts only
+        // where the bound holds.
         const double reported = row.absolute_error() ? (claimed ? error : 0) : error / quantum;
         trial.error = reported == 0 ? 0.0f : static_cast<float>(reported);
         trial.beyond = claimed && row.claim != Claim::correct && error > allowed;
     }
 
-    /// Does the result move against the reference up to the next operand of this sign?
+    /// Records whether the result moves against the reference up to the next operand of the same sign.
     MACHEPS_KERNEL void compare_next(Trial& trial, std::uint64_t index, float x) const {
         const Format f = row.format;
         const std::uint64_t next = index + 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a device approximates as rows, and the nearest code to the reference. Takes no header of the
-// toolkit.
+// The functions that a device approximates as rows, and the code nearest to the reference. Does not need the toolkit's
+// headers.
 #pragma once
 #include "emulation/evidence/gpu/scalar/arithmetic_model.hpp"
 #include "emulation/evidence/gpu/scalar/function_rows.hpp"
@@ -17,10 +17,10 @@ enum class Approximation : std::uint8_t {
 /// `exceeded`: a bound is documented, but measured errors are larger; the row's bound is wider.
 enum class Claim : std::uint8_t { correct, documented, exceeded, gross };
 
-/// Operands, in magnitude, for which the bound holds.
+/// Magnitudes of operands for which the bound holds.
 enum class Domain : std::uint8_t {
     everywhere,
-    moderate,  ///< up to 10: e^x loses as x grows
+    moderate,  ///< up to 10: the error of e^x grows with x
     turn       ///< up to 2 pi
 };
 
@@ -35,7 +35,7 @@ struct FunctionRow {
     Claim claim;
 
     MACHEPS_HD constexpr std::uint64_t inputs() const { return std::uint64_t{1} << format.bits; }
-    /// Errors are reported in units of 1, not of the last place.
+    /// Returns whether errors are reported in units of 1 instead of units in the last place.
     MACHEPS_HD constexpr bool absolute_error() const { return relative == 0 && ulps == 0 && absolute != 0; }
 };
 
@@ -53,7 +53,8 @@ inline constexpr auto& function_rows = detail::function_words::rows;
 
 namespace detail {
 
-/// The nearest code to the reference; __frsqrt_rn's is that of core/math.hpp, which is correctly rounded.
+/// Returns the code nearest to the reference. For __frsqrt_rn this is the result of core/math.hpp, which is correctly
+/// rounded.
 MACHEPS_HD inline std::uint64_t nearest_code(const FunctionRow& row, float x) {
     const Format f = row.format;
     if (row.function == Function::rsqrt && row.claim == Claim::correct && f.bits == 32) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a GPU approximates, one row each, with the bound of the error: |result - exact| is at most
+// The functions that a GPU approximates, one row each, with a bound of the error: |result - exact| is at most
 // relative * |exact| + absolute + ulps * ulp(exact) for operands in the domain. The claims:
-// - `documented`: PTX ISA 9.1 gives the bound (ex2: 2 ulp from the rounded result, hence half an ulp more; lg2: absolute
-//   from 0.5 to 2, relative elsewhere, here their sum).
+// - `documented`: PTX ISA 9.1 gives the bound. For ex2 it is 2 ulp from the rounded result, so the bound here is half
+//   an ulp larger. For lg2 it is absolute from 0.5 to 2 and relative elsewhere, so the bound here is the sum of both.
 // - `exceeded`: PTX ISA 9.1 gives a bound that an H100 does not keep (docs/gpu.md), so the bound here is wider. The
-//   documented ones: cos 2^-20.5 from -2 pi to 2 pi, tanh.bf16 2^-8. ptxas compiles cos to a product with 0.15915494,
-//   rounded toward zero, and MUFU.COS. Near 3 pi / 2 this operand alone can cost 5.7e-7; 2^-20.5 is 6.7e-7.
+//   documented bounds are 2^-20.5 from -2 pi to 2 pi for cos, and 2^-8 for tanh.bf16. ptxas compiles cos to a product
+//   with 0.15915494, rounded toward zero, and MUFU.COS. Near 3 pi / 2 the error of this product alone can cost 5.7e-7;
+//   2^-20.5 is 6.7e-7.
 // - `correct`: correctly rounded. CUDA 13.0 documents it for __frsqrt_rn (device_functions). For fp16 and bf16 it was
 //   measured on an H100, for all inputs (docs/gpu.md).
-// - `gross`: no bound is documented; a result further off would be another function.
+// - `gross`: no bound is documented. The bound here is so wide that a larger error would mean another function.
 #pragma once
 
 // clang-format off
@@ -32,7 +33,7 @@
     X(tanh_approx_f16, "tanh.approx.f16", fp16, tanh, none, everywhere, 0, 0x1.026p-11, 0, documented, h_h)            \
     X(ex2_approx_f16, "ex2.approx.f16", fp16, ex2, none, everywhere, 0x1.126p-10, 0, 0, documented, h_h)
 
-// The same, of sm_90
+// The same for sm_90
 #define MACHEPS_FUNCTIONS_SM90(X)                                                                                      \
     X(tanh_approx_bf16, "tanh.approx.bf16", bf16, tanh, none, everywhere, 0, 0x1.1p-8, 0, exceeded, h_h)               \
     X(ex2_approx_ftz_bf16, "ex2.approx.ftz.bf16", bf16, ex2, ftz, everywhere, 0x1p-7, 0, 0, documented, h_h)

@@ -13,10 +13,10 @@
 
 namespace macheps::evidence {
 
-/// How much is tried of each row.
+/// Limits of the work per row.
 struct ScalarLimits {
     Batches batches{};
-    std::uint32_t blocks = sweep::blocks;  ///< of 2^16 inputs, for the kind `math`
+    std::uint32_t blocks = sweep::blocks;  ///< blocks of 2^16 inputs, for the kind `math`
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
 };
 
@@ -34,7 +34,7 @@ std::string print(const char* format, Args... args) {
 
 inline std::string hex(int bits, std::uint64_t code) { return print("%0*" PRIx64, (bits + 3) / 4, code); }
 
-/// `a + b -> got, model want` as codes.
+/// Returns the codes as `a b c -> got, model want`.
 inline std::string show(const Trial& trial, int operands, int operand_bits, int result_bits) {
     std::string text = hex(operand_bits, trial.a);
     if (operands > 1) text += ' ' + hex(operand_bits, trial.b);
@@ -49,7 +49,7 @@ inline std::string counted(std::uint64_t inputs, const ScalarComparison& found, 
     return print("%" PRIu64 " of 2^%d ", found.trials, bits) + of + ", evenly spread";
 }
 
-/// What every row has; `operands` and the widths are for the printed mismatches.
+/// Returns the parts of a row that all kinds have. `operands` and the widths are for printed mismatches.
 inline evidence::ProbeResult result_of(const char* kind, const char* instruction, std::string model,
                                        const ScalarComparison& found, int operands, int operand_bits, int result_bits) {
     evidence::ProbeResult result{
@@ -82,7 +82,8 @@ inline evidence::ProbeResult result_of(const char* kind, const char* instruction
     return result;
 }
 
-/// A row that claims no rounding: red only beyond its bound.
+/// Completes a row that does not claim correct rounding. Its verdict is `differs` only if an error is larger than the
+/// bound.
 inline void record(evidence::ProbeResult& result, const ScalarComparison& found, const std::string& bound, int operands,
                    int operand_bits, int result_bits, const char* unit = " ulp") {
     if (result.verdict == evidence::Verdict::declined) return;

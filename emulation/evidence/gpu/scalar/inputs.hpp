@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of scalar operations: every code where that can be done, else operands chosen to be hard.
+// Inputs of scalar operations: all codes if there are few enough, otherwise operands that are chosen to be hard.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "core/codec.hpp"
@@ -19,8 +19,8 @@ MACHEPS_HD constexpr std::uint64_t hash_item(std::uint64_t input, std::uint64_t 
     return mix(result + input * 0x9e3779b97f4a7c15u);
 }
 
-/// An fp64 number beside the float with bits u: its low 29 bits decide ties, so half of the inputs have zeros, ones, a
-/// lone top or a lone low bit there.
+/// Returns an fp64 number near the float with bits u. Its low 29 bits decide ties, so for half of the inputs they are
+/// zeros, ones, only the top bit, or only the lowest bit.
 MACHEPS_HD inline double wide_input(std::uint32_t u) {
     const double value = decode64(fp32, u);
     const std::uint64_t wide = value == 0 ? std::uint64_t{u >> 31} << 63 : bit_cast<std::uint64_t>(value);
@@ -39,13 +39,14 @@ MACHEPS_HD inline double wide_input(std::uint32_t u) {
     }
 }
 
-/// The same, and one in sixteen any pattern of 64 bits: the exponents that fp32 does not have.
+/// Returns wide_input(u), or for one input in sixteen any pattern of 64 bits, to reach the exponents that fp32 does not
+/// have.
 MACHEPS_HD inline std::uint64_t sample64(std::uint32_t u) {
     const std::uint64_t random = mix(u + 0x632be59bd9b4e019u);
     return random >> 60 == 0 ? mix(random) : bit_cast<std::uint64_t>(wide_input(u));
 }
 
-/// The other element of a pair: a bijection of 32 bits, so that all inputs pass through either half.
+/// Returns the other element of a pair. This is a bijection of 32 bits, so that all inputs occur in each half.
 MACHEPS_HD constexpr std::uint32_t other_element(std::uint32_t u) { return u * 0x9e3779b1u + 0x7f4a7c15u; }
 
 struct Operands {
@@ -54,7 +55,7 @@ struct Operands {
 
 namespace detail {
 
-/// A code of a binary format from its parts; the exponent field is brought into its range.
+/// Returns the code of a binary format with these parts. The exponent field is clamped to its range.
 MACHEPS_HD constexpr std::uint64_t code_of(Format f, bool negative, std::int64_t field, std::uint64_t fraction) {
     const auto most = static_cast<std::int64_t>(f.magnitude_mask() >> f.fraction_bits());
     const auto exponent = static_cast<std::uint64_t>(min_of(max_of(field, std::int64_t{0}), most));
@@ -100,10 +101,10 @@ MACHEPS_HD constexpr std::uint64_t special_code(Format f, std::uint32_t which) {
 
 }  // namespace detail
 
-/// Operands number `index` of a stream, for an operation of an IEEE-like format. One in eight each: any codes;
-/// exponents within reach of each other; special values; short significands (exact results and ties); results beside an
-/// exact one, a cancellation or a perfect square; results about the largest finite value; about the least; numbers
-/// about 1.
+/// Returns operands number `index` of a stream, for an operation of an IEEE-like format. There are eight cases of equal
+/// probability: any codes; exponents close enough to interact; special values; short significands (exact results and
+/// ties); results next to an exact one, a cancellation or a perfect square; results near the largest finite value;
+/// results near the smallest one; numbers near 1.
 MACHEPS_HD inline Operands hard_operands(Format f, Operation operation, std::uint64_t seed, std::uint64_t index) {
     const PhiloxBlock v = random_block({.seed = seed, .site = 1}, index);
     const PhiloxBlock w = random_block({.seed = seed, .site = 2}, index);
@@ -124,7 +125,7 @@ MACHEPS_HD inline Operands hard_operands(Format f, Operation operation, std::uin
     };
     const auto step = static_cast<std::int64_t>(luck & 7) - 3;
     const auto beside = [&](std::uint64_t code) { return (code + static_cast<std::uint64_t>(step)) & all; };
-    /// The exponent of a product or a quotient becomes `exponent`, by way of b.
+    /// Changes b so that the product or quotient has the exponent `exponent`.
     const auto aim = [&](std::int64_t exponent) {
         const bool quotient = operation == Operation::div;
         x.b = with_field(x.b, quotient ? field(x.a) - exponent + bias : exponent - field(x.a) + bias);
@@ -193,7 +194,7 @@ MACHEPS_HD inline Operands hard_operands(Format f, Operation operation, std::uin
             x.c = with_field(x.c, bias + static_cast<std::int64_t>(choice >> 16) % 5 - 2);
             break;
     }
-    // Roots of negative numbers are all alike: one in four is enough.
+    // Roots of negative numbers are all alike, so it is enough that one operand in four keeps its sign.
     if (operation == Operation::sqrt && (choice & 0x18) != 0) x.a &= ~f.sign_bit();
     return x;
 }

@@ -6,7 +6,8 @@
 
 namespace macheps::evidence {
 
-/// The probes of a device: kinds `convert`, `scalar` and `math`. Nothing touches the device before the first one runs.
+/// Returns the probes of a device, of the kinds `convert`, `scalar` and `math`. The device is not used before the first
+/// one runs.
 std::vector<evidence::ProbeGroup> scalar_probe_groups(int device);
 
 }  // namespace macheps::evidence

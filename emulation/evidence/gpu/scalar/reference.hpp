@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// References for the approximated functions: fp64 from + - * / sqrt fma alone, the same on host and device.
+// References for the approximated functions, computed in fp64 with + - * / sqrt fma only, the same on host and device.
 //
-// Good enough for what is measured. The relative error is below 2^-42 (derived at each function), and a unit of fp32,
-// the narrowest asked for, is at least 2^-24 of the value: an error in ulp is right to 2^-18 of one, and the nearest
-// float is named wrongly only where the exact value lies that near to a tie. The exception: beyond 2^20, sin and cos
-// keep 62 bits of fraction, and some floats lie within 2^-30 of a multiple of pi/2, so there it is 2^-32, or 2^-8 of an
-// ulp.
+// They are accurate enough for the measurements. The relative error is below 2^-42 (derived at each function). In fp32,
+// the most precise format here, an ulp is at least 2^-24 of the value. So an error in ulp is accurate to 2^-18 ulp, and
+// the nearest float is wrong only if the exact value is that close to a tie. The exceptions are sin and cos beyond
+// 2^20: they keep 62 fraction bits, and some floats lie within 2^-30 of a multiple of pi/2, so the relative error there
+// is 2^-32, or 2^-8 ulp.
 #pragma once
 #include "core/math.hpp"
 
@@ -18,7 +18,8 @@ namespace detail {
 inline constexpr double ln_2 = 0x1.62e42fefa39efp-1, ln_10 = 0x1.26bb1bbb55516p+1, log2_e = 0x1.71547652b82fep+0,
                         log10_e = 0x1.bcb7b1526e50ep-2;
 
-/// 2^x. x = n + r with |r| at most 1/2 is exact; r ln 2 errs by 2^-54 and exp by an ulp: 2^-51 together.
+/// Returns 2^x. The split x = n + r with |r| <= 1/2 is exact. The error of r ln 2 is 2^-54, and that of exp is one ulp:
+/// 2^-51 in total.
 MACHEPS_HD inline double ex2(double x) {
     if (!(x >= -2000 && x <= 2000)) return x != x ? x : x > 0 ? math::detail::infinity64() : 0.0;
     const double magic = 0x1.8p52, n = (x + magic) - magic;
@@ -28,8 +29,9 @@ MACHEPS_HD inline double ex2(double x) {
     return (y * math::detail::two_to(half)) * math::detail::two_to(whole - half);
 }
 
-/// tanh x. Below 1/8 the series: the tenth term is below (2 x / pi)^18 = 2^-65 of the first. Above, 1 - 2 / (e^2x + 1)
-/// as a quotient: e^2x - 1 is at least 0.28, so it loses two bits, 2^-50 in all.
+/// Returns tanh x. Below 1/8 it is the series, whose omitted tenth term is below (2 x / pi)^18 = 2^-65 of the first.
+/// Above, it is 1 - 2 / (e^2x + 1), written as a quotient: e^2x - 1 is at least 0.28, so the subtraction loses two
+/// bits, and the error is 2^-50 in total.
 MACHEPS_HD inline double tanh(double x) {
     if (x != x || x == 0) return x;  // the series would give +0 for -0
     const double size = x < 0 ? -x : x;
@@ -52,7 +54,7 @@ MACHEPS_HD inline double tanh(double x) {
 
 }  // namespace detail
 
-/// The value of a function of a float, unrounded. Zeros, infinities and NaN follow IEEE 754-2019 9.2.1.
+/// Returns the unrounded value of a function of a float. Zeros, infinities and NaN follow IEEE 754-2019 9.2.1.
 MACHEPS_HD inline double reference(Function function, float operand) {
     const double x = operand;
     switch (function) {
@@ -67,7 +69,7 @@ MACHEPS_HD inline double reference(Function function, float operand) {
         case Function::exp:
             return math::exp(x);
         case Function::exp10:
-            // x ln 10 is at most 746 where the result is finite and nonzero, and errs by an ulp of it, 2^-43.
+            // If the result is finite and nonzero, |x ln 10| is at most 746, and its error is one ulp, 2^-43.
             return math::exp(x * detail::ln_10);
         case Function::lg2:
             return math::log(x) * detail::log2_e;

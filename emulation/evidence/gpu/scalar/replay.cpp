@@ -18,7 +18,8 @@ struct Launch {
     std::uint64_t begin = 0, stride = 1, count = 0;
 };
 
-/// The launch of a sum, as compare() numbers them. `inputs`: of the operation, 0 without end.
+/// Returns the launch of a sum, in the numbering of compare(). `inputs`: number of inputs of the operation, 0: without
+/// end.
 Launch launch_of(std::uint64_t inputs, std::uint64_t count, std::uint64_t number) {
     if (inputs == 0) return {.begin = number * count, .stride = 1, .count = count};
     const std::uint64_t all = inputs / count;
@@ -35,7 +36,7 @@ std::uint64_t sum_of(const Result& result, const Launch& launch, std::uint64_t f
     return sum;
 }
 
-/// Adds part(0) .. part(parts - 1), each of them on any thread.
+/// Adds part(0) to part(parts - 1). Any thread may compute any part.
 template <class Part>
 std::uint64_t sum_of_parts(std::uint64_t parts, unsigned threads, const Part& part) {
     std::atomic<std::uint64_t> next{0}, sum{0};
@@ -46,7 +47,7 @@ std::uint64_t sum_of_parts(std::uint64_t parts, unsigned threads, const Part& pa
     try {
         for (unsigned t = 1; t < std::min<std::uint64_t>(threads, parts); ++t) pool.emplace_back(work);
     } catch (const std::system_error&) {
-        // The system grants no more threads: fewer find the same.
+        // The system grants no more threads. Fewer threads give the same result.
     }
     work();
     for (std::thread& thread : pool) thread.join();
@@ -57,13 +58,13 @@ std::uint64_t sum_of_parts(std::uint64_t parts, unsigned threads, const Part& pa
 struct Model {
     std::string name{};
     bool known = false;           ///< this program has the operation
-    bool reproduces = false;      ///< its bits are claimed
-    std::uint64_t results = 0;    ///< of one sum
+    bool reproduces = false;      ///< the model claims the operation's bits
+    std::uint64_t results = 0;    ///< per sum
     std::uint64_t most_sums = 0;  ///< 0: without end
     std::function<std::uint64_t(std::uint64_t number, unsigned threads)> sum{};
 };
 
-/// `result` gives the bits of an input. `inputs`: of the operation, 0 without end.
+/// `result` returns the bits for an input. `inputs`: number of inputs of the operation, 0: without end.
 template <class Result>
 Model model_of(std::string name, bool reproduces, std::uint64_t inputs, const RecordedSums::Row& row,
                const Result& result) {

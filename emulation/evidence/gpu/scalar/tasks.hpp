@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sweep computes: tasks that map each of 2^32 inputs to 64 bits, the same text on host and device, and the
-// hash of a block of inputs. Includes every host/device header of core and emulation, so that compiling it compiles
-// them for a GPU.
+// The tasks of the sweep. A task maps each of 2^32 inputs to 64 bits, with the same source on host and device. Includes
+// the host/device headers of core and emulation, so that compiling this file compiles them for a GPU.
 #pragma once
 #include "core/codec.hpp"
 #include "core/format.hpp"
@@ -55,8 +54,8 @@ enum class Kind {
     decode,     ///< container u -> fp64
     steps,      ///< the neighbours of container u, and its ulp
     philox,     ///< block u of a stream
-    tally,      ///< what the cast of one float counts
-    lane_sum    ///< the lane rule over a small row of u's own
+    tally,      ///< the counts of the cast of one float
+    lane_sum    ///< the lane rule over a small row that depends on u
 };
 
 struct Task {
@@ -79,7 +78,7 @@ MACHEPS_HD inline std::uint64_t tally_of_one(const Task& task, float x) {
     return counts | std::uint64_t{bit_cast<std::uint32_t>(tally.amax)} << 32;
 }
 
-/// Both neighbours of a code and its ulp, mixed.
+/// Returns a mix of the two neighbours of a code and its ulp.
 MACHEPS_HD inline std::uint64_t steps_of(Format f, std::uint64_t container) {
     const std::uint64_t code = container & ((f.sign_bit() | f.magnitude_mask()) << f.padding);
     const std::uint64_t up = nextafter(f, code, from_ordinal(f, greatest_ordinal(f)));
@@ -137,7 +136,7 @@ MACHEPS_HD inline std::uint64_t evaluate(const Task& task, std::uint32_t u) {
         case Kind::encode64:
             return encode64(task.format, wide_input(u), task.mode, task.overflow, random);
         case Kind::decode: {
-            // Wide containers have more codes than inputs: spread the inputs over them.
+            // Wide containers have more codes than there are inputs, so the inputs are spread over them.
             const std::uint64_t code = task.format.container_bits() > 32 ? mix(u) : u;
             return bit_cast<std::uint64_t>(decode64(task.format, code)) +
                    bit_cast<std::uint32_t>(decode(task.format, code));
@@ -179,7 +178,7 @@ struct Part {
     std::vector<NamedTask> tasks;
 };
 
-/// The parts, most valuable first.
+/// Returns the parts, the most valuable ones first.
 inline std::vector<Part> all_parts() {
     Part math{"math", "fp32 functions", {}};
     Part nearest{"nearest", "every format, nearest even, encode and decode", {}};
@@ -244,7 +243,7 @@ inline std::vector<Part> all_parts() {
     return {math, nearest, modes, from64, profiles, rest};
 }
 
-/// The tasks that no format names: our own functions, random bits, the lane rule.
+/// Returns the tasks that do not depend on a format: our own functions, random bits, the lane rule.
 inline std::vector<NamedTask> math_tasks() {
     std::vector<NamedTask> tasks;
     for (const Part& part : all_parts()) {

@@ -19,7 +19,7 @@ struct Options {
     std::uint32_t blocks = sweep::blocks;
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
     bool host_only = false;
-    /// Spoils this input's result on the first engine: does the sweep see it?
+    /// The first engine's result for this input is made wrong, and the sweep must find it.
     std::optional<std::uint32_t> break_input;
 };
 
@@ -38,7 +38,8 @@ int run_part(const Part& part, const Options& options, gpu::CudaDevice* device) 
         const Engine first = device != nullptr ? device_engine(*device, named.task, spoil, options.blocks)
                                                : host_engine(named.task, false, spoil);
         const auto device_done = Clock::now();
-        // What is left is shared evenly between the tasks to come; what one task leaves goes to the next.
+        // The remaining time is shared evenly between the remaining tasks, so time that a task leaves goes to the next
+        // ones.
         const std::chrono::duration<double> left(options.seconds -
                                                  std::chrono::duration<double>(device_done - start).count());
         const auto share =
@@ -62,7 +63,7 @@ int run_part(const Part& part, const Options& options, gpu::CudaDevice* device) 
     return differing_tasks;
 }
 
-/// Convert instructions and functions against the codec; returns how many disagree.
+/// Compares conversion instructions and functions with the codec. Returns the number of rows that disagree.
 int run_hardware(const Options& options, gpu::CudaDevice& device) {
     const auto start = Clock::now();
     int disagreeing = 0;

@@ -16,7 +16,7 @@ using namespace cublaslt;
 
 namespace {
 
-/// What one handle, its stream and its workspace share.
+/// A handle and its workspace, which all plans share.
 struct Context {
     std::shared_ptr<const Api> api;
     int device;
@@ -60,7 +60,7 @@ class CublasLtPlan final : public LibraryPlan {
         fill(b_, packed_values(x.b, p_.b, p_.k, p_.n, !p_.b_by_columns));
         fill(a_scales_, packed_scales(x.a_scales, p_.scaling, p_.k, false));
         fill(b_scales_, packed_scales(x.b_scales, p_.scaling, p_.k, p_.scaling == LibraryScaling::blocks_1x2));
-        // Bytes that are NaN in every format here: an element that the library leaves out shows.
+        // These bytes are NaN in every format here, so an element that the library does not write is visible.
         MACHEPS_CUDA_CHECK(cudaMemset(d_.data(), 0xff, static_cast<std::size_t>(p_.m * p_.n) * bytes_of(p_.out)));
     }
 
@@ -86,7 +86,7 @@ class CublasLtPlan final : public LibraryPlan {
         const bool is_half = p_.accumulator == fp16;
         const void* alpha = is_half ? static_cast<const void*>(&half_one) : &one;
         const void* beta = is_half ? static_cast<const void*>(&half_zero) : &zero;
-        // C is D, where their types allow it: with beta = 0 neither is read.
+        // C is D if their types are the same. With beta = 0 it is not read.
         const void* c = c_format(p_) == p_.out ? d_.data() : c_.data();
         return context_->api->cublasLtMatmul(context_->handle.get(), descriptors_.matmul(), alpha, a_.data(),
                                              descriptors_.a(), b_.data(), descriptors_.b(), beta, c, descriptors_.c(),
@@ -95,7 +95,7 @@ class CublasLtPlan final : public LibraryPlan {
     }
     std::size_t scale_room(bool is_b) const {
         const ScaleCounts counts = scale_counts(p_);
-        // Columns of two-dimensional blocks are padded to four.
+        // Columns of two-dimensional blocks are padded to a multiple of four.
         return static_cast<std::size_t>(std::max<std::int64_t>(4 * (is_b ? counts.b : counts.a), 4));
     }
     template <class T>
@@ -157,7 +157,7 @@ std::string check_cublaslt_descriptors(const LibraryProblem& problem) {
     if (found.api == nullptr) return found.missing;
     try {
         Descriptors descriptors(*found.api, problem);
-        const float scale = 1;  // an address that nothing follows
+        const float scale = 1;  // an address that is never dereferenced
         descriptors.set_scales(problem.scaling, &scale, &scale);
     } catch (const Refused& refused) {
         return refused.what;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a problem is described to cuBLASLt, and which of its algorithms is taken. Source of attributes: cuBLAS 13 manual,
-// "cublasLt". Host only.
+// The description of a problem for cuBLASLt, and the choice among its algorithms. Source of attributes: cuBLAS 13
+// manual, "cublasLt". Host only.
 #pragma once
 #include "emulation/evidence/library/cublaslt/cublaslt_api.hpp"
 #include "emulation/evidence/library/matmul.hpp"
@@ -10,7 +10,7 @@
 
 namespace macheps::evidence::cublaslt {
 
-/// The allocated size. LibraryProblem::workspace is at most this large.
+/// Size of the allocated workspace. LibraryProblem::workspace is at most this large.
 inline constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
 
 inline cudaDataType data_type(const Format& f) {
@@ -28,11 +28,11 @@ inline cublasComputeType_t compute_type(const LibraryProblem& p) {
 
 inline cudaDataType scale_type(const LibraryProblem& p) { return p.accumulator == fp16 ? CUDA_R_16F : CUDA_R_32F; }
 
-/// C has the type of D, but a 16-bit one beside an fp8 D; it is never read.
+/// Returns the format of C: that of D, or bf16 if D is fp8. C is never read.
 inline Format c_format(const LibraryProblem& p) { return p.out.bits == 8 ? bf16 : p.out; }
 
-/// Everything that describes a problem to the library. Its matrices are column-major, so that a matrix that is stored
-/// by rows is its transpose.
+/// The descriptors of a problem. The library's matrices are column-major, so a matrix that is stored by rows is passed
+/// as a transpose.
 class Descriptors {
   public:
     Descriptors(const Api& api, const LibraryProblem& p)
@@ -54,7 +54,8 @@ class Descriptors {
         layout(d_, p.out, p.m, p.n);
     }
 
-    /// Decode scales on the device. The modes of scalars are the default, which libraries before 12.8 have no word for.
+    /// Sets the decode scales, which are on the device. Scalar scales need no mode: they are the default, and libraries
+    /// before 12.8 have no attribute for modes.
     void set_scales(LibraryScaling scaling, const float* a, const float* b) {
         if (scaling == LibraryScaling::none) return;
         set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, a);
@@ -90,13 +91,13 @@ class Descriptors {
     Owned<cublasLtMatrixLayout_t> a_, b_, c_, d_;
 };
 
-/// The chosen algorithms of a problem.
+/// The algorithms of a problem and the choice among them.
 class Algorithms {
   public:
     Algorithms(const Api& api, cublasLtHandle_t handle, const LibraryProblem& problem, const Descriptors& descriptors)
         : api_(api), handle_(handle), p_(problem), x_(descriptors) {}
 
-    /// Number `choice`; throws Refused when there are not so many.
+    /// Returns algorithm number `choice`. Throws Refused if there are not that many.
     cublasLtMatmulAlgo_t choose(int choice) const {
         const std::vector<cublasLtMatmulAlgo_t> preferred = heuristic();
         if (p_.slices == 0) {
@@ -142,7 +143,7 @@ class Algorithms {
         int count = 0;
         const cublasStatus_t status = api_.cublasLtMatmulAlgoGetHeuristic(
             handle_, x_.matmul(), x_.a(), x_.b(), x_.c(), x_.d(), preference.get(), most, results.data(), &count);
-        // A forced configuration may exist where the heuristic has none.
+        // A forced configuration may exist even if the heuristic finds none.
         if (p_.slices == 0) require(api_, status, "cublasLtMatmulAlgoGetHeuristic");
         std::vector<cublasLtMatmulAlgo_t> algorithms;
         for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
@@ -166,15 +167,15 @@ class Algorithms {
                CUBLAS_STATUS_SUCCESS;
     }
 
-    /// Asks for the problem's slices and join.
+    /// Configures the problem's slices and their reduction. Returns whether the library accepts the algorithm.
     bool takes_slices(cublasLtMatmulAlgo_t& algo) const {
         return configure(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, std::int32_t{p_.slices}) &&
                configure(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, static_cast<std::uint32_t>(p_.reduction)) &&
                accepted(algo);
     }
 
-    /// Every algorithm of the library, tile by tile, until number `choice` that takes the slices. A library that
-    /// refuses thousands of them is asked no further.
+    /// Searches all algorithms of the library, tile by tile, for number `choice` of those that take the slices. Gives
+    /// up after 3000 configurations.
     std::optional<cublasLtMatmulAlgo_t> search(int choice) const {
         constexpr int most_asked = 3000;
         std::vector<int> ids(256);
@@ -194,7 +195,7 @@ class Algorithms {
                 (schemes & static_cast<std::uint32_t>(p_.reduction)) == 0) {
                 continue;
             }
-            // One of each algorithm is enough: tiles and stages change no bit.
+            // One configuration of each algorithm is enough: tiles and stages do not change any bit.
             for (const std::uint32_t tile : capabilities(fresh, CUBLASLT_ALGO_CAP_TILE_IDS)) {
                 bool taken = false;
                 for (const std::uint32_t stages : capabilities(fresh, CUBLASLT_ALGO_CAP_STAGES_IDS)) {
@@ -213,7 +214,7 @@ class Algorithms {
         return std::nullopt;
     }
 
-    /// 0 where the library does not know the attribute.
+    /// Returns the value of an attribute, or 0 if the library does not know it.
     template <class T>
     T config(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute) const {
         T value{};
@@ -230,7 +231,7 @@ class Algorithms {
             api_.cublasLtMatmulAlgoCapGetAttribute(&algo, attribute, &value, sizeof value, &written);
         return status == CUBLAS_STATUS_SUCCESS ? value : T{};
     }
-    /// Those of an attribute that is a list; one 0, which means undefined, where there are none.
+    /// Returns the values of an attribute that is a list. If there are none, returns one 0, which means undefined.
     std::vector<std::uint32_t> capabilities(const cublasLtMatmulAlgo_t& algo,
                                             cublasLtMatmulAlgoCapAttributes_t attribute) const {
         std::size_t bytes = 0;

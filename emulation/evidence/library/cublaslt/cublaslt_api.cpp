@@ -44,7 +44,7 @@ FoundApi find_api() {
             if (why.empty()) why = dlerror();
             continue;
         }
-        // It stays loaded: its device code must outlive every handle, and nothing is gained by unloading it.
+        // The library stays loaded: its device code must outlive every handle, and unloading has no benefit.
         auto api = std::make_shared<Api>();
         api->path = path;
         if (const char* entry = api->find_entries(library)) {

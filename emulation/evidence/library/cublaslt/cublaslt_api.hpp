@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entries of cuBLASLt that are used here, found when they are wanted, and owners of what they make. Host only.
+// The entries of cuBLASLt that are used here, looked up at run time, and owners of the objects that they create. Host
+// only.
 #pragma once
 #include <cublasLt.h>
 
@@ -8,7 +9,7 @@
 
 namespace macheps::evidence::cublaslt {
 
-/// The entries that are used here, found by name.
+/// The entries that are used here, looked up by name.
 struct Api {
 #define MACHEPS_CUBLASLT_ENTRIES(ENTRY)         \
     ENTRY(cublasLtCreate)                       \
@@ -35,9 +36,9 @@ struct Api {
     MACHEPS_CUBLASLT_ENTRIES(MACHEPS_ENTRY)
 #undef MACHEPS_ENTRY
 
-    std::string path;  ///< where it was found
+    std::string path;  ///< where the library was found
 
-    /// The name of a missing entry, or nullptr.
+    /// Looks up all entries. Returns the name of a missing one, or nullptr.
     const char* find_entries(void* library);
 };
 
@@ -46,19 +47,19 @@ struct FoundApi {
     std::string missing;
 };
 
-/// The library of MACHEPS_CUBLASLT (a path), or else that of the loader's or the toolkit's folders.
+/// Loads the library from MACHEPS_CUBLASLT (a path), or else from the loader's or the toolkit's folders.
 FoundApi find_api();
 
-/// A status that is no success, on its way to a row's note.
+/// Exception for a status other than success. Its text becomes the note of a row.
 struct Refused {
     std::string what;
 };
 
-/// Throws Refused.
+/// Throws Refused if `status` is not success.
 void require(const Api& api, cublasStatus_t status, const char* call);
 #define MACHEPS_LT(api, call, ...) require(api, (api).call(__VA_ARGS__), #call)
 
-/// Owns what the library made, with the entry that destroys it.
+/// Owner of an object of the library, with the entry that destroys it.
 template <class T>
 class Owned {
   public:
