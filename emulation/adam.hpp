@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adam as the kernels of torch, Apex and DeepSpeed round it: what Backend::adam takes, and what it means. The kernels
-// stand in emulation/adam.inl. (Backend::adamw is macheps's own.)
+// Adam with the rounding of torch's, Apex's and DeepSpeed's kernels: the arguments of Backend::adam and their
+// definition. The kernels are in emulation/adam.inl. (Backend::adamw is macheps's own variant.)
 #pragma once
 #include "emulation/definitions.hpp"
 
@@ -11,28 +11,28 @@ struct AdamConstants;
 namespace adam {
 
 using elementwise::Operations;
-// Words of the text that a SIMD target has beside its operators.
+// Functions that the kernels use in addition to operators. A SIMD target has its own versions of them.
 MACHEPS_HD inline double widen(float x) { return x; }
 MACHEPS_HD inline float narrow(double x) { return static_cast<float>(x); }
 
-/// A row of a kernel: `Kernel kernel = adam::Fused{}`.
+/// Row of a kernel: `Kernel kernel = adam::Fused{}`.
 struct Kernel;
 
 }  // namespace adam
 
-/// What a kernel makes of a step's numbers, once for a tensor: fp32 where the kernel has it so. The words without a
-/// comment are those of Adam, below.
+/// Constants that a kernel derives from the arguments of a step, once per tensor. They are fp32 if the kernel keeps
+/// them in fp32. Fields without a comment are those of Adam, below.
 struct AdamConstants {
     double lr, beta1, beta2, eps, weight_decay;
-    bool adds_decay_to_gradient, gains_decay, loses_decay;  ///< the latter two: and decay is not 0
+    bool adds_decay_to_gradient, gains_decay, loses_decay;  ///< the last two require weight_decay != 0
     float lr_fp32, beta1_fp32, beta2_fp32, eps_fp32, decay;
     float weight1, weight2;             ///< 1 - beta
     float kept;                         ///< 1 - lr decay
-    float kept_rounded, beta2_rounded;  ///< to the arithmetic
+    float kept_rounded, beta2_rounded;  ///< rounded to `arithmetic`
     float step_size;                    ///< lr / bias_correction1
-    float fused_step_size;              ///< the same with a correction of fp32
+    float fused_step_size;              ///< lr / correction1, with the fp32 correction
     float root_correction;              ///< sqrt(bias_correction2)
-    float correction1, correction2;     ///< the corrections themselves
+    float correction1, correction2;     ///< bias_correction1 and bias_correction2
     Format arithmetic;
     Cast value_cast, moment1_cast, moment2_cast;
 };
@@ -49,26 +49,26 @@ namespace adam {
 
 struct Kernel {
     std::string_view name;
-    bool rounds;  ///< each line, to the arithmetic
+    bool rounds;  ///< whether each line is rounded to `arithmetic`
     std::size_t place;
 
     template <elementwise::OneOf<Kernels> K>
     constexpr Kernel(K) : name(K::name), rounds(K::rounds), place(elementwise::place_in<K>(Kernels{})) {}
 };
 
-/// Every kernel, for those who loop.
+/// Every kernel, for loops over all kernels.
 inline constexpr auto kernels = elementwise::rows_of<Kernel>(Kernels{});
 
 }  // namespace adam
 
-/// One step for one tensor. m and v become the moment casts of the new moments, and p the value cast of the new p;
-/// UpdateStats speak of the new p before that cast, less the old one.
+/// Arguments of one step on one tensor. m and v become the moment casts of the new moments, and p the value cast of the
+/// new p. The update in UpdateStats is the new p before that cast, minus the old p.
 struct Adam {
     adam::Kernel kernel = adam::Single{};
     double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
     double bias_correction1 = 1, bias_correction2 = 1;  ///< 1 - beta^t
     bool adds_decay_to_gradient = false;                ///< Adam with L2, not AdamW
-    Format arithmetic = fp32;                           ///< what every line of a kernel that rounds them rounds to
+    Format arithmetic = fp32;                           ///< format that a kernel with `rounds` rounds each line to
     Cast value_cast{}, moment1_cast{}, moment2_cast{};
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor operations of a transformer, declared once. Every operation has one scalar definition (its formula below,
-// its text in emulation/definitions.hpp); each engine returns exactly the bits of that definition.
+// The tensor operations of a transformer, declared once. Every operation has one scalar definition (its formula is
+// below, its code is in emulation/definitions.hpp). Each engine returns exactly the bits of that definition.
 //
-// Values are fp32 containers; a cast rounds them onto a narrower format's grid. Memory belongs to the backend and need
-// not be the host's: only upload and download touch host memory. All tensors are row-major and contiguous unless a
-// leading dimension is named. Numeric trouble (NaN, Inf) is data, never an error. Shapes that disagree throw Error.
-// Written "sum" below: the lane rule of emulation/reduce.hpp. Products and sums are rounded separately (no fma) except
-// where "fma" is written. Backward operations overwrite their outputs.
+// Values are fp32 containers; a cast rounds them to the grid of a narrower format. Memory belongs to the backend and
+// need not be host memory: only upload and download touch host memory. All tensors are row-major and contiguous unless
+// a leading dimension is given. Numeric trouble (NaN, Inf) is data, never an error. An operation throws Error if its
+// shapes disagree. Below, "sum" means a sum by the lane rule of emulation/reduce.hpp. Products and sums are rounded
+// separately (no fma) unless "fma" is written. Backward operations overwrite their outputs.
 #pragma once
 #include "core/rng.hpp"
 #include "core/rounding.hpp"
@@ -23,21 +23,22 @@
 
 namespace macheps {
 
-/// out = decode(encode(fl32(x * encode_scale))): the result stays in the units of the code (multiplied by
-/// encode_scale).
+/// A cast computes decode(encode(fl32(x * encode_scale))). The result stays in the units of the code: it is not divided
+/// by encode_scale.
 struct Cast {
     Format format = fp32;
     Round round = Round::nearest_even;
     Overflow overflow = Overflow::nonsaturate;
     float encode_scale = 1;
-    /// Read by Round::stochastic, which is refused without: element i takes random_bits(key, i) >> (32 - random_bits).
+    /// Key of the random words that Round::stochastic requires.
+    /// Element i uses random_bits(key, i) >> (32 - random_bits).
     RngKey key = RngKey::none();
     int random_bits = 32;  ///< 1 to 32
 
-    /// True when stochastic rounding has the random words that it needs.
+    /// Returns whether stochastic rounding has the random words that it needs.
     MACHEPS_HD constexpr bool can_draw() const { return !(key == RngKey::none()) && random_bits > 0; }
 
-    /// True when the cast changes no value (NaN payloads aside), so that it may be left out.
+    /// Returns whether the cast changes no value (NaN payloads aside), so that it may be left out.
     constexpr bool is_identity() const { return format == fp32 && encode_scale == 1; }
 };
 
@@ -47,29 +48,34 @@ struct MatmulOperand {
     std::int64_t ld = 0;                              ///< elements from one stored row to the next
     bool transposed = false;                          ///< stored as its transpose
     std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements between the matrices of a batch
-    /// The grid that the values lie on, which a machine may need to know: it reads a subnormal with the least exponent
-    /// of its format. Bits below that grid are cut off; what a magnitude beyond the format's largest gives is
-    /// unspecified.
+    /// Format whose grid contains the values. Some machines need it, because they read a subnormal with the smallest
+    /// exponent of its format. Bits below the grid are cut off. The result for a magnitude above the largest value of
+    /// the format is unspecified.
     Format format = fp32;
     OperandScales scales{};  ///< the same for every matrix of a batch
 };
 
-/// What the caller knows of a matmul under a causal mask, so that an engine may leave out work; the bits stay the same.
+/// Promise of the caller about a matmul under a causal mask. It lets an engine skip work. The bits of all results that
+/// are read stay the same.
 enum class Triangle : std::uint8_t {
     none,
-    a_lower,    ///< a[i,p] is +0 for p > i: a promise
-    a_upper,    ///< a[i,p] is +0 for p < i: a promise
-    out_lower,  ///< out[i,j] for j > i will not be read, and holds anything
+    a_lower,    ///< a[i,p] is +0 for p > i
+    a_upper,    ///< a[i,p] is +0 for p < i
+    out_lower,  ///< out[i,j] is not read for j > i, and may hold anything there
 };
 
-/// out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), acc summed as `rule` says (emulation/matmul/matmul.hpp).
+/// Computes out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), where `rule` defines the sum acc
+/// (emulation/matmul/matmul.hpp).
 /// Shapes: a [m,k], b [k,n], out [m,n], each batch_outer x batch_inner times; bias [n] or null (then nothing is added).
-/// Units: a and b arrive multiplied by their encode_scale; out_scale is the product of their decode scales (1: no
-/// multiply). With bias_after_cast: cast(cast(fl32(acc * out_scale)) + bias). Element i of out_cast's random stream
-/// counts row-major over [batch_outer, batch_inner, m, n]. out must not overlap an operand. k == 0 gives acc = +0.
-/// With an addend C [m,n] every sum begins with c[i,j] in place of +0, a number of the machine's addend format in the
-/// units of the sum: the first instruction takes it in, or the main accumulator of a promotion begins with it. C may be
-/// `out` itself, element on element. Sums that are cut into slices or blocks, trees and exact sums take none.
+/// Units: a and b are already multiplied by their encode_scale; out_scale is the product of their decode scales (1: no
+/// multiply). With bias_after_cast, the result is cast(cast(fl32(acc * out_scale)) + bias). The elements of out_cast's
+/// random stream are counted row-major over [batch_outer, batch_inner, m, n]. out must not overlap an operand. acc is
+/// +0 if k is 0.
+///
+/// With an addend C [m,n], every sum starts with c[i,j] instead of +0. c[i,j] is a number of the machine's addend
+/// format, in the units of the sum. It is the addend of the first instruction, or the initial value of the main
+/// accumulator of a promotion. C may be `out` itself if each element of C is in the place of its result. Sums that are
+/// split into slices or blocks, trees and exact sums accept no addend.
 struct Matmul {
     std::int64_t m = 0, n = 0, k = 0;
     std::int64_t batch_outer = 1, batch_inner = 1;
@@ -86,29 +92,32 @@ struct Matmul {
     std::int64_t ld_addend = 0, stride_addend_outer = 0, stride_addend_inner = 0;
 };
 
-/// Direction of a rotary embedding: by the angles of the positions, or back again (its gradient).
+/// Direction of a rotary embedding: forward rotates by the angles of the positions, backward rotates back (the
+/// gradient).
 enum class Turn : std::uint8_t { forward, backward };
 
-/// Sums over the elements of x and y = what a cast made of x, in fp64 by the lane rule. Non-finite pairs are left out.
+/// Sums over the elements of x and of y, the result of a cast of x, in fp64 by the lane rule. Pairs with a non-finite
+/// value are left out.
 struct ErrorSums {
     double error2 = 0;  ///< (y - x)^2
     double x2 = 0, y2 = 0, xy = 0;
     std::uint64_t count = 0;
 };
 
-/// Counts of floor(log2 |x|) for exponents -149 .. 127, with zeros and non-finite values apart.
+/// Counts of floor(log2 |x|) for the exponents -149 .. 127. Zeros and non-finite values are counted separately.
 struct ExponentHistogram {
     static constexpr int lowest = -149, highest = 127;
     std::array<std::uint64_t, highest - lowest + 1> bins{};
     std::uint64_t zeros = 0, infinities = 0, nans = 0;
 };
 
-/// What an optimiser step did to one tensor. `wanted` is the exact fp32 update u, `moved` = new value - old value.
+/// Statistics of one optimizer step on one tensor. `wanted` is the exact fp32 update u, `moved` = new value - old
+/// value.
 struct UpdateStats {
     std::uint64_t count = 0;
     std::uint64_t nonzero = 0;  ///< u != 0
     std::uint64_t lost = 0;     ///< u != 0 and the stored value did not change
-    /// Second moments that did not change, where the gradient or they themselves were not 0.
+    /// Second moments that did not change although the gradient or the moment itself was not 0.
     std::uint64_t frozen = 0;
     double wanted2 = 0;       ///< sum of u^2, fp64, lane rule
     double moved2 = 0;        ///< sum of moved^2
@@ -121,10 +130,10 @@ struct UpdateStats {
 ///   denominator = sqrt(v') / sqrt_bias2 + eps
 ///   u           = -(decay*p + (step_size*m') / denominator)     without the first term when decay == 0
 ///   p'          = value_cast(p + update_cast(u))
-/// with decay = lr*weight_decay. m and v become the moment casts of m' and v'. UpdateStats speak of the unrounded u.
+/// with decay = lr*weight_decay. m and v become the moment casts of m' and v'. UpdateStats record the unrounded u.
 ///
-/// With `arithmetic` narrower than fp32, torch's single-tensor order: each line computes in fp32 from left to right and
-/// rounds once, to nearest even, to that format.
+/// If `arithmetic` is narrower than fp32, the order is that of torch's single-tensor kernel. Each line is computed in
+/// fp32 from left to right and rounded once to that format, to nearest even.
 ///   p = p * (1 - decay)                      left out when decay == 0
 ///   m = m + one_minus_beta1*(g - m)
 ///   v = beta2*v
@@ -133,7 +142,7 @@ struct UpdateStats {
 ///   t = t / sqrt_bias2
 ///   t = t + eps
 ///   p = p - step_size*(m/t)
-/// u is p' before the last rounding, minus the old p. update_cast is not read: every line rounds already.
+/// u is p' before the last rounding, minus the old p. update_cast is not used, because every line is already rounded.
 struct AdamW {
     float beta1 = 0.9f, one_minus_beta1 = 0.1f, beta2 = 0.95f, one_minus_beta2 = 0.05f;
     float eps = 1e-8f;
@@ -157,7 +166,7 @@ struct Adam;          // emulation/adam.hpp
 struct ScaledCast;    // emulation/scaling/scaling.hpp
 struct ScaledResult;  // emulation/scaling/scaling.hpp
 
-/// Random words that one cast took: those of elements 0 .. count - 1 of a stream.
+/// Random words that one cast used: elements 0 .. count - 1 of the stream of `key`.
 struct RandomDraw {
     RngKey key{};
     std::uint64_t count = 0;
@@ -169,11 +178,12 @@ class Backend {
     virtual std::string name() const = 0;
 
     // --- random words
-    /// Lists every draw of this backend's casts in `draws` from now on; null, as at first: in no list. For whoever
-    /// wants to see that no word is used twice.
+    /// Appends every later draw of this backend's casts to `draws`. With null (the default), draws are not listed.
+    /// Tests use the list to check that no random word is used twice.
     void list_draws(std::vector<RandomDraw>* draws) { draws_ = draws; }
-    /// Every operation calls this before `cast` rounds `count` elements, and so does whoever rounds by such a cast
-    /// elsewhere. Throws Error where the cast is stochastic and has no random words.
+    /// Lists the draw of a cast. Every operation calls this before `cast` rounds `count` elements. Code outside the
+    /// backend that rounds with a cast must call it as well. Throws Error if the cast is stochastic and has no random
+    /// words.
     void draw(std::string_view operation, const Cast& cast, std::int64_t count);
 
     // --- memory
@@ -185,23 +195,23 @@ class Backend {
     virtual void fill(View out, float value) = 0;
     virtual void copy(ConstView in, View out) = 0;
 
-    // --- casts and what they did
-    /// Elementwise; in == out is allowed. Fills *tally when it is not null.
+    // --- casts and their statistics
+    /// Casts each element; in == out is allowed. Fills *tally if it is not null.
     virtual void cast(ConstView in, View out, const Cast& cast, Tally* tally = nullptr) = 0;
-    /// The same with a scale for each group of elements (emulation/scaling/scaling.hpp), on in and out [.., columns]. The
-    /// scales that undo them go to `scales` [scale_grid]; in == out is not allowed.
+    /// Casts with one scale for each group of elements (emulation/scaling/scaling.hpp). in and out are [.., columns].
+    /// Writes the decode scales to `scales` [scale_grid]. in == out is not allowed.
     virtual ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how,
                                      Tally* tally = nullptr) = 0;
-    /// out = fl32(fl32(in * its group's scale) * factor): the values that codes of scaled_cast stand for. The
-    /// contraction runs along the last axis, or the first one.
+    /// Decodes the codes of scaled_cast: out = fl32(fl32(in * scale of its group) * factor). The contraction runs along
+    /// the last axis if k_is_last, and along the first axis otherwise.
     virtual void decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) = 0;
-    /// max |x| over all elements; NaN wins (then the result is the canonical NaN); 0 when empty.
+    /// Returns max |x| over all elements, the canonical NaN if any element is NaN, and 0 if x is empty.
     virtual float amax(ConstView x) = 0;
     virtual bool any_nonfinite(ConstView x) = 0;
-    /// y * decode_scale is compared with x (decode_scale == 1: no multiply).
+    /// Compares x with y * decode_scale (decode_scale == 1: no multiply).
     virtual ErrorSums compare(ConstView x, ConstView y, float decode_scale = 1) = 0;
     virtual ExponentHistogram exponents(ConstView x) = 0;
-    /// Names the bits of x: the sum over i, modulo 2^64, of a 64-bit mix of (i, bits of x[i]).
+    /// Returns a hash of the bits of x: the sum over i, modulo 2^64, of a 64-bit mix of (i, bits of x[i]).
     virtual std::uint64_t bit_hash(ConstView x) = 0;
 
     // --- matmul
@@ -210,7 +220,7 @@ class Backend {
     // --- elementwise: any row of emulation/elementwise.hpp; outputs may be inputs
     /// out = f(x).
     virtual void map(const elementwise::Unary& f, ConstView x, View out) = 0;
-    /// dx = the gradient of x where dout is that of f(x).
+    /// dx = gradient of x, where dout is the gradient of f(x).
     virtual void map_backward(const elementwise::Unary& f, ConstView x, ConstView dout, View dx) = 0;
     /// out = f(a, b).
     virtual void map(const elementwise::Binary& f, ConstView a, ConstView b, View out) = 0;
@@ -238,44 +248,45 @@ class Backend {
     virtual void rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) = 0;
     /// out[r,c] = x[r,c] * factors[c]. factors [C]; out may be x.
     virtual void multiply_columns(ConstView x, ConstView factors, View out) = 0;
-    /// Rows of T scores each; row r of a [..., T, T] tensor sees columns 0 .. r mod T. top = max (NaN wins),
-    /// e = exp(s - top), out = e / sum(e); the masked rest is +0.
+    /// Softmax of rows of T scores. Row r of a [..., T, T] tensor uses columns 0 .. r mod T: top = max (NaN wins),
+    /// e = exp(s - top), out = e / sum(e). The masked columns of out are +0.
     virtual void softmax_causal(ConstView scores, View out) = 0;
-    /// dscores = p*(dp - sum(p*dp)) over the visible columns, +0 beyond.
+    /// dscores = p*(dp - sum(p*dp)) in the visible columns, +0 in the masked ones.
     virtual void softmax_causal_backward(ConstView probabilities, ConstView dprobabilities, View dscores) = 0;
     /// out = x - (top + log(sum(exp(x - top)))) per row, top = max of the row (NaN wins).
     virtual void log_softmax(ConstView x, View out) = 0;
-    /// Mean over rows of -logp[r, target[r]]: the rows' values summed by the lane rule, divided by the number of rows.
+    /// Returns the mean over rows of -logp[r, target[r]]: the sum over rows by the lane rule, divided by the number of
+    /// rows.
     virtual float nll(ConstView logp, TokenView targets) = 0;
-    /// Mean over rows of log(sum(exp(x - top))) + (top - x[target]), top = max of the row (NaN wins): nll of
-    /// log_softmax, in fp64 from the logits on.
+    /// Returns the mean over rows of log(sum(exp(x - top))) + (top - x[target]), where top = max of the row (NaN wins).
+    /// This is nll of log_softmax, computed from the logits in fp64.
     virtual double cross_entropy(ConstView logits, TokenView targets) = 0;
     /// dx = (exp(logp) - [column == target]) * factor.
     virtual void nll_backward(ConstView logp, TokenView targets, float factor, View dx) = 0;
     /// out[c] = x[0,c] + x[1,c] + ... from +0, in row order.
     virtual void column_sum(ConstView x, View out) = 0;
-    /// out[b,h,t,d] = x[b,t,first + h*D + d]: heads that lie side by side, taken apart. x [B,T,W], out [B,H,T,D].
+    /// Splits joined heads: out[b,h,t,d] = x[b,t,first + h*D + d]. x [B,T,W], out [B,H,T,D].
     virtual void split_heads(ConstView x, std::int64_t first, View out) = 0;
-    /// The inverse: out[b,t,first + h*D + d] = x[b,h,t,d]; the other columns of out [B,T,W] stay as they are.
+    /// Inverse of split_heads: out[b,t,first + h*D + d] = x[b,h,t,d]. The other columns of out [B,T,W] do not change.
     virtual void merge_heads(ConstView x, std::int64_t first, View out) = 0;
     /// out[b,k,t,d] = x[b,k*G,t,d] + ... + x[b,k*G + G-1,t,d] from +0, in that order. x [B,K*G,T,D], out [B,K,T,D].
     virtual void sum_head_groups(ConstView x, View out) = 0;
-    /// The two terms of a rotary embedding, whose sum is the rotated x, in the form that turns element i of a head with
-    /// element i + D/2: with c = cos[t, d mod D/2], s = sin[t, d mod D/2] (and -s instead of s for Turn::backward)
+    /// Computes the two terms whose sum is the rotary embedding of x. Element i of a head is rotated together with
+    /// element i + D/2. With c = cos[t, d mod D/2] and s = sin[t, d mod D/2] (-s instead of s for Turn::backward):
     ///   direct = x[d]*c;  rotated = (-x[d + D/2])*s in the first half of a head, x[d - D/2]*s in the second.
     /// x [B,T,W] begins with the heads; direct and rotated [B,T,N] with N <= W a multiple of D; cos, sin [>=T,D/2].
     virtual void rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) = 0;
 
-    // --- optimiser
-    /// sum(x*x) over all elements, fp32, lane rule.
+    // --- optimizer
+    /// Returns sum(x*x) over all elements in fp32.
     virtual float sum_of_squares(ConstView x) = 0;
     virtual void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats = nullptr) = 0;
-    /// A step of Adam as a framework's kernel rounds it (emulation/adam.hpp). Shapes: all the same.
+    /// Takes a step of Adam that is rounded as in a framework's kernel (emulation/adam.hpp). All shapes are the same.
     virtual void adam(View p, ConstView g, View m, View v, const Adam& args, UpdateStats* stats = nullptr) = 0;
     virtual void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats = nullptr) = 0;
 
   protected:
-    /// draw() for each cast of an operation.
+    /// Calls draw() for each cast of an operation.
     void draw(const Matmul& args);
     void draw(const AdamW& args, std::int64_t count);
     void draw(const Adam& args, std::int64_t count);

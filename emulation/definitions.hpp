@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every operation of emulation/backend.hpp means, on one element, one row or one column. The scalar engine runs
-// this text, and the vector and CUDA engines return its bits. Written for host and device; pointers are to contiguous
-// rows. Each operation is rounded separately; fma appears only inside core/math.hpp and core/math64.hpp.
-// Two kinds live elsewhere: matmul with its Machine (emulation/matmul), and a cast's tally, beside the codec.
+// Definition of every operation of emulation/backend.hpp for one element, one row or one column. The scalar engine runs
+// this code; the vector and CUDA engines return the same bits. It compiles for host and device. Pointers are to
+// contiguous rows. Each operation is rounded separately; fma appears only inside core/math.hpp and core/math64.hpp.
+// Three definitions are elsewhere: matmul with its Machine is in emulation/matmul, Adam as frameworks round it is in
+// emulation/adam.hpp, and a cast's tally is next to the codec in core/tally.hpp.
 #pragma once
 #include "core/math.hpp"
 #include "core/math64.hpp"
@@ -13,13 +14,14 @@ namespace macheps::definition {
 
 // --- NaN and casts
 
-/// A NaN that arithmetic made or passed on has other bits on x86 and on NVIDIA: every output becomes the one quiet NaN.
+/// Returns x, or the one canonical quiet NaN if x is NaN. (The NaN bits of arithmetic differ between x86 and NVIDIA
+/// GPUs.)
 MACHEPS_HD inline float canonical(float x) { return x == x ? x : bit_cast<float>(0x7fc00000u); }
 MACHEPS_HD inline double canonical(double x) {
     return x == x ? x : bit_cast<double>(std::uint64_t{0x7ff8000000000000});
 }
 
-/// Element `i` of a cast: the value on the format's grid, in the units of the code.
+/// Returns element `i` of a cast: the value on the grid of the format, in the units of the code.
 MACHEPS_HD inline float cast_element(const Cast& cast, float x, std::uint64_t i) {
     const float z = cast.encode_scale == 1 ? x : canonical(x * cast.encode_scale);
     RandomBits random{};
@@ -29,22 +31,24 @@ MACHEPS_HD inline float cast_element(const Cast& cast, float x, std::uint64_t i)
     return quantize(cast.format, z, cast.round, cast.overflow, random);
 }
 
-/// f == fp32. (Device code may not refer to a namespace-scope constexpr; a copy of it is a constant.)
+/// Returns f == fp32. (Device code may not refer to a constexpr variable of namespace scope, so this uses a local
+/// copy.)
 MACHEPS_HD inline bool is_fp32(const Format& f) {
     constexpr Format single = fp32;
     return f == single;
 }
 
-/// The same after arithmetic: a NaN arrives canonical, and a cast that changes nothing is left out.
+/// Casts a result of arithmetic like cast_element, but makes a NaN canonical first and skips a cast that changes
+/// nothing.
 MACHEPS_HD inline float store_as(const Cast& cast, float x, std::uint64_t i) {
     const bool is_identity = is_fp32(cast.format) && cast.encode_scale == 1;
     return is_identity ? canonical(x) : cast_element(cast, canonical(x), i);
 }
 
-/// The larger; NaN wins. The sign of a zero is that of `a`; no caller's result depends on it.
+/// Returns the larger number, or NaN if either is NaN. If both are zero, it returns `a`; no caller depends on the sign.
 MACHEPS_HD inline float max_or_nan(float a, float b) { return b > a || b != b ? b : a; }
 
-/// max_or_nan over a row; -Inf when it is empty.
+/// Returns max_or_nan over a row, or -Inf if the row is empty.
 MACHEPS_HD inline float row_max(const float* x, std::int64_t n) {
     float top = bit_cast<float>(0xff800000u);
     for (std::int64_t i = 0; i < n; ++i) top = max_or_nan(top, x[i]);
@@ -94,7 +98,7 @@ MACHEPS_HD inline void layernorm_backward_row(const float* x, const float* gamma
     }
 }
 
-/// Column `c` of dgamma and dbeta, over rows of n elements in row order.
+/// Computes column `c` of dgamma and dbeta, in row order over rows of n elements.
 MACHEPS_HD inline void layernorm_backward_column(const float* x, const float* mean, const float* rstd,
                                                  const float* dout, std::int64_t rows, std::int64_t n, std::int64_t c,
                                                  float* dgamma, float* dbeta) {
@@ -122,7 +126,7 @@ MACHEPS_HD inline void rms_normalise_backward_row(const float* x, float rstd, co
     for (std::int64_t i = 0; i < n; ++i) dx[i] = canonical(rstd * (dout[i] - (x[i] * rstd) * dx_mean));
 }
 
-/// One row of n scores of which the first `visible` count.
+/// Computes one row of n scores, of which only the first `visible` take part.
 MACHEPS_HD inline void softmax_row(const float* scores, std::int64_t visible, std::int64_t n, float* out) {
     const float top = row_max(scores, visible);
     const float sum = lane_sum<float>(visible, [=](std::int64_t i) { return out[i] = math::exp(scores[i] - top); });
@@ -147,7 +151,7 @@ MACHEPS_HD inline float nll(const float* logp, const std::int32_t* targets, std:
     return canonical(sum / static_cast<float>(rows));
 }
 
-/// The cross entropy of a row of logits in fp64, however the policy rounds its own:
+/// Returns the cross entropy of a row of logits in fp64, whatever rounding the policy uses for the loss:
 /// log(sum(exp(x - top))) + (top - x[target]).
 MACHEPS_HD inline double cross_entropy(const float* x, std::int64_t n, std::int32_t target) {
     const double top = row_max(x, n);
@@ -167,14 +171,15 @@ MACHEPS_HD inline float column_sum(const float* x, std::int64_t rows, std::int64
     return canonical(sum);
 }
 
-/// Where element d of head h at time t of batch entry b lies in rows of `columns` in which the heads begin at `first`.
+/// Returns the index of element d of head h at time t of batch entry b, if rows have `columns` elements and the heads
+/// begin at `first`.
 MACHEPS_HD constexpr std::int64_t joined_index(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t d,
                                                std::int64_t times, std::int64_t columns, std::int64_t first,
                                                std::int64_t width) {
     return (b * times + t) * columns + first + h * width + d;
 }
 
-/// One row of heads, each of `width` elements, by cosines and sines of half that length.
+/// Rotates one row of heads with `width` elements each. There are width / 2 cosines and sines.
 MACHEPS_HD inline void rotate_row(const float* x, const float* cos, const float* sin, Turn turn, std::int64_t heads,
                                   std::int64_t width, float* direct, float* rotated) {
     const std::int64_t half = width / 2;
@@ -191,7 +196,8 @@ MACHEPS_HD inline void rotate_row(const float* x, const float* cos, const float*
 
 // --- whole tensors
 
-/// One pair's terms of ErrorSums: each product and difference rounded to fp64 (products of two fp32 are exact).
+/// Terms of ErrorSums for one pair. Each product and difference is rounded to fp64 (products of two fp32 numbers are
+/// exact).
 struct ErrorTerms {
     double error2 = 0, x2 = 0, y2 = 0, xy = 0;
 
@@ -206,23 +212,24 @@ struct ErrorTerms {
 
 MACHEPS_HD constexpr bool is_finite(float x) { return (bit_cast<std::uint32_t>(x) & 0x7fffffffu) < 0x7f800000u; }
 
-/// y' = fl32(y * decode_scale), or y itself when the scale is 1.
+/// Returns fl32(y * decode_scale), or y itself if the scale is 1.
 MACHEPS_HD constexpr float decoded(float y, float decode_scale) { return decode_scale == 1 ? y : y * decode_scale; }
 
-/// The terms of x and y'; zeros where either is not finite.
+/// Returns the terms of x and the decoded y, or zeros if either is not finite.
 MACHEPS_HD constexpr ErrorTerms error_terms(float x, float y) {
     if (!is_finite(x) || !is_finite(y)) return {};
     const double a = x, b = y, error = b - a;
     return {error * error, a * a, b * b, a * b};
 }
 
-/// floor(log2 |x|) of a finite x != 0.
+/// Returns floor(log2 |x|) of a finite x != 0.
 MACHEPS_HD constexpr int exponent_of(float x) {
     const std::uint32_t magnitude = bit_cast<std::uint32_t>(x) & 0x7fffffffu;
     return magnitude >= 0x800000u ? static_cast<int>(magnitude >> 23) - 127 : -86 - countl_zero(magnitude);
 }
 
-/// Element i's part of Backend::bit_hash: the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// Returns the term of element i in Backend::bit_hash: the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA
+/// 2014).
 MACHEPS_HD constexpr std::uint64_t hash_term(std::int64_t i, float x) {
     std::uint64_t z = (static_cast<std::uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u ^ bit_cast<std::uint32_t>(x);
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -234,9 +241,9 @@ MACHEPS_HD inline float sum_of_squares(const float* x, std::int64_t n) {
     return canonical(lane_sum<float>(n, [=](std::int64_t i) { return x[i] * x[i]; }));
 }
 
-// --- optimiser
+// --- optimizer
 
-/// What an update did, summed by the lane rule in fp64.
+/// Sums of UpdateStats, added by the lane rule in fp64.
 struct UpdateSums {
     double wanted2 = 0, moved2 = 0, moved_wanted = 0;
 
@@ -248,13 +255,13 @@ struct UpdateSums {
     }
 };
 
-/// One parameter after its step: the stored values, and the update u that was wanted.
+/// Stored values of one parameter after a step, and the update u that was wanted.
 struct Updated {
     float p = 0, m = 0, v = 0;
     float wanted = 0;
 };
 
-/// Counts one element; its terms of the sums are the result. `moved` is exact wherever fp64 holds the difference.
+/// Counts one element and returns its terms of the sums. `moved` is exact if fp64 can represent the difference.
 MACHEPS_HD inline UpdateSums observe(UpdateStats& stats, float before, float after, float wanted) {
     ++stats.count;
     stats.nonzero += wanted != 0;
@@ -263,13 +270,12 @@ MACHEPS_HD inline UpdateSums observe(UpdateStats& stats, float before, float aft
     return {u * u, moved * moved, moved * u};
 }
 
-/// Counts a second moment that stays as it was, where its decay or the gradient's square ought to move it.
+/// Counts a second moment that did not change although its decay or the squared gradient should have changed it.
 MACHEPS_HD inline void observe_moment(UpdateStats& stats, float g, float before, float after) {
     stats.frozen += after == before && (g != 0 || before != 0);
 }
 
-/// Stores what a step of Adam made of an element, and counts it unless stats is null; its terms of the sums are the
-/// result.
+/// Stores one element after a step of Adam. Counts it unless stats is null. Returns its terms of the sums.
 MACHEPS_HD inline UpdateSums store(const Updated& after, UpdateStats* stats, float& p, float g, float& m, float& v) {
     UpdateSums sums;
     if (stats != nullptr) {
@@ -298,8 +304,8 @@ MACHEPS_HD inline Updated adamw_fp32(float p, float g, float m, float v, const A
             store_as(a.moment2_cast, v_new, i), u};
 }
 
-/// Every primitive rounded to a.arithmetic (RNE), in the order of torch's single-tensor Adam; `p *= 1 - decay` is left
-/// out when decay == 0, as there.
+/// Rounds the result of each line to a.arithmetic (RNE), in the order of torch's single-tensor Adam. As in torch, the
+/// line `p *= 1 - decay` is left out if decay == 0.
 MACHEPS_HD inline Updated adamw_narrow(float p, float g, float m, float v, const AdamW& a, std::uint64_t i) {
     const auto rounded = [&](float x) {
         return quantize(a.arithmetic, canonical(x), Round::nearest_even, Overflow::nonsaturate);
@@ -320,7 +326,7 @@ MACHEPS_HD inline Updated adamw(float p, float g, float m, float v, const AdamW&
     return is_fp32(a.arithmetic) ? adamw_fp32(p, g, m, v, a, i) : adamw_narrow(p, g, m, v, a, i);
 }
 
-/// m is the momentum buffer; it is left as it was when momentum == 0.
+/// m is the momentum buffer. It does not change if momentum == 0.
 MACHEPS_HD inline Updated sgd(float p, float g, float m, const Sgd& s, std::uint64_t i) {
     const float b = s.momentum == 0 ? g : canonical(s.momentum * m + g);
     const float u = canonical(-(s.lr * b));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise operations as rows: what Backend::map takes, and what an engine asks of a row to run it. The
-// operations themselves stand in emulation/elementwise.inl.
+// The elementwise operations as rows: the arguments of Backend::map, and the data that an engine needs to run them. The
+// operations themselves are in emulation/elementwise.inl.
 #pragma once
 #include "core/math.hpp"
 
@@ -13,11 +13,11 @@ namespace macheps {
 
 namespace elementwise {
 
-/// A list of operations. An operation's place in its list names it, in each engine and on each SIMD target.
+/// List of operations. The place of an operation in its list identifies it in each engine and on each SIMD target.
 template <class... Operation>
 struct Operations {};
 
-// Words of the text that a SIMD target has beside its operators.
+// Functions that the formulas use in addition to operators. A SIMD target has its own versions of them.
 using math::abs;
 using math::select;
 
@@ -42,7 +42,7 @@ constexpr bool is_in(Operations<Operation...>) {
     return (std::is_same_v<F, Operation> || ...);
 }
 
-/// Where F stands in a list that it is in.
+/// Returns the place of F in a list that contains it.
 template <class F, class... Operation>
 constexpr std::size_t place_in(Operations<Operation...>) {
     std::size_t place = 0;
@@ -54,7 +54,7 @@ constexpr std::size_t place_in(Operations<Operation...>) {
 template <class F, class List>
 concept OneOf = is_in<F>(List{});
 
-/// A row of an operation of one operand: `Unary silu = elementwise::Silu{}`.
+/// Row of an operation with one operand: `Unary silu = elementwise::Silu{}`.
 struct Unary {
     std::string_view name;
     int cost, backward_cost;
@@ -65,7 +65,7 @@ struct Unary {
     constexpr bool operator==(const Unary& other) const { return place == other.place; }
 };
 
-/// A row of an operation of two operands.
+/// Row of an operation with two operands.
 struct Binary {
     std::string_view name;
     int cost;
@@ -81,11 +81,11 @@ constexpr std::array<Row, sizeof...(Operation)> rows_of(Operations<Operation...>
     return {Row(Operation{})...};
 }
 
-/// Every row, for those who loop.
+/// Every row, for loops over all operations.
 inline constexpr auto unaries = rows_of<Unary>(Unaries{});
 inline constexpr auto binaries = rows_of<Binary>(Binaries{});
 
-/// work(F{}) for the operation F that stands at `place` of the list: from a row to its type.
+/// Calls work(F{}) for the operation F at `place` of the list. This leads from a row back to its type.
 template <class Work, class... Operation>
 void visit(Operations<Operation...> list, std::size_t place, const Work& work) {
     (void)((place == place_in<Operation>(list) && (work(Operation{}), true)) || ...);

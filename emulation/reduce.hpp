@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane rule: the order of every row reduction. One warp on a GPU, two AVX-512 or four AVX2 registers on a CPU.
+// The lane rule: the order of every row reduction. The lanes are one warp on a GPU, and two AVX-512 or four AVX2
+// registers on a CPU.
 #pragma once
 #include "core/hd.hpp"
 
@@ -25,7 +26,7 @@ MACHEPS_HD T lane_sum_range(std::int64_t first, std::int64_t n, const Term& term
         for (std::int64_t i = 0; i < n; ++i) lane[i % lanes] += term(first + i);
         return fold_lanes(lane);
     }
-    // Elements per summand here: the least power of 1024 that leaves at most 1024 summands.
+    // Elements per summand: the smallest power of 1024 that gives at most 1024 summands.
     std::int64_t width = chunk;
     while ((n + width - 1) / width > chunk) width *= chunk;
     for (std::int64_t i = 0; i * width < n; ++i) {
@@ -36,8 +37,9 @@ MACHEPS_HD T lane_sum_range(std::int64_t first, std::int64_t n, const Term& term
 
 }  // namespace detail
 
-/// Sum of term(0) .. term(n - 1). Up to 1024 terms: lane l of 32 starts at +0 and takes elements l, l + 32, ... in
-/// order, then the lanes fold. More: the rule on chunks of 1024, then on the chunks' results, recursively.
+/// Returns the sum of term(0) .. term(n - 1). Up to 1024 terms, lane l of 32 starts at +0 and adds terms l, l + 32, ...
+/// in order, and then the lanes are folded. More terms are summed by this rule in chunks of 1024; then the results of
+/// the chunks are summed in the same way, recursively.
 template <class T, class Term>
 MACHEPS_HD T lane_sum(std::int64_t n, const Term& term) {
     return detail::lane_sum_range<T>(0, n, term);

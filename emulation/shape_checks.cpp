@@ -19,7 +19,7 @@ std::string text(const Shape& shape) {
     return fmt::format("[{}]", sizes);
 }
 
-/// Throws Error naming the operation and the shapes it was given unless `ok`.
+/// Throws an Error that names the operation and the given shapes, unless `ok` is true.
 void require(bool ok, std::string_view operation, std::string_view wanted, std::initializer_list<Shape> shapes) {
     if (ok) return;
     std::string given;
@@ -29,7 +29,7 @@ void require(bool ok, std::string_view operation, std::string_view wanted, std::
                  .fix = std::string(wanted)});
 }
 
-/// The stored matrix must lie in its rows, and there must be one.
+/// Throws Error if a non-empty operand is missing or if its rows are closer together than they are long.
 void require_operand(const MatmulOperand& operand, const char* name, std::int64_t rows, std::int64_t columns) {
     const std::int64_t stored_columns = operand.transposed ? rows : columns;
     if (rows == 0 || columns == 0 || (operand.data != nullptr && operand.ld >= stored_columns)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every engine asks of the shapes that an operation of Backend is given. Each function throws Error naming the
-// operation, the shapes and what they should be; the parameters are those of the operation.
+// Checks of the shapes of Backend's operations, the same for every engine. Each function throws an Error that names the
+// operation, the given shapes and the expected ones. The parameters are those of the operation.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/scaling/scaling.hpp"
@@ -10,10 +10,10 @@
 
 namespace macheps::shapes {
 
-/// Several tensors with the same number of elements.
+/// Requires that several tensors have the same number of elements.
 void same_count(std::string_view operation, std::initializer_list<Shape> shapes);
 void transfer(std::string_view operation, std::size_t host_values, const Shape& shape);
-/// Tokens (host memory) index a table of `limit` rows.
+/// Requires that the tokens (in host memory) are indices of a table of `limit` rows.
 void tokens(std::string_view operation, std::span<const std::int32_t> tokens, std::int64_t limit);
 
 void scaled_cast(const Shape& in, const Shape& out, const Shape& scales, const ScaledCast& how);
@@ -41,7 +41,7 @@ void rotate(const Shape& x, const Shape& cos, const Shape& sin, const Shape& dir
 void adam(const char* operation, const Shape& p, const Shape& g, const Shape& m, const Shape& v);
 void sgd(const Shape& p, const Shape& g, const Shape& momentum, const Sgd& args);
 
-/// Sizes of heads that lie from column `first` on in a joined [B,T,W] tensor, and of their split [B,H,T,D] form.
+/// Sizes of the heads that begin at column `first` of a joined [B,T,W] tensor, and of their split [B,H,T,D] form.
 struct Heads {
     std::int64_t batch = 0, heads = 0, times = 0, width = 0, columns = 0;
 };

@@ -14,7 +14,7 @@ std::string version_text(int version) {
 
 }  // namespace
 
-/// Extended lambdas stand in functions that others can see.
+/// Not in the unnamed namespace: a function that contains an extended lambda needs external linkage.
 void ask_compiled_code(CudaDevice& device, int* answers) {
     device.each(1, [=] MACHEPS_KERNEL(std::int64_t) {
 #if defined(__CUDA_ARCH__)

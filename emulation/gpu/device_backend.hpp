@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensor operations as kernels: DeviceBackend<CudaDevice> on a GPU, DeviceBackend<HostDevice> for tests. The
-// shapes, the orders of sums and the bits are those of class Backend. Operations are launched on one stream, and those
-// that return a number wait for it.
+// shapes, the orders of sums and the bits are those of class Backend. All operations are launched on one stream. An
+// operation that returns a number waits for it.
 #pragma once
 #include "core/host/float_environment.hpp"
 #include "emulation/gpu/device/device_memory.hpp"
@@ -20,7 +20,7 @@ namespace macheps::gpu {
 template <class Device>
 class DeviceBackend final : public Backend {
   public:
-    /// `architecture` says which matrix units there are (90: those of sm_90); `args` make the Device.
+    /// `architecture` selects the matrix units (90: those of sm_90). `args` construct the Device.
     template <class... Args>
     DeviceBackend(std::string name, MatrixUnits units, int architecture, Args&&... args)
         : name_(std::move(name)),
@@ -57,7 +57,7 @@ class DeviceBackend final : public Backend {
         if (in.count() != 0) device().copy(out.data, in.data, bytes_of(in.count()));
     }
 
-    // --- casts and what they did
+    // --- casts and their statistics
 
     void cast(ConstView in, View out, const Cast& cast, Tally* tally) override {
         shapes::same_count("cast", {in.shape, out.shape});
@@ -75,7 +75,7 @@ class DeviceBackend final : public Backend {
         largest.clear();
         group_magnitudes(device(), in.data, grid, how.rule->ignores_nan, largest.data());
 
-        // Scales are few beside the elements: the host makes them, by the text that the CPU's engine runs.
+        // There are far fewer scales than elements. The host computes them with the code of the CPU engine.
         const DefaultFloatModes modes;
         std::vector<float> encode(static_cast<std::size_t>(groups)), decode(encode.size());
         ScaledResult result = group_scales(how, largest.download(), encode, decode);
@@ -318,7 +318,7 @@ class DeviceBackend final : public Backend {
                                                .rotated = rotated.data});
     }
 
-    // --- optimiser
+    // --- optimizer
 
     float sum_of_squares(ConstView x) override {
         const float* in = x.data;
@@ -362,7 +362,7 @@ class DeviceBackend final : public Backend {
         });
     }
 
-    /// Waits for everything that was launched; errors of the device are thrown here at the latest.
+    /// Waits for everything that was launched. Errors of the device are thrown here at the latest.
     void wait() { device().wait(); }
 
   private:
@@ -374,7 +374,7 @@ class DeviceBackend final : public Backend {
         return host;
     }
 
-    /// Calls work with a device tally, or null, and fetches it.
+    /// Calls work with a device tally and copies its counts to *tally. If tally is null, the device tally is null.
     template <class Work>
     void counted(Tally* tally, const Work& work) {
         if (tally == nullptr) return work(static_cast<DeviceTally*>(nullptr));
@@ -390,7 +390,7 @@ class DeviceBackend final : public Backend {
         return top.value();
     }
 
-    /// The lane rule over term(0) .. term(n - 1).
+    /// Returns the sum of term(0) .. term(n - 1) by the lane rule.
     template <class T, class Term>
     T sum(std::int64_t n, const Term& term) {
         const std::int64_t chunks = pieces(n, chunk);

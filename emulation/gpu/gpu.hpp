@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rest of macheps sees of the GPU: no CUDA header, and in a build without CUDA functions that say so.
+// Interface of the GPU engine without CUDA headers. In a build without CUDA, the functions report a missing GPU.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/gpu/matmul/matrix_units.hpp"
@@ -13,16 +13,16 @@ struct DeviceInfo {
     std::string name;             ///< `NVIDIA H200`
     int architecture = 0;         ///< 90: sm_90
     std::string driver, runtime;  ///< versions of the CUDA API: `13.0`
-    std::size_t bytes = 0;        ///< of memory
+    std::size_t bytes = 0;        ///< of device memory
 };
 
-/// The GPU of that index; throws Error (no_device) saying why there is none.
+/// Returns the properties of a GPU. Throws Error (no_device) with the reason if that GPU does not exist.
 DeviceInfo device_info(int index = 0);
 
-/// The engine on that GPU; throws Error (no_device) when there is none.
+/// Returns an engine on a GPU. Throws Error (no_device) if that GPU does not exist.
 std::unique_ptr<Backend> make_cuda_backend(int index = 0, MatrixUnits units = MatrixUnits::native);
 
-/// The cudaStream_t that an engine of make_cuda_backend launches on; null for any other.
+/// Returns the cudaStream_t that an engine of make_cuda_backend launches on, or null for any other engine.
 void* stream_of(Backend& backend);
 
 }  // namespace macheps::gpu

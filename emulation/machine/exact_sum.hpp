@@ -25,8 +25,8 @@ class ExactSum {
         }
     }
 
-    /// The sum with at least 62 leading bits and whatever lies below them as a sticky last bit: one rounding to any
-    /// narrower format gives what rounding the sum itself would. Zero is +0.
+    /// Returns the sum with at least 62 leading bits, and a sticky last bit for everything below them. Rounding this
+    /// value to any narrower format gives the same result as rounding the sum itself. Zero is +0.
     MACHEPS_HD constexpr Unpacked value() const {
         const bool negative = (limb_[words - 1] >> 31) != 0;
         std::uint32_t magnitude[words] = {};

@@ -25,7 +25,7 @@ constexpr NamedType nvidia_types[] = {
     {"f16", fp16},  {"bf16", bf16},   {"tf32", tf32},   {"f32", fp32},    {"f64", fp64},      {"e4m3", e4m3fn},
     {"e5m2", e5m2}, {"e2m3", e2m3fn}, {"e3m2", e3m2fn}, {"e2m1", e2m1fn}, {"ue8m0", e8m0fnu}, {"ue4m3", e4m3fn},
 };
-/// Tails of AMD's mnemonics, and the last word of the machine's name. In fp8 forms a and b may differ.
+/// Tail of an AMD mnemonic, and the last word of the machine's name. In fp8 forms, a and b may have different formats.
 struct AmdForm {
     std::string_view tail, machine;
     Format a, b;
@@ -83,7 +83,7 @@ bool take(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-/// The k of `m64n8k32`; of CPUs also of `k2`.
+/// Returns the k of a shape such as `m64n8k32`, or such as `k2` if the tile may be missing (CPUs).
 std::optional<int> shape_k(std::string_view text, bool may_lack_tile = false) {
     std::optional<int> k;
     const bool has_tile = !may_lack_tile || !text.starts_with("k");
@@ -104,14 +104,14 @@ bool serves(const Machine& machine, std::string_view arch) { return is_word_of(m
 
 bool is_cpu(std::string_view arch) { return is_cpu_unit({.arch = arch}); }
 
-/// What a qualifier says.
+/// Parsed qualifier of an instruction.
 struct Form {
     Format a = fp32, b = fp32, c = fp32, d = fp32, scale{};
     int k = 0, block = 0;
-    std::string_view machine{};  ///< the last word of its name, where that tells forms apart
+    std::string_view machine{};  ///< the last word of its name, if that distinguishes forms
 };
 
-/// Of CPUs too, whose types have the same names, and whose C is always named.
+/// Parses a qualifier of NVIDIA or of a CPU. CPUs use the same names of types, and their C is always named.
 std::optional<Form> nvidia_form(std::string_view arch, std::string_view instr, std::string_view qual) {
     const auto words = split(qual, '.');
     const std::optional<int> k = shape_k(words.front(), is_cpu(arch));
@@ -141,7 +141,7 @@ std::optional<Form> nvidia_form(std::string_view arch, std::string_view instr, s
     return form;
 }
 
-/// `f32_32x32x8f16`, `f32_16x16x32_fp8_fp8`, `f32_32x32x4_2b_f16`
+/// Parses qualifiers such as `f32_32x32x8f16`, `f32_16x16x32_fp8_fp8` and `f32_32x32x4_2b_f16`.
 std::optional<Form> amd_form(std::string_view qual) {
     Form form;
     if (!take(qual, "f32_")) {
@@ -170,12 +170,13 @@ std::optional<Form> amd_form(std::string_view qual) {
 
 bool has_shape(const Machine& machine, int k) {
     if (k == machine.k || k == machine.small_k) return true;
-    // A tile of AMX may have fewer rows: pairs, or fours of fp8.
+    // An AMX tile may have fewer rows: its k is a multiple of 2, or of 4 for fp8.
     if (machine.sum.model == SumModel::parted_chain) return k < machine.k && k % (2 * machine.sum.joined_products) == 0;
     if (is_cpu_unit(machine)) return false;
     const bool is_amd = machine.instruction == "mfma";
     if (!is_amd && machine.sum.model != SumModel::fma_chain) return false;
-    // AMD's shapes halve, down to one step; those of CDNA3 below it, where the step shrinks with the instruction.
+    // AMD's smaller shapes divide k and have at least one step. On CDNA3 the step shrinks with the instruction, so k
+    // can be smaller.
     const int least = machine.sum.model == SumModel::floored ? 4 : machine.sum.terms;
     return k >= least && k <= machine.k && machine.k % k == 0;
 }
@@ -187,7 +188,7 @@ bool fits(const Machine& machine, const Form& form) {
     return is_form && (form.machine.empty() || machine.name.ends_with(fmt::format(".{}", form.machine)));
 }
 
-/// The qualifiers that a machine goes by, with the rows and columns of `shape`.
+/// Adds the qualifiers of a machine to `names`, with the rows and columns of `shape`.
 void add_qualifiers(const Machine& machine, std::string_view instr, std::string_view shape,
                     std::vector<std::string>& names) {
     if (instr == "mfma") {
@@ -273,7 +274,7 @@ std::uint64_t evaluate_instruction(const Instruction& instruction, const Instruc
         return list;
     };
     const auto a = factors(instruction.a, operands.a), b = factors(instruction.b, operands.b);
-    // matrix_step reads no sign of a scale.
+    // matrix_step ignores the sign of a scale.
     const auto a_scale = factors(instruction.machine->scale, operands.a_scale),
                b_scale = factors(instruction.machine->scale, operands.b_scale);
     return matrix_instruction(instruction.machine->sum, instruction.k, a.data(), b.data(), operands.c,

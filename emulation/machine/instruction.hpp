@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One instruction of a matrix unit by its name, and one element of its result. Host only.
+// Finds an instruction of a matrix unit by its name, and computes one element of its result. Host only.
 #pragma once
 #include "emulation/machine/machine.hpp"
 
@@ -16,15 +16,16 @@ struct Instruction {
     Format a = fp32, b = fp32;
     int k = 0;  ///< products
 
-    /// Scales of a, and as many of b; block i covers products i * k / scale_count() up to (i + 1) * k / scale_count().
+    /// Returns the number of scales of a, which is also that of b. Block i covers products i * k / scale_count() up to
+    /// (i + 1) * k / scale_count().
     int scale_count() const { return machine->has_scales() ? k / machine->scale_block : 0; }
 };
 
-/// The instruction of that name. `arch`: `sm_70` ... `sm_120`, `CDNA1` ... `CDNA3`. `instr`: Machine::instruction.
-/// `qual`: mma shape.d.a.b.c; wgmma and tcgen05 shape.d.a.b (c has d's type); block-scaled forms
-/// shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic (`f32_32x32x8f16`); CPUs (arch `x86`, `arm`, `power10`,
-/// `riscv`) k<products>.d.a.b.c, perhaps with the tile in front (`m2n2k4...`).
-/// Errors: throws Error with the nearest name where there is none such, `where` in front.
+/// Returns the instruction of that name. `arch`: `sm_70` ... `sm_120`, `CDNA1` ... `CDNA3`. `instr`:
+/// Machine::instruction. `qual`: for mma shape.d.a.b.c; for wgmma and tcgen05 shape.d.a.b (c has d's type); for
+/// block-scaled forms shape.blockN.d.a.b[.c].scale; for mfma the tail of AMD's mnemonic (`f32_32x32x8f16`); for CPUs
+/// (arch `x86`, `arm`, `power10`, `riscv`) k<products>.d.a.b.c, optionally with the tile in front (`m2n2k4...`).
+/// Errors: throws Error with the nearest name if no such instruction exists; `where` is the place that it reports.
 Instruction find_instruction(std::string_view arch, std::string_view instr, std::string_view qual,
                              std::string_view where = {});
 
@@ -35,8 +36,8 @@ struct InstructionOperands {
     std::vector<std::uint64_t> a_scale{}, b_scale{};
 };
 
-/// The bits of d, in the machine's result format, by emulation/machine/step.hpp. The sign of a scale is ignored.
-/// Errors: throws Error when the counts disagree with the instruction.
+/// Returns the bits of d in the machine's result format, as emulation/machine/step.hpp computes them. The sign of a
+/// scale is ignored. Errors: throws Error if the counts disagree with the instruction.
 std::uint64_t evaluate_instruction(const Instruction& instruction, const InstructionOperands& operands);
 
 }  // namespace macheps

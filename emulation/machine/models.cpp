@@ -17,7 +17,8 @@ double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k 
 int log2_up(std::int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(n - 1)); }
 double cut_of(const Machine& m) { return Format::power_of_two(-m.sum.fraction_bits); }
 
-/// What delivering a sum loses: relative to it, and where it underflows.
+/// Error of rounding a sum to the result: `size` relative to the sum, and `underflow` absolute, for sums that
+/// underflow.
 struct DeliveryError {
     double size, underflow;
     ErrorKind kind;
@@ -29,24 +30,25 @@ DeliveryError delivery_error(const Machine& m) {
     return {2 * u, 2 * least, ErrorKind::cut_sum};
 }
 
-/// How far `steps` roundings away from zero can lift a partial sum above the magnitudes that were added. Where the
-/// errors are bounded as Jeannerod and Rump do it, nothing has to be said of that.
+/// Returns the factor by which `steps` roundings can lift a partial sum above the magnitudes that were added. Error
+/// bounds like those of Jeannerod and Rump do not need this factor. If sums are cut, the factor is 1, because cutting
+/// never increases a magnitude.
 double growth(double steps, double size) { return math::pow_int(1 + size, static_cast<int>(steps)); }
 double growth(double steps, const DeliveryError& d) { return d.kind == ErrorKind::nearest ? growth(steps, d.size) : 1; }
 
-/// The largest that a step's unit can be which no product sets: by an addend that is zero or subnormal.
+/// Returns the largest unit of a step if a zero or subnormal addend sets the unit, and not a product.
 double least_unit(const Machine& m) {
     return Format::power_of_two(std::max(m.sum.zero_exponent, m.sum.addend.emin())) * cut_of(m);
 }
 
-/// `terms` local errors, one after the other, in a chain.
+/// Returns the errors of a chain of `terms` local errors.
 ModelErrors chained(double terms, const Machine& m) {
     const DeliveryError d = delivery_error(m);
     return {.relative = {{terms, d.size, d.kind}}, .underflow = terms * d.underflow};
 }
 
-/// `cuts` of addends, then the steps' own errors: in each step at most `cut_in_step` addends can be lost to a unit that
-/// no product sets.
+/// Returns the errors of `cuts` addends that are cut, and those of the steps. In each step, at most `cut_in_step`
+/// addends can be lost to a unit that no product sets.
 ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_in_step) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), grown = growth(steps, d);
@@ -54,8 +56,8 @@ ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_
             .underflow = steps * (d.underflow + cut_in_step * least_unit(m))};
 }
 
-/// Products are cut below the largest of their step, and `floors` more numbers; the sum beside the addend is floored,
-/// and once more at 31 bits, and rounded.
+/// Returns the errors of a floored model. The products of a step, and `floors` more numbers, are cut at F bits. The sum
+/// is floored where the addend joins it, floored again at 31 bits, and then rounded.
 ModelErrors floored_errors(const Machine& m, std::int64_t k, int floors) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), floor = 0x1p-31 + 0x1p-32, grown = growth(steps, d.size + floor);
@@ -65,12 +67,13 @@ ModelErrors floored_errors(const Machine& m, std::int64_t k, int floors) {
             .underflow = steps * (d.underflow + 0x1p-156)};
 }
 
-/// What each flushed result loses, beside `d`.
+/// Returns the largest absolute error of a result that underflows: that of `d`, or 2^emin if results are flushed.
 double flushed(const Machine& m, const DeliveryError& d) {
     return m.sum.flush_results == ResultFlush::no ? d.underflow : Format::power_of_two(m.result.emin());
 }
 
-/// Subnormal operands are lost whole where their format has as small numbers as fp32, in which they are flushed.
+/// Returns whether subnormal operands are lost entirely. They are flushed in fp32, and only bf16 has numbers that
+/// small.
 bool flushes_operands(const Machine& m) { return m.sum.flush_operands && m.operands.contains(bf16); }
 
 ModelErrors fma_errors(const Machine& m, std::int64_t k) {
@@ -82,7 +85,7 @@ ModelErrors fma_errors(const Machine& m, std::int64_t k) {
             .flushes_operands = flushes_operands(m)};
 }
 
-/// What is rounded to odd is off by less than an ulp, up or down.
+/// Returns the errors of rounding to odd, which is off by less than one ulp, up or down.
 ModelErrors odd_errors(const Machine& m, std::int64_t k) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), size = 2 * d.size;
@@ -101,7 +104,7 @@ ModelErrors parted_errors(const Machine& m, std::int64_t k) {
     const DeliveryError d = delivery_error(m);
     const int joined = m.sum.joined_products;
     const double instructions = parts(k, m.k), chain = static_cast<double>(m.k) / (2 * joined);
-    // A product's own sum where several are joined, its chain, the sum of both chains, and those with C.
+    // The sum of joined products (if several are joined), their chain, the sum of both chains, and the additions to C.
     const double roundings = (joined > 1 ? 1 : 0) + chain + 1 + instructions;
     return {.relative = {{roundings, d.size * (1 + roundings * d.size), d.kind}},
             .underflow = 2 * (static_cast<double>(k) + 2 * instructions) * flushed(m, d),
@@ -133,7 +136,8 @@ std::vector<DisputedPoint> disputed_floors(const Machine&) {
             {"model", "the last step of CDNA3", "31 fraction bits are kept by a floor, then rounded",
              "rounded at once (MMA-Sim of January 2026; Khattak and Mikaitis)"}};
 }
-/// Disputed points of the models that cut products and addend at a common unit. For sm_90 the traces of an H100 settle them.
+/// Returns the disputed points of the models that cut products and addend at a common unit. For sm_90, the traces of an
+/// H100 settle them.
 std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     const SumRule& sum = machine.sum;
     std::vector<DisputedPoint> points;
@@ -141,7 +145,7 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     points.push_back({"zero_factor_counts", "what a product with a zero factor adds to the largest exponent",
                       sum.zero_factor_counts ? "the exponents of its operands" : "nothing",
                       "each zero operand reads exponent -126 (MMA-Sim of January 2026)"});
-    // Other accumulators and operands never reach down to e_zero.
+    // With other accumulators and operands, no exponent is as low as e_zero.
     if (sum.addend == fp16 && machine.instruction.substr(0, 7) == "tcgen05" && sum.model == SumModel::truncated) {
         points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
                           "-21, which wgmma reads on an H100"});
@@ -266,7 +270,7 @@ constexpr SumModelRow rows[] = {
          const DeliveryError d = delivery_error(m);
          const double depth = 1.0 + log2_up(m.sum.terms), steps = parts(k, m.sum.terms),
                       size = d.size * (1 + 2 * depth * d.size);
-         // Products, their sums, and the addend before and after.
+         // Numbers that may be flushed in a step: the products, their sums, and the addend before and after.
          return {.relative = {{depth, size}, {steps, size}},
                  .underflow = steps * (2 * m.sum.terms + 1) * Format::power_of_two(m.result.emin()),
                  .flushes_operands = true};

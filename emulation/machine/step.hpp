@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a matrix unit computes: one function per SumModel, integers wherever the unit is not made of IEEE operations.
-// Host and device. The vector engine returns these bits.
-// Models: Xie et al. (MMA-Sim, arXiv 2511.10909), Khattak and Mikaitis (arXiv 2512.07004); units of CPUs in step_cpu.hpp.
+// Definition of the steps of a matrix unit: one function per SumModel, with integers unless the unit consists of IEEE
+// operations. Host and device. The vector engine returns the same bits. Models: Xie et al. (MMA-Sim, arXiv 2511.10909),
+// Khattak and Mikaitis (arXiv 2512.07004). CPU units are in step_cpu.hpp.
 #pragma once
 #include "emulation/machine/step_cpu.hpp"
 
@@ -11,13 +11,13 @@ namespace matrix_unit {
 
 MACHEPS_HD constexpr int addend_exponent(const SumRule& rule, const Factor& c) {
     if (c.is_zero()) return rule.zero_exponent;
-    const int lead = bit_length(c.significand) - 1 - c.fraction_bits;  // below 0 where c is subnormal
+    const int lead = bit_length(c.significand) - 1 - c.fraction_bits;  // negative if c is subnormal
     return rule.normalises_addend && rule.addend.bits == 16 ? c.exponent + lead : c.exponent;
 }
 
 constexpr int no_exponent = -100000;
 
-/// T-FDPA, and ST-FDPA with `scale_exponent` = the sum of the scales' exponents.
+/// Computes T-FDPA, or ST-FDPA if `scale_exponent` is the sum of the scales' exponents.
 MACHEPS_HD constexpr std::uint64_t truncated_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                   int step, const Factor& c, int scale_exponent) {
     Special special;
@@ -44,7 +44,7 @@ MACHEPS_HD constexpr std::uint64_t truncated_step(const SumRule& rule, const Fac
     return deliver(rule, sum, unit, rule.zeros_keep_sign && all_zero && all_negative);
 }
 
-/// GST-FDPA: n products of fp4 in groups of 16.
+/// Computes GST-FDPA: n products of fp4 in groups of 16.
 MACHEPS_HD constexpr std::uint64_t scaled_groups_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                       const Factor& c, const StepScales& scales) {
     Special special;
@@ -79,7 +79,7 @@ MACHEPS_HD constexpr std::uint64_t scaled_groups_step(const SumRule& rule, const
     return deliver(rule, sum, unit);
 }
 
-/// CDNA1: one rounding of the exact sum.
+/// Rounds the exact sum of the products and C once (CDNA1, Arm FP8DOT).
 MACHEPS_HD constexpr std::uint64_t exact_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                               const Factor& c) {
     Special special;
@@ -96,14 +96,14 @@ MACHEPS_HD constexpr std::uint64_t exact_step(const SumRule& rule, const Factor*
     return encode_unpacked(delivered_format(rule.delivery), value, Round::nearest_even, Overflow::nonsaturate, {});
 }
 
-/// Subnormal fp32 numbers become a zero of their sign.
+/// Returns x, or a zero of its sign if x is a subnormal fp32 number.
 MACHEPS_HD constexpr float flushed(float x) {
     const auto bits = bit_cast<std::uint32_t>(x);
     return (bits & 0x7f800000u) == 0 ? bit_cast<float>(bits & 0x80000000u) : x;
 }
 
-/// CDNA2: products and sums in fp32, each flushed; subnormal operands and addends read as +0, a zero keeps its
-/// sign.
+/// Computes a step of CDNA2: products and sums in fp32, each flushed. Subnormal operands and addends read as +0; a zero
+/// keeps its sign.
 MACHEPS_HD inline std::uint64_t flushed_pairs_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                    const Factor& c) {
     const auto read = [](const Factor& f) {
@@ -121,7 +121,7 @@ MACHEPS_HD inline std::uint64_t flushed_pairs_step(const SumRule& rule, const Fa
     return d == d ? bit_cast<std::uint32_t>(d) : nan_bits(rule.delivery);
 }
 
-/// Products cut at 2^(exponent - 24), exponent the largest of them.
+/// Sum of products that are cut at 2^(exponent - F), where `exponent` is the largest of their exponents.
 struct CutProducts {
     std::int64_t sum = 0;
     int exponent = no_exponent;
@@ -140,7 +140,7 @@ MACHEPS_HD constexpr CutProducts cut_products(const SumRule& rule, const Factor*
     return cuts;
 }
 
-/// CDNA3: TR-FDPA, and GTR-FDPA with `even_odd`.
+/// Computes a step of CDNA3: TR-FDPA, or GTR-FDPA if `even_odd` is true.
 MACHEPS_HD constexpr std::uint64_t floored_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                 const Factor& c, bool even_odd) {
     Special special;
@@ -179,7 +179,7 @@ MACHEPS_HD constexpr std::uint64_t floored_step(const SumRule& rule, const Facto
     return deliver(rule, sum, unit);
 }
 
-/// The widening of an fp8 factor to fp16, where it may become normal.
+/// Widens an fp8 factor to fp16. A subnormal may become normal.
 MACHEPS_HD constexpr Factor as_fp16(const Factor& f) {
     constexpr Format half = fp16;
     Factor wide = f.kind == Unpacked::Kind::finite ? factor_of_value(half, static_cast<float>(f.value())) : f;
@@ -187,15 +187,16 @@ MACHEPS_HD constexpr Factor as_fp16(const Factor& f) {
     return wide;
 }
 
-/// x y + c with one rounding to the binary format `f`; x and y are numbers of fp32. Their product is exact in fp64, and
-/// a sum rounded to odd there rounds once more without harm (Boldo and Melquiond).
+/// Returns x y + c with one rounding to the binary format `f`, for numbers x and y of fp32. Their product is exact in
+/// fp64. The sum is rounded to odd in fp64, so the second rounding gives the same result as one rounding of the exact
+/// sum (Boldo and Melquiond).
 MACHEPS_HD constexpr std::uint64_t round_fma(const Format& f, double x, double y, std::uint64_t c) {
     const auto sum = op(Operation::add, fp64, bit_cast<std::uint64_t>(x * y), bit_cast<std::uint64_t>(decode64(f, c)),
                         0, Round::to_odd, Overflow::nonsaturate);
     return encode64(f, bit_cast<double>(sum.bits), Round::nearest_even, Overflow::nonsaturate);
 }
 
-/// One IEEE addition of two results in the delivered format.
+/// Adds two results in the delivered format with one IEEE addition.
 MACHEPS_HD inline std::uint64_t add_results(Delivery delivery, std::uint64_t x, std::uint64_t y) {
     const Format f = delivered_format(delivery);
     const auto sum = op(Operation::add, f, x, y, 0, Round::nearest_even, Overflow::nonsaturate).bits;
@@ -205,7 +206,7 @@ MACHEPS_HD inline std::uint64_t add_results(Delivery delivery, std::uint64_t x, 
 
 }  // namespace matrix_unit
 
-/// One fused step of n products, `step` factors apart: the bits of D. `c` holds bits of rule.addend.
+/// Computes one fused step of n products and returns the bits of D. `c` holds bits of rule.addend.
 MACHEPS_HD inline std::uint64_t matrix_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                             std::uint64_t c, const StepScales& scales = {}) {
     const Factor addend = factor_of_code(rule.addend, c);
@@ -255,13 +256,13 @@ MACHEPS_HD inline std::uint64_t matrix_step(const SumRule& rule, const Factor* a
     }
 }
 
-/// One instruction of k products (machine.k or machine.small_k), a chain of fused steps: the bits of D. `c` holds bits
-/// of machine.addend.
+/// Computes one instruction of k products (machine.k or machine.small_k) as a chain of fused steps, and returns the
+/// bits of D. `c` holds bits of machine.addend.
 MACHEPS_HD inline std::uint64_t matrix_instruction(const SumRule& rule, int k, const Factor* a, const Factor* b,
                                                    std::uint64_t c, const StepScales& scales = {}) {
     constexpr int most = 64;
     if (rule.model == SumModel::through_fp16) {
-        // Products k mod 4 = 0, 1 first, then 2, 3; the addend joins at the end.
+        // Products with k mod 4 = 0, 1 come first, then those with 2, 3. The addend joins at the end.
         SumRule half = rule;
         half.model = SumModel::truncated;
         Factor x[most], y[most];

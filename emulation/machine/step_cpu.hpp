@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the dot-product units of CPUs (x86, Arm, POWER): IEEE operations with their own order, flushes, NaN and
-// roundings to odd. Host and device. Operands of 16 bits or fewer: their products are exact in fp64.
-// Models: Intel SDM vol. 2 (VDPBF16PS, TDPBF16PS), Arm ARM (BFDOT), Power ISA 3.1, and what Zen 5 computes.
+// Steps of the dot-product units of CPUs (x86, Arm, POWER): IEEE operations with a specific order, flushing, NaN
+// results and rounding to odd. Host and device. Operands have 16 bits or fewer, so their products are exact in fp64.
+// Models: Intel SDM vol. 2 (VDPBF16PS, TDPBF16PS), Arm ARM (BFDOT), Power ISA 3.1, and results of Zen 5.
 #pragma once
 #include "emulation/machine/step_parts.hpp"
 
@@ -11,27 +11,28 @@ MACHEPS_HD constexpr bool is_nan_code(const Format& f, std::uint64_t code) {
     return (code & f.magnitude_mask()) > f.inf_code();
 }
 
-/// A NaN operand as the result: in the result's format, quieted, with as much of its payload as there is room for.
+/// Converts a NaN operand to the result: in the result's format, quieted, with as much of its payload as fits.
 MACHEPS_HD constexpr std::uint64_t quieted(const Format& f, const Factor& x) {
     const int up = f.fraction_bits() - x.fraction_bits;
     const std::uint64_t payload = up >= 0 ? x.significand << up : x.significand >> -up;
     return (x.negative ? f.sign_bit() : 0) | f.nan_code() | payload;
 }
 
-/// x + y rounded to odd in fp64: one more rounding, to any format of at most 51 bits, is as good as one of the sum.
+/// Returns x + y rounded to odd in fp64. Rounding this once more, to any format of at most 51 bits, rounds x + y
+/// correctly.
 MACHEPS_HD constexpr double odd_sum(double x, double y) {
     return bit_cast<double>(op(Operation::add, fp64, bit_cast<std::uint64_t>(x), bit_cast<std::uint64_t>(y), 0,
                                Round::to_odd, Overflow::nonsaturate)
                                 .bits);
 }
 
-/// Subnormal numbers of fp32 as zeros of their sign, where the rule reads them so.
+/// Returns x, or a zero of its sign if x is subnormal in fp32 and the rule flushes operands.
 MACHEPS_HD constexpr double read_operand(const SumRule& rule, double x) {
     const bool subnormal = x > -0x1p-126 && x < 0x1p-126 && x != 0;
     return rule.flush_operands && subnormal ? (x < 0 ? -0.0 : 0.0) : x;
 }
 
-/// `x`, exact or rounded to odd in fp64, as the rule rounds and flushes a result.
+/// Rounds and flushes a result as the rule requires. `x` is exact, or rounded to odd in fp64.
 MACHEPS_HD constexpr std::uint64_t round_result(const SumRule& rule, double x) {
     const Format f = delivered_format(rule.delivery);
     if (x != x) return nan_bits(rule);
@@ -39,11 +40,11 @@ MACHEPS_HD constexpr std::uint64_t round_result(const SumRule& rule, double x) {
     const std::uint64_t zero = x < 0 ? f.sign_bit() : 0;
     if (rule.flush_results == ResultFlush::before_rounding && size < least && size != 0) return zero;
     if (rule.flush_results == ResultFlush::after_rounding && size < least && size != 0) {
-        // With unbounded exponent: the same digits, 2^64 higher.
+        // To round with unbounded exponent, round the same digits 2^64 higher.
         const double up = x * 0x1p64, rounded = decode64(f, encode64(f, up, rule.rounding, Overflow::nonsaturate));
         if ((rounded < 0 ? -rounded : rounded) < least * 0x1p64) return zero;
     }
-    // What rounds to odd ends in infinity beyond the largest finite number, not in that number.
+    // Rounding to odd overflows to infinity here, not to the largest finite number.
     const double most = decode64(f, f.max_finite_code());
     if (rule.rounding == Round::to_odd && size > most) return f.inf_code() | zero;
     const std::uint64_t code = encode64(f, x, rule.rounding, Overflow::nonsaturate);
@@ -51,7 +52,7 @@ MACHEPS_HD constexpr std::uint64_t round_result(const SumRule& rule, double x) {
     return rule.flush_results == ResultFlush::subnormal && subnormal ? code & f.sign_bit() : code;
 }
 
-/// One addition of the unit: bits of the result's format.
+/// Computes one addition of the unit. The operands and the result are bits of the result's format.
 MACHEPS_HD constexpr std::uint64_t cpu_add(const SumRule& rule, std::uint64_t x, std::uint64_t y) {
     const Format f = delivered_format(rule.delivery);
     if (rule.nan == NanRule::first_operand) {
@@ -61,7 +62,7 @@ MACHEPS_HD constexpr std::uint64_t cpu_add(const SumRule& rule, std::uint64_t x,
     return round_result(rule, odd_sum(read_operand(rule, decode64(f, x)), read_operand(rule, decode64(f, y))));
 }
 
-/// One fused multiply-add of the unit; `c` holds bits of the result's format.
+/// Computes one multiply-add of the unit. `c` holds bits of the result's format.
 MACHEPS_HD constexpr std::uint64_t cpu_fma(const SumRule& rule, const Factor& a, const Factor& b, std::uint64_t c) {
     const Format f = delivered_format(rule.delivery);
     if (rule.nan == NanRule::first_operand) {
@@ -74,7 +75,7 @@ MACHEPS_HD constexpr std::uint64_t cpu_fma(const SumRule& rule, const Factor& a,
     return round_result(rule, odd_sum(x * y, read_operand(rule, decode64(f, c))));
 }
 
-/// fma_chain that is not plain.
+/// Computes a step of an fma_chain that is not plain (SumRule::is_plain_chain).
 MACHEPS_HD constexpr std::uint64_t cpu_chain_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                   std::uint64_t c) {
     for (int i = 0; i < n; ++i) {
@@ -84,7 +85,7 @@ MACHEPS_HD constexpr std::uint64_t cpu_chain_step(const SumRule& rule, const Fac
     return c;
 }
 
-/// BFDOT: p0 = round(a0 b0), p1 = round(a1 b1), s = round(p0 + p1), d = round(c + s).
+/// Computes BFDOT: p0 = round(a0 b0), p1 = round(a1 b1), s = round(p0 + p1), d = round(c + s).
 MACHEPS_HD constexpr std::uint64_t odd_pairs_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                   std::uint64_t c) {
     for (int i = 0; i + 1 < n; i += 2) {
@@ -98,7 +99,7 @@ MACHEPS_HD constexpr std::uint64_t odd_pairs_step(const SumRule& rule, const Fac
     return c;
 }
 
-/// The products in one exact sum, rounded; then the addend, and rounded again.
+/// Rounds the exact sum of the products, adds the addend, and rounds again.
 MACHEPS_HD constexpr std::uint64_t pair_then_add_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                       std::uint64_t c) {
     const Format f = delivered_format(rule.delivery);
@@ -124,8 +125,8 @@ MACHEPS_HD constexpr std::uint64_t pair_then_add_step(const SumRule& rule, const
     return cpu_add(rule, c, pair);
 }
 
-/// Even and odd products (of `joined_products` each: those of fp8 come as pairs) in two chains from +0, which are added
-/// to each other and then to the addend.
+/// Adds even and odd products in two chains from +0, then the chains to each other, and that sum to the addend. For
+/// fp8, each element of a chain is the sum of two products (`joined_products`).
 MACHEPS_HD constexpr std::uint64_t parted_chain_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                      std::uint64_t c) {
     const Format f = delivered_format(rule.delivery);
@@ -136,7 +137,7 @@ MACHEPS_HD constexpr std::uint64_t parted_chain_step(const SumRule& rule, const 
             chain = cpu_fma(rule, a[i], b[i], chain);
             continue;
         }
-        std::uint64_t products = f.sign_bit();  // -0, which changes no first product
+        std::uint64_t products = f.sign_bit();  // -0: adding it does not change the first product
         for (int j = 0; j < rule.joined_products; ++j) products = cpu_fma(rule, a[i + j], b[i + j], products);
         chain = cpu_add(rule, chain, products);
     }

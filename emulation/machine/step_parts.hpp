@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of every sum model are made of: operands taken apart, NaN and infinities, one rounding of an exact sum.
-// Host and device.
+// Parts that the steps of all sum models share: decomposed operands, NaN and infinities, and one rounding of an exact
+// sum. Host and device.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "emulation/machine/exact_sum.hpp"
@@ -8,8 +8,8 @@
 
 namespace macheps {
 
-/// An operand or a scale, taken apart: (-1)^negative * significand * 2^(exponent - fraction_bits). A subnormal keeps
-/// the least exponent of its format: it is not normalised.
+/// Decomposed operand or scale: (-1)^negative * significand * 2^(exponent - fraction_bits). A subnormal keeps the
+/// smallest exponent of its format; it is not normalised.
 struct Factor {
     Unpacked::Kind kind = Unpacked::Kind::finite;
     bool negative = false;
@@ -30,8 +30,8 @@ struct Factor {
     }
 };
 
-/// The factor that `x` is on the grid of `format` (every format but fp64 and e8m0fnu); bits of x below the grid are
-/// cut.
+/// Returns the factor for `x` on the grid of `format` (every format except fp64 and e8m0fnu). Bits of x below the grid
+/// are cut.
 MACHEPS_HD constexpr Factor factor_of_value(const Format& format, float x) {
     const std::uint32_t bits = bit_cast<std::uint32_t>(x), field = bits >> 23 & 0xff;
     const std::uint32_t fraction = (bits & 0x7fffffu) >> format.padding << format.padding;
@@ -47,7 +47,8 @@ MACHEPS_HD constexpr Factor factor_of_value(const Format& format, float x) {
     return f;
 }
 
-/// The factor that `code` stands for in `format`, formats for scales included. The significand of a NaN is its payload.
+/// Returns the factor that `code` encodes in `format`, which may be a scale format. The significand of a NaN is its
+/// payload.
 MACHEPS_HD constexpr Factor factor_of_code(const Format& format, std::uint64_t code) {
     if (format.encoding == Encoding::power_of_two) {
         Factor f{.significand = 1, .exponent = static_cast<int>(code) - format.exponent_bias};
@@ -74,7 +75,7 @@ struct StepScales {
     int count = 0;
 };
 
-/// The parts that steps are made of.
+/// Parts of the steps.
 namespace matrix_unit {
 
 using macheps::detail::bit_length;
@@ -93,7 +94,7 @@ MACHEPS_HD constexpr std::uint64_t nan_bits(Delivery delivery) {
     }
 }
 
-/// The NaN of a rule that made it itself.
+/// Returns the bits of a NaN result that is not the NaN of an operand.
 MACHEPS_HD constexpr std::uint64_t nan_bits(const SumRule& rule) {
     if (rule.nan == NanRule::default_7fc00000 && rule.delivery == Delivery::fp32_nearest_even) return 0x7fc00000;
     if (rule.nan == NanRule::first_operand) {
@@ -103,7 +104,7 @@ MACHEPS_HD constexpr std::uint64_t nan_bits(const SumRule& rule) {
 }
 
 MACHEPS_HD constexpr Format delivered_format(Delivery delivery) {
-    // Device code may not name a constant of the namespace; a copy of it is a constant of the function.
+    // Device code may not refer to constants of namespace scope, so the function has its own copies.
     constexpr Format half = fp16, brain = bf16, single = fp32, wide = fp64;
     switch (delivery) {
         case Delivery::fp16_nearest_even:
@@ -128,7 +129,7 @@ MACHEPS_HD constexpr std::uint64_t infinity_bits(Delivery delivery, bool negativ
     return (f.inf_code() | (negative ? f.sign_bit() : 0)) << f.padding;
 }
 
-/// What the sums of a step amount to before any number is looked at.
+/// NaN and infinities of a step. They decide the result before finite numbers are added.
 struct Special {
     bool nan = false, positive = false, negative = false;
 
@@ -150,7 +151,7 @@ struct Special {
     }
 };
 
-/// The exact sum * 2^unit, rounded once.
+/// Rounds the exact number sum * 2^unit once, and returns its bits.
 MACHEPS_HD constexpr std::uint64_t deliver(const SumRule& rule, std::int64_t sum, int unit,
                                            bool zero_is_negative = false) {
     const Format f = delivered_format(rule.delivery);
@@ -166,7 +167,7 @@ MACHEPS_HD constexpr std::uint64_t deliver(const SumRule& rule, std::int64_t sum
     return (code | (negative ? f.sign_bit() : 0)) << f.padding;
 }
 
-/// significand * 2^(exponent - fraction_bits), cut toward zero at 2^unit.
+/// Returns significand * 2^(exponent - fraction_bits), cut toward zero, in units of 2^unit.
 MACHEPS_HD constexpr std::int64_t cut(bool negative, std::uint64_t significand, int exponent, int fraction_bits,
                                       int unit) {
     if (significand == 0) return 0;  // a product with a zero may have any exponent
@@ -175,7 +176,7 @@ MACHEPS_HD constexpr std::int64_t cut(bool negative, std::uint64_t significand, 
     return negative ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);
 }
 
-/// x * 2^shift, rounded down.
+/// Returns x * 2^shift, rounded down.
 MACHEPS_HD constexpr std::int64_t floor_shift(std::int64_t x, int shift) {
     if (x == 0) return 0;  // a zero may have any exponent
     if (shift >= 0) return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) << shift);

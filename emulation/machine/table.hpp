@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machines by name: the orders of summation, which no instruction computes, and the matrix units of each vendor. A
+// All machines by name: the orders of summation, which no instruction computes, and the matrix units of each vendor. A
 // matrix unit is one row of its vendor's file.
 #pragma once
 #include "emulation/machine/table_amd.hpp"
@@ -12,7 +12,8 @@ namespace macheps {
 
 namespace machine_row {
 
-/// Orders of summation but for fp32_chain, of operands in any format.
+/// Completes the row of an order of summation (other than fp32_chain). Its operands may have any format that fp32
+/// holds.
 constexpr Machine order(Machine row) {
     row.operands = FormatSet::of_values();
     row.source = "IEEE 754-2019";
@@ -62,7 +63,7 @@ inline constexpr auto all_machines = [] {
     return all;
 }();
 
-/// The machine of that name, or nullptr.
+/// Returns the machine of that name, or nullptr.
 constexpr const Machine* find_machine(std::string_view name) {
     for (const Machine* machine : all_machines) {
         if (machine->name == name) return machine;

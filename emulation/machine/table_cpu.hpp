@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dot-product units of CPUs. Parameters: Intel SDM vol. 2 and the AVX10.2 and AMX documents, Arm ARM, Power ISA 3.1,
-// RISC-V Zvfbfwma; measured on silicon where a row says so, or reproduced on QEMU's user mode (evidence `emulated`).
+// RISC-V Zvfbfwma. Some rows are measured on silicon or reproduced in QEMU's user mode (evidence `hardware` or
+// `emulated`).
 #pragma once
 #include "emulation/machine/table_shared.hpp"
 
@@ -11,7 +12,7 @@ inline constexpr std::string_view intel_sdm = "Intel SDM vol. 2";
 inline constexpr std::string_view arm_arm = "Arm ARM";
 inline constexpr std::string_view qemu = "QEMU 7.2";
 
-/// x86: the odd product of a pair first, fp32 subnormals flushed on the way in and out, NaN by operand.
+/// Completes a row of x86: fp32 subnormals are flushed in operands and results, and a NaN result is that of an operand.
 constexpr Machine x86_unit(Machine row) {
     row.arch = "x86";
     row.sum.flush_operands = true;
@@ -21,14 +22,14 @@ constexpr Machine x86_unit(Machine row) {
     return row;
 }
 
-/// One pair of an AVX-512 or AVX10.2 instruction.
+/// Completes the row of an AVX-512 or AVX10.2 instruction: one pair of products, the odd one first.
 constexpr Machine x86_pairs(Machine row) {
     row.k = row.sum.terms = 2;
     row.sum.order = ProductOrder::odd_first;
     return x86_unit(row);
 }
 
-/// A tile instruction: one step over all K.
+/// Completes the row of a tile instruction: one step over all of K.
 constexpr Machine amx(int joined_products, Machine row) {
     row.sum.model = SumModel::parted_chain;
     row.sum.terms = row.k;
@@ -36,7 +37,7 @@ constexpr Machine amx(int joined_products, Machine row) {
     return x86_unit(row);
 }
 
-/// Reproduced on an emulator of the architecture.
+/// Marks a row as reproduced on an emulator of the architecture.
 constexpr Machine emulated(Machine row) {
     row.evidence = Evidence::emulated;
     row.measured = qemu;
@@ -44,7 +45,8 @@ constexpr Machine emulated(Machine row) {
     return row;
 }
 
-/// Arm before EBF16: every result rounds to odd, fp32 subnormals are flushed, and there is one NaN.
+/// Completes a row of Arm before EBF16: every result is rounded to odd, fp32 subnormals are flushed, and there is only
+/// one NaN.
 constexpr Machine bfdot_unit(Machine row) {
     row.arch = "arm";
     row.operands = {bf16};
@@ -58,14 +60,14 @@ constexpr Machine bfdot_unit(Machine row) {
     return emulated(row);
 }
 
-/// One IEEE fma in fp32 per product.
+/// Completes the row of a unit with one IEEE fma in fp32 per product.
 constexpr Machine widening_fma(std::string_view arch, std::string_view source, Machine row) {
     row.arch = arch;
     row.source = source;
     return row;
 }
 
-/// Two products in one rounding, then the addend.
+/// Completes the row of a unit that rounds the sum of two products once, then adds the addend and rounds again.
 constexpr Machine pair_unit(std::string_view arch, std::string_view source, Machine row) {
     row.arch = arch;
     row.source = source;

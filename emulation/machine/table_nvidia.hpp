@@ -15,11 +15,11 @@ inline constexpr std::string_view traces = "traces of this program (H100 80GB HB
 inline constexpr std::string_view captures_and_traces =
     "captures of arXiv 2512.07004; traces of this program (H100 80GB HBM3, H200; 2026-11-26)";
 
-/// What the tensor cores of one generation share.
+/// Properties that the tensor cores of one generation share.
 struct Generation {
     std::string_view arch;
     int fraction_bits = 0;   ///< kept below the largest exponent, unless a row says otherwise
-    bool is_traced = false;  ///< tests/traces has every form of it
+    bool is_traced = false;  ///< tests/traces has traces of all its forms
 };
 inline constexpr Generation volta{.arch = "sm_70", .fraction_bits = 23};
 inline constexpr Generation turing{.arch = "sm_75", .fraction_bits = 24};
@@ -29,24 +29,26 @@ inline constexpr Generation hopper{.arch = "sm_90", .fraction_bits = 25, .is_tra
 inline constexpr Generation blackwell{.arch = "sm_100", .fraction_bits = 25};
 inline constexpr Generation blackwell_rtx{.arch = "sm_120", .fraction_bits = 25};
 
-/// One form of an instruction, as far as it differs from others of its generation.
+/// One form of an instruction: the properties in which it differs from others of its generation.
 struct TensorCore {
     std::string_view name{};
     std::string_view instruction = "mma";
     FormatSet operands{};
     Format accumulator = fp32;
     int k = 0;                    ///< products per instruction
-    int small_k = 0;              ///< of the instruction's smaller shape, 0: there is none
+    int small_k = 0;              ///< of the instruction's smaller shape; 0: there is none
     int terms = 0;                ///< products per fused step
     int fraction_bits = 0;        ///< 0: those of the generation
     std::string_view measured{};  ///< GPUs whose captures are reproduced; empty: a published model
     int captured_terms = 0;       ///< products that the captures fill, 0: all k
-    bool is_inferred = false;     ///< nobody published this type: the model is that of its siblings
+    bool is_inferred = false;     ///< nothing is published for this type: the model is that of its siblings
 };
 
-/// The truncated fused dot-product-add. Its exponent of a zero addend follows the fraction bits of the generation; fp16
-/// accumulators read 4 less those bits, but those of tcgen05 -133. An H100 gives +0 for negative sums that underflow, and
-/// -21 for wgmma's fp16 accumulators (traces of 2026-11-26, tests/traces); other generations are taken to be alike.
+/// Builds the row of a truncated fused dot-product-add. The exponent of a zero addend is -108 - F for fp32
+/// accumulators, where F is the fraction bits of the generation. For fp16 accumulators it is 4 - F, except -133 for
+/// those of tcgen05. On an H100, a negative sum that underflows gives +0, and the exponent is -21 for the fp16
+/// accumulators of wgmma (traces of 2026-11-26, tests/traces). The other generations are assumed to behave in the same
+/// way.
 constexpr Machine tensor_core(const Generation& generation, const TensorCore& row) {
     const bool half = row.accumulator == fp16;
     const int fraction_bits = row.fraction_bits != 0 ? row.fraction_bits : generation.fraction_bits;
@@ -81,7 +83,7 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
                                            : mma_sim};
 }
 
-/// A row whose forms tests/traces has.
+/// Marks a row as reproduced on the traces in tests/traces.
 constexpr Machine traced(Machine m) {
     m.evidence = Evidence::hardware;
     m.measured = "H100, H200";
@@ -90,7 +92,7 @@ constexpr Machine traced(Machine m) {
     return m;
 }
 
-/// Volta's forms whose C and D differ.
+/// Builds the row of a Volta form whose C and D have different formats.
 constexpr Machine volta_mixed(std::string_view name, Format addend, Format result) {
     Machine m = tensor_core(volta, {.name = name, .operands = {fp16}, .accumulator = result, .k = 4, .terms = 4});
     m.addend = m.sum.addend = addend;
@@ -98,7 +100,7 @@ constexpr Machine volta_mixed(std::string_view name, Format addend, Format resul
     return m;
 }
 
-/// fp8 mma.sync of sm_90 and sm_100: machine code shows two fp16 steps and one addition.
+/// Builds the row of an fp8 mma.sync of sm_90 or sm_100: its machine code has two fp16 steps and one addition.
 constexpr Machine emulated_fp8(const Generation& generation, const TensorCore& row) {
     Machine m = tensor_core(generation, row);
     m.sum.model = SumModel::through_fp16;
@@ -106,7 +108,8 @@ constexpr Machine emulated_fp8(const Generation& generation, const TensorCore& r
     return m;
 }
 
-/// Forms whose products share one pair of scales per instruction: fp8, fp6 and fp4 with scales of ue8m0.
+/// Builds the row of a form whose products share one pair of scales per instruction: fp8, fp6 and fp4 with scales of
+/// ue8m0.
 constexpr Machine block_scaled(const Generation& generation, Format scale, int block, const TensorCore& row) {
     Machine m = tensor_core(generation, row);
     m.scale = scale;
@@ -114,7 +117,7 @@ constexpr Machine block_scaled(const Generation& generation, Format scale, int b
     return m;
 }
 
-/// Block-scaled fp4: groups of 16 exact products.
+/// Builds the row of a block-scaled fp4 form: groups of 16 exact products.
 constexpr Machine group_scaled(const Generation& generation, Format scale, int block, const TensorCore& row) {
     Machine m = block_scaled(generation, scale, block, row);
     m.sum.model = SumModel::scaled_groups;

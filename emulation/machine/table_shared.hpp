@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tables of several vendors share.
+// Parts that the tables of several vendors share.
 #pragma once
 #include "emulation/machine/machine.hpp"
 
@@ -7,7 +7,7 @@ namespace macheps::machine_row {
 
 inline constexpr std::string_view mma_sim = "MMA-Sim, arXiv 2511.10909";
 
-/// A chain of correctly rounded fma in one format: f64 everywhere, f32 on AMD.
+/// Completes the row of a chain of correctly rounded fma in one format: fp64 for all vendors, fp32 for AMD.
 constexpr Machine fma_unit(Format format, Machine row) {
     row.operands = {format};
     row.addend = row.result = row.sum.addend = format;

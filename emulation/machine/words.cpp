@@ -49,11 +49,12 @@ std::string_view to_string(Delivery delivery) {
 
 namespace {
 
-/// What captures that end before the last product leave open: how the instruction is cut into steps.
+/// Describes what captures leave open if they end before the last product: how the instruction is split into steps.
 std::string untold(const Machine& machine) {
     const int live = machine.captured_terms;
     if (live == 0 || live >= machine.k) return {};
-    // Steps as long as what was captured could be the whole instruction, longer ones chains of that length.
+    // If steps are not longer than the captures, one step over the whole instruction would give the same results there.
+    // If they are longer, so would a chain of steps as long as the captures.
     Machine other = machine;
     other.sum.terms = machine.sum.terms <= live ? machine.k : live;
     return fmt::format(". Only the first {} of {} products are not zero there, which cannot tell {} from {}", live,
@@ -111,7 +112,7 @@ std::string evidence_words(const Machine& machine) {
             return fmt::format("reproduced on {}captures of silicon: {}{}", is_cpu_unit(machine) ? "" : "published ",
                                machine.measured, untold(machine));
         case Evidence::published:
-            // Models of GPUs were found by experiment; those of CPUs stand in the vendor's text.
+            // Models of GPUs were found by experiment. Those of CPUs are in the vendor's documents.
             return is_cpu_unit(machine)
                        ? "the vendor's description of the instruction; no capture is reproduced here"
                        : "a model that its authors tested on silicon; no public capture is reproduced here";

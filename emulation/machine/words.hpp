@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine in words: for people who read the table. Host only.
+// Descriptions of a machine, for readers of the table. Host only.
 #pragma once
 #include "emulation/machine/models.hpp"
 
@@ -9,35 +9,35 @@
 
 namespace macheps {
 
-/// `truncated`, `fma_chain`: the enumerator's name.
+/// Returns the enumerator's name: `truncated`, `fma_chain`.
 std::string_view to_string(SumModel model);
-/// `fp32 toward zero`
+/// Returns a description such as `fp32 toward zero`.
 std::string_view to_string(Delivery delivery);
 
-/// What one step computes: a sentence or two, and a formula of one or more lines.
+/// Description of one step: a sentence or two, and a formula of one or more lines.
 struct ModelWords {
     std::string_view words, formula;
 };
 ModelWords describe(SumModel model);
 
-/// The disputed points that can change a result of this machine.
+/// Returns the disputed points that can change a result of this machine.
 std::vector<DisputedPoint> disputed_points(const Machine& machine);
 
-/// The GPUs whose captures are reproduced, and how far those reach where they do not fill an instruction: `A100, A2 (8 of
-/// 16 products)`.
+/// Returns the devices whose captures are reproduced, and how many products the captures fill if these are not all:
+/// `A100, A2 (8 of 16 products)`.
 std::string measured_words(const Machine& machine);
 
-/// The bits of a NaN result in a table (`any`, `0x7fffffff`), and in words.
+/// Returns the bits of a NaN result for a table (`any`, `0x7fffffff`). nan_words() describes them in words.
 std::string nan_text(const Machine& machine);
 std::string nan_words(const Machine& machine);
 
-/// What is flushed to zero, as units of CPUs do it; empty: nothing.
+/// Describes what a CPU unit flushes to zero. Empty if it flushes nothing.
 std::string flush_words(const Machine& machine);
 
-/// What stands behind the row, such as `reproduced on published captures of silicon (H100, H200)`.
+/// Describes the evidence for the row, such as `reproduced on published captures of silicon (H100, H200)`.
 std::string evidence_words(const Machine& machine);
 
-/// The steps that an instruction is made of, such as `1 step of 32`, `2 chained steps of 8`.
+/// Describes the steps of an instruction, such as `1 step of 32`, `2 chained steps of 8`.
 std::string step_words(const Machine& machine);
 
 }  // namespace macheps

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FusedPlan: how a matmul on a matrix unit runs as one chain of equal fused steps per element. What a machine and a
-// rule say of the order of the terms and of the joins of partial sums is worked out here once; the plans of the CPU's
-// and the GPU's fast kernels add only what these kernels need. The meaning is that of emulation/matmul/matmul.hpp.
+// FusedPlan: how a matmul on a matrix unit runs as one chain of equal fused steps per element. It contains the order of
+// the terms and the joins of partial sums, derived once from the machine and the rule. The plans of the fast kernels
+// for CPU and GPU add only what these kernels need. The results are those of emulation/matmul/matmul.hpp.
 #pragma once
 #include "emulation/backend.hpp"
 
@@ -9,11 +9,11 @@
 
 namespace macheps {
 
-/// In which order the steps take the terms of k.
+/// Order in which the steps take the terms of k.
 enum class TermOrder : std::uint8_t {
     ascending,
-    halves_of_fours,  ///< of an instruction, the terms k mod 4 = 0, 1 first, then 2, 3 (fp8 through two fp16 steps)
-    even_first,       ///< of a step, the even terms first, then the odd ones (CDNA3 fp8)
+    halves_of_fours,  ///< in an instruction, terms with k mod 4 = 0, 1 first, then 2, 3 (fp8 through two fp16 steps)
+    even_first,       ///< in a step, the even terms first, then the odd ones (CDNA3 fp8)
 };
 
 /// How a partial sum joins the main accumulator.
@@ -27,21 +27,21 @@ enum class PartialJoin : std::uint8_t {
 
 struct FusedPlan {
     SumRule rule{};                          ///< of one step; its model is never through_fp16
-    Format a_format{}, b_format{};           ///< a step reads the operands as numbers of these
+    Format a_format{}, b_format{};           ///< formats in which a step reads the operands
     int terms = 1;                           ///< products per step
-    int instruction_k = 1;                   ///< products per instruction; k is filled up with +0 to a multiple of it
-    TermOrder order = TermOrder::ascending;  ///< of the terms that the steps take
+    int instruction_k = 1;                   ///< products per instruction; k is padded with +0 to a multiple of it
+    TermOrder order = TermOrder::ascending;  ///< order in which the steps take the terms
     PartialJoin join = PartialJoin::none;
     std::int64_t interval = 0;  ///< with a join: terms per partial sum, a multiple of instruction_k
-    Format scale{};             ///< of the block scales that the steps take in, where there are any
-    int scale_block = 0;        ///< terms that share a scale, 0: there are no scales
+    Format scale{};             ///< format of the block scales that the steps apply, if there are any
+    int scale_block = 0;        ///< terms that share a scale; 0: no scales
 
     MACHEPS_HD constexpr bool is_permuted() const { return order != TermOrder::ascending; }
-    /// Terms after which the order repeats.
+    /// Returns the number of terms after which the order repeats.
     MACHEPS_HD constexpr int period() const {
         return order == TermOrder::even_first ? terms : order == TermOrder::halves_of_fours ? instruction_k : 1;
     }
-    /// The term that a chain takes at `place`, both counted from the chain's first term.
+    /// Returns the term that a chain takes at `place`. Both are counted from the chain's first term.
     MACHEPS_HD constexpr std::int64_t source(std::int64_t place) const {
         if (!is_permuted()) return place;
         const std::int64_t half = period() / 2, within = place % period();
@@ -51,9 +51,10 @@ struct FusedPlan {
     }
 };
 
-/// The plan for `args`, or nothing where only the definition knows the sum: on machines that are orders of summation,
-/// whose C and D differ in format, or that take the rarer side where published sources disagree (SumRule), and where a
-/// promotion would come on top of the join that an instruction ends in.
+/// Returns the plan for `args`, or nothing if only the definition can compute the sum. This is so if the machine has no
+/// fused steps of this kind (orders of summation, fma chains, most CPU units), if its C and D have different formats,
+/// if it takes the less common side of a disputed point (SumRule), if the rule has blocks, or if a promotion would
+/// follow the addition at the end of an instruction (through_fp16).
 constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
     const Machine& machine = *args.rule.machine;
     FusedPlan plan{.rule = machine.sum,
@@ -65,7 +66,7 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
                    .scale = machine.scale,
                    .scale_block = machine.scale_block};
     const SumRule& rule = machine.sum;
-    // Fast kernels know one sign of an underflow for each model: that of the machines that have it.
+    // Fast kernels support only one sign of an underflow for each model: that of the machines with this model.
     const bool cuts = rule.model == SumModel::truncated || rule.model == SumModel::scaled_groups ||
                       rule.model == SumModel::through_fp16;
     const bool disputed =

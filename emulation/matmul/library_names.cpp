@@ -40,8 +40,9 @@ bool has_fma() { return false; }
 
 bool is_wide_intel() { return is_intel() && has_wide_vectors(); }
 bool is_wide_amd() { return is_amd() && has_wide_vectors(); }
-/// OpenBLAS 0.3.21 takes its Cooperlake kernels on AMD's CPUs with pairs of bf16, and on Cooper Lake and Sapphire Rapids by
-/// their model; on others with wide vectors its SkylakeX kernels, whose blocks are longer.
+/// Returns whether OpenBLAS 0.3.21 uses its Cooperlake kernels. It does so on AMD CPUs with AVX512-BF16, and on Cooper
+/// Lake and Sapphire Rapids, which it recognises by their model number. On other CPUs with AVX-512 it uses its SkylakeX
+/// kernels, whose blocks are longer.
 bool has_cooperlake_kernels() {
     return has_pairs_of_bf16() && (is_amd() || (is_intel() && (intel_model() == 85 || intel_model() == 143)));
 }

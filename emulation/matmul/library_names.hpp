@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library's product is on the CPU that asks. A rule has the same bits everywhere, and one library has several: which of them
-// runs depends on the CPU. Policies name rules, so that a run means the same on every machine; who asks about the library that is
-// here names that.
+// Names of library functions whose rule depends on the CPU. A rule has the same bits everywhere, but one library has
+// several rules, and the CPU decides which of them runs. Policies name rules, so that a run means the same on every
+// machine. Use the names here to ask about the library on this CPU.
 #pragma once
 #include <array>
 #include <span>
@@ -13,16 +13,16 @@ struct NamedMatmulRule;
 
 struct LibraryName {
     struct Variant {
-        std::string_view rule{};      ///< a name of all_matmul_rules(); empty: no more
-        bool (*is_here)() = nullptr;  ///< on CPUs of this kind
+        std::string_view rule{};      ///< a name of all_matmul_rules(); empty: no more variants
+        bool (*is_here)() = nullptr;  ///< whether this CPU runs the rule
     };
     std::string_view name{};
-    std::array<Variant, 3> variants{};  ///< the first one that is here counts
+    std::array<Variant, 3> variants{};  ///< the first one for which is_here() holds is used
 };
 
-/// `openblas.sgemm`, `torch.matmul.bf16`, ...
+/// Returns the rows: `openblas.sgemm`, `torch.matmul.bf16`, ...
 std::span<const LibraryName> library_names();
-/// The rule that a library runs on this CPU, by the library's name; nullptr where there is no such name, or none is known here.
+/// Returns the rule that the library of that name runs on this CPU, or nullptr if the name or the rule is not known.
 const NamedMatmulRule* library_rule_here(std::string_view name);
 
 }  // namespace macheps

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of CPU libraries as rules: found by their results on cancelling operands, for which every other order of a small
-// list gives other bits (`macheps verify --library`). One thread, row-major, alpha = 1, beta = 0.
+// Kernels of CPU libraries as rules. Each was identified by its results on cancelling operands, for which every other
+// order in a small list gives different bits (`macheps verify --library`). One thread, row-major, alpha = 1, beta = 0.
 #pragma once
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -9,7 +9,7 @@ namespace macheps {
 
 namespace library_rule {
 
-/// Blocks of `limit`, the last two of which are halves.
+/// Returns blocks of `limit` terms, of which the last two are halves.
 constexpr KBlocks halves(int limit, int multiple, bool greater = false) {
     return {.limit = limit, .split = KBlocks::Split::halve_last, .multiple = multiple, .greater_half = greater};
 }

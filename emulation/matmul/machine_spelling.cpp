@@ -20,7 +20,7 @@ FieldError bad(std::string what, std::string_view text, std::string fix) {
     return FieldError("machine", std::move(what), std::move(fix), std::string(text));
 }
 
-/// A machine, or a rule that has one.
+/// Finds a machine, or a rule that has one.
 SpelledRule base_rule(std::string_view name, std::string_view text) {
     if (const Machine* machine = find_machine(name)) return {.name = std::string(text), .rule = {.machine = machine}};
     if (const NamedMatmulRule* named = find_matmul_rule(name)) {
@@ -28,7 +28,7 @@ SpelledRule base_rule(std::string_view name, std::string_view text) {
         throw bad(fmt::format("the rule '{}' serves many machines", name), text,
                   fmt::format("put one before it, such as sm90.mma.fp16+{}", name));
     }
-    // What a library runs here is told by the rule's own name, which means the same elsewhere.
+    // The result has the rule's own name, not the library's, because the rule's name means the same on every CPU.
     if (const NamedMatmulRule* here = library_rule_here(name))
         return {std::string(here->name).append(text.substr(name.size())), here->rule, here};
     std::vector<std::string> names;
@@ -54,7 +54,7 @@ SpelledRule base_rule(std::string_view name, std::string_view text) {
               near.empty() ? "`macheps machine list` lists them" : fmt::format("did you mean '{}'?", near));
 }
 
-/// The number behind `prefix`, 0 when `word` is something else.
+/// Returns the number after `prefix`, or 0 if `word` is something else.
 int number_after(std::string_view prefix, std::string_view word) {
     if (word.substr(0, prefix.size()) != prefix) return 0;
     const std::string_view digits = word.substr(prefix.size());

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Backend::matmul means for one element of its output. The scalar engine runs this text, and the vector and CUDA
-// engines return its bits.
+// Definition of Backend::matmul for one element of its output. The scalar engine runs this code; the vector and CUDA
+// engines return the same bits.
 #pragma once
 #include "emulation/definitions.hpp"
 #include "emulation/machine/step.hpp"
 
 namespace macheps {
 
-/// Machine fp32.chain: acc = start, then acc = fma(a[i * a_step], b[i * b_step], acc) for i = 0 .. k - 1 in that order.
-/// k == 0 gives start. A NaN result carries whatever bits the processor made: its reader canonicalises it.
+/// Computes machine fp32.chain: acc = start, then acc = fma(a[i * a_step], b[i * b_step], acc) for i = 0 .. k - 1 in
+/// that order. Returns start if k == 0. A NaN result has the bits that the processor made; the caller makes it
+/// canonical.
 MACHEPS_HD inline float fp32_chain_dot(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
                                        std::int64_t k, float start = 0) {
     float acc = start;
@@ -24,11 +25,12 @@ namespace macheps::definition {
 struct DotOperands {
     const float *a = nullptr, *b = nullptr;
     std::int64_t a_step = 0, b_step = 0;  ///< elements from term to term
-    std::int64_t i = 0, j = 0;            ///< for the scales
-    float start = 0;                      ///< what the sum begins with: Matmul::addend
+    std::int64_t i = 0, j = 0;            ///< indices of the scales
+    float start = 0;                      ///< initial value of the sum: Matmul::addend
 };
 
-/// Element (i, j) of the addend, whose matrix begins at `addend`, as the machine reads it; +0 where there is none.
+/// Returns element (i, j) of the addend as the machine reads it, or +0 if there is no addend. Its matrix begins at
+/// `addend`.
 MACHEPS_HD inline float addend_of(const Matmul& args, const float* addend, std::int64_t i, std::int64_t j) {
     if (addend == nullptr) return 0;
     return quantize(args.rule.machine->addend, addend[i * args.ld_addend + j], Round::nearest_even,
@@ -42,14 +44,14 @@ MACHEPS_HD inline DotOperands dot_operands(const Matmul& args, const float* a, c
     return {a + i * (at ? 1 : args.a.ld), b + j * (bt ? args.b.ld : 1), at ? args.a.ld : 1, bt ? 1 : args.b.ld, i, j};
 }
 
-/// True when the instructions take the scales in.
+/// Returns whether the instructions apply the scales.
 MACHEPS_HD inline bool scales_in_machine(const Matmul& args) { return args.rule.machine->has_scales(); }
-/// True when the promotion takes the scales in.
+/// Returns whether the promotion applies the scales.
 MACHEPS_HD inline bool scales_in_promotion(const Matmul& args) {
     return args.rule.promotion == Promotion::fma_joint || args.rule.promotion == Promotion::fma_left;
 }
 
-/// A decode scale as a factor of the machine's scale format. Its sign is ignored.
+/// Returns a decode scale as a factor in the machine's scale format. Its sign is ignored.
 MACHEPS_HD inline Factor scale_factor(const Format& format, float scale) {
     if (format.encoding != Encoding::power_of_two) {
         Factor f = factor_of_value(format, scale);
@@ -61,7 +63,8 @@ MACHEPS_HD inline Factor scale_factor(const Format& format, float scale) {
     return {.significand = 1, .exponent = detail::bit_length(u.significand) - 1 + u.exponent};
 }
 
-/// Instructions over terms [first, last), from addend `start`; k is padded with +0 to a multiple of the instruction's.
+/// Runs instructions over terms [first, last), from addend `start`. k is padded with +0 to a multiple of the
+/// instruction's k.
 MACHEPS_HD inline float instruction_chain(const Matmul& args, const DotOperands& x, std::int64_t first,
                                           std::int64_t last, float start = 0) {
     constexpr int most = 64;
@@ -77,7 +80,7 @@ MACHEPS_HD inline float instruction_chain(const Matmul& args, const DotOperands&
         }
         StepScales scales{alpha, beta, machine.has_scales() ? machine.k / machine.scale_block : 0};
         for (int s = 0; s < scales.count; ++s) {
-            // A block that lies beyond the last term has no scale of its own; its products are zeros.
+            // A block beyond the last term has no scale, and its products are zeros.
             const std::int64_t at = min_of(p + s * machine.scale_block, last - 1);
             alpha[s] = scale_factor(machine.scale, args.a.scales.at(x.i, at));
             beta[s] = scale_factor(machine.scale, args.b.scales.at(x.j, at));
@@ -87,7 +90,8 @@ MACHEPS_HD inline float instruction_chain(const Matmul& args, const DotOperands&
     return decode(machine.result, c);
 }
 
-/// Machine fp32.pairwise: rounded products; n terms are those up to the largest power of two below n, plus the rest.
+/// Computes machine fp32.pairwise: products are rounded. A sum of n terms is the sum of the first h terms plus the sum
+/// of the rest, where h is the largest power of two below n.
 MACHEPS_HD inline float pairwise_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
     float sum[64];
     int depth = 0;
@@ -100,14 +104,14 @@ MACHEPS_HD inline float pairwise_dot(const DotOperands& x, std::int64_t first, s
     return sum[0];
 }
 
-/// Machine fp32.unfused: rounded products, k ascending.
+/// Computes machine fp32.unfused: products are rounded, then added with k ascending.
 MACHEPS_HD inline float unfused_dot(const DotOperands& x, std::int64_t first, std::int64_t last, float start = 0) {
     float sum = start;
     for (std::int64_t p = first; p < last; ++p) sum = sum + x.a[p * x.a_step] * x.b[p * x.b_step];
     return sum;
 }
 
-/// Machine fp32.kahan: rounded products; y = p - e, t = s + y, e = (t - s) - y, s = t.
+/// Computes machine fp32.kahan: products are rounded; then y = p - e, t = s + y, e = (t - s) - y, s = t.
 MACHEPS_HD inline float kahan_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
     float sum = 0, error = 0;
     for (std::int64_t p = first; p < last; ++p) {
@@ -118,7 +122,7 @@ MACHEPS_HD inline float kahan_dot(const DotOperands& x, std::int64_t first, std:
     return sum;
 }
 
-/// Machine exact: one rounding of the exact sum.
+/// Computes machine exact: the exact sum is rounded once.
 MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
     ExactSum sum;
     matrix_unit::Special special;
@@ -136,7 +140,8 @@ MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std:
     return bit_cast<float>(static_cast<std::uint32_t>(bits));
 }
 
-/// Terms [first, last) on the machine, from `start`; trees and exact sums begin with +0.
+/// Sums terms [first, last) on the machine, from `start`. Pairwise, Kahan and exact sums ignore `start` and begin with
+/// +0.
 MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last,
                                     float start = 0) {
     const SumRule& sum = args.rule.machine->sum;
@@ -162,7 +167,7 @@ MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, st
     return instruction_chain(args, x, first, last, start);
 }
 
-/// `partial`, of the terms from `p` on, joins `main`.
+/// Adds `partial`, which sums the terms from `p` on, to `main`.
 MACHEPS_HD inline float promote(const Matmul& args, const DotOperands& x, std::int64_t p, float partial, float main) {
     const float sa = args.a.scales.at(x.i, p), sb = args.b.scales.at(x.j, p);
     switch (args.rule.promotion) {
@@ -175,7 +180,7 @@ MACHEPS_HD inline float promote(const Matmul& args, const DotOperands& x, std::i
     }
 }
 
-/// Chains that take turns over the terms, folded in order; what is left goes to the first.
+/// Sums the terms in chains that take turns, then adds the chains in order. The remaining terms go to the first chain.
 MACHEPS_HD inline float lanes_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
     const std::int64_t lanes = args.rule.lanes, turns = (last - first) / lanes;
     float sum = 0;
@@ -193,7 +198,7 @@ MACHEPS_HD inline float lanes_sum(const Matmul& args, const DotOperands& x, std:
     return sum;
 }
 
-/// The blocks of terms [first, last), joined.
+/// Sums the terms [first, last) in blocks and joins the blocks.
 MACHEPS_HD inline float blocks_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
     const MatmulRule& rule = args.rule;
     const std::int64_t k = last - first;
@@ -208,7 +213,7 @@ MACHEPS_HD inline float blocks_sum(const Matmul& args, const DotOperands& x, std
     return main;
 }
 
-/// The sum of one slice of k.
+/// Returns the sum of one slice of k.
 MACHEPS_HD inline float slice_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
     if (args.rule.has_blocks()) return blocks_sum(args, x, first, last);
     if (args.rule.promotion == Promotion::none) return machine_dot(args, x, first, last, x.start);
@@ -220,18 +225,18 @@ MACHEPS_HD inline float slice_sum(const Matmul& args, const DotOperands& x, std:
     return main;
 }
 
-/// Terms per slice of k.
+/// Returns the number of terms per slice of k.
 MACHEPS_HD inline std::int64_t slice_length(const MatmulRule& rule, std::int64_t k) {
     const std::int64_t granules = (k + rule.slice_granule - 1) / rule.slice_granule;
     return max_of((granules + rule.slices - 1) / rule.slices, std::int64_t{1}) * rule.slice_granule;
 }
 
-/// The way from an accumulator to the output: what enters the last cast, and what it gives.
+/// Output of a matmul before and after its last cast.
 struct MatmulOutput {
     float before, after;
 };
 
-/// The scales of a and b that neither machine nor promotion took in, then out_scale.
+/// Multiplies a sum by the scales of a and b, unless the machine or the promotion applied them, and then by out_scale.
 MACHEPS_HD inline float apply_scales(const Matmul& args, std::int64_t i, std::int64_t j, float acc) {
     if ((args.a.scales.data != nullptr || args.b.scales.data != nullptr) && !scales_in_machine(args) &&
         !scales_in_promotion(args)) {
@@ -251,8 +256,8 @@ MACHEPS_HD inline float apply_scales(const Matmul& args, std::int64_t i, std::in
     return args.out_scale == 1 ? acc : acc * args.out_scale;
 }
 
-/// `x` is the scaled sum; `element` indexes the random stream and counts row-major over [batch_outer, batch_inner, m,
-/// n].
+/// Adds the bias and casts. `x` is the scaled sum. `element` is the index in the random stream, counted row-major over
+/// [batch_outer, batch_inner, m, n].
 MACHEPS_HD inline MatmulOutput finish_output(const Matmul& args, float x, std::int64_t j, std::uint64_t element) {
     if (args.bias != nullptr && !args.rule.bias_first) {
         if (args.bias_after_cast) x = store_as(args.out_cast, x, element);
@@ -267,13 +272,13 @@ MACHEPS_HD inline MatmulOutput matmul_output(const Matmul& args, float acc, std:
     return finish_output(args, apply_scales(args, i, j, acc), j, element);
 }
 
-/// Subnormal numbers as fp32 atomics leave them.
+/// Returns x + y as fp32 atomics add: subnormal operands and results are flushed to zero.
 MACHEPS_HD inline float flushed_sum(float x, float y) {
     return matrix_unit::flushed(matrix_unit::flushed(x) + matrix_unit::flushed(y));
 }
 
-/// `sum` = the slices before slice s joined, `partial` = slice s; gives the same with slice s (SliceJoin).
-/// For SliceJoin::serial both are outputs: already scaled and rounded.
+/// Joins slice s (SliceJoin). `sum` has the slices before s, and `partial` is slice s. For SliceJoin::serial, `sum` and
+/// the result are outputs: already scaled and rounded.
 MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum, float partial, std::int64_t i,
                                    std::int64_t j, std::uint64_t element) {
     switch (args.rule.join) {
@@ -283,7 +288,8 @@ MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum
             if (s == 0) return partial;
             return s + 1 == args.rule.slices ? partial + sum : flushed_sum(sum, partial);
         case SliceJoin::serial: {
-            // x = 1 * D, then fma(scale, partial, x): one factor, so the scales are multiplied first.
+            // The epilogue computes x = 1 * D, then fma(scale, partial, x). It has one factor, so the scales are
+            // multiplied first.
             const bool scaled = args.a.scales.data != nullptr || args.b.scales.data != nullptr;
             const float scales = scaled ? args.a.scales.at(i, 0) * args.b.scales.at(j, 0) : 1.0f;
             const float factor = args.out_scale * scales;
@@ -294,7 +300,8 @@ MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum
     }
 }
 
-/// out[i,j] of one matrix. `a`, `b` and `addend`, where there is one, point to the first element of their matrices.
+/// Returns out[i,j] of one matrix. `a`, `b` and `addend` (if there is one) point to the first element of their
+/// matrices.
 MACHEPS_HD inline MatmulOutput matmul_element(const Matmul& args, const float* a, const float* b, std::int64_t i,
                                               std::int64_t j, std::uint64_t element, const float* addend = nullptr) {
     DotOperands x = dot_operands(args, a, b, i, j);

@@ -19,7 +19,7 @@ int ceil_log2(int n) {
     return bits;
 }
 
-/// Powers of two that a format holds.
+/// Range of the powers of two that a format holds, as exponents.
 struct ExponentSpan {
     int least, most;
 
@@ -29,7 +29,7 @@ struct ExponentSpan {
     bool contains(int e) const { return e >= least && e <= most; }
 };
 
-/// e as a sum of exponents of a and of b.
+/// Splits e into an exponent of a and one of b.
 std::pair<int, int> split(int e, const ExponentSpan& a, const ExponentSpan& b) {
     const int half = std::clamp(e >= 0 ? (e + 1) / 2 : e / 2, a.least, a.most);
     const int other = std::clamp(e - half, b.least, b.most);
@@ -86,7 +86,7 @@ int RevealOperands::size_of(int terms, TermPair pair, double result) const {
 
 RevealOperands reveal_operands(const Format& a, const Format& b, int terms, const RevealLimits& limits) {
     const ExponentSpan in_a(a, limits.flushes), in_b(b, limits.flushes);
-    const auto gap = [&](int mask) {  // the exponent of a unit that vanishes beside 2^mask, even n times
+    const auto gap = [&](int mask) {  // exponent of a unit that vanishes when added to 2^mask, even `terms` times
         return mask - limits.vanishing_bits - ceil_log2(terms) - 1;
     };
     const auto vanishes = [&](int mask, int unit) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control rows: units alone, whose sums are known whatever the order. A kernel that returns zeros, leaves out a term or
-// reads one twice gives results that look like those of some tree, or of none; by its control rows it is told so. Host
-// only.
+// Control rows consist of units only, so their sums are known for any order. A kernel that returns zeros, leaves out a
+// term or reads one twice gives results that look like those of some tree, or of none. The control rows show such an
+// error. Host only.
 #pragma once
 #include "emulation/matmul/reveal.hpp"
 
@@ -9,14 +9,16 @@
 
 namespace macheps {
 
-/// 1 + ceil(log2 terms): a unit at every term; then, for each binary digit of the terms' numbers, one at those terms
-/// that have it. The digits in which the counts are wrong are the number of a term that is missing.
+/// Returns the number of control rows: 1 + ceil(log2 terms). The first row has a unit at every term. Each further row
+/// belongs to a binary digit and has a unit at each term whose index has this digit. If one term is missing, the rows
+/// with wrong counts are the binary digits of its index.
 int control_rows(int terms);
 
-/// One row of a and one column of b, `terms` each; where there is no unit a is 0.
+/// Fills one row of a and one column of b with `terms` numbers each. a is 0 at terms without a unit.
 void fill_control(const RevealOperands& operands, int terms, int row, float* a, float* b);
 
-/// Compares a kernel's results with the counts. Errors: throws Error (check_failed) that says what the kernel did.
+/// Compares a kernel's results with the expected counts. Errors: throws Error (check_failed) that describes what the
+/// kernel did.
 void check_controls(const RevealOperands& operands, int terms, std::span<const double> results);
 
 }  // namespace macheps

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the sizes of pairs to the tree: first from few pairs that are chosen beforehand, else by asking on.
+// Builds the tree from the sizes of pairs: first from a few pairs that are chosen beforehand, then from pairs that
+// depend on answers.
 #include "core/rng.hpp"
 #include "emulation/matmul/reveal.hpp"
 
@@ -15,7 +16,7 @@ namespace macheps {
 
 namespace {
 
-/// Asks for each pair once.
+/// Remembers the answers, so that each pair is measured once.
 class Answers {
   public:
     Answers(int terms, const PairSizes& sizes) : terms_(terms), sizes_(sizes) {}
@@ -42,8 +43,8 @@ class Answers {
     std::unordered_map<std::int64_t, int> known_{};
 };
 
-/// The same tree with children in the order of their least term, and sums numbered in the order in which a reader who
-/// goes from left to right finishes them.
+/// Returns the same tree with children sorted by their smallest term, and with sums numbered in postorder, children
+/// from left to right.
 SumTree in_order(const SumTree& tree) {
     const auto terms = static_cast<std::size_t>(tree.terms);
     std::vector<int> least(terms);
@@ -77,10 +78,10 @@ SumTree in_order(const SumTree& tree) {
     return ordered;
 }
 
-/// Builds the tree of a set of terms from the sizes that it asks for. The sums that hold one term, from it to the root,
-/// are told by its pairs with all others; what joins on the way is a smaller set. Where that term is drawn at random a
-/// set becomes half as large every other time, whatever its tree: about k log k pairs, and for sums of w in one rounding
-/// up to w / 2 for each of their terms.
+/// Builds the tree of a set of terms and measures the pairs that it needs. The pairs of one term with all others show
+/// the sums that contain it, from the term to the root. The terms that join at each of these sums form smaller sets,
+/// which are handled in the same way. If that term is drawn at random, about every second draw halves the set, whatever
+/// its tree is. This takes about k log k pairs, and up to w / 2 per term for sums of w terms in one rounding.
 class Builder {
   public:
     Builder(int terms, Answers& answers) : answers_(answers) { tree_.terms = terms; }
@@ -109,7 +110,7 @@ class Builder {
         return rest;
     }
 
-    /// The node of a part of the sum.
+    /// Builds the tree of a part of the sum around its term `one`, and returns its node.
     int build(const std::vector<int>& part, int one) {
         std::map<int, std::vector<int>> by_size;
         const std::vector<int> rest = without(part, one), answers = ask(one, rest);
@@ -143,7 +144,7 @@ class Builder {
     std::uint64_t draws_ = 0;
 };
 
-/// Sets of terms that are known to be sums, joined as larger ones are found.
+/// Disjoint sets of terms that are known to be sums. They are joined when larger sums are found.
 class Forest {
   public:
     explicit Forest(int terms) : above_(static_cast<std::size_t>(terms)), part_(above_.size()) {
@@ -168,7 +169,7 @@ class Forest {
     std::vector<Part> part_;
 };
 
-/// For each node, the sum it is a child of.
+/// Returns, for each node, the sum that it is a child of.
 std::vector<int> parents(const SumTree& tree) {
     std::vector<int> parent(static_cast<std::size_t>(tree.terms) + tree.sums.size(), -1);
     for (std::size_t i = 0; i < tree.sums.size(); ++i) {
@@ -179,9 +180,10 @@ std::vector<int> parents(const SumTree& tree) {
     return parent;
 }
 
-/// Joins the parts that pairs of one size lead between. False where the pairs leave terms of that sum unnamed.
+/// Joins the parts that are connected by pairs of one size. Returns false if the pairs do not show all terms of such a
+/// sum.
 bool join_level(FoundTree& found, Forest& forest, std::span<const TermPair> pairs, int size) {
-    std::set<TermPair> edges;  // between parts as they were
+    std::set<TermPair> edges;  // between parts before they are joined
     std::set<int> parts;
     for (const auto& [i, j] : pairs) {
         const int a = forest.root(i), b = forest.root(j);
@@ -276,12 +278,13 @@ void verify_tree(const SumTree& tree, const PairSizes& sizes, std::int64_t most)
     if (all == 0) return;
     const std::vector<int> parent = parents(tree), size = tree.sizes();
     const auto meeting = [&](int i, int j) {
-        // A parent's number is above its child's: the lower of two nodes climbs.
+        // A parent has a larger number than its children, so the node with the smaller number moves up.
         while (i != j) (i < j ? i : j) = parent[static_cast<std::size_t>(i < j ? i : j)];
         return size[static_cast<std::size_t>(i)];
     };
     std::vector<TermPair> pairs;
-    // A step prime to the number of pairs, about the golden section of it, spreads the chosen ones.
+    // Chooses one pair from each of `wanted` equal ranges. Multiples of 40503, about 2^16 times the golden section,
+    // spread the places within the ranges.
     const std::int64_t wanted = std::min(all, most);
     std::vector<std::int64_t> places;
     for (std::int64_t i = 0; i < wanted; ++i)

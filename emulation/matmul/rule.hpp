@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatmulRule: how the instructions of one matmul are strung together. Sources: cuBLAS and CUTLASS as named at each
-// option. Tile sizes, stages and warps change no bit and have no field.
+// MatmulRule: how the instructions of one matmul are combined. Sources: cuBLAS and CUTLASS as named at each option.
+// Tile sizes, stages and warps change no bits and therefore have no field.
 #pragma once
 #include "emulation/machine/machine.hpp"
 
 namespace macheps {
 
-/// What happens when a chain of instructions is cut off and its partial sum joins the main accumulator.
+/// How the partial sum of a chain of instructions joins the main accumulator.
 enum class Promotion : std::uint8_t {
     none,       ///< one chain over all of k
     add,        ///< main += partial, one fp32 addition (CUTLASS fp8_accumulation, Triton max_num_imprecise_acc)
@@ -14,7 +14,7 @@ enum class Promotion : std::uint8_t {
     fma_left,   ///< main = fma(fl(partial sA), sB, main) (CUTLASS blockwise-scaled mainloop)
 };
 
-/// How the partial sums of k slices join. Slices are s = 0 .. n - 1 in ascending k.
+/// How the partial sums of slices of k join. Slices are s = 0 .. n - 1 in ascending k.
 enum class SliceJoin : std::uint8_t {
     /// fp32: ((+0 + p0) + p1) + ..., then the epilogue once (CUTLASS 2.x parallel, cuBLASLt COMPUTE_TYPE).
     workspace,
@@ -26,32 +26,32 @@ enum class SliceJoin : std::uint8_t {
     stream_k,
 };
 
-/// In which order the factors that undo the operands' scales meet the finished sum.
+/// Order in which the decode scales of the operands multiply the finished sum.
 enum class ScaleOrder : std::uint8_t {
     joint,    ///< fl(acc fl(sA sB)): one multiplication
     a_first,  ///< fl(sB fl(sA acc)) (torch._scaled_mm rowwise on sm_90)
     b_first,  ///< fl(sA fl(sB acc)) (vLLM cutlass_scaled_mm)
 };
 
-/// Which blocks of k a CPU library sums on their own, as a function of k. Every block is a chain from +0; the first one is
-/// the sum, and each further one is added to it, rounded to fp32.
+/// Blocks of k that a CPU library sums separately, as a function of k. Every block is a chain from +0. The first block
+/// is the initial sum. Each further block is added to it, and the sum is rounded to fp32.
 struct KBlocks {
     enum class Split : std::uint8_t {
-        fixed,       ///< `limit` terms each, the last one the rest
-        halve_last,  ///< `limit` while twice that is left; of what is left then, if it is more than `limit`, a half
-        halve_all,   ///< k of up to twice `limit`: two blocks of k / 2, and of an odd k the last term alone; else fixed
-        level,  ///< as many blocks as `fixed` has, as equal as multiples of `multiple` let them be; the last one is the rest
+        fixed,       ///< `limit` terms each; the last block has the rest
+        halve_last,  ///< `limit` terms while twice that is left; then, if more than `limit` is left, two halves
+        halve_all,   ///< if limit < k <= 2 limit: two blocks of k / 2, the last term of an odd k alone; else as `fixed`
+        level,  ///< as many blocks as `fixed`, as equal as multiples of `multiple` allow; the last one has the rest
     };
 
-    int limit = 0;  ///< terms of a block, 0: there are no blocks
+    int limit = 0;  ///< terms per block; 0: no blocks
     Split split = Split::fixed;
     int multiple = 1;                ///< the half of halve_last is rounded up to a multiple of this; level: see there
-    bool greater_half = false;       ///< of an odd number of terms
-    int wide_limit = 0, wide_k = 0;  ///< blocks have wide_limit terms where k is above wide_k, 0: nowhere
+    bool greater_half = false;       ///< halve_last: if the number of terms is odd, the greater half comes first
+    int wide_limit = 0, wide_k = 0;  ///< if k is above wide_k, blocks have wide_limit terms; wide_k = 0: never
 
     constexpr bool operator==(const KBlocks&) const = default;
 
-    /// Terms of the next block, where `rest` of `k` are left.
+    /// Returns the number of terms of the next block if `rest` of `k` terms are left.
     MACHEPS_HD constexpr std::int64_t length(std::int64_t k, std::int64_t rest) const {
         if (limit == 0) return rest;
         const std::int64_t most = wide_k != 0 && k > wide_k ? wide_limit : limit;
@@ -78,20 +78,21 @@ struct MatmulRule {
     int slice_granule = 64;
     ScaleOrder scale_order = ScaleOrder::joint;
 
-    // CPU libraries.
+    // For CPU libraries.
     KBlocks blocks{};
-    bool bias_first = false;  ///< sums begin with the bias, and the first block too is added to it
-    /// Chains that take turns over k, then folded in order; what is left of k goes to the first. 1: there is one chain.
+    bool bias_first = false;  ///< sums begin with the bias, and the first block is added to it as well
+    /// Number of chains that take turns over k and are then added in order. The remaining terms go to the first chain.
+    /// 1: one chain.
     int lanes = 1;
 
-    /// True where sums are not one chain over a slice of k, for a reason that promotion does not name.
+    /// Returns whether the sum over a slice of k is not one chain, for a reason other than promotion.
     MACHEPS_HD constexpr bool has_blocks() const { return blocks.limit != 0 || bias_first || lanes > 1; }
 
     constexpr bool operator==(const MatmulRule&) const = default;
 };
 
-/// Factors that undo an operand's scaling. That of element (outer index i, contraction index p) is
-/// data[i / outer_block * outer_stride + p / k_block * k_stride]; data == nullptr: 1 everywhere.
+/// Decode scales of an operand. The scale of the element with outer index i and contraction index p is
+/// data[i / outer_block * outer_stride + p / k_block * k_stride]. If data == nullptr, all scales are 1.
 /// Outer is a row of a or a column of b.
 struct OperandScales {
     const float* data = nullptr;

@@ -142,7 +142,8 @@ void require_operand(const Machine& machine, const Format& grid, const char* ope
 void require_promotion(const MatmulRule& rule, std::string_view where) {
     if (rule.promotion == Promotion::none) return;
     const Machine& machine = *rule.machine;
-    // An order of summation is cut where scales change along k, and there alone: adding its parts would be another order.
+    // An order of summation is split only where scales change along k: adding parts of it elsewhere would be another
+    // order.
     const bool may_be_cut = is_order_of_summation(machine) && takes_scales_in(rule.promotion);
     if ((is_order_of_summation(machine) && !may_be_cut) || machine.has_scales()) {
         impossible(fmt::format("{} has nothing to promote: its sums are {}", machine.name,
@@ -156,7 +157,7 @@ void require_promotion(const MatmulRule& rule, std::string_view where) {
     }
 }
 
-/// A stochastic rounding has one random word for each output.
+/// Throws Error if a stochastic rounding needs more than one random word per output.
 void require_one_draw(const MatmulUse& use, std::string_view where) {
     if (use.bias_after && use.out_cast.round == Round::stochastic) {
         impossible(
@@ -262,7 +263,7 @@ ScaleLayout layout_of(const OperandScales& scales, const Format& block_format) {
     return {.kind = Kind::blocks, .k_block = scales.k_block, .format = block_format};
 }
 
-/// Whether a library promotes on this machine: those that keep 13 fraction bits.
+/// Returns whether a library promotes on this machine. Libraries promote on machines that keep 13 fraction bits.
 bool is_promoted_somewhere(const Machine& machine) { return machine.sum.fraction_bits == 13; }
 
 }  // namespace
@@ -339,7 +340,7 @@ void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_
 void require_possible(const Matmul& args) {
     const bool bias_after = args.bias != nullptr && args.bias_after_cast;
     require_one_draw({.bias_after = bias_after, .out_cast = args.out_cast}, "matmul");
-    // The usual rule needs no further description of its use.
+    // The usual rule needs no description of its use.
     const bool is_plain = args.rule.machine == &fp32_chain && !args.rule.has_blocks() &&
                           args.rule.promotion == Promotion::none && args.rule.slices == 1 &&
                           args.a.scales.k_stride == 0 && args.b.scales.k_stride == 0;

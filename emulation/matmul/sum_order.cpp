@@ -26,7 +26,7 @@ double chain(Rounding& round, std::span<const double> products) {
     return sum;
 }
 
-/// n terms are those up to the largest power of two below n, plus the rest.
+/// Sums n terms as the first h plus the rest, where h is the largest power of two below n.
 double halves(Rounding& round, std::span<const double> terms) {
     if (terms.size() == 1) return terms.front();
     const std::size_t half = std::bit_floor(terms.size() - 1);
@@ -60,7 +60,7 @@ double exact(Rounding& round, std::span<const double> products) {
         }
         const Unpacked u = unpack(product);
         const int zeros =
-            u.significand == 0 ? 0 : std::countr_zero(u.significand);  // down to the products' last digits
+            u.significand == 0 ? 0 : std::countr_zero(u.significand);  // removes the trailing zeros of the product
         sum.add(u.negative, u.significand >> zeros, u.significand == 0 ? 0 : u.exponent + zeros);
     }
     return special == 0 ? round(sum.value()) : round(special);
@@ -70,10 +70,12 @@ double log2_up(double k) { return std::bit_width(static_cast<std::uint64_t>(k) -
 
 bool is_nearest(Round round) { return round == Round::nearest_even || round == Round::nearest_away; }
 
-constexpr double unbounded = 0x1p500;  // as good as infinite, and no NaN times a zero
+constexpr double unbounded = 0x1p500;  // as good as infinite, but its product with zero is not NaN
 
-/// Of k roundings of one sum, all errors together. To nearest they are k u of the magnitudes (Jeannerod and Rump), and
-/// where magnitudes are cut no sum outgrows its terms; else a sum may grow with each rounding: (1 + u)^k - 1.
+/// Returns the errors of k roundings of one sum as one error. For rounding to nearest it is k u times the magnitudes
+/// (Jeannerod and Rump). The same holds if magnitudes are cut, because no sum is then larger than its terms. Otherwise
+/// a sum may grow with each rounding: (1 + u)^k - 1. For stochastic rounding, users of ErrorKind::unbiased take this
+/// growth into account.
 ModelError chained(double k, double unit, Round round) {
     if (is_nearest(round) || round == Round::toward_zero || round == Round::stochastic) return {k, unit};
     return {k, std::min(std::expm1(k * std::log1p(unit)), unbounded) / k};
@@ -83,7 +85,8 @@ std::vector<ModelError> pairwise_errors(double k, double unit, Round) {
     const double depth = 1 + log2_up(k);
     return {{depth, unit * (1 + depth * unit)}};
 }
-/// The usual bound wants corrections that are exact, as they are to nearest, and k u small. Else nothing is proven here.
+/// The usual bound requires exact corrections, which rounding to nearest gives, and a small k u. Otherwise nothing is
+/// proven here.
 std::vector<ModelError> kahan_errors(double k, double unit, Round round) {
     if (is_nearest(round) && k * unit <= 0.125) return {{4, unit}, {1, (4 * k + 12) * unit * unit}};
     return {{k, unbounded / k}};
@@ -131,7 +134,8 @@ double Rounding::sum(double x, double y) {
         const bool cancels = sum == 0 && std::signbit(x) != std::signbit(y);
         return (*this)(cancels && mode_ == Round::down ? -0.0 : sum);
     }
-    // Ten digits of the rest and one that says whether more follow: rounding these 64 rounds the exact sum.
+    // Appends ten bits of the rest and a sticky bit. Rounding these 64 bits gives the same result as rounding the exact
+    // sum.
     Unpacked u = unpack(sum);
     const double below = std::ldexp(u.negative ? -rest : rest, 10 - u.exponent), digits = std::floor(below);
     const auto low = static_cast<std::int64_t>(digits) * 2 + (digits == below ? 0 : 1);
@@ -160,7 +164,7 @@ ModelErrors SumOrder::errors(std::int64_t k) const {
                            : round == Round::to_odd     ? ErrorKind::nearest
                                                         : ErrorKind::cut_sum;
     for (ModelError& each : errors.relative) each.kind = kind;
-    // Sums of numbers of the format that lie below its normal ones are exact; products are not.
+    // Subnormal sums of numbers of the format are exact. Products are not.
     errors.underflow = static_cast<double>(k) * least * (nearest ? 0.5 : 1);
     return errors;
 }

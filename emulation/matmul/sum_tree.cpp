@@ -53,7 +53,7 @@ bool SumTree::is_balanced() const {
 
 std::vector<int> SumTree::blocks() const {
     const std::vector<int> size = sizes();
-    // Of each node: its first term, and whether it is a chain of terms that stand in order without a gap.
+    // For each node: its first term, and whether it is a chain of consecutive terms in order.
     std::vector<int> first(size.size());
     std::vector<bool> in_order(size.size(), true);
     for (int i = 0; i < terms; ++i) first[static_cast<std::size_t>(i)] = i;
@@ -86,7 +86,7 @@ std::vector<int> SumTree::blocks() const {
 
 namespace {
 
-/// `2 of 320, 192, 168`.
+/// Returns words such as `a chain of blocks: 2 of 320, 192, 168`.
 std::string block_words(const std::vector<int>& lengths) {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < lengths.size();) {
@@ -98,7 +98,7 @@ std::string block_words(const std::vector<int>& lengths) {
     return fmt::format("a chain of blocks: {}", fmt::join(words, ", "));
 }
 
-/// `0-31`, `s3`, in the order of the children; runs of neighbouring terms as one word.
+/// Returns words such as `0-31` and `s3`, in the order of the children. Each run of neighbouring terms is one word.
 std::vector<std::string> child_words(const SumTree& tree, const std::vector<int>& children) {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < children.size();) {
@@ -193,7 +193,7 @@ SumTree parse_tree_steps(int terms, std::string_view steps) {
         tree.sums.push_back(std::move(children));
         used.push_back(false);
     }
-    // All but the root are parts of a sum.
+    // Every node except the root is part of a sum.
     if (std::count(used.begin(), used.end(), false) != 1 || used.back()) wrong("");
     return tree;
 }
@@ -205,7 +205,7 @@ std::string tree_indented(const SumTree& tree) {
 }
 
 std::string tree_brackets(const SumTree& tree) {
-    // Children stand before their sum, and each is used once: its text moves up.
+    // Children come before their sum, and each is used once, so its text can be moved.
     std::vector<std::string> text;
     for (const auto& children : tree.sums) {
         std::string sum = "(";

@@ -15,7 +15,7 @@ CastPlan::CastPlan(const Cast& c) : cast(c) {
     const Format& f = c.format;
     const float scale = c.encode_scale;
     const bool scales =
-        scale != 0 && scale - scale == 0;  // zero, Inf and NaN make numbers that the counts do not foresee
+        scale != 0 && scale - scale == 0;  // fast kernels do not count correctly for a scale of zero, Inf or NaN
     if (f == e8m0fnu && c.round != Round::stochastic && c.round != Round::to_odd) {
         path = Path::power_of_two;
         nan_bits = 0x7fc00000;

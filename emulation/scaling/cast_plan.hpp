@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// CastPlan: a Cast as the few words that fast kernels compute with, on a CPU and on a GPU.
+// CastPlan: the few values of a Cast that fast kernels compute with, on a CPU and on a GPU.
 #pragma once
 #include "emulation/definitions.hpp"
 
 namespace macheps {
 
-/// What fast kernels need to know of a Cast, worked out once. Words ending in `_bits` are fp32 bit patterns of
+/// Values that fast kernels need for a Cast, computed once. Fields whose names end in `_bits` are fp32 bit patterns of
 /// magnitudes.
 struct CastPlan {
     enum class Path : std::uint8_t {
         scalar,        ///< the definition itself
-        wide,          ///< fp32's exponent range (fp32, tf32, bf16): fp32's low bits round away, subnormals included
+        wide,          ///< fp32's exponent range (fp32, tf32, bf16): rounds away fp32's low bits, also in subnormals
         narrow,        ///< a smaller range: rounded by adding and subtracting a power of two
-        power_of_two,  ///< e8m0fnu: the exponent alone; its tally is the definition's
+        power_of_two,  ///< e8m0fnu: only the exponent; the definition computes its tally
     };
 
     CastPlan() = default;
@@ -22,21 +22,21 @@ struct CastPlan {
     Path path = Path::scalar;
     bool signless = false;  ///< fnuz, fixed point: zero and NaN lose their sign
     bool nan_keeps_sign = false;
-    bool infinity_is_max = false;  ///< what the cast makes of an infinity is the largest finite value
+    bool infinity_is_max = false;  ///< the cast turns an infinity into the largest finite value
     bool nan_is_max = false;
-    bool carries_to_inf = false;     ///< wide: a carry out of the largest finite value makes the right infinity
+    bool carries_to_inf = false;     ///< wide: a carry out of the largest finite value gives the correct infinity
     int drop = 0;                    ///< bits of fp32's significand that the format lacks
     std::int32_t emin_bits = 0;      ///< 2^emin
     std::int32_t max_bits = 0;       ///< the largest finite value
-    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above it; beyond, all magnitudes round alike
-    std::int32_t overflow_bits = 0;  ///< what an overflow becomes when the rounding direction does not limit it
-    std::int32_t nan_bits = 0;       ///< what NaN becomes
+    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above it; all larger magnitudes round alike
+    std::int32_t overflow_bits = 0;  ///< result of an overflow, unless the rounding direction limits it
+    std::int32_t nan_bits = 0;       ///< result of a NaN
 };
 
 namespace definition {
 
-/// cast_element for Round::nearest_even where the plan's path is wide or narrow, in some fifteen operations. In a
-/// narrow format the addition of 2^(e + drop) rounds: its last place is the format's quantum at x.
+/// Returns cast_element for Round::nearest_even, if the plan's path is wide or narrow, in about fifteen operations. In
+/// a narrow format, adding 2^(e + drop) rounds, because the last place of the sum is the format's quantum at x.
 MACHEPS_HD inline float cast_nearest_even(const CastPlan& plan, float x) {
     const float u = plan.cast.encode_scale == 1 ? x : x * plan.cast.encode_scale;
     const auto bits = bit_cast<std::int32_t>(u);
@@ -45,7 +45,7 @@ MACHEPS_HD inline float cast_nearest_even(const CastPlan& plan, float x) {
     if (plan.path == CastPlan::Path::wide) {
         const std::int32_t half = plan.drop == 0 ? 0 : 1 << (plan.drop - 1);
         const std::int32_t odd = plan.drop == 0 ? 0 : magnitude >> plan.drop & 1;
-        // In unsigned arithmetic: what becomes of a NaN's bits is of no account.
+        // In unsigned arithmetic, because the bits of a NaN may overflow. That result is not used.
         const std::uint32_t sum =
             static_cast<std::uint32_t>(magnitude) + static_cast<std::uint32_t>(plan.drop == 0 ? 0 : half - 1 + odd);
         q = static_cast<std::int32_t>(sum & ~((1u << plan.drop) - 1));

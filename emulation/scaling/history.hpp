@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Delayed scaling: a tensor is cast with a scale that was made of the largest magnitudes of earlier ones. Host only.
+// Delayed scaling: a tensor is cast with a scale that is computed from the largest magnitudes of earlier tensors. Host
+// only.
 // Source: NVIDIA/TransformerEngine common/recipe/delayed_scaling.cu, pytorch/quantization.py.
 #pragma once
 #include "emulation/scaling/rules.hpp"
@@ -13,7 +14,7 @@
 
 namespace macheps {
 
-/// Which amax of the history the next scale is made of.
+/// The amax of the history that determines the next scale.
 enum class AmaxChoice : std::uint8_t { max, most_recent };
 
 struct AmaxChoiceName {
@@ -26,17 +27,17 @@ inline constexpr AmaxChoiceName amax_choices[] = {
     {"most_recent", AmaxChoice::most_recent, "the last one"},
 };
 
-/// What a user may say of a rule with a history.
+/// Options of a rule with a history.
 struct DelayedScaling {
-    int length = 1024;  ///< amaxes that the choice is among, 1 to longest
-    int margin = 0;     ///< the scale leaves that many powers of two free above amax, 0 to widest
+    int length = 1024;  ///< number of amaxes in the history, 1 to longest
+    int margin = 0;     ///< number of powers of two that the scale leaves free above amax, 0 to widest
     AmaxChoice choice = AmaxChoice::max;
 
     static constexpr int longest = 1 << 16, widest = 64;
     constexpr bool operator==(const DelayedScaling&) const = default;
 };
 
-/// The history of one place where tensors are cast one after the other.
+/// History of one place where tensors are cast one after the other.
 ///
 ///     AmaxHistory history(rule, e4m3fn, {.length = 16});
 ///     for each step:  cast by history.scale();  history.see(amax of the tensor);  history.update();
@@ -45,19 +46,18 @@ class AmaxHistory {
     AmaxHistory(const ScaleRule& rule, const Format& element, const DelayedScaling& how)
         : rule_(&rule), max_(decode(element, element.max_finite_code() << element.padding)), how_(how) {}
 
-    /// What the tensor at hand is multiplied by before its cast, and its codes afterwards.
+    /// Returns the factor that multiplies the current tensor before its cast. decode_scale() multiplies its codes.
     float scale() const { return scale_; }
     float decode_scale() const { return 1.0f / scale_; }
 
-    /// A tensor of this step has that largest magnitude. NaN is passed over, as fmaxf does; or it is the largest of all,
-    /// as for torch.amax, where the rule enters_all.
+    /// Records the largest magnitude of a tensor of this step. NaN is ignored, as by fmaxf. If the rule has enters_all,
+    /// NaN is instead larger than any number, as in torch.amax.
     void see(float amax) { seen_ = larger(amax, seen_); }
-    /// The largest magnitude seen since the last update.
+    /// Returns the largest magnitude recorded since the last update.
     float seen() const { return seen_; }
 
-    /// The step is over: what was seen enters the history, and the next scale is made. A step in which nothing but zeros
-    /// was seen changes nothing, unless the rule enters_all. Returns the amax that the scale was made of: 0 where it was
-    /// none.
+    /// Ends the step: adds the recorded amax to the history and computes the next scale. A step with only zeros changes
+    /// nothing, unless the rule has enters_all. Returns the amax that determined the scale, or 0 if there was none.
     float update() {
         if (seen_ == 0 && !rule_->enters_all) return 0;
         amaxes_.push_back(seen_);
@@ -71,8 +71,8 @@ class AmaxHistory {
         return amax;
     }
 
-    /// Scale, what was seen, then `length` amaxes, the newest last and zeros before the oldest: for checkpoints, between
-    /// two updates.
+    /// Returns the state for a checkpoint between two updates: the scale, the recorded amax, then `length` amaxes with
+    /// the newest last. Zeros precede the oldest.
     std::vector<float> state() const {
         std::vector<float> all{scale_, seen_};
         all.resize(state_size(how_) - amaxes_.size(), 0.0f);
@@ -80,13 +80,13 @@ class AmaxHistory {
         return all;
     }
     static std::size_t state_size(const DelayedScaling& how) { return 2 + static_cast<std::size_t>(how.length); }
-    /// Takes back what state() gave of a history of the same length.
+    /// Restores what state() returned for a history of the same length.
     void load(std::span<const float> state) {
         scale_ = state[0];
         seen_ = state[1];
         amaxes_.clear();
         for (const float amax : state.subspan(2)) {
-            // Zeros that did not enter stand before those that did: as amaxes they would change nothing.
+            // The leading zeros may be padding. With enters_all they enter as amaxes, which changes nothing.
             if (amax != 0 || rule_->enters_all) amaxes_.push_back(amax);
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operands are scaled, as two tables: granularities say which elements share a scale, scale rules how a scale is
-// made of their largest magnitude. Policies name the rows; host only. To add a rule, write its function in
-// emulation/scaling/functions.hpp and its row here; a granularity is a row alone.
+// How operands are scaled, as two tables. Granularities define which elements share a scale. Scale rules define how a
+// scale is computed from their largest magnitude. Policies name the rows. Host only. To add a rule, write its function
+// in emulation/scaling/functions.hpp and its row here. A granularity is only a row.
 #pragma once
 #include "emulation/scaling/functions.hpp"
 
@@ -12,30 +12,31 @@
 
 namespace macheps {
 
-/// What is stored for a group of elements.
+/// Kind of scale that is stored for a group of elements.
 enum class ScaleKind : std::uint8_t {
     none,   ///< nothing: there are no groups
     fp32,   ///< a number of fp32
     e8m0,   ///< a power of two, one byte
-    nvfp4,  ///< a number of e4m3fn, beside one fp32 scale of the tensor; the elements are e2m1fn
+    nvfp4,  ///< a number of e4m3fn, and one fp32 scale of the tensor; the elements are e2m1fn
 };
 
-/// The format of a group's stored scale.
+/// Returns the format of a group's stored scale.
 constexpr Format scale_format(ScaleKind kind) {
     return kind == ScaleKind::e8m0 ? e8m0fnu : kind == ScaleKind::nvfp4 ? e4m3fn : fp32;
 }
 
-/// Elements that share a scale, along an operand's outer index (rows of a, columns of b) and the contraction (k).
+/// Block of elements that share a scale, along an operand's outer index (rows of a, columns of b) and the contraction
+/// (k).
 struct Granularity {
-    std::string_view name;          ///< `1x128`: what a policy says behind the slash
-    std::int64_t outer = 0, k = 0;  ///< the block's sides; 0: everything along that index
+    std::string_view name;          ///< `1x128`: the word after the slash in a policy
+    std::int64_t outer = 0, k = 0;  ///< sides of the block; 0: everything along that index
     ScaleKind kind = ScaleKind::fp32;
-    std::string_view usual_rule;  ///< the scale rule unless another is named
-    std::string_view operand{};   ///< `a` or `b` where only that one may have it
+    std::string_view usual_rule;  ///< the scale rule unless another is given
+    std::string_view operand{};   ///< `a` or `b` if only that operand may have it
     std::string_view source, summary;
 
     constexpr bool is_scaled() const { return kind != ScaleKind::none; }
-    /// True where one scale serves whichever way the contraction runs.
+    /// Returns whether the same scale can be used for a contraction along either axis.
     constexpr bool is_axis_free() const { return outer == 0 && k == 0; }
 };
 
@@ -107,41 +108,43 @@ inline constexpr Granularity granularities[] = {
 
 namespace definition {
 
-/// Elements are multiplied by `encode` before their cast; codes by `decode` to get the values back.
+/// Scales of a group. Elements are multiplied by `encode` before the cast, and codes by `decode` to get the values
+/// back.
 struct GroupScale {
     float encode = 1, decode = 1;
 };
 
-/// What a scale rule reads.
+/// Input of a scale rule.
 struct ScaleGroup {
     float amax;  ///< the largest magnitude of the group
     float max;   ///< the largest finite value of the elements' format
     Format element;
-    GroupScale tensor{};  ///< for ScaleKind::nvfp4 the tensor's own scale
+    GroupScale tensor{};  ///< scale of the tensor, only for ScaleKind::nvfp4
 };
 
 }  // namespace definition
 
 struct ScaleRule {
-    std::string_view name;  ///< `te_mxfp8`: what a policy says behind the colon
+    std::string_view name;  ///< `te_mxfp8`: the word after the colon in a policy
     ScaleKind kind = ScaleKind::fp32;
-    /// fmaxf: a NaN element does not show in the group's largest magnitude, and becomes a NaN code alone.
+    /// Whether amax ignores NaN, as fmaxf does. A NaN element then becomes a NaN code without affecting the rest of its
+    /// group.
     bool ignores_nan = false;
-    /// Of a rule with a history: the scales of a first tensor, before anything is known.
+    /// Returns the scales of a group. For a rule with a history, these are the scales of the first tensor.
     definition::GroupScale (*group)(const definition::ScaleGroup&) = nullptr;
-    definition::GroupScale (*tensor)(float amax) = nullptr;  ///< for ScaleKind::nvfp4: the tensor's own scale
-    /// For ScaleKind::nvfp4, the factor of a product of two tensors that both have this rule; where there is none, the
-    /// product of their decode scales.
+    definition::GroupScale (*tensor)(float amax) = nullptr;  ///< scale of the tensor, only for ScaleKind::nvfp4
+    /// Only for ScaleKind::nvfp4: returns the factor of a product of two tensors that both have this rule. If null, the
+    /// factor is the product of their decode scales.
     float (*product)(float amax_a, float amax_b) = nullptr;
-    /// Of a rule with a history (emulation/scaling/history.hpp): the encode scale after `old`, from the largest magnitude
-    /// of earlier tensors.
+    /// Only for a rule with a history (emulation/scaling/history.hpp): returns the encode scale after `old`, from the
+    /// largest magnitude of earlier tensors.
     float (*next)(float amax, float max, int margin, float old) = nullptr;
-    /// Of a rule with a history: every step's amax enters it, be it 0 or NaN, and NaN is larger than any number. Otherwise
-    /// a step of zeros enters nothing and NaN is passed over.
+    /// Only for a rule with a history: whether the amax of every step enters it, even 0 or NaN, with NaN larger than
+    /// any number. Otherwise a step of zeros does not enter, and NaN is ignored.
     bool enters_all = false;
     std::string_view source, summary;
 
-    /// The scale is made of earlier tensors: whoever casts keeps a history from tensor to tensor.
+    /// Returns whether the scale comes from earlier tensors. The caller must then keep a history from tensor to tensor.
     constexpr bool has_history() const { return next != nullptr; }
 };
 
@@ -259,7 +262,7 @@ inline constexpr ScaleRule rules[] = {
 /// Every scale rule; a cast refers to its row.
 inline constexpr const auto& scale_rules = scale_row::rules;
 
-/// The row of that name, or nullptr.
+/// Returns the row of that name, or nullptr.
 constexpr const Granularity* find_granularity(std::string_view name) {
     for (const Granularity& row : granularities) {
         if (row.name == name) return &row;
@@ -273,21 +276,22 @@ constexpr const ScaleRule* find_scale_rule(std::string_view name) {
     return nullptr;
 }
 
-/// True when the rule makes scales of the kind that the granularity stores; a history is that of whole tensors.
+/// Returns whether the rule makes the kind of scales that the granularity stores. A rule with a history needs whole
+/// tensors.
 constexpr bool fits(const ScaleRule& rule, const Granularity& granularity) {
     return rule.kind == granularity.kind && (!rule.has_history() || granularity.is_axis_free());
 }
 
-/// The rule that a granularity has unless another is named.
+/// Returns the rule of a granularity for which no other rule is given.
 constexpr const ScaleRule* usual_rule(const Granularity& granularity) {
     return find_scale_rule(granularity.usual_rule);
 }
 
-/// Values without a scale.
+/// Granularity of values without a scale.
 inline constexpr const Granularity* no_scale = &granularities[0];
 static_assert(!no_scale->is_scaled());
 
-// The tables agree: names are told apart, every usual rule exists and fits, a rule has the functions of its kind.
+// Checks the tables: names are unique, every usual rule exists and fits, and a rule has the functions of its kind.
 static_assert([] {
     for (const Granularity& row : granularities) {
         const ScaleRule* usual = usual_rule(row);

@@ -16,15 +16,16 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
         tensor = how.rule->tensor(amax);
         result.tensor = {tensor.decode, amax, how.rule->product};
     }
-    // definition::group_scale, with what all groups share worked out once.
+    // Same as definition::group_scale, but the values that all groups share are computed once.
     const Format& format = how.cast.format;
     definition::ScaleGroup group{.amax = 0,
                                  .max = macheps::decode(format, format.max_finite_code() << format.padding),
                                  .element = format,
                                  .tensor = tensor};
-    // Largest magnitudes of bf16 values repeat, and a rule may take as long as a hundred products: scales are remembered.
+    // Largest magnitudes of bf16 values repeat, and a rule may take as long as a hundred multiplications, so scales are
+    // cached.
     struct Known {
-        std::uint32_t largest = 0xffffffff;  // no magnitude
+        std::uint32_t largest = 0xffffffff;  // not a magnitude
         definition::GroupScale scale{};
     };
     constexpr int places_log2 = 10;  // bf16 has 128 numbers in each of the few binades that most magnitudes lie in
@@ -46,7 +47,7 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
 }
 
 OperandScales operand_scales(const ScaledCast& how, std::int64_t across, const float* decode) {
-    // Where one scale serves a whole index, its stride is 0.
+    // If one scale covers a whole index, its stride is 0.
     const Granularity& block = *how.granularity;
     return {.data = decode,
             .outer_block = max_of(block.outer, std::int64_t{1}),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scaling a matmul's operand: one cast with a scale for each group of elements. Which elements share a scale and how it
-// is made are rows of emulation/scaling/rules.hpp.
+// Scales an operand of a matmul: one cast with a scale for each group of elements. The rows of
+// emulation/scaling/rules.hpp define which elements share a scale and how it is computed.
 #pragma once
 #include "emulation/definitions.hpp"
 #include "emulation/scaling/rules.hpp"
@@ -9,7 +9,7 @@
 
 namespace macheps {
 
-/// Groups of a tensor [rows, columns], as rows and columns of them.
+/// Number of rows and columns of groups in a tensor.
 struct ScaleGrid {
     std::int64_t rows = 0, columns = 0;
 };
@@ -18,7 +18,7 @@ constexpr ScaleGrid scale_grid(const Granularity& block, bool k_is_last, std::in
     return {down == 0 ? 1 : (rows + down - 1) / down, across == 0 ? 1 : (columns + across - 1) / across};
 }
 
-/// out = cast of fl32(x * encode), encode being that of the group of x. cast.encode_scale is not read.
+/// Computes out = cast of fl32(x * encode), where encode is the scale of the group of x. cast.encode_scale is not used.
 struct ScaledCast {
     Cast cast{};
     const Granularity* granularity = find_granularity("tensor");
@@ -26,39 +26,39 @@ struct ScaledCast {
     bool k_is_last = true;  ///< the contraction runs along the last axis of the tensor
 };
 
-/// Decode scale of a whole tensor, beside those of its groups.
+/// Decode scale of a whole tensor, in addition to those of its groups.
 struct TensorScale {
     float decode = 1;
-    float amax = 0;                                          ///< of the tensor, where `product` reads it
+    float amax = 0;                                          ///< of the tensor, if `product` needs it
     float (*product)(float amax_a, float amax_b) = nullptr;  ///< ScaleRule::product
 
     constexpr bool operator==(const TensorScale&) const = default;
 };
 
-/// What the product of two tensors is multiplied by.
+/// Returns the factor of the product of two tensors.
 inline float product_scale(const TensorScale& a, const TensorScale& b) {
     return a.product != nullptr && a.product == b.product ? a.product(a.amax, b.amax) : a.decode * b.decode;
 }
 
-/// What scaled_cast made beside the codes.
+/// Result of scaled_cast in addition to the codes.
 struct ScaledResult {
-    /// Decode scales of the groups in the tensor that was given for them; for NVFP4 the numbers of e4m3. For an operand
-    /// whose contraction runs as ScaledCast said.
+    /// Decode scales of the groups, in the tensor that was passed for them; for NVFP4 these are the numbers of e4m3.
+    /// Their layout is for an operand whose contraction runs as given by ScaledCast::k_is_last.
     OperandScales scales{};
     TensorScale tensor{};
-    /// Of all that a group's elements are multiplied by to get their values back.
+    /// Smallest and largest factor that turns codes of a group back into values.
     float decode_min = 1, decode_max = 1;
 };
 
 namespace definition {
 
-/// The group's scales, from its largest magnitude and, for ScaleKind::nvfp4, those of the tensor.
+/// Returns the scales of a group from its largest magnitude and, for ScaleKind::nvfp4, those of the tensor.
 inline GroupScale group_scale(const Format& format, const ScaleRule& rule, float amax, GroupScale tensor = {}) {
     const float max = decode(format, format.max_finite_code() << format.padding);
     return rule.group({.amax = amax, .max = max, .element = format, .tensor = tensor});
 }
 
-/// `amax` joined with |x|.
+/// Returns the larger of `amax` and |x|. If x is NaN, returns NaN, or `amax` if the rule ignores NaN.
 inline float join_amax(const ScaleRule& rule, float amax, float x) {
     const float size = x < 0 ? -x : x;
     if (x != x) return rule.ignores_nan ? amax : canonical(x);
@@ -67,12 +67,12 @@ inline float join_amax(const ScaleRule& rule, float amax, float x) {
 
 }  // namespace definition
 
-/// The scales of all groups, from the bits of their largest magnitudes: encode[g] and decode[g]. The result lacks
-/// `scales`.
+/// Computes the scales encode[g] and decode[g] of all groups from the bits of their largest magnitudes. Does not set
+/// `scales` in the result.
 ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> largest, std::span<float> encode,
                           std::span<float> decode);
 
-/// Where the scales of a tensor lie whose groups are `across` in a row, for the matmul that reads it.
+/// Returns the scales of a tensor with `across` groups per row, in the layout for the matmul that reads them.
 OperandScales operand_scales(const ScaledCast& how, std::int64_t across, const float* decode);
 
 }  // namespace macheps

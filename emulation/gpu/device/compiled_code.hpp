@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the code that a device runs was compiled for. Include from .cu files.
+// The target that a device's running code was compiled for. Include from .cu files.
 #pragma once
 #include "emulation/gpu/device/cuda_device.hpp"
 
@@ -10,7 +10,7 @@ struct CompiledCode {
     bool has_wgmma = false;
 };
 
-/// Asks by a kernel, for the driver may have compiled it from PTX.
+/// Runs a kernel to find the target, because the driver may have compiled the code from PTX.
 CompiledCode compiled_code(CudaDevice& device);
 
 }  // namespace macheps::gpu

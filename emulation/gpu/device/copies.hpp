@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies from global to shared memory that run while a thread computes (cp.async). On the host they are done at once.
+// Copies from global to shared memory that run while a thread computes (cp.async). On the host they complete
+// immediately.
 #pragma once
 #include "emulation/gpu/device/threads.hpp"
 
@@ -7,7 +8,7 @@
 
 namespace macheps::gpu {
 
-/// 16 bytes from global to shared memory, both 16-byte aligned. Done for a thread when wait_copies says so.
+/// Starts a copy of 16 bytes from global to shared memory, both 16-byte aligned. wait_copies waits for its end.
 MACHEPS_KERNEL inline void start_copy(void* shared, const void* global) {
 #if defined(__CUDA_ARCH__)
     asm volatile(
@@ -24,7 +25,7 @@ MACHEPS_KERNEL inline void end_copy_group() {
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 #endif
 }
-/// Until all but the last `left` groups of this thread are done.
+/// Waits until all groups of this thread except the last `left` are done.
 template <int left>
 MACHEPS_KERNEL void wait_copies() {
 #if defined(__CUDA_ARCH__)
@@ -32,7 +33,7 @@ MACHEPS_KERNEL void wait_copies() {
 #endif
 }
 
-/// 4 bytes, or +0 where there is nothing to read: then `global` is any address.
+/// Starts a copy of 4 bytes, or writes +0 if `there` is false. In that case `global` may be any address.
 MACHEPS_KERNEL inline void start_copy(float* shared, const float* global, bool there) {
 #if defined(__CUDA_ARCH__)
     asm volatile(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CudaDevice: kernels on a GPU, on one stream. The same words as HostDevice. Include from .cu files.
+// CudaDevice: kernels on a GPU, on one stream. It has the same interface as HostDevice. Include from .cu files.
 #pragma once
 #include "emulation/gpu/device/device.hpp"
 #include "emulation/gpu/device/threads.hpp"
@@ -28,7 +28,7 @@ __global__ void warps_kernel(std::int64_t n, const __grid_constant__ F f) {
     }
 }
 
-/// A kernel that says how many threads a block of it has, and how many blocks a processor should have room for.
+/// Kernel that declares its number of threads per block and how many of its blocks should fit on a multiprocessor.
 template <class F>
 concept Bounded = requires {
     F::threads;
@@ -64,7 +64,8 @@ class CudaDevice {
   public:
     explicit CudaDevice(int index) {
         MACHEPS_CUDA_CHECK(cudaSetDevice(index));
-        // Some definitions call themselves, which the compiler cannot count: four times what is usual.
+        // Some definitions are recursive, so the compiler cannot compute their stack size. This is four times the
+        // default.
         std::size_t stack = 0;
         MACHEPS_CUDA_CHECK(cudaDeviceGetLimit(&stack, cudaLimitStackSize));
         if (stack < least_stack) MACHEPS_CUDA_CHECK(cudaDeviceSetLimit(cudaLimitStackSize, least_stack));
@@ -97,7 +98,7 @@ class CudaDevice {
         MACHEPS_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_));
     }
     void clear(void* memory, std::size_t bytes) { MACHEPS_CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes, stream_)); }
-    /// Until everything launched so far is done; its errors are thrown here.
+    /// Waits until everything launched so far is done, and throws the errors of these launches.
     void wait() { MACHEPS_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
 
     template <class F>
@@ -128,9 +129,9 @@ class CudaDevice {
     }
 
   private:
-    static constexpr std::size_t least_stack = 4096;  ///< bytes of a thread
+    static constexpr std::size_t least_stack = 4096;  ///< bytes per thread
 
-    /// Enough blocks to fill the device several times; the rest is reached in strides.
+    /// Returns enough blocks to fill the device several times. The kernels reach the rest in strides.
     unsigned grid_size(std::int64_t wanted) const {
         return static_cast<unsigned>(std::min(wanted, std::int64_t{32} * processors_));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners for what the CUDA runtime hands out, and the check that every call goes through. Include from .cu files.
+// Owners of CUDA runtime objects, and the check that every runtime call goes through. Include from .cu files.
 #pragma once
 #include "core/error.hpp"
 
@@ -12,11 +12,11 @@
 
 namespace macheps::gpu {
 
-/// Throws Error naming the call, its file and its line: no_device where there is none to be had, bad_input where its
-/// memory is too small, and check_failed where something of ours failed on it.
+/// Throws an Error that names the call, its file and its line. Its exit code is no_device without a usable device,
+/// bad_input if the device's memory is too small, and check_failed if the call failed for any other reason.
 inline void check(cudaError_t status, const char* call, const char* file, int line) {
     if (status == cudaSuccess) return;
-    (void)cudaGetLastError();  // an error that does not last must not be read again after the next launch
+    (void)cudaGetLastError();  // clears a non-sticky error: the check of the next launch must not report it again
     Error::Parts parts{.what = std::string(call) + ": " + cudaGetErrorString(status),
                        .where = std::string(file) + ":" + std::to_string(line),
                        .fix = "compute-sanitizer names the kernel; please report it",
@@ -44,10 +44,10 @@ inline void check(cudaError_t status, const char* call, const char* file, int li
 }
 #define MACHEPS_CUDA_CHECK(call) ::macheps::gpu::check((call), #call, __FILE__, __LINE__)
 
-/// Checks the launch just made, without waiting for it.
+/// Checks the last launch without waiting for it.
 #define MACHEPS_CUDA_CHECK_LAUNCH() ::macheps::gpu::check(cudaGetLastError(), "kernel launch", __FILE__, __LINE__)
 
-/// Returns 10 major + minor: 90 of an H100. Errors: throws what check() throws.
+/// Returns 10 major + minor, for example 90 for an H100. Throws the errors of check().
 inline int compute_capability(int device) {
     int major = 0, minor = 0;
     MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
@@ -80,7 +80,7 @@ class DeviceArray {
     std::size_t count_;
 };
 
-/// A mark on a stream.
+/// CUDA event: a mark on a stream.
 class Event {
   public:
     Event() { MACHEPS_CUDA_CHECK(cudaEventCreate(&event_)); }
@@ -89,7 +89,7 @@ class Event {
     Event& operator=(const Event&) = delete;
 
     void record(cudaStream_t stream) { MACHEPS_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-    /// Waits for this mark. Milliseconds on the device since `begin` was passed.
+    /// Waits for this event. Returns the milliseconds on the device between `begin` and this event.
     double ms_since(const Event& begin) const {
         float ms = 0;
         MACHEPS_CUDA_CHECK(cudaEventSynchronize(event_));

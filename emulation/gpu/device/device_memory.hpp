@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a device, kept for the next tensor of the same size: all work is on one stream, so what a later launch
-// writes cannot overtake what an earlier one reads.
+// Cache of device memory: a freed block is kept for the next tensor of the same size. All work is on one stream, so a
+// later launch cannot overwrite memory that an earlier launch still reads.
 #pragma once
 #include "core/hd.hpp"
 
@@ -49,7 +49,7 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory<Device>> {
     std::multimap<std::size_t, void*> free_;
 };
 
-/// `count` elements of T for the length of one operation.
+/// `count` elements of T that live for one operation.
 template <class T, class Device>
 class ScratchArray {
   public:
@@ -62,7 +62,7 @@ class ScratchArray {
 
     T* data() const { return static_cast<T*>(block_.get()); }
     void clear() { memory_.device().clear(data(), bytes(count_)); }
-    /// Waits for all that was launched.
+    /// Waits for everything that was launched.
     std::vector<T> download() const {
         std::vector<T> host(static_cast<std::size_t>(count_));
         if (count_ != 0) memory_.device().copy_out(host.data(), data(), bytes(count_));

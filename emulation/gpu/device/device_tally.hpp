@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Tally in device memory, which the threads of a kernel count into. Counts and extremes are exact, so the order in
-// which threads arrive changes nothing.
+// A Tally in device memory that the threads of a kernel add to. Counts and extremes are exact, so the order of the
+// threads does not change the result.
 #pragma once
 #include "core/tally.hpp"
 #include "emulation/gpu/device/threads.hpp"
 
 namespace macheps::gpu {
 
-/// The counts of Tally; a fresh one (`DeviceTally{}`) is what counting begins with, zero bytes are not.
+/// Counts of Tally. Counting starts with `DeviceTally{}`, which is not all zero bytes.
 struct DeviceTally {
     std::uint64_t count = 0;
     std::uint64_t nan_in = 0, inf_in = 0, zero_in = 0;
     std::uint64_t underflow = 0, to_subnormal = 0, overflow = 0, saturated = 0;
-    std::uint32_t amax = 0;              ///< bits of max |x|: bits of magnitudes are in the order of the magnitudes
-    std::uint32_t amin_nz = 0xffffffff;  ///< bits of min |x| over x != 0; the start value means none
+    std::uint32_t amax = 0;              ///< bits of max |x|: the bits of magnitudes have the order of the magnitudes
+    std::uint32_t amin_nz = 0xffffffff;  ///< bits of min |x| over x != 0; 0xffffffff means that there is none
 };
 
-/// What Tally::add asks of a format, as numbers.
+/// Limits of a format that Tally::add needs, as numbers.
 struct TallyLimits {
-    float largest = 0;       ///< finite value; fp32's, where the format's is no fp32 number
-    float saturated = 0;     ///< the same, or NaN, which equals nothing
-    float least_normal = 0;  ///< 0 where there are no subnormals
+    float largest = 0;       ///< largest finite value of the format; of fp32 if it does not fit in fp32
+    float saturated = 0;     ///< the same, but NaN (which equals nothing) if it does not fit in fp32
+    float least_normal = 0;  ///< 0 if the format has no subnormals
 };
 
 constexpr TallyLimits tally_limits(const Format& format) {
@@ -32,14 +32,15 @@ constexpr TallyLimits tally_limits(const Format& format) {
             has_subnormals ? static_cast<float>(Format::power_of_two(format.emin())) : 0.0f};
 }
 
-/// A thread's own counts, in registers: Tally::add with 32-bit counts and without fp64.
+/// Counts of one thread, in registers. Counts like Tally::add, but in 32 bits and without fp64.
 struct ThreadTally {
     std::uint32_t count = 0;
     std::uint32_t nan_in = 0, inf_in = 0, zero_in = 0;
     std::uint32_t underflow = 0, to_subnormal = 0, overflow = 0, saturated = 0;
     std::uint32_t amax = 0, amin_nz = 0xffffffff;
 
-    /// One element: x before scaling, z after it, q its rounded value in the units of z. At most 2^32 - 1 of them.
+    /// Counts one element: x before scaling, z after it, q its rounded value in the units of z. Counts at most 2^32 - 1
+    /// elements.
     MACHEPS_HD constexpr void add(const TallyLimits& limits, float x, float z, float q) {
         ++count;
         const std::uint32_t size = bit_cast<std::uint32_t>(x) & 0x7fffffffu;
@@ -75,7 +76,7 @@ struct ThreadTally {
     }
 };
 
-/// `mine` joins *total, which may be in global or in shared memory. For any of ThreadTally and DeviceTally.
+/// Adds `mine` (a ThreadTally or a DeviceTally) to *total, which may be in global or in shared memory.
 template <class Counts>
 MACHEPS_KERNEL void add_to(DeviceTally* total, const Counts& mine) {
     const auto add = [](std::uint64_t& to, std::uint64_t count) {
@@ -93,7 +94,7 @@ MACHEPS_KERNEL void add_to(DeviceTally* total, const Counts& mine) {
     if (mine.amin_nz != 0xffffffffu) atomic_min(&total->amin_nz, mine.amin_nz);
 }
 
-/// The same for a core Tally.
+/// Adds a core Tally.
 MACHEPS_KERNEL inline void add_to(DeviceTally* total, const Tally& mine) {
     add_to(total, DeviceTally{.count = mine.count,
                               .nan_in = mine.nan_in,
@@ -107,7 +108,7 @@ MACHEPS_KERNEL inline void add_to(DeviceTally* total, const Tally& mine) {
                               .amin_nz = mine.amin_nz == 0 ? 0xffffffffu : bit_cast<std::uint32_t>(mine.amin_nz)});
 }
 
-/// The counts, on the host.
+/// Returns the counts on the host.
 constexpr Tally finish(const DeviceTally& total) {
     return {.count = total.count,
             .nan_in = total.nan_in,

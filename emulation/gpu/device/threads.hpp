@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that kernels are written in. A kernel is one text that runs in two ways: compiled by nvcc, on a GPU;
-// compiled by any C++ compiler, on the host, where loops stand for lanes, threads and blocks (tests/gpu). So the
-// indices, phases and orders of every kernel are tested where there is no GPU.
+// The operations that kernels are written with. The same kernel code runs in two ways. nvcc compiles it for a GPU. Any
+// C++ compiler compiles it for the host, where loops take the place of lanes, threads and blocks (tests/gpu). So the
+// indices, phases and orders of every kernel are tested without a GPU.
 //
-// What lanes or threads do, they do in phases: `each(f)` calls f(index) for every one of them and returns when all are
-// done. What a lane or a thread keeps from phase to phase stands in Lanes<T> or PerThread<T>: registers on a GPU.
+// Lanes and threads work in phases: `each(f)` calls f(index) for every one of them and returns when all are done. A
+// value that a lane or a thread keeps from phase to phase is in a Lanes<T> or PerThread<T>: in registers on a GPU.
 #pragma once
 #include "emulation/reduce.hpp"
 
@@ -34,13 +34,13 @@ inline constexpr int warp_lanes = static_cast<int>(lanes);
 
 /// Blocks and threads of a launch.
 struct Grid {
-    std::int64_t x = 1;  ///< blocks; y and z at most 65535
+    std::int64_t x = 1;  ///< blocks; y and z are at most 65535
     int y = 1, z = 1;
-    int threads = 256;             ///< of a block: a multiple of 32, at most 1024
-    std::size_t shared_bytes = 0;  ///< of a block
+    int threads = 256;             ///< per block: a multiple of 32, at most 1024
+    std::size_t shared_bytes = 0;  ///< per block
 };
 
-/// a + b, the way lanes fold by the lane rule.
+/// a + b, the operation that folds lanes in the lane rule.
 struct Plus {
     template <class T>
     MACHEPS_KERNEL T operator()(T a, const T& b) const {
@@ -71,7 +71,8 @@ class Warp {
         __syncwarp();
     }
 
-    /// join(lane l, lane l + h) for h = 16, 8, 4, 2, 1: the lane rule's order. Every lane gets the result.
+    /// Folds the lanes in the order of the lane rule: join(lane l, lane l + h) for h = 16, 8, 4, 2, 1. Every lane gets
+    /// the result.
     template <class T, class Join = Plus>
     __device__ T fold(const Lanes<T>& lanes, const Join& join = {}) const {
         T value = lanes[0];
@@ -80,7 +81,7 @@ class Warp {
     }
 
   private:
-    /// The value of the lane `lane` places on, or of lane number `lane`.
+    /// Returns the value of the lane `lane` places further on if `relative`, and of lane number `lane` otherwise.
     template <class T>
     __device__ static T from_lane(const T& value, int lane, bool relative) {
         static_assert(sizeof(T) % 4 == 0);
@@ -108,7 +109,8 @@ class Block {
         f(static_cast<int>(threadIdx.x));
         __syncthreads();
     }
-    /// each() without the wait at its end: what a thread writes, others may read after the next each().
+    /// Calls f like each(), but without the barrier at its end. Other threads may read what f writes after the next
+    /// each().
     template <class F>
     __device__ void apart(const F& f) const {
         f(static_cast<int>(threadIdx.x));
@@ -177,7 +179,7 @@ class Block {
     int z() const { return z_; }
     int threads() const { return threads_; }
 
-    /// Threads run in an order that no kernel may rely on: the last first.
+    /// Runs the last thread first, because no kernel may rely on the order of threads.
     template <class F>
     void each(const F& f) const {
         for (int thread = threads_ - 1; thread >= 0; --thread) f(thread);
@@ -213,13 +215,14 @@ inline void atomic_min(std::uint32_t* p, std::uint32_t x) { *p = min_of(*p, x); 
 
 #endif
 
-/// The lane rule over term(0) .. term(n - 1) by one warp; every lane gets the sum. term(i) is called by lane i mod 32.
+/// Returns the sum of term(first) .. term(first + n - 1) by the lane rule to every lane of a warp. Lane i mod 32 calls
+/// term(first + i).
 template <class T, class Term>
 MACHEPS_KERNEL T warp_sum(const Warp& warp, std::int64_t n, const Term& term, std::int64_t first = 0) {
     Lanes<T> sum;
     if (n <= chunk) {
         warp.each([&](int lane) {
-            T mine{};  // a register, where sum[lane] would be memory on the host
+            T mine{};  // a register; on the host, sum[lane] would be memory
             for (std::int64_t i = lane; i < n; i += lanes) mine += term(first + i);
             sum[lane] = mine;
         });

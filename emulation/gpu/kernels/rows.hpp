@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on rows and columns: a warp takes a row, which is the lane rule as it is written; a thread takes a column.
+// Operations on rows and columns. A warp takes a row, so its lanes are those of the lane rule. A thread takes a column.
 #pragma once
 #include "emulation/definitions.hpp"
 #include "emulation/gpu/device/threads.hpp"
@@ -8,7 +8,7 @@
 
 namespace macheps::gpu {
 
-/// The largest of x[0 .. n - 1], NaN wins, -Inf when there are none; every lane gets it.
+/// Returns the largest of x[0 .. n - 1] to every lane: NaN if any of them is NaN, and -Inf if n is 0.
 MACHEPS_KERNEL inline float warp_max(const Warp& warp, const float* x, std::int64_t n) {
     Lanes<float> top(bit_cast<float>(0xff800000u));
     warp.each([&](int lane) {
@@ -19,7 +19,7 @@ MACHEPS_KERNEL inline float warp_max(const Warp& warp, const float* x, std::int6
     return warp.fold(top, [](float a, float b) { return definition::max_or_nan(a, b); });
 }
 
-/// f(i) for i = 0 .. n - 1, by lane i mod 32, the lane that lane sums give element i to.
+/// Calls f(i) for i = 0 .. n - 1 in lane i mod 32. This is the lane that adds element i in a lane sum.
 template <class F>
 MACHEPS_KERNEL void for_each_of_row(const Warp& warp, std::int64_t n, const F& f) {
     warp.each([&](int lane) {
@@ -49,8 +49,8 @@ void layernorm(Device& device, const float* x_all, const float* gamma, const flo
     });
 }
 
-/// sums(c, +0 + term(0,c) + term(1,c) + ... over `rows` rows) for c = 0 .. n - 1, in row order. Threads of a block make
-/// the terms of some rows side by side, then one thread for each column adds them.
+/// Calls sums(c, +0 + term(0,c) + term(1,c) + ...) for c = 0 .. n - 1. The sums run over `rows` rows in row order. The
+/// threads of a block compute the terms of some rows in parallel; then one thread per column adds them.
 template <class T, class Device, class Term, class Sums>
 void column_sums(Device& device, std::int64_t rows, std::int64_t n, const Term& term, const Sums& sums) {
     constexpr int columns = 32, threads = 256;
@@ -82,7 +82,7 @@ void column_sums(Device& device, std::int64_t rows, std::int64_t n, const Term& 
     });
 }
 
-/// A column's parts of dgamma and dbeta.
+/// Sums of one column for dgamma and dbeta.
 struct NormSums {
     float gamma = 0, beta = 0;
 
@@ -93,7 +93,7 @@ struct NormSums {
     }
 };
 
-/// dgamma and dbeta first: dx may be dout or x.
+/// Computes dgamma and dbeta first, because dx may be dout or x.
 template <class Device>
 void layernorm_backward(Device& device, const float* x_all, const float* gamma, const float* means, const float* rstds,
                         const float* dout_all, std::int64_t rows, std::int64_t n, float* dx_all, float* dgamma,
@@ -194,7 +194,7 @@ void log_softmax(Device& device, const float* x_all, std::int64_t rows, std::int
     });
 }
 
-/// The mean over rows goes to *mean.
+/// Writes the mean over rows to *mean.
 template <class Device>
 void nll(Device& device, const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n,
          float* mean) {
@@ -206,7 +206,7 @@ void nll(Device& device, const float* logp, const std::int32_t* targets, std::in
     });
 }
 
-/// Of each row of logits.
+/// Writes the cross entropy of each row of logits to `losses`.
 template <class Device>
 void cross_entropy(Device& device, const float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t n,
                    double* losses) {
@@ -220,7 +220,7 @@ void cross_entropy(Device& device, const float* logits, const std::int32_t* targ
     });
 }
 
-/// Rows by their token, in their order: those of token t are order[begin[t]] .. order[begin[t + 1] - 1].
+/// Rows grouped by token, in row order: the rows of token t are order[begin[t]] .. order[begin[t + 1] - 1].
 struct RowsByToken {
     std::vector<std::int32_t> begin, order;
 };
@@ -237,7 +237,7 @@ inline RowsByToken rows_by_token(const std::vector<std::int32_t>& tokens, std::i
     return rows;
 }
 
-/// out[t,c] = +0 + x[r,c] + ... over the rows r of token t (RowsByToken), for t = 0 .. count - 1.
+/// Computes out[t,c] = +0 + x[r,c] + ... over the rows r of token t (RowsByToken), for t = 0 .. count - 1.
 template <class Device>
 void gather_rows(Device& device, const float* x, std::int64_t n, const std::int32_t* begin, const std::int32_t* order,
                  std::int64_t count, float* out) {
@@ -251,7 +251,8 @@ void gather_rows(Device& device, const float* x, std::int64_t n, const std::int3
     });
 }
 
-/// out[t,c] = +0 + x[t,c] + x[t + times,c] + ... over `rows` rows for t < times, +0 for the table's other rows.
+/// Computes out[t,c] = +0 + x[t,c] + x[t + times,c] + ... over `rows` rows for t < times. The other rows of the table
+/// become +0.
 template <class Device>
 void gather_positions(Device& device, const float* x, std::int64_t rows, std::int64_t times, std::int64_t n,
                       std::int64_t table_rows, float* out) {

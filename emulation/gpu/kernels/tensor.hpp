@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts and what they did, elementwise operations, statistics of whole tensors, optimiser steps. Sums over a tensor are
-// made in two launches, of chunks of 1024 and of their results, which is the lane rule.
+// Casts and their tallies, elementwise operations, statistics of whole tensors, optimizer steps. A sum over a tensor
+// takes two launches: the first adds chunks of 1024, the second adds their results. This is the lane rule.
 #pragma once
 #include "emulation/adam.hpp"
 #include "emulation/gpu/device/device_tally.hpp"
@@ -9,13 +9,13 @@
 
 namespace macheps::gpu {
 
-/// Elements that a warp walks through when their order does not matter.
+/// Number of elements that a warp takes if their order does not matter.
 inline constexpr std::int64_t warp_share = 4096;
 
-/// Pieces of `share` among n.
+/// Returns the number of pieces of `share` elements in n elements.
 constexpr std::int64_t pieces(std::int64_t n, std::int64_t share) { return (n + share - 1) / share; }
 
-/// How each element of a cast is made: a plan's few operations where they serve, the definition elsewhere.
+/// Cast of one element: the few operations of a CastPlan where they apply, and the definition otherwise.
 struct ElementCast {
     explicit ElementCast(const Cast& cast)
         : plan(cast),
@@ -31,12 +31,12 @@ struct ElementCast {
     bool is_planned;
 };
 
-/// Four neighbours, which a thread reads and writes at once.
+/// Four neighbouring elements, which a thread reads and writes in one access.
 struct alignas(16) Four {
     float of[4];
 };
 
-/// out[i] = cast of in[i], counted in *tally unless it is null.
+/// Computes out[i] = cast of in[i]. Counts in *tally unless it is null.
 template <class Device>
 void cast(Device& device, const float* in, float* out, std::int64_t n, const Cast& cast, DeviceTally* tally) {
     const ElementCast element(cast);
@@ -71,7 +71,7 @@ void cast(Device& device, const float* in, float* out, std::int64_t n, const Cas
             if (lane == 0) add_to(tally, sum);
         });
     });
-    // What is left over: at most three elements, or all of them where they are not aligned.
+    // The remaining elements: at most three, or all of them if the tensors are not aligned.
     const std::int64_t first = fours * 4;
     device.each(n - first, [=] MACHEPS_KERNEL(std::int64_t k) {
         const std::int64_t i = first + k;
@@ -84,7 +84,8 @@ void cast(Device& device, const float* in, float* out, std::int64_t n, const Cas
     });
 }
 
-// --- elementwise: a kernel for each operation. Its body is a type, as a generic lambda may not hold a kernel's lambda.
+// --- elementwise: a kernel for each operation. Its body is a type, because a generic lambda may not contain an
+// extended lambda.
 
 template <class F>
 struct UnaryElement {
@@ -136,7 +137,8 @@ void map(Device& device, const elementwise::Binary& f, const float* a, float b, 
 
 // --- statistics of whole tensors
 
-/// The bits of the largest magnitude, as integers (NaNs are the largest), go to *top, which starts as 0.
+/// Writes the bits of the largest magnitude to *top, which must be 0 before. The bits are compared as integers: NaNs
+/// are the largest.
 template <class Device>
 void largest_magnitude(Device& device, const float* x, std::int64_t n, std::uint32_t* top) {
     device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
@@ -156,7 +158,7 @@ void largest_magnitude(Device& device, const float* x, std::int64_t n, std::uint
     });
 }
 
-/// *sum += the parts of Backend::bit_hash.
+/// Adds the terms of Backend::bit_hash to *sum.
 template <class Device>
 void hash_bits(Device& device, const float* x, std::int64_t n, std::uint64_t* sum) {
     device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
@@ -175,7 +177,8 @@ void hash_bits(Device& device, const float* x, std::int64_t n, std::uint64_t* su
     });
 }
 
-/// parts[c] = the lane rule over term(1024 c) .. of at most 1024 terms; sum_parts does the rest.
+/// Computes parts[c] = the sum by the lane rule of the (at most 1024) terms from term(1024 c) on. sum_parts adds the
+/// parts.
 template <class T, class Device, class Term>
 void sum_chunks(Device& device, std::int64_t n, const Term& term, T* parts) {
     device.warps(pieces(n, chunk), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t c) {
@@ -186,7 +189,7 @@ void sum_chunks(Device& device, std::int64_t n, const Term& term, T* parts) {
     });
 }
 
-/// *sum = the lane rule over parts[0 .. n - 1].
+/// Computes *sum = the sum of parts[0 .. n - 1] by the lane rule.
 template <class T, class Device>
 void sum_parts(Device& device, const T* parts, std::int64_t n, T* sum) {
     device.warps(1, [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t) {
@@ -197,7 +200,7 @@ void sum_parts(Device& device, const T* parts, std::int64_t n, T* sum) {
     });
 }
 
-/// *counter += the number of i for which x[i] and decoded(y[i], decode_scale) are both finite.
+/// Adds the number of i for which x[i] and decoded(y[i], decode_scale) are both finite to *counter.
 template <class Device>
 void count_finite_pairs(Device& device, const float* x, const float* y, std::int64_t n, float decode_scale,
                         std::uint64_t* counter) {
@@ -251,7 +254,7 @@ void count_exponents(Device& device, const float* x, std::int64_t n, std::uint64
 
 // --- scaled casts
 
-/// Groups of a tensor [rows, columns] as rectangles, down x across of them.
+/// Groups of a tensor [rows, columns]: down x across rectangles.
 struct GroupGrid {
     std::int64_t rows, columns, block_rows, block_columns, down, across;
 
@@ -272,10 +275,11 @@ inline GroupGrid group_grid(const ScaledCast& how, std::int64_t rows, std::int64
             .across = grid.columns};
 }
 
-/// largest[g] = bits of the largest magnitude of group g, which starts as 0; NaN is the largest of all, or none.
+/// Writes the bits of the largest magnitude of group g to largest[g], which must be 0 before. NaN is the largest, or is
+/// ignored.
 template <class Device>
 void group_magnitudes(Device& device, const float* x, const GroupGrid& grid, bool ignore_nan, std::uint32_t* largest) {
-    // A warp takes a rectangle of whole or parted groups: at most warp_share elements.
+    // A warp takes a whole group, or a rectangle in it of at most warp_share elements.
     const std::int64_t wide = min_of(grid.block_columns, std::int64_t{1024});
     const std::int64_t parts_across = pieces(grid.block_columns, wide);
     const std::int64_t high = max_of(min_of(grid.block_rows, warp_share / wide), std::int64_t{1});
@@ -305,8 +309,8 @@ void group_magnitudes(Device& device, const float* x, const GroupGrid& grid, boo
     });
 }
 
-/// Element by element: out = cast of fl32(x * the group's scale), counted in *tally unless it is null. An element whose
-/// product is not finite counts as input alone.
+/// Computes out = cast of fl32(x * scale of its group). Counts in *tally unless it is null. If the product is not
+/// finite, only the input is counted.
 template <class Device>
 void cast_groups(Device& device, const float* in, float* out, const GroupGrid& grid, const float* encode,
                  const Cast& cast, DeviceTally* tally) {
@@ -334,7 +338,7 @@ void cast_groups(Device& device, const float* in, float* out, const GroupGrid& g
     });
 }
 
-// --- optimiser
+// --- optimizer
 
 /// Counters of UpdateStats, in device memory.
 struct UpdateCounts {
@@ -348,7 +352,7 @@ struct UpdateCounts {
     }
 };
 
-/// What an optimiser step did to a tensor, in device memory.
+/// Statistics of an optimizer step on a tensor, in device memory.
 struct UpdateTotals {
     definition::UpdateSums sums;
     UpdateCounts counts;
@@ -367,8 +371,8 @@ struct AdamElement {
     }
 };
 
-/// step(i) makes element i's step and returns what it was and became; sums of chunks go to `parts`, counts to *counts,
-/// unless they are null.
+/// Calls step(i, stats), which takes the step of element i, counts it and returns its terms of the sums. The sums of
+/// chunks go to `parts` and the counts to *counts, unless these are null.
 template <class Device, class Step>
 void update(Device& device, std::int64_t n, const Step& step, definition::UpdateSums* parts, UpdateCounts* counts) {
     device.warps(pieces(n, chunk), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t c) {

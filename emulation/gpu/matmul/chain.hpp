@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32.chain on CUDA cores: tiles of the output, k ascending through shared memory.
+// fp32.chain on CUDA cores. A block computes a tile of the output; k ascends in steps through shared memory.
 #pragma once
 #include "emulation/gpu/device/copies.hpp"
 #include "emulation/gpu/matmul/output.hpp"
 
 namespace macheps::gpu {
 
-/// True for one fp32 fma per term over all of k: what the kernels below compute, whatever the epilogue is.
+/// Returns whether each sum takes one fp32 fma per term over all of k. The kernels below compute this, with any
+/// epilogue.
 inline bool is_fp32_chain(const Matmul& args) {
     const SumRule& sum = args.rule.machine->sum;
     return sum.is_plain_chain() && sum.delivery == Delivery::fp32_nearest_even &&
@@ -17,7 +18,7 @@ struct alignas(16) Quad {
     float x[4];
 };
 
-/// One operand as a tile's rows (of a) or columns (of b) see it: element (outer, p).
+/// One operand with the indices (outer, p), where outer is a row of the output (for a) or a column (for b).
 struct OuterMajor {
     const float* data = nullptr;
     std::int64_t outer_step = 0, k_step = 0;  ///< one of them is 1
@@ -43,14 +44,14 @@ MACHEPS_HD inline OuterMajor columns_of_b(const MatmulJob& job, std::int64_t mat
     return {job.b(matrix), b.transposed ? b.ld : 1, b.transposed ? 1 : b.ld, job.args.n, job.args.k, reads_quads(b)};
 }
 
-/// A block computes M x N outputs, a thread TM x TN of them: 4 x 8 lanes make a warp, so that a warp reads 64 bytes of
-/// a and 128 bytes of b from shared memory at a time.
+/// A block computes M x N outputs, and a thread TM x TN of them. The lanes of a warp form a grid of 4 x 8, so that a
+/// warp reads 64 bytes of a and 128 bytes of b from shared memory at a time.
 template <int M, int N, int TM, int TN>
 struct ChainTile {
-    static constexpr int depth = 16, stages = 4;  ///< terms per step; steps that stand in shared memory
+    static constexpr int depth = 16, stages = 4;  ///< terms per step; steps that are in shared memory
     static constexpr int threads = M / TM * (N / TN);
     static constexpr int warps_down = M / (4 * TM);
-    /// Padding keeps the four places that a transposing store hits in different banks.
+    /// The padding puts the addresses that a warp writes in a transposing store into different banks.
     static constexpr int a_stride = M + 4, b_stride = N + 4;
     static constexpr int buffer = depth * (a_stride + b_stride);
     static_assert(M % (4 * TM) == 0 && N % (8 * TN) == 0 && TM % 4 == 0 && TN % 4 == 0);
@@ -66,7 +67,8 @@ struct ChainTile {
     }
 };
 
-/// Starts the share of one thread in copying outer x depth elements to tile[p * stride + o]; +0 beyond the matrix.
+/// Starts one thread's share of copying outer x depth elements to tile[p * stride + o]. Elements outside the matrix are
+/// +0.
 template <int outer, int depth, int threads>
 MACHEPS_KERNEL void start_copy_of_floats(const OuterMajor& x, std::int64_t first_outer, std::int64_t first_k,
                                          float* tile, int stride, int thread) {
@@ -91,7 +93,7 @@ MACHEPS_KERNEL void start_copy_of_floats(const OuterMajor& x, std::int64_t first
     } else {
         MACHEPS_UNROLL
         for (int i = 0; i < count; ++i) {
-            // Two neighbours take eight terms of one row, 32 bytes, the least that memory moves.
+            // Two neighbouring threads copy eight terms of one row: 32 bytes, the smallest memory transaction.
             const int v = thread + i * threads, o = v / 2 % outer, p = v / (2 * outer) * 8 + v % 2 * 4;
             const float* const from = x.data + (first_outer + o) * x.outer_step + (first_k + p);
             MACHEPS_UNROLL
@@ -112,7 +114,7 @@ struct ChainKernel {
         float x[TM][TN];
     };
 
-    /// One term of every sum.
+    /// Adds one term to every sum.
     static MACHEPS_KERNEL void term(const float* a, const float* b, int thread, Sums& sums) {
         Quad x[TM / 4], y[TN / 4];
         MACHEPS_UNROLL
@@ -149,7 +151,8 @@ struct ChainKernel {
                 for (int step = 0; step < Tile::stages - 1; ++step) load(thread, step);
             });
             for (std::int64_t step = 0; step < steps; ++step) {
-                // Everyone's copies of this tile are here, and everyone is done with the tile before.
+                // After this, the copies of this tile are complete in all threads, and all threads are done with the
+                // previous tile.
                 block.each([&](int) { wait_copies<Tile::stages - 2>(); });
                 block.apart([&](int thread) { load(thread, step + Tile::stages - 1); });
                 block.apart([&](int thread) {
@@ -162,7 +165,7 @@ struct ChainKernel {
                             term(tile_a + p * Tile::a_stride, tile_b + p * Tile::b_stride, thread, mine);
                         }
                     } else {
-                        // A term +0 * +0 would turn a sum of -0 into +0: the last terms are counted.
+                        // The last step adds only the terms that exist: a term +0 * +0 would turn a sum of -0 into +0.
                         for (int p = 0; p < static_cast<int>(k % Tile::depth); ++p) {
                             term(tile_a + p * Tile::a_stride, tile_b + p * Tile::b_stride, thread, mine);
                         }
@@ -188,7 +191,8 @@ struct ChainKernel {
     }
 };
 
-/// Blocks of a launch that gives every M x N tile of every matrix a block.
+/// Returns a grid with one block for each rows x columns tile of a matrix, and one layer for each matrix (at most
+/// 65535).
 constexpr Grid tile_grid(const Matmul& args, int rows, int columns, int threads, std::size_t shared_bytes) {
     const std::int64_t tiles = ((args.m + rows - 1) / rows) * ((args.n + columns - 1) / columns);
     return {.x = tiles,
@@ -206,7 +210,8 @@ void run_chain(Device& device, const MatmulJob& job) {
     device.blocks(tile_grid(job.args, M, N, Tile::threads, Tile::shared_bytes()), ChainKernel<Tile, M, N, TM, TN>{job});
 }
 
-/// is_fp32_chain matmuls. The largest tile that still leaves work for every processor of a large GPU.
+/// Runs a matmul for which is_fp32_chain holds. Uses the largest tile that still leaves work for every processor of a
+/// large GPU.
 template <class Device>
 void matmul_chain(Device& device, const MatmulJob& job) {
     constexpr std::int64_t enough = 100;

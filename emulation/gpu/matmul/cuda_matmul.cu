@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of matmuls, apart from the others: they take a compiler the longest.
+// The matmul kernels. They are in a separate file because they take the longest to compile.
 #include "emulation/gpu/device/cuda_device.hpp"
 #include "emulation/gpu/device/device_memory.hpp"
 #include "emulation/gpu/matmul/matmul.hpp"

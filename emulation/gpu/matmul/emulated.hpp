@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines of other GPUs, emulated fast: NVIDIA's truncated sums (T-FDPA, ST-FDPA, and fp8 through two fp16 steps) and
-// the block-scaled fp4 forms (GST-FDPA). Operands are taken apart once; a thread then makes 4 x 2 outputs with integer
-// instructions. What a step does is emulation/machine/step.hpp; rows and columns with NaN or Inf are summed by that
-// text.
+// Fast emulation of machines of other GPUs: NVIDIA's truncated sums (T-FDPA, ST-FDPA, and fp8 through two fp16 steps)
+// and the block-scaled fp4 forms (GST-FDPA). Operands are decomposed once; then each thread computes 4 x 2 outputs with
+// integer instructions. emulation/machine/step.hpp defines a step. It also sums the rows and columns with NaN or Inf.
 #pragma once
 #include "emulation/gpu/matmul/factors.hpp"
 
 namespace macheps::gpu {
 
-/// x >> n for any n: 0 from 32 on.
+/// Returns x >> n for any n >= 0; the result is 0 from n = 32 on.
 MACHEPS_KERNEL inline std::uint32_t shifted_right(std::uint32_t x, int n) {
 #if defined(__CUDA_ARCH__)
     std::uint32_t y;
@@ -18,7 +17,7 @@ MACHEPS_KERNEL inline std::uint32_t shifted_right(std::uint32_t x, int n) {
     return n >= 32 ? 0 : x >> n;
 #endif
 }
-/// sum + the products of four signed bytes.
+/// Returns sum + the products of four signed bytes.
 MACHEPS_KERNEL inline int dot4(std::uint32_t a, std::uint32_t b, int sum) {
 #if defined(__CUDA_ARCH__)
     return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
@@ -30,7 +29,7 @@ MACHEPS_KERNEL inline int dot4(std::uint32_t a, std::uint32_t b, int sum) {
 #endif
 }
 
-/// 64 x 32 outputs by 256 threads, 4 x 2 a thread.
+/// Tile of 64 x 32 outputs for 256 threads, 4 x 2 per thread.
 struct EmulatedTile {
     static constexpr int rows = 64, columns = 32, threads = 256, down = 4, across = 2;
     static MACHEPS_HD constexpr int row(int thread) { return thread / 16 * down; }
@@ -44,7 +43,7 @@ template <class T>
 struct PerOutput {
     T x[EmulatedTile::down][EmulatedTile::across];
 
-    /// f(row, column) for every output of a thread.
+    /// Calls f(row, column) for every output of a thread.
     template <class F>
     static MACHEPS_KERNEL void each(const F& f) {
         MACHEPS_UNROLL
@@ -55,18 +54,18 @@ struct PerOutput {
     }
 };
 
-/// An accumulator of 32 bits, with fp32's fields: what factor_of_code, cut and deliver are for it, in 32 bits mostly.
+/// Accumulator of 32 bits with the fields of fp32. Does the work of factor_of_code, cut and deliver, mostly in 32 bits.
 struct Fp32Sum {
     static MACHEPS_KERNEL int field(std::uint32_t c) { return static_cast<int>(c >> 23 & 0xff); }
     static MACHEPS_KERNEL int exponent(const SumRule& rule, std::uint32_t c) {
         return c << 1 == 0 ? rule.zero_exponent : max_of(field(c), 1) - 127;
     }
-    /// `sum` * 2^(largest - F) + c, rounded. |sum| and c, in that unit, have room in Wide.
+    /// Returns `sum` * 2^(largest - F) + c, rounded. |sum| and c must fit in Wide, in units of 2^(largest - F).
     template <class Wide>
     static MACHEPS_KERNEL std::uint32_t add(const SumRule& rule, std::uint32_t c, Wide sum, int largest) {
-        if (field(c) == 0xff) return c;  // an overflow stays
+        if (field(c) == 0xff) return c;  // after an overflow the sum stays infinite
         const std::uint32_t significand = (c & 0x7fffffu) | (field(c) != 0 ? 0x800000u : 0u);
-        // The addend's exponent is `largest` at most, so that it moves up by F - 23 <= 2 at most.
+        // The exponent of the addend is at most `largest`, so the addend moves up by at most F - 23 <= 2 bits.
         const int down = largest - (max_of(field(c), 1) - 127) + 23 - rule.fraction_bits;
         const auto cut = static_cast<int>(down < 0 ? significand << -down : shifted_right(significand, down));
         sum += static_cast<std::int32_t>(c) < 0 ? -cut : cut;
@@ -77,13 +76,14 @@ struct Fp32Sum {
         const int unit = largest - rule.fraction_bits;
         const int top = max_of(63 - countl_zero(size) + unit, -126), drop = top - fraction - unit;
         const auto ulps = static_cast<std::uint32_t>(drop >= 64 ? 0 : drop >= 0 ? size >> drop : size << -drop);
-        // The leading one of `ulps` adds the last 1 to the exponent field. Past fp32's range even RZ gives Inf.
+        // The leading one of `ulps` adds the last 1 to the exponent field. Beyond fp32's range, even rounding toward
+        // zero gives Inf.
         const std::uint32_t code =
             min_of((ulps << (23 - fraction)) + (static_cast<std::uint32_t>(top + 126) << 23), 0x7f800000u);
         return code == 0 ? 0 : code | (negative ? 0x80000000u : 0u);
     }
 };
-/// One of 16 bits.
+/// Accumulator of 16 bits.
 struct Fp16Sum {
     static MACHEPS_KERNEL int exponent(const SumRule& rule, std::uint32_t c) {
         return ::macheps::matrix_unit::addend_exponent(rule, factor_of_code(rule.addend, c));
@@ -98,8 +98,8 @@ struct Fp16Sum {
     }
 };
 
-/// Truncated sums. `chunk` terms at a time are added in 32 bits: eight with F = 25 stay below 2^30. Where more make a
-/// step, Wide has 64 bits.
+/// Steps of truncated sums. `chunk` terms at a time are added in 32 bits: the sum of eight terms with F = 25 is below
+/// 2^30. If the terms of a whole step do not fit in 32 bits, Wide has 64 bits.
 template <class Sum, class Wide, int chunk>
 struct TruncatedSteps {
     static constexpr int depth = 32;  ///< places in shared memory at a time
@@ -113,7 +113,7 @@ struct TruncatedSteps {
         copy<EmulatedTile::rows>(to, a, a_row, first, thread);
         copy<EmulatedTile::columns>(to + 2 * a_plane, b, b_row, first, thread);
     }
-    /// One step: the terms from place `first` of the stage on and the addends c.
+    /// Computes one step: adds the terms from place `first` of the stage on to the addends c.
     static MACHEPS_KERNEL void step(const EmulatedPlan& plan, const std::byte* stage, int first, int thread,
                                     PerOutput<std::uint32_t>& c) {
         constexpr int a_width = EmulatedTile::rows, b_width = EmulatedTile::columns;
@@ -140,7 +140,7 @@ struct TruncatedSteps {
                 const auto n = read<b_width, EmulatedTile::across>(b, base + t);
                 const auto y = read<b_width, EmulatedTile::across>(b + b_plane, base + t);
                 part.each([&](int i, int j) {
-                    // Magnitudes are cut, that is toward zero.
+                    // Magnitudes are cut, so the cut is toward zero.
                     const std::uint32_t cut =
                         shifted_right(magnitude(m.x[i]) * magnitude(n.x[j]), largest.x[i][j] - x.x[i] - y.x[j]);
                     const int sign = (m.x[i] ^ n.x[j]) >> 31;
@@ -170,7 +170,7 @@ struct TruncatedSteps {
     }
 };
 
-/// Groups of exact products of fp4, scaled.
+/// Steps of scaled groups: exact sums of fp4 products, multiplied by their scales.
 struct Fp4Steps {
     static constexpr int depth = 64;  ///< places in shared memory at a time: one instruction
     static constexpr int groups = depth / 16;
@@ -202,7 +202,7 @@ struct Fp4Steps {
     }
     static MACHEPS_KERNEL std::uint32_t one(const SumRule& rule, const Fp4Group* a, const Fp4Group* b,
                                             std::uint32_t c) {
-        if (Fp32Sum::field(c) == 0xff) return c;  // an overflow stays
+        if (Fp32Sum::field(c) == 0xff) return c;  // after an overflow the sum stays infinite
         int largest = Fp32Sum::exponent(rule, c);
         std::int64_t term[groups];
         int exponent[groups];
@@ -228,13 +228,13 @@ struct Fp4Steps {
         }
         return static_cast<std::uint32_t>(::macheps::matrix_unit::deliver(rule, sum, unit));
     }
-    /// size * 2^shift, toward zero, with its sign.
+    /// Returns size * 2^shift with a sign, cut toward zero.
     static MACHEPS_KERNEL std::int64_t cut(bool negative, std::uint64_t size, int shift) {
         return ::macheps::matrix_unit::cut(negative, size, shift, 0, 0);
     }
 };
 
-/// True when the integers above do not know element (i, j): a NaN or Inf is among what it sums.
+/// Returns whether element (i, j) sums a NaN or Inf, which the integer steps above do not support.
 MACHEPS_KERNEL inline bool is_special(const EmulatedOperand& a, const EmulatedOperand& b, std::int64_t matrix,
                                       std::int64_t i, std::int64_t j) {
     return (a.special[matrix * a.padded + i] | b.special[matrix * b.padded + j]) != 0;
@@ -250,7 +250,7 @@ struct EmulatedKernel {
 
     struct Sums {
         PerOutput<std::uint32_t> c{};  ///< codes of the machine's accumulator
-        PerOutput<float> main{};       ///< with a join
+        PerOutput<float> main{};       ///< main accumulators, if there is a join
     };
 
     MACHEPS_KERNEL void operator()(const Block& block) const {
@@ -309,7 +309,7 @@ struct EmulatedKernel {
     }
 
   private:
-    /// The operand of one matrix.
+    /// Returns the operand of one matrix.
     static MACHEPS_KERNEL EmulatedOperand of(EmulatedOperand x, std::int64_t matrix, std::int64_t width) {
         if (x.groups != nullptr) {
             x.groups += matrix * (width / 16) * x.padded;
@@ -323,7 +323,7 @@ struct EmulatedKernel {
                                 Sums& sums) const {
         const Matmul& args = job.args;
         sums.main.each([&](int i, int j) {
-            // Rows and columns beyond the matrix have no scales; their sums go nowhere.
+            // Rows and columns beyond the matrix have no scales, and their sums are not stored.
             const std::int64_t at = min_of(row + EmulatedTile::row(thread) + i, args.m - 1);
             const std::int64_t to = min_of(column + EmulatedTile::column(thread) + j, args.n - 1);
             sums.main.x[i][j] = definition::promote(args, {.i = at, .j = to}, first,
@@ -333,7 +333,7 @@ struct EmulatedKernel {
     }
 };
 
-/// Elements that is_special says are not done yet, by the scalar definition.
+/// Computes the elements for which is_special holds, by the scalar definition.
 template <class Device>
 void sum_special_lines(Device& device, const MatmulJob& job, const PackedDepth& packed, const EmulatedOperand& a,
                        const EmulatedOperand& b) {
@@ -390,7 +390,7 @@ void run_emulated(Device& device, Memory& memory, MatmulJob job, const EmulatedP
 
 template <class Device, class Memory>
 void matmul_emulated(Device& device, Memory& memory, const MatmulJob& job, const EmulatedPlan& plan) {
-    // Terms below 2^(F + 2), and an addend: do they have room in 32 bits?
+    // The terms are below 2^(F + 2). Do they and an addend fit in 32 bits?
     const bool narrow = (std::int64_t{plan.terms} << (plan.rule.fraction_bits + 2)) <= std::int64_t{1} << 30;
     if (plan.rule.model == SumModel::scaled_groups) {
         run_emulated<Fp4Steps>(device, memory, job, plan);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of a matmul taken apart for the integer kernels of emulated.hpp: which machines these know, and how
-// significands, exponents and fp4 groups lie in memory.
+// Decomposed operands of a matmul for the integer kernels of emulated.hpp: which machines these kernels support, and
+// how significands, exponents and fp4 groups are stored in memory.
 #pragma once
 #include "emulation/gpu/matmul/mma_kernel.hpp"
 #include "emulation/matmul/fused_plan.hpp"
 
 namespace macheps::gpu {
 
-/// An exponent that no product of nonzero factors reaches, for factors that are zero.
+/// Exponent of factors that are zero. It is below the exponents of all products of nonzero factors.
 inline constexpr int zero_exponent_mark = -30000;
 
 /// A fused plan whose steps are truncated sums or groups of fp4.
@@ -16,7 +16,7 @@ struct EmulatedPlan : FusedPlan {
     bool widened = false;    ///< the operands are widened to fp16, the format that the steps read
 };
 
-/// The plan for `args`, or nothing where the kernels below do not know its steps.
+/// Returns the plan for `args`, or nothing if the kernels do not support its steps.
 inline std::optional<EmulatedPlan> emulated_plan(const Matmul& args) {
     const std::optional<FusedPlan> fused = fused_plan(args);
     if (!fused || fused->join == PartialJoin::add_fp16) return std::nullopt;
@@ -36,7 +36,7 @@ inline std::optional<EmulatedPlan> emulated_plan(const Matmul& args) {
     return fits ? std::optional<EmulatedPlan>(plan) : std::nullopt;
 }
 
-/// One fp4 group of 16: twice its numbers as bytes, and its scale.
+/// Group of 16 fp4 numbers: twice each number as a byte, and the scale of the group.
 struct alignas(16) Fp4Group {
     std::uint32_t twice[4];
     std::uint32_t present;            ///< bit i: term i is not zero; 0 when the scale is zero
@@ -45,8 +45,8 @@ struct alignas(16) Fp4Group {
     int scale_fraction_bits;
 };
 
-/// Operands taken apart. Of truncated machines, planes of signed significands and of exponents, [matrix][place][outer];
-/// of fp4, groups [matrix][place / 16][outer].
+/// Decomposed operand. For truncated sums: planes of signed significands and of exponents, [matrix][place][outer]. For
+/// fp4: groups, [matrix][place / 16][outer].
 struct EmulatedOperand {
     std::int64_t outer = 0, padded = 0;
     int* significands = nullptr;
@@ -55,7 +55,7 @@ struct EmulatedOperand {
     std::uint32_t* special = nullptr;  ///< [matrix][padded], 1: a NaN or Inf is among factors or scales
 };
 
-/// The scale of a term, or 1 where the machine takes none.
+/// Returns the scale of a term, or 1 if the machine takes no scales.
 MACHEPS_KERNEL inline Factor scale_of(const EmulatedPlan& plan, const MatmulOperand& x, std::int64_t outer,
                                       std::int64_t term) {
     if (plan.scale_block == 0) return {.significand = 1};
@@ -69,14 +69,14 @@ struct TakeApart {
     EmulatedOperand to;
     bool is_a = false;
 
-    /// The term at a place of the packed k, or -1.
+    /// Returns the term at a place of the packed k, or -1 if the place is padding.
     MACHEPS_KERNEL std::int64_t term_at(std::int64_t place) const {
         return packed.source(plan.source(place), job.args.k);
     }
     MACHEPS_KERNEL OuterMajor from(std::int64_t matrix) const {
         return is_a ? rows_of_a(job, matrix) : columns_of_b(job, matrix);
     }
-    /// Place `at / padded` of line `at % padded` of a matrix.
+    /// Decomposes the term at `place` of row or column `outer` of a matrix.
     MACHEPS_KERNEL void factor(std::int64_t matrix, std::int64_t place, std::int64_t outer) const {
         const MatmulOperand& x = is_a ? job.args.a : job.args.b;
         const std::int64_t term = term_at(place);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend::matmul on a device, written once for CudaDevice and HostDevice. Which kernel runs changes no bit.
+// Backend::matmul on a device, written once for CudaDevice and HostDevice. The choice of kernel does not change any
+// bit.
 #pragma once
 #include "emulation/gpu/matmul/emulated.hpp"
 #include "emulation/gpu/matmul/matrix_units.hpp"
@@ -12,8 +13,8 @@ namespace macheps::gpu {
 struct ByDefinition {};  ///< one thread per output, the scalar definition
 struct Fp32Chain {};     ///< tiles on CUDA cores
 
-/// The kernels that a matmul takes, with what they need to know: those above, mma.sync, wgmma on sm_90a, or tiles of a
-/// machine that is emulated with integers.
+/// Kernels that run a matmul, with their parameters: those above, mma.sync, wgmma on sm_90a, or tiles of a machine that
+/// is emulated with integers.
 using MatmulPath = std::variant<ByDefinition, Fp32Chain, MmaType, WgmmaType, EmulatedPlan>;
 
 inline const char* to_string(const MatmulPath& path) {
@@ -22,9 +23,10 @@ inline const char* to_string(const MatmulPath& path) {
     return names[path.index()];
 }
 
-/// `architecture`: 80, 86, 89, 90 (sm_90a); 0: none of which anything is known.
+/// Chooses the kernels of a matmul. `architecture` is 80, 86, 89 or 90 (sm_90a), or 0 if nothing is known about the
+/// GPU.
 inline MatmulPath matmul_path(MatrixUnits units, int architecture, const Matmul& args) {
-    if (args.addend != nullptr) return ByDefinition{};  // the kernels below begin with +0
+    if (args.addend != nullptr) return ByDefinition{};  // the kernels below start from +0
     if (is_fp32_chain(args)) return Fp32Chain{};
     if (units == MatrixUnits::native) {
         const bool whole = args.rule.promotion == Promotion::none;
@@ -36,10 +38,10 @@ inline MatmulPath matmul_path(MatrixUnits units, int architecture, const Matmul&
         if (native_machine("wgmma", architecture, args) != nullptr) {
             wgmma = wgmma_type_of(*args.rule.machine, args.a.format, args.b.format);
         }
-        // Of the wgmma kernels those of fp8 alone join partial sums, at multiples of their tiles of k.
+        // Only the wgmma kernels of fp8 join partial sums, and only at multiples of their tiles of k.
         const bool joins = wgmma && *wgmma > WgmmaType::fp16_acc16 && args.rule.promotion_interval % 64 == 0;
         if (!whole && !joins) wgmma.reset();
-        // Where both give the same bits: wgmma is faster, but its tiles are large.
+        // If both are possible, they give the same bits. wgmma is faster, but its tiles are large.
         const std::int64_t tiles = tile_count(args, 128, 128) * max_of(args.rule.slices, 1);
         if (wgmma && (!mma || tiles >= 100)) return *wgmma;
         if (mma) return *mma;
@@ -92,9 +94,10 @@ struct MatmulLaunch {
     void operator()(const EmulatedPlan& plan) const { matmul_emulated(device, memory, job, plan); }
 };
 
-/// The bits of definition::matmul_element for every output; *tally (device memory) counts what the output's cast did.
-/// `args` has been checked, and its operands' formats are decoded_format's; its pointers are to device memory, but
-/// args.rule.machine is the host's. memory.take(bytes) gives a std::shared_ptr<void> to device memory (DeviceMemory).
+/// Computes every output with the bits of definition::matmul_element, and counts the casts of the outputs in *tally
+/// (device memory) unless it is null. `args` must have been checked, and the formats of its operands must be those of
+/// decoded_format. Its pointers are to device memory, except args.rule.machine, which is on the host.
+/// memory.take(bytes) returns a std::shared_ptr<void> to device memory (DeviceMemory).
 template <class Device, class Memory>
 void matmul(Device& device, Memory& memory, MatrixUnits units, int architecture, const Matmul& args,
             DeviceTally* tally) {
@@ -103,7 +106,7 @@ void matmul(Device& device, Memory& memory, MatrixUnits units, int architecture,
     std::visit(MatmulLaunch<Device, Memory>{device, memory, job}, matmul_path(units, architecture, args));
 }
 
-/// The same with memory of its own.
+/// Does the same, but allocates its own memory.
 template <class Device>
 void matmul(Device& device, MatrixUnits units, int architecture, const Matmul& args, DeviceTally* tally) {
     PlainMemory<Device> memory(device);

@@ -4,8 +4,8 @@
 
 namespace macheps::gpu {
 
-/// Where the sums of a matmul on a machine are made: by kernels that emulate the machine, or, where the GPU's own matrix
-/// unit gives the machine's bits, on that unit.
+/// Units that compute the sums of a matmul on a machine: kernels that emulate the machine, or the GPU's own matrix unit
+/// if it gives the same bits.
 enum class MatrixUnits : std::uint8_t { emulated, native };
 
 }  // namespace macheps::gpu

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// mma.sync: one instruction of a warp, its operands in the warp's registers. On a GPU the instruction itself; on the
-// host the emulator, which gathers the warp's fragments from where the PTX ISA says they are.
+// mma.sync: an instruction of one warp, with its operands in the warp's registers. On a GPU this is the instruction
+// itself. On the host it is the emulator, which gathers the warp's fragments from the registers that the PTX ISA
+// specifies.
 // Layouts: PTX ISA 8.7, 9.7.14.5 (fragments of m16n8k16 for 16-bit types and of m16n8k8 for tf32, ldmatrix).
-// Counted in 4-byte words of k, of which an instruction takes eight, both shapes have one layout.
+// If k is counted in 4-byte words, of which an instruction takes eight, both shapes have the same layout.
 #pragma once
 #include "emulation/gpu/device/copies.hpp"
 #include "emulation/machine/step.hpp"
 
 namespace macheps::gpu {
 
-/// What a matrix unit multiplies, and what it adds in.
+/// Formats of an mma.sync: that of the operands, and that of the accumulator if it is not fp32 (acc16).
 enum class MmaType : std::uint8_t { fp16, bf16, tf32, fp16_acc16 };
 
 struct FragmentPlace {
     int row, column;
 };
-/// Register `r` (0 .. 3) of A, of 16 rows: row and word of k.
+/// Returns the row and the word of k of register `r` (0 .. 3) of A, which has 16 rows.
 MACHEPS_HD constexpr FragmentPlace mma_a_place(int lane, int r) { return {lane / 4 + r % 2 * 8, lane % 4 + r / 2 * 4}; }
-/// Register `r` (0, 1) of B, of 8 columns: word of k and column.
+/// Returns the word of k and the column of register `r` (0, 1) of B, which has 8 columns.
 MACHEPS_HD constexpr FragmentPlace mma_b_place(int lane, int r) { return {lane % 4 + r * 4, lane / 4}; }
-/// Element `i` (0 .. 3) of C and D, 16 x 8; an fp16 register holds elements 2 r and 2 r + 1.
+/// Returns the place of element `i` (0 .. 3) of C and D, 16 x 8. An fp16 register holds elements 2 r and 2 r + 1.
 MACHEPS_HD constexpr FragmentPlace mma_c_place(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
 
-/// Terms in a word of codes.
+/// Returns the number of terms in a word of codes.
 constexpr int terms_per_word(int code_bytes) { return 4 / code_bytes; }
 
-/// ldmatrix.x4: four 8 x 8 matrices of 16-bit elements, that is 8 rows of 16 bytes each. Register q of a lane becomes
+/// Loads four 8 x 8 matrices of 16-bit elements (8 rows of 16 bytes each) by ldmatrix.x4. Register q of a lane becomes
 /// word lane % 4 of row lane / 4 of matrix q. row(q, r) points to row r of matrix q.
 template <class Row>
 MACHEPS_KERNEL void load_matrices(std::uint32_t (&registers)[4], int lane, const Row& row) {
@@ -55,7 +56,7 @@ struct MmaSums {
     std::uint32_t c[down][across][registers];
 };
 
-/// What the host needs to know to stand in for the instruction.
+/// Parameters that the host needs to emulate the instruction.
 struct UnitModel {
     SumRule rule{};
     int k = 0;
@@ -93,11 +94,11 @@ __device__ inline void mma_instruction(const std::uint32_t (&a)[4], const std::u
 #if !defined(__CUDACC__)
 namespace detail {
 
-/// Code `term` of a word of codes.
+/// Returns code `term` of a word of codes.
 inline std::uint64_t code_in(std::uint32_t word, int term, int bytes) {
     return bytes == 4 ? word : word >> (8 * bytes * term) & ((1u << (8 * bytes)) - 1);
 }
-/// The 16-bit half or the whole of accumulator element `i`.
+/// Returns accumulator element `i`, which is a 16-bit half of a register or a whole register.
 inline std::uint64_t sum_of(const std::uint32_t* c, int i, bool half) {
     return half ? c[i / 2] >> (i % 2 * 16) & 0xffffu : c[i];
 }
@@ -112,7 +113,8 @@ inline void set_sum(std::uint32_t* c, int i, bool half, std::uint64_t bits) {
 }  // namespace detail
 #endif
 
-/// c += a b in every warp of the block: down x across instructions, by lanes with the operands and sums of that shape.
+/// Computes c += a b in every warp of the block, with down x across instructions. Each lane has operands and sums of
+/// that shape.
 template <MmaType type, int down, int across, int registers>
 MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model,
                                  const PerThread<MmaOperands<down, across>>& operands,
@@ -166,7 +168,7 @@ MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model,
 #endif
 }
 
-/// Element `i` of an accumulator fragment as a number.
+/// Returns element `i` of an accumulator fragment as a number.
 template <int registers>
 MACHEPS_HD float sum_value(const std::uint32_t (&c)[registers], int i) {
     if constexpr (registers == 4) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on the GPU's matrix unit by mma.sync: operands packed to codes, tiles of them through shared memory in a
-// pipeline of asynchronous copies, one chain of instructions per slice of k.
+// Matmuls on the GPU's matrix unit by mma.sync. Operands are packed to codes. Tiles of them pass through shared memory
+// in a pipeline of asynchronous copies. Each slice of k is one chain of instructions.
 #pragma once
 #include "emulation/gpu/matmul/native.hpp"
 #include "emulation/gpu/matmul/pack.hpp"
 
 namespace macheps::gpu {
 
-/// `down` x `across` instructions per warp, rows x columns of warps per block. A tile of k is 64 bytes: two
-/// instructions.
+/// Tile of a block: `down` x `across` instructions per warp, warps_down x warps_across warps. A tile of k is 64 bytes:
+/// two instructions.
 template <int down, int across, int warps_down, int warps_across>
 struct MmaTile {
     static constexpr int rows = 16 * down * warps_down, columns = 8 * across * warps_across;
@@ -19,8 +19,8 @@ struct MmaTile {
 
     static MACHEPS_HD constexpr int first_row(int thread) { return thread / 32 % warps_down * (16 * down); }
     static MACHEPS_HD constexpr int first_column(int thread) { return thread / 32 / warps_down * (8 * across); }
-    /// Byte of 16-byte piece `piece` (0 .. 3) of a row. Eight rows have their equal pieces in eight different places
-    /// of 128 bytes, so that ldmatrix meets no bank twice.
+    /// Returns the byte at which the 16-byte piece `piece` (0 .. 3) of a row begins. Equal pieces of eight consecutive
+    /// rows are at eight different places modulo 128 bytes, so ldmatrix has no bank conflicts.
     static MACHEPS_HD constexpr int at(int row, int piece) { return row * depth_bytes + (piece ^ (row / 2 % 4)) * 16; }
     static constexpr std::size_t shared_bytes() {
         return max_of(std::size_t{stages} * stage_bytes, tile_output_bytes(rows, columns, threads));
@@ -34,7 +34,8 @@ struct PackedCodes {
     std::int64_t row_bytes = 0, slice_bytes = 0;
 };
 
-/// Copies rows x `depth_bytes` bytes of packed codes into shared memory; at(row, piece) says where 16 bytes go.
+/// Starts one thread's share of copying rows x `depth_bytes` bytes of packed codes to shared memory. at(row, piece) is
+/// the destination of 16 bytes.
 template <int rows, int depth_bytes, int threads, class At>
 MACHEPS_KERNEL void start_copy_of_tile(std::byte* shared, const std::byte* codes, std::int64_t row_bytes, int thread,
                                        const At& at) {
@@ -43,7 +44,7 @@ MACHEPS_KERNEL void start_copy_of_tile(std::byte* shared, const std::byte* codes
     for (int i = 0; i < (rows * pieces + threads - 1) / threads; ++i) {
         const int v = thread + i * threads;
         if (rows * pieces % threads != 0 && v >= rows * pieces) break;
-        // Eight lanes write 16 bytes of eight rows: 128 bytes in a row where `at` is made for matrix units.
+        // Eight lanes write the same piece of eight rows: 128 contiguous bytes in the layout of wgmma (WgmmaTile::at).
         const int row = v / (8 * pieces) * 8 + v % 8, piece = v / 8 % pieces;
         start_copy(shared + at(row, piece), codes + row * row_bytes + piece * 16);
     }
@@ -63,7 +64,7 @@ struct MmaKernel {
         const std::int64_t row = block.x() / tiles_across * Tile::rows;
         const std::int64_t column = block.x() % tiles_across * Tile::columns;
         const int slice = block.y();
-        // Filling is added nowhere: an instruction of +0 alone would turn a sum of -0 into +0.
+        // Instructions that would read only padding are left out, because adding +0 would turn a sum of -0 into +0.
         const std::int64_t steps = (packed.terms(slice, job.args.k) + model.k - 1) / model.k;
         const std::int64_t tiles = (steps + Tile::steps - 1) / Tile::steps;
         for (std::int64_t matrix = block.z(); matrix < job.matrices(); matrix += 65535) {
@@ -88,7 +89,8 @@ struct MmaKernel {
                 for (int tile = 0; tile < Tile::stages - 1; ++tile) load(thread, tile);
             });
             for (std::int64_t tile = 0; tile < tiles; ++tile) {
-                // Everyone's copies of this tile are here, and everyone is done with the tile before.
+                // After this, the copies of this tile are complete in all threads, and all threads are done with the
+                // previous tile.
                 block.each([&](int) { wait_copies<Tile::stages - 2>(); });
                 block.apart([&](int thread) { load(thread, tile + Tile::stages - 1); });
                 MACHEPS_UNROLL
@@ -105,7 +107,7 @@ struct MmaKernel {
     }
 
   private:
-    /// A thread's fragments for one instruction's depth.
+    /// Reads a thread's fragments for the depth of one instruction.
     static MACHEPS_KERNEL void read(const Block& block, int thread, std::int64_t tile, int step,
                                     MmaOperands<down, across>& operands) {
         const std::byte* const a = block.shared() + tile % Tile::stages * Tile::stage_bytes;
@@ -175,7 +177,7 @@ PackedMemory pack_codes(Device& device, Memory& memory, const MatmulJob& job, co
     return out;
 }
 
-/// Memory for the sums of slices, where there are several, and its place in the job.
+/// Allocates memory for the sums of slices, if there are several, and stores its address in the job.
 template <class Memory>
 std::shared_ptr<void> take_partials(Memory& memory, MatmulJob& job) {
     if (job.args.rule.slices <= 1) return nullptr;
@@ -185,7 +187,7 @@ std::shared_ptr<void> take_partials(Memory& memory, MatmulJob& job) {
     return partials;
 }
 
-/// The emulator's numbers for the instruction that computes `args`.
+/// Returns the emulator's parameters of the instruction that computes `args`.
 inline UnitModel unit_model(const Matmul& args, int code_bytes) {
     return {args.rule.machine->sum, args.rule.machine->k, args.a.format, args.b.format, code_bytes};
 }

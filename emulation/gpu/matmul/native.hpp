@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which matmuls the GPU's own matrix unit computes to the bit: those whose machine has the same numbers as a machine of
-// that architecture.
+// Finds the matmuls that the GPU's own matrix unit computes bit for bit: those whose machine has the same parameters as
+// a machine of that architecture.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/gpu/matmul/wgmma.hpp"
@@ -10,7 +10,8 @@
 
 namespace macheps::gpu {
 
-/// True when two machines sum the same way. A new field of SumRule does not compile here until it is compared.
+/// Returns whether two machines sum in the same way. If SumRule gets a new field, this fails to compile until it is
+/// compared.
 constexpr bool same_sums(const SumRule& x, const SumRule& y) {
     const auto& [model, terms, fraction_bits, delivery, addend, zero_exponent, zero_factor_counts, underflow_keeps_sign,
                  zeros_keep_sign, normalises_addend, flush_operands, flush_results, order, rounding, rounds_products,
@@ -22,13 +23,13 @@ constexpr bool same_sums(const SumRule& x, const SumRule& y) {
            flush_results == y.flush_results && order == y.order && rounding == y.rounding &&
            rounds_products == y.rounds_products && joined_products == y.joined_products && nan == y.nan;
 }
-/// True when instructions of `x` and `y` on operands of these formats give the same bits.
+/// Returns whether instructions of `x` and `y` on operands of these formats give the same bits.
 constexpr bool same_instruction(const Machine& x, const Machine& y, const Format& a, const Format& b) {
     return same_sums(x.sum, y.sum) && x.k == y.k && x.addend == y.addend && x.result == y.result && !x.has_scales() &&
            !y.has_scales() && y.operands.contains(a) && y.operands.contains(b);
 }
 
-/// `sm_<architecture>` is among the machine's architectures, which spaces part.
+/// Returns whether `sm_<architecture>` is one of the machine's architectures, which are separated by spaces.
 constexpr bool runs_on(const Machine& machine, int architecture) {
     for (std::string_view rest = machine.arch; rest.substr(0, 3) == "sm_";) {
         int number = 0;
@@ -40,7 +41,7 @@ constexpr bool runs_on(const Machine& machine, int architecture) {
     return false;
 }
 
-/// The machine whose `instruction` on a GPU of this architecture computes `args`, or nullptr.
+/// Returns the machine whose `instruction` on a GPU of this architecture computes `args`, or nullptr.
 constexpr const Machine* native_machine(std::string_view instruction, int architecture, const Matmul& args) {
     if (args.rule.has_blocks()) return nullptr;
     for (const Machine* machine : all_machines) {
@@ -52,7 +53,7 @@ constexpr const Machine* native_machine(std::string_view instruction, int archit
     return nullptr;
 }
 
-/// The form of mma.sync, among those that the kernels know, that multiplies operands of one format.
+/// Returns the form of mma.sync that multiplies operands of one format, if the kernels support one.
 constexpr std::optional<MmaType> mma_type_of(const Machine& machine, const Format& format) {
     if (machine.addend != machine.result) return std::nullopt;
     if (machine.result == fp16) return format == fp16 ? std::optional(MmaType::fp16_acc16) : std::nullopt;
@@ -63,7 +64,7 @@ constexpr std::optional<MmaType> mma_type_of(const Machine& machine, const Forma
     return std::nullopt;
 }
 
-/// The form of wgmma among those that the kernels know.
+/// Returns the form of wgmma that multiplies operands of these formats, if the kernels support one.
 constexpr std::optional<WgmmaType> wgmma_type_of(const Machine& machine, const Format& a, const Format& b) {
     struct Form {
         Format a, b, sum;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the matmul kernels share: a matmul as a kernel holds it, and the way from a sum to the output.
+// Parts that the matmul kernels share: a matmul as a kernel holds it, and the steps from a sum to the output.
 #pragma once
 #include "emulation/gpu/device/device_tally.hpp"
 #include "emulation/matmul/matmul.hpp"
 
 namespace macheps::gpu {
 
-/// A matmul, captured by a kernel: its pointers are to device memory, and the machine is here, not on the host.
+/// Matmul as a kernel captures it. Its pointers are to device memory. It has a copy of the machine, which is otherwise
+/// on the host.
 struct MatmulJob {
     Matmul args{};
     Machine machine{};
     DeviceTally* tally = nullptr;  ///< or null
     TallyLimits limits{};
-    /// Where slices of k leave their sums, [slice][batch_outer][batch_inner][m][n]; null where there is one slice.
+    /// Sums of the slices of k, [slice][batch_outer][batch_inner][m][n]; null if there is only one slice.
     float* partials = nullptr;
     bool plain = false;  ///< the output is the sum itself
 
     MACHEPS_HD std::int64_t matrices() const { return args.batch_outer * args.batch_inner; }
-    /// A copy that a kernel may read, valid as long as the job.
+    /// Returns a copy of the arguments that a kernel may read. It is valid as long as the job.
     MACHEPS_HD Matmul matmul() const {
         Matmul copy = args;
         copy.rule.machine = &machine;
@@ -30,7 +31,7 @@ struct MatmulJob {
         return args.addend + matrix / args.batch_inner * args.stride_addend_outer +
                matrix % args.batch_inner * args.stride_addend_inner;
     }
-    /// Position in the random stream, in the slices' sums and in the order of the tally.
+    /// Returns the index of an element in the random stream and in the sums of a slice.
     MACHEPS_HD std::uint64_t element(std::int64_t matrix, std::int64_t i, std::int64_t j) const {
         return static_cast<std::uint64_t>((matrix * args.m + i) * args.n + j);
     }
@@ -62,7 +63,7 @@ MACHEPS_KERNEL inline void store_output(const MatmulJob& job, std::int64_t matri
              i * args.ld_out + j] = x.after;
 }
 
-/// The epilogue of one element. Not inlined: every kernel has it, and none spends its time there.
+/// Computes the epilogue of one element. It is not inlined: every kernel contains it, and none spends much time in it.
 MACHEPS_KERNEL MACHEPS_NOINLINE inline definition::MatmulOutput finish_sum(const MatmulJob& job, std::int64_t i,
                                                                            std::int64_t j, std::uint64_t element,
                                                                            float sum) {
@@ -70,7 +71,8 @@ MACHEPS_KERNEL MACHEPS_NOINLINE inline definition::MatmulOutput finish_sum(const
     return definition::matmul_output(args, sum, i, j, element);
 }
 
-/// `sum` of one slice of k goes where it belongs: to the other slices' sums, or through the epilogue to the output.
+/// Stores the `sum` of one slice of k in job.partials if there are several slices, and otherwise in the output, by the
+/// epilogue.
 MACHEPS_KERNEL inline void put_sum(const MatmulJob& job, std::int64_t matrix, int slice, std::int64_t i, std::int64_t j,
                                    float sum, ThreadTally& tally) {
     const std::uint64_t element = job.element(matrix, i, j);
@@ -84,12 +86,12 @@ MACHEPS_KERNEL inline void put_sum(const MatmulJob& job, std::int64_t matrix, in
     store_output(job, matrix, i, j, x, tally);
 }
 
-/// The threads of a block count together, and its first threads add to job.tally. Uses the block's shared memory.
+/// Adds up the tallies of a block's threads and adds the result to job.tally. Uses the block's shared memory.
 MACHEPS_KERNEL inline void add_block_tally(const Block& block, const MatmulJob& job,
                                            const PerThread<ThreadTally>& all) {
     if (job.tally == nullptr) return;
     constexpr int fields = sizeof(ThreadTally) / 4, parts = 6;
-    static_assert(fields == 10 && fields * parts <= 64);  // the smallest block
+    static_assert(fields == 10 && fields * parts <= 64);  // the smallest block has 64 threads
     struct Words {
         std::uint32_t word[fields];
     };
@@ -122,8 +124,8 @@ MACHEPS_KERNEL inline void add_block_tally(const Block& block, const MatmulJob& 
     });
 }
 
-/// Where finish_tile reads element (row, column) of a tile. Neighbouring rows are 8 banks apart, as eight lanes of a
-/// matrix fragment want it.
+/// Returns the index at which finish_tile reads element (row, column) of a tile. Neighbouring rows are 8 banks apart,
+/// which suits the eight rows of a matrix fragment.
 MACHEPS_HD constexpr int tile_output_at(int columns, int row, int column) { return row * (columns + 8) + column; }
 
 /// Bytes of shared memory that finish_tile needs.
@@ -136,8 +138,8 @@ struct EveryElement {
     MACHEPS_KERNEL bool operator()(std::int64_t, std::int64_t) const { return true; }
 };
 
-/// Sums of one slice, which stand in shared memory at tile_output_at, go to the output where wanted(i, j), consecutive
-/// threads taking consecutive columns. All threads of the block have written (an each() has ended).
+/// Stores the sums of one slice for which wanted(i, j) holds. They are in shared memory at tile_output_at, and all
+/// threads of the block must have written them (an each() has ended). Consecutive threads take consecutive columns.
 template <int rows, int columns, class Wanted = EveryElement>
 MACHEPS_KERNEL void finish_tile(const Block& block, const MatmulJob& job, std::int64_t matrix, int slice,
                                 std::int64_t row, std::int64_t column, const Wanted& wanted = {}) {
@@ -155,7 +157,7 @@ MACHEPS_KERNEL void finish_tile(const Block& block, const MatmulJob& job, std::i
     add_block_tally(block, job, tally);
 }
 
-/// Slices of k, joined and finished.
+/// Joins the slices of k and finishes the outputs.
 template <class Device>
 void join_slices(Device& device, const MatmulJob& job) {
     const std::int64_t count = job.matrices() * job.args.m * job.args.n;
@@ -176,7 +178,7 @@ void join_slices(Device& device, const MatmulJob& job) {
     });
 }
 
-/// The sum over `terms` terms of k from `first` on, by the scalar definition.
+/// Returns the sum of `terms` terms of k from `first` on, by the scalar definition.
 MACHEPS_KERNEL MACHEPS_NOINLINE inline float slice_by_definition(const MatmulJob& job, std::int64_t matrix,
                                                                  std::int64_t i, std::int64_t j, std::int64_t first,
                                                                  std::int64_t terms) {
@@ -185,7 +187,7 @@ MACHEPS_KERNEL MACHEPS_NOINLINE inline float slice_by_definition(const MatmulJob
                                  first + terms);
 }
 
-/// Every element by the scalar definition: slow, and right for every rule.
+/// Computes every element by the scalar definition. This is slow, but it supports every rule.
 template <class Device>
 void matmul_by_definition(Device& device, const MatmulJob& job) {
     device.each(job.matrices() * job.args.m * job.args.n, [=] MACHEPS_KERNEL(std::int64_t at) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of a matmul, packed for the kernels that use matrix units or emulate them: codes of the operand's format
-// (or what else the kernel reads), k contiguous, every slice of k filled up with +0 to whole tiles, every matrix to
-// whole tiles of rows.
+// Operands of a matmul, packed for the kernels that use matrix units or emulate them. They consist of codes of the
+// operand's format (or of other words that the kernel reads), with contiguous k. Every slice of k is padded with +0 to
+// whole tiles, and every matrix to whole tiles of rows.
 #pragma once
 #include "emulation/gpu/matmul/chain.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace macheps::gpu {
 
-/// Device memory for the length of one operation where no DeviceMemory is at hand.
+/// Device memory for one operation, for callers without a DeviceMemory.
 template <class Device>
 class PlainMemory {
   public:
@@ -23,31 +23,31 @@ class PlainMemory {
     Device& device_;
 };
 
-/// How k lies in packed operands: slice after slice.
+/// Layout of k in packed operands: one slice after the other.
 struct PackedDepth {
     std::int64_t slices = 1;
-    std::int64_t length = 0;  ///< terms of a slice; the last ones may have fewer
-    std::int64_t padded = 0;  ///< places of a slice
+    std::int64_t length = 0;  ///< terms per slice; the last slices may have fewer
+    std::int64_t padded = 0;  ///< places per slice: terms, then padding
 
     MACHEPS_HD std::int64_t first(std::int64_t slice, std::int64_t k) const { return min_of(slice * length, k); }
     MACHEPS_HD std::int64_t terms(std::int64_t slice, std::int64_t k) const {
         return min_of(length, k - first(slice, k));
     }
-    /// The term at a place of the packed k, or -1 where that is filling.
+    /// Returns the term at a place of the packed k, or -1 if the place is padding.
     MACHEPS_HD std::int64_t source(std::int64_t place, std::int64_t k) const {
         const std::int64_t slice = place / padded, within = place % padded;
         return within < terms(slice, k) ? first(slice, k) + within : -1;
     }
 };
 
-/// `tile` = terms that a kernel takes into shared memory at a time.
+/// Returns the layout for a kernel that reads `tile` terms at a time into shared memory.
 inline PackedDepth packed_depth(const Matmul& args, std::int64_t tile) {
     const std::int64_t slices = max_of(args.rule.slices, 1);
     const std::int64_t length = slices == 1 ? args.k : definition::slice_length(args.rule, args.k);
     return {slices, length, max_of((length + tile - 1) / tile * tile, tile)};
 }
 
-/// One operand on its way: where it comes from and where it goes.
+/// Packing of one operand: how it is encoded and where the result goes.
 template <class Encode>
 struct PackedOperand {
     Encode encode{};
@@ -63,7 +63,7 @@ struct PackKernel {
     MatmulJob job;
     PackedDepth packed;
     PackedOperand<Encode> a, b;
-    std::int64_t a_blocks = 0;  ///< blocks of the launch's x that pack a
+    std::int64_t a_blocks = 0;  ///< number of blocks in the launch's x that pack a
 
     MACHEPS_KERNEL void operator()(const Block& block) const {
         const bool packs_a = block.x() < a_blocks;
@@ -98,9 +98,9 @@ struct PackKernel {
     }
 };
 
-/// Which element an Encode is given (the first of its word).
+/// Element that an Encode is given: the first one of its word.
 struct PackedPlace {
-    std::int64_t outer = 0, term = 0;  ///< of the operand; term is -1 in the filling
+    std::int64_t outer = 0, term = 0;  ///< of the operand; term is -1 in the padding
     std::int64_t line = 0;             ///< matrix * outer_padded + outer
     bool is_a = false;
 };
@@ -120,7 +120,8 @@ void pack(Device& device, const MatmulJob& job, const PackedDepth& packed, const
                   Kernel{job, packed, a, b, a_blocks});
 }
 
-/// The code of x in `format`, bits of x below the format's grid cut: what factor_of_value reads from x.
+/// Returns the code in `format` of the number that factor_of_value reads from x: bits of x below the format's grid are
+/// cut.
 MACHEPS_HD inline std::uint32_t operand_code(const Format& format, float x) {
     const Factor f = factor_of_value(format, x);
     const auto sign = static_cast<std::uint32_t>(f.negative ? format.sign_bit() : 0);
@@ -130,7 +131,7 @@ MACHEPS_HD inline std::uint32_t operand_code(const Format& format, float x) {
     } else if (f.is_infinite()) {
         code = static_cast<std::uint32_t>(format.overflow_code());
     } else {
-        // The leading one of a normal significand makes the exponent field one more.
+        // The leading one of a normal significand adds 1 to the exponent field.
         code = static_cast<std::uint32_t>(f.significand) +
                (static_cast<std::uint32_t>(f.exponent - format.emin()) << format.fraction_bits());
         code = min_of(code, static_cast<std::uint32_t>(format.overflow_code()));
@@ -138,7 +139,7 @@ MACHEPS_HD inline std::uint32_t operand_code(const Format& format, float x) {
     return (sign | code) << format.padding;
 }
 
-/// Codes of `bytes` bytes, four bytes to a word.
+/// Encodes numbers as codes of `bytes` bytes, with four bytes per word.
 template <int bytes>
 struct EncodeCodes {
     using Word = std::uint32_t;

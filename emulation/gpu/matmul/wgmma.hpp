@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma: one instruction of a warpgroup (four warps), both operands in shared memory behind descriptors, sums in
-// registers. On sm_90a the instruction itself; on the host the emulator, which reads shared memory through the
-// descriptors and puts sums where the PTX ISA says they are. Source: PTX ISA 8.7, 9.7.15.5 (register fragments, matrix
-// descriptor, strides of K-major operands without swizzle), 9.7.15.3 (the asynchronous proxy).
+// wgmma: an instruction of one warpgroup (four warps). Both operands are in shared memory and addressed by descriptors;
+// the sums are in registers. On sm_90a this is the instruction itself. On the host it is the emulator, which reads
+// shared memory through the descriptors and puts sums into the registers that the PTX ISA specifies. Source: PTX ISA
+// 8.7, 9.7.15.5 (register fragments, matrix descriptor, strides of K-major operands without swizzle), 9.7.15.3 (the
+// asynchronous proxy).
 #pragma once
 #include "emulation/gpu/matmul/mma.hpp"
 
-// wgmma exists in code for sm_90a alone.
+// Only code for sm_90a has wgmma.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define MACHEPS_HAS_WGMMA 1
 #endif
 
 namespace macheps::gpu {
 
-/// What a wgmma multiplies, and what it adds in. Eight-bit operands are named a, then b.
+/// Formats of a wgmma: those of the operands (a, then b, if they have eight bits), and that of the accumulator if it is
+/// not fp32.
 enum class WgmmaType : std::uint8_t { fp16, bf16, tf32, fp16_acc16, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
 
-/// Element `i` of the sums of m64nN, by thread of the warpgroup: i = 0 .. N / 2 - 1. A register of fp16 sums holds
-/// elements 2 r and 2 r + 1.
+/// Returns the place of element `i` (0 .. N / 2 - 1) of the sums of m64nN in a thread of the warpgroup. A register of
+/// fp16 sums holds elements 2 r and 2 r + 1.
 MACHEPS_HD constexpr FragmentPlace wgmma_sum_place(int thread, int i) {
     const FragmentPlace part = mma_c_place(thread % 32, i % 4);
     return {thread / 32 * 16 + part.row, i / 4 * 8 + part.column};
 }
 
-/// A K-major operand without swizzle: core matrices of 8 rows x 16 bytes, 128 bytes each, `k_stride` bytes from one to
-/// the next along k, `row_stride` bytes to that of the next 8 rows.
+/// K-major operand without swizzle. It consists of core matrices of 8 rows x 16 bytes (128 bytes each). The next core
+/// matrix along k is `k_stride` bytes further on, and that of the next 8 rows `row_stride` bytes.
 struct SharedOperand {
     std::uint32_t address = 0;  ///< in shared memory, a multiple of 16
     std::uint32_t k_stride = 0, row_stride = 0;
@@ -33,7 +35,7 @@ struct SharedOperand {
         const auto field = [](std::uint32_t bytes) { return static_cast<std::uint64_t>((bytes & 0x3ffffu) >> 4); };
         return field(address) | field(k_stride) << 16 | field(row_stride) << 32;
     }
-    /// Where the instruction finds byte `k` of row `row`.
+    /// Returns the address at which the instruction finds byte `k` of row `row`.
     static constexpr std::uint32_t place(std::uint64_t descriptor, int row, int k) {
         const auto field = [&](int shift) { return static_cast<std::uint32_t>(descriptor >> shift & 0x3fffu) << 4; };
         return field(0) + static_cast<std::uint32_t>(k / 16) * field(16) +
@@ -41,7 +43,7 @@ struct SharedOperand {
     }
 };
 
-/// The address of shared memory as instructions count it.
+/// Returns the address within shared memory that instructions use for `pointer`.
 MACHEPS_KERNEL inline std::uint32_t shared_address(const Block& block, const void* pointer) {
 #if defined(__CUDA_ARCH__)
     (void)block;
@@ -51,13 +53,13 @@ MACHEPS_KERNEL inline std::uint32_t shared_address(const Block& block, const voi
 #endif
 }
 
-/// What a thread wrote to shared memory, the matrix unit may read after the next each().
+/// Lets the matrix unit see what this thread wrote to shared memory, from the end of the next each() on.
 MACHEPS_KERNEL inline void show_to_matrix_unit() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 #endif
 }
-/// Sums as they stand in registers may be read by the instructions that follow.
+/// Lets the wgmma instructions that follow read the sums in registers.
 MACHEPS_KERNEL inline void begin_wgmma() {
 #if defined(MACHEPS_HAS_WGMMA)
     asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
@@ -68,7 +70,7 @@ MACHEPS_KERNEL inline void end_wgmma_group() {
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 #endif
 }
-/// Until all but the last `left` groups are done: their sums may be read, their operands overwritten.
+/// Waits until all groups except the last `left` are done. Their sums may then be read and their operands overwritten.
 template <int left>
 MACHEPS_KERNEL void wait_wgmma() {
 #if defined(MACHEPS_HAS_WGMMA)
@@ -125,7 +127,7 @@ MACHEPS_HD float wgmma_sum(const WgmmaSums<type, n>& sums, int i) {
         MACHEPS_WGMMA("m64n128" k ".f32." types, MACHEPS_NAMES_64, MACHEPS_SUMS_64("+f", 0), "%64", "%65", tail); \
     }
 
-/// d += a b, 64 x n.
+/// Computes d += a b for 64 x n sums.
 template <WgmmaType type, int n>
 __device__ inline void wgmma_instruction(std::uint64_t a_descriptor, std::uint64_t b_descriptor,
                                          WgmmaSums<type, n>& sums) {
@@ -162,13 +164,14 @@ __device__ inline void wgmma_instruction(std::uint64_t a_descriptor, std::uint64
 #undef MACHEPS_WGMMA_F32
 #endif
 
-/// sums(thread) += a b in every warpgroup of the block. a(w) and b(w) are the operands of warpgroup w: 64 and n rows of
-/// 32 bytes; sums(thread) is a WgmmaSums<type, n>&.
+/// Computes sums(thread) += a b in every warpgroup of the block. a(w) and b(w) are the operands of warpgroup w: 64 and
+/// n rows of 32 bytes. sums(thread) is a WgmmaSums<type, n>&.
 template <WgmmaType type, int n, class A, class B, class Sums>
 MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model, const A& a, const B& b, const Sums& sums) {
 #if defined(MACHEPS_HAS_WGMMA)
     (void)model;
-    // The same in all lanes of a warp, and known to be: descriptors stand in uniform registers.
+    // The shuffle shows the compiler that all lanes of a warp have the same value, so it can keep descriptors in
+    // uniform registers.
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
     wgmma_instruction<type, n>(a(warpgroup).descriptor(), b(warpgroup).descriptor(), sums(0));
     (void)block;

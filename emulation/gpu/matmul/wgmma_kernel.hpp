@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on sm_90's matrix unit by wgmma: operands packed to codes, tiles of them through shared memory in a pipeline
-// of asynchronous copies; one chain of instructions per slice of k or per promotion interval.
+// Matmuls on sm_90's matrix unit by wgmma. Operands are packed to codes. Tiles of them pass through shared memory in a
+// pipeline of asynchronous copies. Each slice of k, or each promotion interval, is one chain of instructions.
 #pragma once
 #include "emulation/gpu/matmul/mma_kernel.hpp"
 
 namespace macheps::gpu {
 
-/// Each of `warpgroups` makes `down` x 64 rows and n columns of output. A tile of k is 64 bytes: two instructions.
+/// Each of `warpgroups` computes `down` x 64 rows and n columns of output. A tile of k is 64 bytes: two instructions.
 template <int warpgroups_, int n_, int down_ = 1>
 struct WgmmaTile {
     static constexpr int warpgroups = warpgroups_, n = n_, down = down_;
@@ -14,7 +14,8 @@ struct WgmmaTile {
     static constexpr int depth_bytes = 64, steps = 2;
     static constexpr int stages = 6, stage_bytes = (rows + columns) * depth_bytes;
 
-    /// Byte of piece `piece` of row `row` of an operand of `all` rows: core matrices of one piece side by side.
+    /// Returns the byte at which piece `piece` of row `row` begins, in an operand of `all` rows. The core matrices of
+    /// one piece are contiguous.
     template <int all>
     static MACHEPS_HD constexpr int at(int row, int piece) {
         return (piece * (all / 8) + row / 8) * 128 + row % 8 * 16;
@@ -47,7 +48,7 @@ struct WgmmaKernel {
         const std::int64_t row = block.x() / tiles_across * Tile::rows;
         const std::int64_t column = block.x() % tiles_across * Tile::columns;
         const int slice = block.y();
-        // Filling is added nowhere: an instruction of +0 alone would turn a sum of -0 into +0.
+        // Instructions that would read only padding are left out, because adding +0 would turn a sum of -0 into +0.
         const std::int64_t steps = (packed.terms(slice, job.args.k) + model.k - 1) / model.k;
         const std::int64_t full_tiles = steps / Tile::steps, tiles = (steps + Tile::steps - 1) / Tile::steps;
         const std::int64_t tiles_per_chain = promoted ? job.args.rule.promotion_interval / (model.k * Tile::steps) : 1;
@@ -69,13 +70,14 @@ struct WgmmaKernel {
             };
             PerThread<Sums> sums(block, Sums{});
             PerThread<Main> main(block, Main{});
-            // While instructions read the last two tiles, copies fill the others.
+            // While instructions read the last two tiles, copies fill the other stages.
             constexpr int ahead = Tile::stages - 2;
             block.apart([&](int thread) {
                 for (int tile = 0; tile < ahead; ++tile) load(thread, tile);
             });
             const auto arrive = [&](std::int64_t tile) {
-                // Everyone's copies of this tile are here, and everyone is done with the tile before the last.
+                // After this, the copies of this tile are complete in all threads, and no instruction reads the tile
+                // before the previous one.
                 block.each([&](int) {
                     wait_copies<ahead - 1>();
                     show_to_matrix_unit();
@@ -83,7 +85,7 @@ struct WgmmaKernel {
                 block.apart([&](int thread) { load(thread, tile + ahead); });
                 begin_wgmma();
             };
-            std::int64_t chain = 0;  // tiles in the chain that is being made
+            std::int64_t chain = 0;  // number of tiles in the current chain
             const auto promote_chain = [&](std::int64_t first_tile) {
                 const std::int64_t first = packed.first(slice, job.args.k) + first_tile * Tile::steps * model.k;
                 block.apart([&](int thread) { promote(thread, row, column, first, sums[thread], main[thread]); });
@@ -129,7 +131,7 @@ struct WgmmaKernel {
     }
 
   private:
-    /// The instruction at `step` of a tile, in every warpgroup.
+    /// Runs the instruction at `step` of a tile in every warpgroup.
     MACHEPS_KERNEL void multiply(const Block& block, std::int64_t tile, int step, PerThread<Sums>& sums) const {
         const std::uint32_t a = shared_address(block, block.shared() + tile % Tile::stages * Tile::stage_bytes);
         const std::uint32_t b = a + Tile::rows * Tile::depth_bytes;
@@ -148,13 +150,13 @@ struct WgmmaKernel {
                 [&](int thread) -> WgmmaSums<type, n>& { return sums[thread].part[part]; });
         }
     }
-    /// The chain from term `first` on joins the main sums, and the next chain begins.
+    /// Adds the sums of the chain that began at term `first` to the main sums, and resets them for the next chain.
     MACHEPS_KERNEL void promote(int thread, std::int64_t row, std::int64_t column, std::int64_t first, Sums& sums,
                                 Main& main) const {
         const Matmul& args = job.args;
         const Promotion promotion = args.rule.promotion;
         const bool scaled = definition::scales_in_promotion(args);
-        // Rows and columns beyond the matrix have no scales; their sums go nowhere.
+        // Rows and columns beyond the matrix have no scales, and their sums are not stored.
         float of_row[2] = {1, 1};
         MACHEPS_UNROLL
         for (int r = 0; r < 2 && scaled; ++r) {
@@ -174,7 +176,7 @@ struct WgmmaKernel {
                 const float partial = wgmma_sum<type, n>(sums.part[0], i + e), sa = of_row[e / 2],
                             sb = of_column[e % 2];
                 float& x = main.x[promoted ? i + e : 0];
-                // As definition::promote has it.
+                // These are the operations of definition::promote.
                 x = promotion == Promotion::fma_joint  ? fma(partial, sa * sb, x)
                     : promotion == Promotion::fma_left ? fma(partial * sa, sb, x)
                                                        : x + partial;
@@ -214,7 +216,7 @@ void matmul_wgmma(Device& device, Memory& memory, const MatmulJob& job) {
         }
     }
     if constexpr (common) {
-        // Reads each operand less often; one block fills a processor.
+        // Larger tiles read each operand less often. One block fills a multiprocessor.
         if (tile_count(job.args, 256, 128) * slices >= 2 * enough) {
             return run_wgmma<type, false, 2, 128, 2>(device, memory, job);
         }
