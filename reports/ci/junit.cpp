@@ -14,7 +14,8 @@ namespace {
 
 using Result = JUnitCase::Result;
 
-/// Text for an element or for an attribute in double quotes; line ends and tabs of attributes would become spaces.
+/// Escapes text for an element or for an attribute in double quotes. Line ends and tabs are escaped as well, because
+/// parsers turn them into spaces in attributes.
 std::string xml_text(std::string_view text) {
     std::string escaped;
     for (const char c : printable_lines(text)) {

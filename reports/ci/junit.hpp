@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test cases as JUnit's XML, which every CI server reads. Host only.
+// Test cases as JUnit XML, which every CI server reads. Host only.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,13 +16,13 @@ struct JUnitCase {
 
     std::string classname, name;
     Result result = Result::passed;
-    std::string type{}, message{}, text{};  ///< of what is not passed
+    std::string type{}, message{}, text{};  ///< only written if the case did not pass
     std::vector<std::pair<std::string, std::string>> properties{};
     std::optional<double> seconds{};
 };
 
-/// One document of one suite. A time stands in it where a case has one. Any bytes may stand in the strings: what XML 1.0
-/// cannot hold becomes U+FFFD.
+/// Returns a document with one suite. Times are written for the cases that have one. The strings may contain any bytes:
+/// characters that XML 1.0 does not allow are written as escapes such as `\x1b` (printable_lines()).
 std::string junit_text(std::string_view suite, std::span<const JUnitCase> cases);
 
 }  // namespace macheps::reports

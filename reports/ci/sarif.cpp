@@ -10,7 +10,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// A path as a URI reference: SARIF takes nothing else.
+/// Returns a path as a URI reference, as SARIF requires.
 std::string uri_of(const std::string& path) {
     std::string uri = path.starts_with('/') ? "file://" : "";
     for (const char c : path) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings as SARIF 2.1.0 (OASIS), which code scanning reads: one document for any number of them. Host only.
+// Findings as one document in SARIF 2.1.0 (OASIS), which code scanning reads. Host only.
 #pragma once
 #include "core/text/json.hpp"
 
@@ -12,17 +12,17 @@
 namespace macheps::reports {
 
 struct SarifResult {
-    std::string rule;   ///< an id that stays for ever
-    std::string level;  ///< error, warning, note
+    std::string rule;   ///< an id that never changes
+    std::string level;  ///< error, warning or note
     std::string text;
-    std::string file{};                                 ///< a path; empty: the finding stands in no file
-    std::uint32_t line = 0, column = 0;                 ///< from 1; line 0: of the whole file
-    Json properties = Json::object();                   ///< left out where empty
-    std::map<std::string, std::string> fingerprints{};  ///< what tells a finding again in a later run
+    std::string file{};                                 ///< a path; empty if the finding belongs to no file
+    std::uint32_t line = 0, column = 0;                 ///< from 1; line 0 means the whole file
+    Json properties = Json::object();                   ///< left out if empty
+    std::map<std::string, std::string> fingerprints{};  ///< identify the same finding in a later run
 };
 
-/// The document. Its rules are those of the results, in the order of their ids, each with its sentence in `rules` where it
-/// has one. Text that is no UTF-8 is for whoever writes the JSON to replace.
+/// Returns the document. It lists the rules of the results, sorted by id, each with its sentence from `rules` if there
+/// is one. The caller has to replace invalid UTF-8 when it writes the JSON.
 Json sarif_document(std::string_view program_version, std::span<const SarifResult> results,
                     const std::map<std::string, std::string>& rules = {});
 

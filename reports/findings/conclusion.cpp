@@ -30,7 +30,7 @@ std::vector<std::string> names_of(const Policies& policies) {
     return names;
 }
 
-/// In the order of the summary.
+/// Returns the policies with this verdict, in the order of the summary.
 Policies with_verdict(const Summary& summary, std::string_view verdict) {
     Policies found;
     for (const PolicySummary& policy : summary.policies) {
@@ -46,7 +46,7 @@ std::string capitalised(std::string text) {
 
 std::string counted(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
-/// "pure-bf16 is worse by 1.0 % of fp32's loss, fp16-noscale by 19 %", the worst first.
+/// Lists worse policies, the worst first: "pure-bf16 is worse by 1.0 % of fp32's loss, fp16-noscale by 19 %".
 std::string worse_words(Policies worse) {
     std::stable_sort(worse.begin(), worse.end(), [](const PolicySummary* a, const PolicySummary* b) {
         return a->relative_gap.value_or(0) > b->relative_gap.value_or(0);
@@ -61,7 +61,7 @@ std::string worse_words(Policies worse) {
     return out;
 }
 
-/// The largest of the gaps that would have been seen, for one sentence about several policies.
+/// Returns a clause about several policies that names the largest of their detectable gaps.
 std::string seen_words(const Policies& policies) {
     double most = 0;
     for (const PolicySummary* policy : policies) most = std::max(most, policy->row.detectable_gap.value_or(0));
@@ -91,7 +91,7 @@ bool fails_stressed(const Summary& summary, const PolicySummary& plain) {
     return twin != nullptr && (twin->row.verdict == "diverged" || twin->row.verdict == "worse");
 }
 
-/// The range lines of policies that computed in a narrow format. Each line appears once, with its policies.
+/// Returns the range lines of policies that computed in a narrow format. Each line appears once, with its policies.
 std::string open_ranges(const Policies& policies) {
     std::vector<std::pair<std::string, std::vector<std::string>>> lines;
     for (const PolicySummary* policy : policies) {
@@ -155,7 +155,7 @@ std::string which_is_safe(const Summary& summary) {
     return out + ".";
 }
 
-/// Policies that cost the same.
+/// Policies whose costs are equal to two digits.
 struct Cost {
     double kept = 0, activations = 0;
     std::vector<std::string> names;
@@ -223,8 +223,8 @@ std::string where_it_hurts(const Summary& summary, const Verdicts& verdicts) {
             return policy.row.policy == finding.policy && policy.row.verdict == "equivalent";
         });
     };
-    // Of each policy the first finding: diagnoses are told in the order in which they cause each other. What a policy
-    // without a difference shows has not hurt it.
+    // Take the first finding of each policy, because diagnoses are sorted from cause to effect. Ignore the findings of
+    // policies with the verdict `equivalent`: they did no harm.
     std::vector<const Diagnosed*> first;
     std::set<std::string_view> policies;
     for (const Diagnosed& finding : verdicts.findings) {
@@ -262,7 +262,8 @@ std::string text_at(const Json* object, std::string_view key) {
     return {};
 }
 
-/// "a GPT-2 of 2 layers x 64, 106240 parameters, on the synthetic language", as far as a manifest says.
+/// Describes the model and the data of a manifest: "gpt2, 2 layers x 64; synthetic language, 64 tokens, ...". Empty if
+/// the manifest lacks the layers or the width.
 std::string model_words(const std::string& manifest) {
     const Json all = Json::parse_or_null(manifest);
     if (!all.is_object()) return {};

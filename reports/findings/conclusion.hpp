@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a page says first: what was compared, and one sentence for each question that a reader has.
+// The top of a page: a title that names the compared policies, and a short answer to each question that a reader has.
 #pragma once
 #include "reports/findings/diagnosis.hpp"
 #include "reports/findings/divergence.hpp"
@@ -17,18 +17,18 @@ struct Answer {
 };
 
 struct Conclusion {
-    std::string title;  ///< what was compared
-    std::string lead;   ///< on what
+    std::string title;  ///< the policies that were compared
+    std::string lead;   ///< the runs, seeds and models of the comparison
     std::vector<Answer> answers{};
 };
 
-/// Of the runs of a log; its matrix products are not looked at. Without runs there is nothing to conclude, and no title.
+/// Draws conclusions from the runs of a log and ignores its other rows. Without runs, the result is empty.
 Conclusion conclude(const Log& log, const Summary& summary, const Verdicts& verdicts);
 
-/// The answers as a section of the page; empty where there are none.
+/// Returns the answers as a section of the page, or an empty string if there are none.
 std::string conclusion_html(const Conclusion& conclusion);
 
-/// "a, b and c"; of more than `most` names "a, b and 3 more".
+/// Joins names: "a, b and c". A list of more than `most` names is shortened: "a, b and 3 more".
 std::string listed(const std::vector<std::string>& names, std::size_t most = 8);
 
 }  // namespace macheps::reports

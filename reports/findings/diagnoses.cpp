@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The diagnoses: a row each, and the function that looks for it in the rows of one run.
+// The table of diagnoses, and the functions that look for them in the rows of one run.
 #include "reports/findings/diagnosis.hpp"
 #include "reports/findings/divergence.hpp"
 
@@ -23,12 +23,13 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-/// Steps in a row, from `first` on.
+/// Consecutive steps, beginning at index `first`.
 struct Stretch {
     std::size_t first = 0, count = 0;
 };
 
-/// The longest stretch of steps of which `holds(row, row before or null)` is true; the first where several are.
+/// Returns the longest stretch of steps for which holds(row, previous row or null) is true. If several are equally
+/// long, returns the first.
 template <class Condition>
 Stretch longest(const Steps& steps, Condition holds) {
     Stretch best, now;
@@ -61,8 +62,8 @@ std::optional<Sighting> overflow_cascade(const RunView& view) {
             {"skipped", double(cascade.count)}, {"from", from}, {"to", to}, {"halvings", std::log2(from / to)}}};
 }
 
-/// A floor is known by steps that overflow while the scale stays where it is, or by the error that some frameworks end
-/// the run with; without a floor the scale falls below 1, where it makes gradients smaller than they are.
+/// A floor shows in steps that overflow while the scale stays at its lowest value, or in the error with which some
+/// frameworks end the run. Without a floor the scale falls below 1, where it shrinks the gradients.
 std::optional<Sighting> scale_at_floor(const RunView& view) {
     const Steps& steps = view.run.steps;
     constexpr std::string_view raised = "scale is at its floor of ";
@@ -106,7 +107,7 @@ std::optional<Sighting> schedule_over_skips(const RunView& view) {
     const StepRow* first = nullptr;
     for (const StepRow& step : steps) {
         all += step.lr;
-        // A schedule that counts the optimiser's steps stands still while steps are skipped.
+        // A schedule that counts the optimiser's steps does not advance while steps are skipped.
         const bool waits = &step != &steps.back() && (&step + 1)->lr == step.lr;
         if (!step.skipped || waits) continue;
         skipped += step.lr, ++count;
@@ -159,7 +160,7 @@ std::optional<Sighting> stagnation(const RunView& view) {
                     .figures = {{"percent", 100 * sum / double(count)}, {"lost", lost / double(count)}}};
 }
 
-/// In a narrow format beta2 v is rounded to v again where beta2 is near 1: v grows and never falls.
+/// If beta2 is close to 1, a narrow format rounds beta2 v back to v. Then v can grow but never decrease.
 std::optional<Sighting> frozen_moments(const RunView& view) {
     const Steps& steps = view.run.steps;
     double sum = 0;
@@ -181,7 +182,7 @@ std::optional<Sighting> no_master(const RunView& view) {
     return Sighting{.figures = {{"bytes", 4 * double(row.bytes_params) / double(fp32.bytes_params)}}};
 }
 
-/// The cast of a row of a manifest's resolved policy at the slot `slot`; empty for other rows.
+/// Returns the cast in a row of a manifest's resolved policy if the row's site ends with `slot`, or else an empty text.
 std::string_view cast_at(const Json& row, std::string_view slot) {
     if (!row.is_array() || row.size() < 2 || !row[0].is_string() || !row[1].is_string()) return {};
     return std::string_view(row[0].string()).ends_with(slot) ? std::string_view(row[1].string()) : std::string_view{};
@@ -227,7 +228,8 @@ std::optional<Sighting> narrow_wire(const RunView& view) {
     return Sighting{.step = wire.step, .site = wire.site, .figures = {{"percent", 100 * wire.rate}}};
 }
 
-/// Calls visit(row, grad_norm over that of fp32, the next row or null) for the steps that were not skipped.
+/// Calls visit(row, grad_norm divided by that of fp32, next row or null) for each step that was not skipped and whose
+/// ratio is finite and positive.
 template <class Visitor>
 void each_norm_ratio(const RunView& view, Visitor visit) {
     const Steps &steps = view.run.steps, &fp32 = view.baseline->steps;
@@ -241,8 +243,8 @@ void each_norm_ratio(const RunView& view, Visitor visit) {
     }
 }
 
-/// Clipped while they were scaled, gradients have a norm that is the scale times too large, where it is taken before
-/// clipping, or too small, where it is taken in the end.
+/// If gradients are clipped before they are unscaled, the recorded norm is wrong by a factor of the loss scale. It is
+/// too large if it is measured before clipping, and too small if it is measured after unscaling.
 std::optional<Sighting> clip_before_unscale(const RunView& view) {
     if (view.baseline == nullptr) return {};
     std::vector<double> ratios, off;
@@ -289,7 +291,7 @@ std::optional<Sighting> divergence_after_spike(const RunView& view) {
     const StepRow* spike = nullptr;
     for (const StepRow& step : view.run.steps) {
         if (step.skipped && !std::isfinite(step.loss)) continue;
-        if (spike == nullptr && !std::isfinite(step.loss)) return {};  // nan-in-loss tells of it
+        if (spike == nullptr && !std::isfinite(step.loss)) return {};  // nan-in-loss reports it
         if (spike == nullptr && ema && step.loss - *ema > DiagnosisRules::notable_spike) {
             spike = &step, least_at_spike = least, jump = step.loss - *ema;
         }
@@ -297,7 +299,7 @@ std::optional<Sighting> divergence_after_spike(const RunView& view) {
         ema = ema ? decay * *ema + (1 - decay) * step.loss : step.loss;
         least = std::min(least, *ema);
     }
-    // An average that is no number has not come back either.
+    // A NaN average makes this comparison false, so it counts as a lasting rise.
     if (spike == nullptr || *ema - least_at_spike <= DiagnosisRules::lasting_rise) return {};
     return Sighting{.step = spike->step,
                     .site = spike->overflow_site,

@@ -14,7 +14,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// As people write it: counts in full, scales as powers of two, the rest with three digits.
+/// Formats a figure as people write it: counts in full, scales as powers of two, the rest with three digits.
 std::string words_of(double value) {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -26,7 +26,7 @@ std::string words_of(double value) {
                                                             : fmt::format("{:.3g}", value);
 }
 
-/// The manifests, parsed once a folder.
+/// The manifests of all folders, each parsed once.
 class Manifests {
   public:
     explicit Manifests(const Log& log) {
@@ -40,7 +40,7 @@ class Manifests {
         const Json* found = parsed_[folder].find(name);
         return found != nullptr && found->is_object() ? found : nullptr;
     }
-    /// Whether a cast of a run in this folder has a row. A run that casts nothing has none in any case.
+    /// Returns whether the runs in this folder sample their sites: a run has such rows, or the manifest asks for them.
     bool samples(std::size_t folder) const {
         const Json* train = part(folder, "train");
         const Json* every = train != nullptr ? train->find("probe_every") : nullptr;
@@ -65,7 +65,7 @@ RunView view_of(const Log& log, const RunLog& run, const Manifests& manifests) {
             .samples_sites = manifests.samples(run.folder)};
 }
 
-/// Why a diagnosis cannot be looked for in a run; empty where it can.
+/// Returns the reason why a diagnosis cannot be looked for in a run, or an empty string if it can.
 std::string missing(const RunView& view, Reads reads) {
     if (view.run.steps.empty()) return "no rows in steps.csv";
     const bool is_fp32 = view.run.row.policy == baseline_policy;
@@ -97,7 +97,7 @@ std::string missing(const RunView& view, Reads reads) {
     return "";
 }
 
-/// Of the runs of one policy.
+/// Looks for every diagnosis in the runs of one policy.
 void diagnose_policy(const std::vector<RunView>& views, const std::string& policy, Verdicts& verdicts) {
     for (const Diagnosis& diagnosis : diagnoses()) {
         Diagnosed finding{.diagnosis = &diagnosis, .policy = policy, .of_seeds = std::int64_t(views.size())};

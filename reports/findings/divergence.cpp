@@ -18,7 +18,7 @@ namespace {
 
 using Rules = DivergenceRules;
 
-/// Steps that two runs share, in order.
+/// A step of a run, with the loss of the baseline at the same step.
 struct Pair {
     const StepRow* step;
     double baseline_loss;
@@ -44,7 +44,7 @@ std::int64_t window_of(std::size_t steps) {
     return std::clamp<std::int64_t>(std::int64_t(steps) / 4, 1, Rules::longest_window);
 }
 
-/// A loss that the scaler threw away with its step tells nothing; any other non-finite loss does.
+/// Returns whether the loss of a step counts. A non-finite loss is ignored only if the scaler skipped its step.
 bool counts(const StepRow& step) { return !step.skipped || std::isfinite(step.loss); }
 
 struct WindowMeans {
@@ -90,12 +90,12 @@ bool run_failed(const RunLog& run) {
     FailureWatch watch;
     for (const StepRow& step : run.steps) watch.add(step.loss, step.skipped);
     if (watch.failed()) return true;
-    if (is_unfinished(run)) return false;  // its last steps are no end
+    if (is_unfinished(run)) return false;  // its last steps are not its end
     const double tail = tail_loss(run).loss;
     if (!run.steps.empty() && !std::isfinite(tail))
         return true;  // every step of the window was skipped, or its loss is NaN
     if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return false;
-    // The mean of a window has at most 50 terms, so it is rounded by less than 64 units in the last place.
+    // The mean of a window has at most 50 terms, so its rounding error is less than 64 units in the last place.
     const double first = run.steps.front().loss,
                  rounding = 64 * std::numeric_limits<double>::epsilon() * std::abs(first);
     return tail > first + rounding;
@@ -106,7 +106,7 @@ std::int64_t static_bytes(const RunRow& row) {
 }
 std::int64_t all_bytes(const RunRow& row) { return static_bytes(row) + row.bytes_activations; }
 
-/// A mean that is absent where nothing was added.
+/// A mean that is absent if nothing was added.
 class Mean {
   public:
     void add(double value) { sum_ += value, ++count_; }
@@ -120,7 +120,7 @@ class Mean {
     std::int64_t count_ = 0;
 };
 
-/// The spike score of one number of each step, of those steps where it is finite.
+/// Returns the spike score of a number that each step has. Steps where it is not finite are left out.
 std::optional<double> spikes_of(const RunLog& run, double (*number)(const StepRow&)) {
     std::vector<double> values;
     for (const StepRow& step : run.steps) {
@@ -129,7 +129,7 @@ std::optional<double> spikes_of(const RunLog& run, double (*number)(const StepRo
     return spike_score(values);
 }
 
-/// Behind PolicyFold.
+/// The implementation of PolicyFold.
 class RunsOfPolicy {
   public:
     RunsOfPolicy(std::string name, const SummaryOptions& options) : options_(options) {
@@ -245,8 +245,8 @@ class RunsOfPolicy {
         policy_.first_site_step = sites.first_step;
     }
 
-    /// Looks for the first forward overflow of a run: in its sampled steps, and in steps whose first bad cast is a site of a
-    /// narrow format. It stops at a loss that is not finite, because NaN weights may cause later overflows.
+    /// Looks for the first forward overflow of a run: in its sampled steps, and in steps whose first bad cast is a site
+    /// of a narrow format. It stops at a loss that is not finite, because NaN weights may cause later overflows.
     void add_overflow(const RunLog& run, const SiteFigures& sites) {
         if (const auto step = sites.forward_overflow.first_step)
             overflowed(sites.forward_overflow_format, sites.forward_overflow.site, *step);
@@ -263,7 +263,7 @@ class RunsOfPolicy {
         row.forward_overflow_format = format, row.forward_overflow_site = site, row.forward_overflow_step = step;
     }
 
-    /// The gap over seeds, the verdict, and what both could have been.
+    /// Computes the gap over seeds, the verdict, the detectable gap, and whether the verdict was forced.
     void add_gap() {
         SummaryRow& row = policy_.row;
         const PairedMean gap = paired_mean(policy_.seed_gaps);
@@ -374,7 +374,8 @@ Summary summarise(const Log& log, const SummaryOptions& options) {
     for (const RunFolder& folder : log.folders) manifests.push_back(manifest_facts(folder));
     summary.setup = setup_words(manifests);
     for (const std::string& name : log.policies()) {
-        // Beside finished runs an unfinished one has no last steps to be averaged with theirs; alone it is looked at as it goes.
+        // If some runs are finished, unfinished ones are left out, because their last steps cannot be averaged with
+        // those of the others. If no run is finished, all of them are summarised as far as they have come.
         const bool has_finished = std::any_of(log.runs.begin(), log.runs.end(), [&](const RunLog& run) {
             return run.policy == name && !is_unfinished(run);
         });

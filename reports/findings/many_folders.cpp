@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view columns_of_who[] = {"run", "policy", "seed"};
 
-/// Hands over the whole rows of a file that may be absent, empty, or end in half a line.
+/// Calls take(row) for each complete row of a file. The file may be absent, be empty, or end in the middle of a line.
 template <class Row, class Take>
 void for_each_row(const fs::path& folder, std::span<const std::string_view> only, const Take& take) {
     const fs::path path = folder / Row::file;
@@ -38,12 +38,12 @@ void for_each_row(const fs::path& folder, std::span<const std::string_view> only
     RowParser<Row>(header, path, only).parse(rest, take);
 }
 
-/// What was odd but readable, counted.
+/// Counts of the oddities in readable directories.
 struct Oddities {
     std::size_t unfinished = 0, failed = 0, repeated = 0, renamed = 0, unpaired = 0, older = 0;
 };
 
-/// The runs of one directory with what a summary is made of, in the order of the rows.
+/// Reads the runs of one directory in the order of their rows: steps and figures of sites, as a summary needs them.
 std::vector<RunLog> runs_in(const fs::path& folder, Oddities& odd) {
     std::vector<RunLog> runs;
     std::map<std::string, std::size_t, std::less<>> index;
@@ -79,7 +79,7 @@ std::vector<RunLog> runs_in(const fs::path& folder, Oddities& odd) {
     return runs;
 }
 
-/// Of the bits of every loss: a NaN equals a NaN.
+/// Returns a checksum of all steps and losses as text, so that a NaN equals a NaN.
 std::uint64_t checksum_of_losses(const RunLog& run) {
     Checksum sum;
     std::string text;
@@ -94,7 +94,7 @@ std::uint64_t checksum_of_losses(const RunLog& run) {
     return sum.value();
 }
 
-/// Runs of fp32 that directories without one are compared with: the latest ones, so that there are never many.
+/// A cache of fp32 runs, for comparison with runs whose own directory has none. It keeps the most recently used ones.
 class Baselines {
   public:
     explicit Baselines(std::span<const fs::path> folders) : folders_(folders) {}
@@ -126,7 +126,7 @@ class Baselines {
     std::list<Kept> kept_{};
 };
 
-/// A policy of one setting, as it is shown.
+/// The runs of one policy, by its displayed name, in one setting.
 struct FoldOfPolicy {
     FoldOfPolicy(const std::string& name, const SummaryOptions& options) : fold(name, options) {}
     PolicyFold fold;
@@ -161,7 +161,8 @@ class FolderGatherer {
   private:
     void add(std::size_t setting, std::size_t folder) {
         std::vector<RunLog> runs = runs_in(folders_[folder], odd_);
-        // All runs of a policy get a name of their own where one of them is not what stands already under that name.
+        // If one run of a policy differs from the run that already has its name and seed, all runs of the policy in
+        // this folder are renamed.
         std::map<std::string, bool> differs;
         std::vector<std::uint64_t> losses;
         for (RunLog& run : runs) {
@@ -250,7 +251,7 @@ class FolderGatherer {
     Baselines baselines_;
     FolderManifests manifests_{};
     std::map<std::pair<std::size_t, std::int64_t>, std::size_t> first_baseline_{};  // by setting and seed
-    std::map<std::pair<std::string, std::int64_t>, std::uint64_t> losses_{};        // of the setting in hand
+    std::map<std::pair<std::string, std::int64_t>, std::uint64_t> losses_{};        // of the current setting
     std::map<std::string, FoldOfPolicy> policies_{};
     std::vector<std::string> order_{};
     Oddities odd_{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many run directories summed up one after the other: what stays in memory is a summary and a curve for each setting and
-// policy, and some hundred bytes for each directory.
+// Summarises many run directories one after the other. Only a summary and a curve for each setting and policy stay in
+// memory, plus a few hundred bytes for each directory.
 #pragma once
 #include "reports/findings/sweep_summary.hpp"
 
@@ -10,15 +10,17 @@
 
 namespace macheps::reports {
 
-/// So many directories are joined with all their rows in memory, for a page with every curve; more are summed up one by one.
+/// Up to this number, directories are joined in memory with all their steps, for a page with every curve. More are
+/// summarised one by one.
 inline constexpr std::size_t most_joined_folders = 200;
 
-/// Directories of one model, data and training options are one setting; what differs between settings are the axes, but for
-/// those that follow from another one, which a note names. The same policy, seed and setting in two directories is one run
-/// when its losses agree; otherwise, and where policies of one name have other texts, the later one stands as
-/// `policy@directory`. A run's baseline is the fp32 run of its seed in its own directory, else in the first of its setting
+/// Summarises run directories by setting. Directories with the same model, data and training options are one setting.
+/// Options that differ between settings are the axes. An option that follows from another one is not an axis, and a
+/// note names it. The same policy, seed and setting in two directories counts as one run if the losses agree. If they
+/// do not, or if two policies have the same name and different texts, the later one is shown as `policy@directory`. The
+/// baseline of a run is the fp32 run of its seed in its own directory, or else in the first directory of its setting
 /// that has one.
-/// Errors: throws Error, Exit::bad_input, for what is missing, is no run directory, or has damaged rows.
+/// Errors: throws Error, Exit::bad_input, for a missing directory, a directory without training, and damaged rows.
 SweepSummary gather_folders(std::span<const std::filesystem::path> folders, const SummaryOptions& options);
 
 }  // namespace macheps::reports

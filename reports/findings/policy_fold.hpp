@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The summary of one policy from its runs, one after the other: none of them stays in memory.
+// Summarises one policy from its runs, which are added one after the other and are not kept in memory.
 #pragma once
 #include "reports/findings/divergence.hpp"
 #include "reports/logs/manifest_facts.hpp"
@@ -16,9 +16,9 @@ class PolicyFold {
     PolicyFold(PolicyFold&&) noexcept;
     PolicyFold& operator=(PolicyFold&&) = delete;
 
-    /// `baseline`, the fp32 run of the same seed, may be null, and may be the run itself.
+    /// Adds a run. `baseline` is the fp32 run of the same seed. It may be null, and it may be the run itself.
     void add(const RunLog& run, const RunLog* baseline, const ManifestFacts& manifest);
-    /// Of what was added, as summarise() has it. Called once, after one run at least.
+    /// Returns the summary of the added runs, as described at summarise(). Call it once, after adding a run or more.
     PolicySummary summary();
 
   private:

@@ -9,7 +9,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Of an even number of values the mean of the two in the middle. Reorders them.
+/// Returns the median: for an even number of values, the mean of the two in the middle. Reorders the values.
 double middle_of(std::vector<double>& values) {
     const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());

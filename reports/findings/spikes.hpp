@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spikes of a curve: how many of its values lie far from those before them.
+// Spikes of a curve: values that lie far from the values before them.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -9,14 +9,15 @@ namespace macheps::reports {
 
 struct SpikeRules {
     static constexpr double deviations = 7;
-    static constexpr std::size_t long_run = 2000, long_window = 1000;  ///< mean and standard deviation of the last 1000
+    static constexpr std::size_t long_run = 2000, long_window = 1000;  ///< with mean and standard deviation
     static constexpr std::size_t short_window =
-        100;  ///< of shorter runs: median, and 1.4826 median absolute deviations
+        100;  ///< of shorter runs, with the median and 1.4826 median absolute deviations
     static constexpr double deviation_of_mad = 1.4826;
 };
 
-/// The spike score: of the values that have a whole window before them, the percentage that is 7 deviations or more away
-/// from its middle. Nothing where no value has one. In a window whose values are all alike any other value is a spike.
+/// Returns the spike score. It covers the values that have a whole window before them, and is the percentage of them
+/// that are 7 deviations or more away from the middle of their window. Returns nothing if no value has a whole window.
+/// After a window of equal values, any different value is a spike.
 std::optional<double> spike_score(std::span<const double> values);
 
 }  // namespace macheps::reports

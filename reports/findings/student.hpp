@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Student's t: intervals of paired samples, and the difference that a comparison of so many could have seen.
+// Student's t: intervals of paired samples, and the difference that a given number of samples can detect.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,14 +7,15 @@
 
 namespace macheps::reports {
 
-/// Quantile of Student's t with `df` degrees of freedom, for p = 0.95 or 0.975: a table to df 30 (errors below 1e-6),
-/// then the Cornish-Fisher series to order df^-3 (errors below 2e-6). Source: Abramowitz and Stegun 26.7.5.
+/// Returns the quantile of Student's t with `df` degrees of freedom for p = 0.95 or 0.975. Uses a table up to df 30
+/// (errors below 1e-6), then the Cornish-Fisher series to order df^-3 (errors below 2e-6). Source: Abramowitz and
+/// Stegun 26.7.5.
 double t_quantile_95(std::int64_t df);
 double t_quantile_975(std::int64_t df);
 
-/// The true mean, in standard errors of the mean, at which the 95 % t interval of df + 1 samples leaves zero out in four
-/// experiments of five: the noncentrality with which |t'| exceeds t_quantile_975(df) with probability 0.8. A table to df 30
-/// (errors below 1e-6), then a series in 1 / df (errors below 1e-4).
+/// Returns the true mean, in standard errors of the mean, at which the 95 % t interval of df + 1 samples excludes zero
+/// with probability 0.8. It is the noncentrality with which |t'| exceeds t_quantile_975(df) with that probability. Uses
+/// a table up to df 30 (errors below 1e-6), then a series in 1 / df (errors below 1e-4).
 double detectable_shift(std::int64_t df);
 
 /// Mean of paired samples and its two-sided t intervals. With fewer than two samples there are no intervals.
@@ -22,12 +23,12 @@ struct PairedMean {
     double mean = 0;
     std::optional<double> half_width_95{}, half_width_90{};
     std::optional<double>
-        detectable{};  ///< the mean that would have been told from zero: detectable_shift of the samples
+        detectable{};  ///< the true mean that would have been detected: detectable_shift standard errors
 };
 PairedMean paired_mean(std::span<const double> gaps);
 
-/// The least number of samples of which a true mean of `size` would be told from zero in four experiments of five, where
-/// single samples scatter by `deviation`; nothing where 1000 are not enough.
+/// Returns the smallest number of samples with which a true mean of `size` is detected with probability 0.8, if single
+/// samples have the standard deviation `deviation`. Returns nothing if 1000 are not enough.
 std::optional<std::int64_t> samples_to_detect(double size, double deviation);
 
 }  // namespace macheps::reports

@@ -39,7 +39,7 @@ constexpr std::array<Heading, 11> headings{{{"policy", &SummaryCells::policy, fa
                                             {"activations", &SummaryCells::activation_bytes, true},
                                             {"peak", &SummaryCells::peak, true}}};
 
-/// Width on a terminal: code points, which is enough for the letters that we print and for most names.
+/// Returns the number of code points. This is the width on a terminal for the letters that we print and for most names.
 std::size_t width_of(std::string_view text) {
     return std::size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -201,7 +201,7 @@ std::string summary_csv(const Summary& summary) {
 }
 
 void write_summary(const Summary& summary, const std::filesystem::path& path) {
-    check_is_replaceable(path);  // a page may be a pipe, but nobody asked for the rows
+    check_is_replaceable(path);  // the page may go to a pipe, but the rows may not
     publish(path, summary_csv(summary));
 }
 

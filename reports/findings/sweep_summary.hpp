@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report says of a sweep, or of many run directories: a row for each setting and policy, a curve of its gap, and which learning rate was best.
+// The summary of a sweep, or of many run directories: a row and a gap curve for each setting and policy, and the best
+// learning rates.
 #pragma once
 #include "reports/findings/divergence.hpp"
 
@@ -13,7 +14,8 @@
 
 namespace macheps::reports {
 
-/// A gap by step, over seeds: mean, least and greatest of each stretch of steps. Of bounded size, however many the runs.
+/// The gap as a function of the step: mean, minimum and maximum over seeds for each stretch of steps. Its size does not
+/// depend on the number of runs.
 class GapCurve {
   public:
     struct Point {
@@ -21,9 +23,9 @@ class GapCurve {
     };
     static constexpr std::size_t most_points = 48;
 
-    /// One run's steps, with those of its baseline.
+    /// Adds the steps of one run and of its baseline. The first call sets the stretches, from `all_steps`.
     void add(const std::vector<StepRow>& steps, const std::vector<StepRow>& baseline, std::int64_t all_steps);
-    /// Stretches in which some gap was finite.
+    /// Returns the stretches in which at least one gap was finite.
     std::vector<Point> points() const;
 
   private:
@@ -32,17 +34,17 @@ class GapCurve {
         std::int64_t runs = 0;
     };
     std::array<Stretch, most_points> stretches_{};
-    double length_ = 0;  ///< steps of a stretch
+    double length_ = 0;  ///< steps in a stretch
 };
 
 struct SweepRow {
-    std::vector<std::string> values{};  ///< of each axis
-    std::size_t setting = 0;            ///< counts the settings in the plan's order
+    std::vector<std::string> values{};  ///< one for each axis
+    std::size_t setting = 0;            ///< index among the settings that have rows
     PolicySummary policy{};
     GapCurve curve{};
 };
 
-/// What the runs stand in: one of it, and several.
+/// The word for a part of a sweep (`unit`, `run directory`), in singular and plural.
 struct PartWords {
     const char *one = "unit", *many = "units";
 };
@@ -52,13 +54,13 @@ struct SweepSummary {
     std::vector<std::string> axes{};
     std::vector<SweepRow> rows{};  ///< setting by setting, fp32 first
     PartWords parts{};
-    std::size_t settings = 0, units = 0, missing = 0, runs = 0;  ///< units: of `parts`
+    std::size_t settings = 0, units = 0, missing = 0, runs = 0;  ///< `units` counts the `parts`
     double seconds = 0;                                          ///< of all runs
     double margin = DivergenceRules::equivalence_margin;
     std::vector<std::string> notes{};
 };
 
-/// Of a policy, everything but the learning rate kept: the rate with the least loss, and fp32's.
+/// The learning rate with the lowest loss for one policy, with all other axes fixed, and the best one of fp32.
 struct BestRate {
     std::string policy{};
     std::vector<std::string> others{};  ///< values of the other axes
@@ -66,15 +68,15 @@ struct BestRate {
     double loss = 0;
     bool moved = false;
 };
-/// Empty where no axis is `lr`.
+/// Returns the best rates, or nothing if no axis is `lr`.
 std::vector<BestRate> best_rates(const SweepSummary& sweep);
 
-/// The axis's value as a number, where it is one.
+/// Returns the value of an axis as a number, or nothing if it is not one. Powers of two may be written as `2^-10`.
 std::optional<double> axis_number(const std::string& value);
 
-/// summary.csv: the columns of SummaryRow, then the axes.
+/// Returns the text of summary.csv: the columns of SummaryRow, then the axes.
 std::string sweep_summary_csv(const SweepSummary& sweep);
-/// An aligned line for each setting and policy.
+/// Returns an aligned line for each setting and policy.
 std::string sweep_summary_text(const SweepSummary& sweep);
 
 }  // namespace macheps::reports

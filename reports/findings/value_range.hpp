@@ -9,19 +9,19 @@
 
 namespace macheps::reports {
 
-/// The ratio of the largest input of `mlp.down` to its rms, measured in SmolLM2-135M and with random weights. Their quotient is
-/// how much further a pretrained model may reach than the small model that a run initialises.
+/// The ratio of the largest input of `mlp.down` to its rms, measured in SmolLM2-135M and with random weights. Their
+/// quotient estimates how much larger the values of a pretrained model may be than those of the small model of a run.
 inline constexpr double pretrained_peak = 653, random_peak = 8.9;
 
-/// The range line of a verdict, without `range: `: "largest forward value 31 of 65504 (fp16); an overflow would not have been
-/// seen (12 of 300 steps sampled)". Made of the columns `forward_*`, `sampled_steps` and `steps`.
+/// Returns the range line of a verdict without `range: `: "largest forward value 31 of 65504 (fp16); an overflow would
+/// not have been seen (12 of 300 steps sampled)". Reads the columns `forward_*`, `sampled_steps` and `steps`.
 std::string range_words(const SummaryRow& row);
 
-/// Returns true if the runs cannot rule out an overflow that fp32 would not have: some forward values were cast, without a scale, to a
-/// narrow format.
+/// Returns true if the runs cannot rule out an overflow that fp32 would not have: some forward values were cast,
+/// without a scale, to a narrow format.
 bool is_range_open(const SummaryRow& row);
 
-/// The name of a policy whose runs were stressed: "amp-fp16+outliers" for a stress of "outliers=2^11".
+/// Returns the name of a policy whose runs were stressed: "amp-fp16+outliers" for the stress "outliers=2^11".
 std::string stressed_name(std::string_view policy, std::string_view stress);
 
 }  // namespace macheps::reports

@@ -50,7 +50,7 @@ std::optional<double> peak_of(std::string_view gpu, std::string_view kind) {
     return found == std::end(peaks) ? std::nullopt : std::optional(found->tflops);
 }
 
-/// The text before the first `mark`, which is taken off `text` with it.
+/// Removes and returns the text before the first `mark`. The mark is removed as well.
 std::string_view take_until(std::string_view& text, char mark) {
     const std::size_t end = std::min(text.find(mark), text.size());
     const std::string_view part = text.substr(0, end);
@@ -88,7 +88,7 @@ std::string_view operand_kind(std::string_view name) {
 
 std::optional<double> relative_peak(std::string_view matmul_formats, std::string_view gpu) {
     const std::optional<double> low = peak_of(gpu, "bf16"), unit = low ? low : peak_of(gpu, "fp16");
-    double all = 0, time = 0;  // the time in which `unit` would do one multiply-add is 1
+    double all = 0, time = 0;  // unit of time: one multiply-add at the speed `unit`
     while (!matmul_formats.empty()) {
         std::string_view pair = take_until(matmul_formats, ';');
         const std::string_view a = take_until(pair, '*'), b = take_until(pair, ':');

@@ -20,7 +20,7 @@ std::string counted(std::int64_t n, std::string_view what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-/// Whether the 95 % interval leaves zero out.
+/// Returns whether the 95 % interval excludes zero.
 bool is_resolved(const SummaryRow& row) { return row.gap_ci_low && (*row.gap_ci_low > 0 || *row.gap_ci_high < 0); }
 
 const Forced* forced_of(const SummaryRow& row) {

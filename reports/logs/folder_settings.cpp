@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Follows from the rest, or says where a file lies.
+/// Keys that follow from other keys, or that give the path of a file.
 constexpr std::string_view no_settings[] = {"parameters", "file", "found_at"};
 
 std::string setting_text(const Json& value) {
@@ -39,14 +39,14 @@ void append_settings(FolderSettings& settings, const std::string& prefix, const 
     }
 }
 
-/// Empty where the setting does not name it.
+/// Returns the value of a named option, or an empty string if the setting does not have it.
 const std::string& value_in(const FolderSettings& setting, const std::string& name) {
     static const std::string none;
     const auto found = std::find_if(setting.begin(), setting.end(), [&](const auto& one) { return one.first == name; });
     return found == setting.end() ? none : found->second;
 }
 
-/// A column of values: whether each value of `from` comes with one value of `to` alone.
+/// Returns whether `to` is a function of `from`: equal values of `from` always come with equal values of `to`.
 bool follows(const std::vector<std::string>& from, const std::vector<std::string>& to) {
     std::map<std::string_view, std::string_view> seen;
     for (std::size_t i = 0; i < from.size(); ++i) {
@@ -55,7 +55,7 @@ bool follows(const std::vector<std::string>& from, const std::vector<std::string
     return true;
 }
 
-/// Of all texts of which a policy is made.
+/// Returns a checksum of all texts that make up a policy.
 std::uint64_t checksum_of_policy(const Json& policy) {
     Checksum sum;
     const auto add = [&sum](const Json& source) {
@@ -102,7 +102,7 @@ SettingAxes setting_axes(const std::vector<FolderSettings>& settings) {
                                          [&](const std::string& value) { return value != axis.values.front(); });
         if (differs) axes.push_back(std::move(axis));
     }
-    // The rate is asked first, so that others may follow from it.
+    // The learning rate comes first, so that other axes may follow from it, and it follows from none.
     std::vector<Axis*> order;
     for (Axis& axis : axes) order.push_back(&axis);
     std::stable_partition(order.begin(), order.end(), [](const Axis* axis) { return axis->name == "lr"; });
@@ -156,7 +156,7 @@ void FolderManifests::add(const fs::path& folder) {
     if (is_new) settings_.push_back(std::move(settings));
     setting_of_.push_back(at->second);
     ManifestFacts facts = manifest_facts(manifest);
-    facts.seeds.clear();  // which are a directory's own
+    facts.seeds.clear();  // directories with different seeds share the other facts
     const auto known = std::find(facts_.begin(), facts_.end(), facts);
     facts_of_.push_back(static_cast<std::size_t>(known - facts_.begin()));
     if (known == facts_.end()) facts_.push_back(std::move(facts));
@@ -171,7 +171,7 @@ void FolderManifests::add_policies(std::size_t number, const fs::path& folder, c
         std::map<std::uint64_t, std::string>& texts = texts_[policy];
         const auto [text, is_new] = texts.try_emplace(checksum_of_policy(json), policy);
         if (is_new && texts.size() > 1) text->second = fmt::format("{}@{}", policy, last_name(folder));
-        // Two directories of one name, in folders of their own.
+        // Two directories in different folders may have the same name.
         const auto is_same = [&shown = text->second](const auto& other) { return other.second == shown; };
         if (is_new && std::count_if(texts.begin(), texts.end(), is_same) > 1)
             text->second = fmt::format("{}@{}", policy, folder.string());

@@ -13,7 +13,8 @@ namespace macheps::reports {
 
 namespace {
 
-/// The value of `key` in an object, where there is one of that type: manifests may be of anybody's making.
+/// Returns the value of `key` in an object, or nothing if it is absent or has another type. Manifests may have been
+/// written by any program.
 template <class Value>
 std::optional<Value> value_at(const Json& object, const char* key) {
     if (!object.is_object() || !object.contains(key)) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a summary says of the settings of its runs. A manifest is read leniently: what it does not say stays empty.
+// The facts about settings that a summary shows. Manifests are read leniently: missing facts stay empty.
 #pragma once
 #include "reports/logs/run_log.hpp"
 
@@ -21,7 +21,7 @@ struct ManifestFacts {
     std::optional<std::int64_t> parameters{};
     std::vector<std::int64_t> seeds{};
     std::optional<double> token_weight{};
-    /// Of a policy: what it trains with that fp32 does not, beside its formats: "beta2 0.999 (fp32: 0.95)".
+    /// For each policy, the differences from the fp32 runs other than formats: "beta2 0.999 (fp32: 0.95)".
     std::map<std::string, std::string> beside_precision{};
 
     bool operator==(const ManifestFacts&) const = default;
@@ -29,12 +29,12 @@ struct ManifestFacts {
 ManifestFacts manifest_facts(const RunFolder& folder);
 ManifestFacts manifest_facts(const Json& manifest);
 
-/// "2^-12" for a power of two below a quarter or above 4, "0.3" for any other number.
+/// Formats a number: "2^-12" for a power of two below a quarter or above 4, "0.3" for any other number.
 std::string power_words(double x);
 
-/// One line, without its line end: the seeds and the token weight, and why there is one: "seeds 0, 1, 2; every token's loss weighted
-/// 2^-12 in the backward pass, a stand-in for a batch 4096 times as large, in which gradients are that small (--seeds,
-/// --token-weight)". Empty where folders differ in either or none says them.
+/// Returns a line, without its line end, with the seeds, the token weight and the reason for the weight: "seeds 0, 1,
+/// 2; every token's loss weighted 2^-12 in the backward pass, a stand-in for a batch 4096 times as large, in which
+/// gradients are that small (--seeds, --token-weight)". Empty if folders differ in either, or if either is unknown.
 std::string setup_words(std::span<const ManifestFacts> folders);
 
 }  // namespace macheps::reports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a manifest.json, before anyone makes a tree of it.
+// The text of a manifest.json, checked before it is parsed.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -7,11 +7,12 @@
 
 namespace macheps::reports {
 
-/// The largest that is written and read. One of 15 policies on a model of 24 blocks has 3 MB, mostly resolved tables.
+/// Size limit for writing and reading. A manifest of 15 policies for a model of 24 blocks has 3 MB, mostly resolved
+/// tables.
 inline constexpr std::uint64_t most_manifest_bytes = std::uint64_t{64} << 20;
 
-/// Reads the file. Throws Error, Exit::bad_input, for one that is larger, or nests deeper than `most_levels` (with the
-/// line). Whether it is JSON is for its reader to say.
+/// Reads the file. Throws Error, Exit::bad_input, if it is larger than the limit or nests deeper than `most_levels`
+/// (with the line). Does not check that it is JSON.
 std::string read_manifest_text(const std::filesystem::path& path);
 
 }  // namespace macheps::reports

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view manifest_name = "manifest.json";
 
-/// Whether a file must be there that every run writes in its first moments.
+/// Whether a note reports that a file is absent. Every run writes the needed files in its first moments.
 enum class Needed : bool { no, yes };
 
 template <class Row>
@@ -60,7 +60,7 @@ std::string read_manifest(const fs::path& folder, std::vector<std::string>& note
     return text;
 }
 
-/// Gives each row to its run in `runs`.
+/// Moves each row to its run in `runs`.
 template <class Row>
 void share_out(std::vector<Row> rows, std::span<RunLog> runs, const std::map<std::string, std::size_t>& index) {
     constexpr auto list = std::get<std::vector<Row> RunLog::*>(RunLog::lists);
@@ -71,14 +71,14 @@ void share_out(std::vector<Row> rows, std::span<RunLog> runs, const std::map<std
     }
 }
 
-/// Reads what may be absent of a run directory's growing rows: all but the steps.
+/// Reads the growing rows that may be absent from a run directory: all except the steps.
 template <class... Row>
 void read_optional_rows(const fs::path& path, std::type_identity<std::tuple<StepRow, Row...>>, std::span<RunLog> runs,
                         const std::map<std::string, std::size_t>& index, std::vector<std::string>& notes) {
     (share_out(read_rows<Row>(path, Needed::no, notes), runs, index), ...);
 }
 
-/// The same, but of sites the figures alone, and nothing of exponents.
+/// Reads the evaluations, and reduces the rows of sites to figures. Does not read the exponents.
 void read_figures(const fs::path& path, std::span<RunLog> runs, const std::map<std::string, std::size_t>& index,
                   std::vector<std::string>& notes) {
     share_out(read_rows<EvalRow>(path, Needed::no, notes), runs, index);
@@ -139,7 +139,8 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep k
     return runs;
 }
 
-/// The first columns of a file's header tell the kind of its rows: whatever an older version lacks stands at the end.
+/// Returns the beginning of a file's header, which identifies the kind of its rows. Columns that an older version lacks
+/// are at the end.
 template <class Row>
 std::string first_columns() {
     constexpr std::size_t most = 4;
@@ -152,7 +153,7 @@ std::string first_columns() {
     return text;
 }
 
-/// Whether `file` holds rows of one of Log::kinds; they are in `log` then.
+/// Returns whether `file` has rows of one of Log::kinds, and appends them to `log` if so.
 bool read_measured_rows(const fs::path& file, Log& log) {
     constexpr std::size_t most_bytes = 64;
     std::string head;
@@ -171,7 +172,7 @@ bool read_measured_rows(const fs::path& file, Log& log) {
     return is_known;
 }
 
-/// The files of a folder that bear the names which verbs give to such rows.
+/// Returns the files in a folder that have the default file name of one of Log::kinds.
 std::vector<fs::path> measured_files_of(const fs::path& folder) {
     std::vector<fs::path> files;
     const auto look = [&]<class Row>(const Log::Kind<Row>&) {
@@ -181,7 +182,7 @@ std::vector<fs::path> measured_files_of(const fs::path& folder) {
     return files;
 }
 
-/// `macheps gemm`, `macheps sum`, ...: whose rows a report draws.
+/// Lists the verbs whose rows a report draws: "`gemm`, `sum`, ...".
 std::string verbs_with_rows() {
     std::string text;
     std::apply(
@@ -197,7 +198,7 @@ Error not_a_run(std::string what, const fs::path& where) {
          .fix = fmt::format("name a folder that `macheps train` wrote, or rows of macheps {}", verbs_with_rows())});
 }
 
-/// Same losses, step by step, as bits would have it (a NaN equals a NaN).
+/// Returns whether two runs have the same steps with the same losses. A NaN equals a NaN.
 bool same_losses(const RunLog& a, const RunLog& b) {
     return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
                       [](const StepRow& x, const StepRow& y) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run directories read back into memory: what the summary and the page are made of.
+// Run directories read back into memory, as input of the summary and the page.
 #pragma once
 #include "reports/logs/site_figures.hpp"
 #include "reports/rows/formula_row.hpp"
@@ -20,37 +20,37 @@ namespace macheps::reports {
 /// One run with all its rows, each list in the order of its file.
 struct RunLog {
     RunRow row{};
-    std::string policy{};    ///< as shown: row.policy, or `policy@folder` where two folders disagree
+    std::string policy{};    ///< displayed name: row.policy, or `policy@folder` if two folders disagree
     std::size_t folder = 0;  ///< index into Log::folders
     std::vector<StepRow> steps{};
     std::vector<EvalRow> evals{};
     std::vector<SiteRow> sites{};
     std::vector<ExponentRow> exponents{};
-    std::optional<SiteFigures> site_figures{};  ///< where the rows of `sites` were not kept
-    std::optional<std::size_t> baseline{};      ///< index of the fp32 run of the same seed; its own for an fp32 run
+    std::optional<SiteFigures> site_figures{};  ///< set if the rows of `sites` were not kept
+    std::optional<std::size_t> baseline{};      ///< index of the fp32 run of the same seed; an fp32 run has its own
 
-    /// Where rows of each type go.
+    /// The list for each type of rows.
     static constexpr auto lists = std::tuple(&RunLog::steps, &RunLog::evals, &RunLog::sites, &RunLog::exponents);
 };
 
 struct RunFolder {
     std::filesystem::path path{};
-    std::string manifest{};  ///< JSON text; empty when there is no manifest.json
+    std::string manifest{};  ///< JSON text; empty if there is no manifest.json
 };
 
 struct Log {
     std::vector<RunFolder> folders{};
     std::vector<RunLog> runs{};
-    std::vector<std::filesystem::path> row_files{};  ///< of experiments without a run
-    std::vector<GemmRow> gemm{};                     ///< of all row_files, in their order, as are the next
+    std::vector<std::filesystem::path> row_files{};  ///< files of experiments without a run
+    std::vector<GemmRow> gemm{};                     ///< this and the next lists: rows of all row_files, in their order
     std::vector<SumRow> sums{};
     std::vector<SolveRow> systems{};
     std::vector<SolveStepRow> system_steps{};
     std::vector<FormulaRow> formulas{};
     std::vector<FormulaPointRow> formula_points{};
-    std::vector<std::string> notes{};  ///< in words: what was odd but readable
+    std::vector<std::string> notes{};  ///< oddities of readable files, in words
 
-    /// The kinds of row_files: a list each, and the verb that writes it.
+    /// The kinds of rows in row_files: the list of each, and the verb that writes it.
     template <class Row>
     struct Kind {
         std::vector<Row> Log::*rows;
@@ -61,35 +61,37 @@ struct Log {
         Kind<SolveStepRow>{&Log::system_steps, "solve --steps"}, Kind<FormulaRow>{&Log::formulas, "eval"},
         Kind<FormulaPointRow>{&Log::formula_points, "eval --points-out"});
 
-    /// Policies as shown, the baseline first, then in the order of their first run.
+    /// Returns the displayed names of the policies: the baseline first, then in the order of their first run.
     std::vector<std::string> policies() const;
 };
 
-/// The policy that every other one is compared with.
+/// The policy with which all others are compared.
 inline constexpr std::string_view baseline_policy = "fp32";
 
-/// What is kept in memory of many directories. The rows of sites and exponents are the bulk of a run directory: without
-/// them a log takes some 250 bytes for each step of each run, and a summary of it is the same.
+/// How much is kept in memory. The rows of sites and exponents are the bulk of a run directory. Without them, a log
+/// takes about 250 bytes for each step of each run. Its summary is the same in both cases.
 enum class Keep : bool { all, summary };
 
-/// Reads run directories and joins them; a CSV file, or one of that name in a directory, holds rows of one of Log::kinds,
-/// which its first columns tell, and a directory may have nothing else. A directory in which training has begun is always readable: each of its files
-/// may be absent, empty, or end in half a line, as a run in its first moments leaves them, and a note says so. A run with
-/// steps and no row in runs.csv is unfinished and is kept.
-/// The same policy and seed in two directories is one run when its losses agree; otherwise the later policy is shown as
-/// `policy@folder`. A run's baseline is the fp32 run of its seed in its own directory, else in the first that has one.
+/// Reads run directories and CSV files and joins them. A CSV file contains rows of one of Log::kinds, which its first
+/// columns identify. A directory may contain such files under their default names, with or without a run.
+/// A directory in which training has begun is always readable. Each of its files may be absent, be empty, or end in
+/// the middle of a line, as a run in its first moments leaves them. Notes report this, except for absent files that not
+/// every run writes. A run with steps and no row in runs.csv is unfinished and is kept.
+/// The same policy and seed in two directories counts as one run if the losses agree. Otherwise the later policy is
+/// shown as `policy@folder`. The baseline of a run is the fp32 run of its seed in its own directory, or else in the
+/// first directory that has one.
 /// Errors: throws Error, Exit::bad_input, for a missing directory or file and for damaged rows.
 Log read_runs(std::span<const std::filesystem::path> folders, Keep keep = Keep::all);
 
-/// Throws Error, Exit::bad_input, for a folder that is missing, or in which no training has begun.
+/// Throws Error, Exit::bad_input, if the folder is missing or if no training has begun in it.
 void check_is_run(const std::filesystem::path& folder);
 
-/// Rows of schema 1, which lack `loss_rounded`, hold fp32 numbers: they are to mean what they meant to the program that
-/// wrote them.
+/// Rounds the losses of a row of schema 1 (a row without `loss_rounded`) to fp32. They were written as fp32 numbers, so
+/// this restores the values that the program had.
 void read_as_schema_1(StepRow& step);
 
-/// Reads the rows of sites and exponents of those policies' runs (names as shown) into a log that was read without.
-/// Returns notes. Errors: as read_runs.
+/// Reads the rows of sites and exponents into a log that was read with Keep::summary, for the runs of the given
+/// policies (displayed names). Returns notes. Errors: as read_runs.
 std::vector<std::string> read_samples(Log& log, std::span<const std::string> policies);
 
 }  // namespace macheps::reports

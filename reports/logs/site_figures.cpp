@@ -15,7 +15,7 @@ namespace {
 
 using Rules = DivergenceRules;
 
-/// Why a site's row is worth naming; empty when it is not.
+/// Returns the reason why a site's row is notable, or an empty string if it is not.
 std::string remarkable(const SiteRow& site) {
     const auto percent = [&](std::uint64_t n) {
         return 100 * double(n) / double(std::max<std::uint64_t>(site.count, 1));
@@ -40,7 +40,8 @@ void keep_worst(WorstSite& worst, const SiteRow& site, double rate, double notab
     if (rate > worst.rate) worst.site = site.site, worst.step = site.step, worst.rate = rate;
 }
 
-/// How far the largest value reaches in its format's range; 0 where a scale put it there on purpose.
+/// Returns the largest value as a share of the largest number of its format, at least 1 after an overflow. Returns 0 if
+/// the values were scaled, because a scale moves them there on purpose.
 double reach_of(const SiteRow& site) {
     const std::optional<double> largest = largest_of(site.format);
     if (!largest || is_scaled(site)) return 0;
@@ -69,7 +70,8 @@ void add_forward(SiteFigures& figures, const SiteRow& site) {
 bool is_gradient_slot(std::string_view name) {
     const std::size_t colon = name.find(':');
     if (colon == std::string_view::npos) return false;
-    // The operands of backward products that are weights or activations: W, X; K and Q of the scores; V and P of the mix.
+    // Operands of backward products that are weights or activations: W and X of linears; K and Q of the scores; V and P
+    // of the mix.
     constexpr std::string_view others[] = {":input_grad.b", ":weight_grad.b", ":grad_a.b", ".scores:grad_b.b",
                                            ".mix:grad_b.a"};
     if (std::any_of(std::begin(others), std::end(others), [&](std::string_view end) { return name.ends_with(end); }))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts as a terminal, a program and the page show them.
+// Diagnoses as text for a terminal, as JSON, and as HTML for the page.
 #include "core/text/shown.hpp"
 #include "reports/findings/diagnosis.hpp"
 #include "reports/findings/summary_table.hpp"
@@ -15,7 +15,8 @@ namespace macheps::reports {
 
 namespace {
 
-/// "step 12, block.0.mlp.up:grad.in, 2 of 3 seeds"; "the whole run" where there is no step.
+/// Describes the place of a finding: "step 12, block.0.mlp.up:grad.in, 2 of 3 seeds (seed 1)". Without a step, it
+/// begins with "the whole run".
 std::string where_of(const Diagnosed& finding) {
     std::string where = finding.seen.step ? fmt::format("step {}", *finding.seen.step) : "the whole run";
     if (!finding.seen.site.empty()) where += ", " + finding.seen.site;
@@ -30,7 +31,7 @@ std::string capitalised(std::string text) {
     return text;
 }
 
-/// What could not be looked for, by reason: "a, b in p, q: why".
+/// Diagnoses that could not be looked for in some policies for the same reason.
 struct Gap {
     std::string why;
     std::vector<std::string> ids, policies;

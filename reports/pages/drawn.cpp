@@ -11,7 +11,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// How much a policy differs; the baseline is drawn always.
+/// Returns how much a policy differs from fp32. It is infinite for the baseline, which is always drawn.
 double difference_of(const PolicySummary& policy) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     if (policy.row.policy == baseline_policy || policy.row.verdict == "diverged") return infinity;
@@ -28,7 +28,7 @@ Summary drawn_of(const Summary& summary, std::size_t most) {
     if (summary.policies.size() <= room) return summary;
     std::vector<std::size_t> order(summary.policies.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    // The baseline stands first in a summary, and a stable order keeps it there.
+    // The baseline is first in a summary, and a stable sort keeps it there.
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         return difference_of(summary.policies[a]) > difference_of(summary.policies[b]);
     });

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DOUT=file.cpp -DPAGE=folder -DCHART=chart.min.js -DNOTICES=THIRD_PARTY_NOTICES -P embed.cmake: writes the page's parts as raw
-# string literals. The notices are those of the libraries that pages contain.
+# Writes the parts of the page as raw string literals. The notices are those of the libraries that pages contain. Usage:
+# cmake -DOUT=file.cpp -DPAGE=folder -DCHART=chart.min.js -DNOTICES=THIRD_PARTY_NOTICES -P embed.cmake
 set(text "// SPDX-License-Identifier: Apache-2.0\n// Made by embed.cmake from the files of reports/pages/assets and from Chart.js.\n")
 string(APPEND text "#include \"reports/pages/page_assets.hpp\"\n\nnamespace macheps::reports::page_assets {\n")
-# entries_of_pages(OUT): the entries of NOTICES whose line "In:" names pages.
+# entries_of_pages(OUT): sets OUT to the entries of NOTICES whose line "In:" names pages.
 function(entries_of_pages out)
     string(REPEAT "=" 100 rule)
     file(READ ${NOTICES} rest)
@@ -33,7 +33,7 @@ foreach(part IN ITEMS html css js chart notices)
     elseif(file)
         file(READ ${file} content)
     endif()
-    # A line @name@ stands for the file of that name: each chart has a file of its own.
+    # Replace @name@ by the file with that name. Each chart has its own file.
     if(part STREQUAL "html" OR part STREQUAL "js")
         string(REGEX MATCHALL "@[a-z]+\\.${part}@" places "${content}")
         foreach(place IN LISTS places)
@@ -42,7 +42,7 @@ foreach(part IN ITEMS html css js chart notices)
             string(REPLACE "${place}" "${section}" content "${content}")
         endforeach()
     endif()
-    # These would end the raw string, or the <script> that the text stands in.
+    # These would end the raw string, or the <script> that contains the text.
     foreach(forbidden IN ITEMS ")macheps\"" "</script" "<!--")
         string(FIND "${content}" "${forbidden}" at)
         if(NOT at EQUAL -1 AND NOT (part STREQUAL "html" AND forbidden STREQUAL "</script"))

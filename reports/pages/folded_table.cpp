@@ -14,7 +14,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Bytes that UTF-8 shows: all but those that continue a character.
+/// Returns the number of code points: the bytes that are not UTF-8 continuation bytes.
 std::size_t shown_width(std::string_view text) {
     return static_cast<std::size_t>(
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));

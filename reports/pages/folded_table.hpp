@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table for people: words stand left, figures right. What every row says alike stands once, above it.
+// A table for people. Words are aligned left and figures right. Words that are equal in every row are written once,
+// above the table.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,16 +11,16 @@ class FoldedTable {
   public:
     using Cells = std::vector<std::string>;
 
-    /// Every column has as many cells as the first one. A column of words whose cells are all alike becomes a word of the
-    /// caption, if there is more than one row; one without any text is left out.
+    /// Adds a column. Every column has as many cells as the first one. If there is more than one row and all cells of a
+    /// column of words are equal, the column moves to the caption. A column without any text is left out.
     void add_words(std::string name, Cells cells) { add(std::move(name), std::move(cells), true); }
     void add_figures(std::string name, Cells cells) { add(std::move(name), std::move(cells), false); }
-    /// Beneath the table: what its headings mean.
+    /// Sets the text below the table, which explains its headings.
     void explain(std::string text) { explanation_ = std::move(text); }
 
-    /// Aligned, with a line end; nothing without rows.
+    /// Returns aligned text with a line end. Empty if the table has no rows.
     std::string text() const;
-    /// Names escaped; the first `most` rows, and how many more there are.
+    /// Returns HTML with escaped text: the first `most` rows, and how many more there are.
     std::string html(std::size_t most = 1000) const;
 
   private:

@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::size_t most_notes = 100, most_names = 4, most_settings_bytes = std::size_t{8} << 20;
 
-/// Replaces each @@name@@ of `text`. What is put in is not searched again.
+/// Replaces each @@name@@ of `text`. The inserted text is not searched again.
 std::string filled(std::string_view text, const std::map<std::string_view, std::string_view>& parts) {
     std::string out;
     while (true) {
@@ -42,7 +42,7 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
     }
 }
 
-/// Each policy's verdict with what it rests on, and what to know before believing it.
+/// Returns each policy's verdict with its basis and its range, and the warnings.
 std::string verdicts_html(const Summary& summary) {
     std::string rows;
     for (const PolicySummary& policy : summary.policies) {
@@ -59,7 +59,8 @@ std::string verdicts_html(const Summary& summary) {
     return out;
 }
 
-/// On a narrow screen a policy is a card: each cell names itself, and the verdict stands beside the name.
+/// Returns the summary table. On a narrow screen each policy becomes a card: the verdict is next to the name, and each
+/// cell has a label.
 std::string summary_html(const Summary& summary) {
     constexpr std::string_view figures[] = {"gap to fp32", "loss",         "seeds",       "parts at step", "skipped",
                                             "underflow",   "lost updates", "bytes/param", "activations",   "peak"};
@@ -86,7 +87,7 @@ std::string summary_html(const Summary& summary) {
     return out + "</tbody></table></div>\n" + verdicts_html(summary);
 }
 
-/// Where each policy's trouble may have begun; nothing when no site was notable.
+/// Returns the first notable site of each policy, where its problems may have begun, or nothing if no site was notable.
 std::string first_sites_html(const Summary& summary) {
     std::string rows;
     for (const PolicySummary& policy : summary.policies) {
@@ -102,7 +103,7 @@ std::string first_sites_html(const Summary& summary) {
            rows + "</tbody></table></div>\n";
 }
 
-/// The rules behind the table, with the windows that these runs gave.
+/// Explains how the figures of the table are computed, with the averaging windows of these runs.
 std::string reading_html(const Summary& summary) {
     using Rules = DivergenceRules;
     std::string of_gradients = gradient_underflow_words(summary);
@@ -166,7 +167,7 @@ std::string notes_html(const Summary& summary) {
     return out + "</ul></div>\n";
 }
 
-/// The last parts of the names of all folders and files, for a title.
+/// Returns the last path components of the first folders and files, and how many more there are, for a title.
 std::string names_of_inputs(const Log& log) {
     std::vector<std::filesystem::path> paths;
     for (const RunFolder& folder : log.folders) paths.push_back(folder.path);
@@ -185,7 +186,7 @@ std::string names_of_inputs(const Log& log) {
     return shown < paths.size() ? fmt::format("{} and {} more", names, paths.size() - shown) : names;
 }
 
-/// The settings of every folder that has a run of a policy shown, as far as there is room.
+/// Returns the settings of the folders that have runs of a displayed policy, up to a size limit.
 std::string all_settings_html(const Log& log, const Summary& summary, PageSize size) {
     std::set<std::string_view> policies;
     for (const PolicySummary& policy : summary.policies) policies.insert(policy.row.policy);
@@ -254,7 +255,7 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
         "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
     const std::string notices = "<details><summary>Third-party notices</summary><pre>" +
                                 escape_html(std::string(page_assets::notices)) + "</pre></details>";
-    // The page runs its own two scripts, in its own style, and nothing that a name or a manifest may have brought along.
+    // The page runs only its own two scripts and its own style, and nothing that a name or a manifest may contain.
     const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
                       styles = csp_source(page_assets::css);
     return filled(

@@ -15,8 +15,8 @@ namespace macheps::reports {
 namespace {
 
 constexpr double chart_width = 560, chart_height = 260, left = 72, right = 12, top = 12, bottom = 40;
-constexpr double character_width = 6.6;  // of the labels, at 11 pixels: that of a wide digit
-/// Colours that people with colour blindness tell apart (Okabe and Ito), then dashes.
+constexpr double character_width = 6.6;  // of the labels, at 11 pixels: the width of a wide digit
+/// Colours that people with colour blindness can distinguish (Okabe and Ito). Dashes distinguish further lines.
 constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"};
 constexpr const char* dashes[] = {"", "6 3", "2 3", "8 3 2 3"};
 
@@ -27,7 +27,7 @@ struct Range {
     bool is_empty() const { return !(least <= greatest); }
 };
 
-/// A round number near `size`: 1, 2 or 5 times a power of ten.
+/// Returns the smallest number that is at least `size` and is 1, 2 or 5 times a power of ten.
 double round_step(double size) {
     const double power = std::pow(10.0, std::floor(std::log10(size)));
     for (const double factor : {1.0, 2.0, 5.0}) {
@@ -98,7 +98,7 @@ class Drawing {
                 "text-anchor=\"end\">{:.3g}</text>",
                 left, at_y(y), chart_width - right, left - 6, at_y(y) + 4, shown);
         }
-        double free_from = 0;  // where the label before has ended
+        double free_from = 0;  // the end of the previous label
         for (const double x : x_ticks()) {
             const std::string label = fmt::format("{:.3g}", x);
             const double width = character_width * static_cast<double>(label.size());
@@ -115,7 +115,8 @@ class Drawing {
                            (top + chart_height - bottom) / 2, escape_html(chart_.y_name));
     }
 
-    /// The values themselves where they are few, else round numbers; in ascending order.
+    /// Returns the x values themselves if there are at most eight or the axis is logarithmic, otherwise round numbers.
+    /// Both are in ascending order.
     std::vector<double> x_ticks() const {
         std::vector<double> ticks;
         for (const ChartLine& line : chart_.lines) {

@@ -6,7 +6,7 @@
 namespace macheps::reports::page_assets {
 
 extern const std::string_view html, css, js;
-/// Chart.js; empty when it was not found at configure time, and then the page says so in place of its charts.
+/// Chart.js; empty if it was not found at configure time. The page then says so instead of showing charts.
 extern const std::string_view chart;
 /// The licence notices of the libraries that a page contains.
 extern const std::string_view notices;

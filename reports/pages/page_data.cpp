@@ -17,7 +17,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Means of equally many steps; null where nothing was measured.
+/// Means over buckets of equally many steps; NaN for buckets without a finite value.
 class Bucketed {
   public:
     explicit Bucketed(std::size_t bucket) : bucket_(bucket) {}
@@ -37,7 +37,7 @@ class Bucketed {
     std::vector<double> means_;
 };
 
-/// Steps at which runs have points; most runs have the same.
+/// The different lists of steps at which runs have points. Most runs share one.
 class StepLists {
   public:
     std::uint64_t index_of(const std::vector<std::int64_t>& steps) {
@@ -80,12 +80,12 @@ void put_steps(JsonText& out, const RunLog& run, const RunLog* baseline, std::si
         for (Bucketed* curve : {&loss, &gap, &lost, &eff}) curve->end_of_step(i, is_last);
         if ((i + 1) % bucket == 0 || is_last) {
             x.push_back(step.step);
-            // A curve ends where its loss stops being a number.
+            // A curve has no point where the loss is not finite, unless the step was skipped.
             loss_ema.push_back(std::isfinite(step.loss) || step.skipped ? loss_mean : NAN);
             gap_ema.push_back(std::isfinite(difference) || step.skipped ? gap_mean : NAN);
         }
     }
-    // A difference is drawn beside the curve that it is one to: three digits are more than a line shows.
+    // Gaps are drawn as lines, which do not show more than three digits.
     constexpr int loss_digits = 6, gap_digits = 3, count_digits = 4;
     out.key("step"), out.put(axes.index_of(x));
     out.put_list("loss", loss.means(), loss_digits);
@@ -140,12 +140,13 @@ void put_formats(JsonText& out) {
     out.close('}');
 }
 
-/// What the charts of policies draw. Gaps are shares of fp32's loss, bytes are per parameter.
+/// Writes the data for the charts of policies. Gaps are fractions of fp32's loss, and bytes are per parameter.
 void put_policy(JsonText& out, const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
     const PairedMean gap = paired_mean(policy.seed_gaps);
     const double whole = row.gap_mean.value_or(NAN) / policy.relative_gap.value_or(NAN);
-    // A gap of exactly zero has no ratio; its intervals are zero too, unless seeds differ.
+    // This ratio is fp32's loss. It is 0 / 0 if the gap is exactly zero; the intervals are then zero as well, unless
+    // the seeds differ, and the policy's own loss serves instead.
     const double loss = std::isfinite(whole) ? whole : row.loss;
     const auto put = [&](std::string_view name, std::optional<double> value, double unit) {
         out.key(name), out.put(value.value_or(NAN) / unit);
@@ -163,7 +164,7 @@ void put_policy(JsonText& out, const PolicySummary& policy) {
     out.close('}');
 }
 
-/// How many of a run's sampled rows the page keeps, and of which runs: see PageLimits.
+/// How many sampled rows the page keeps of each run, and of which runs; see PageLimits.
 struct Share {
     bool one_seed = false;
     std::size_t per_run = 0;  ///< columns or steps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page's charts draw, as compact JSON.
+// The data of the page's charts as compact JSON.
 #pragma once
 #include "reports/findings/divergence.hpp"
 
@@ -8,19 +8,21 @@
 
 namespace macheps::reports {
 
-/// How much of a log a page keeps, of the runs of the policies in a summary. Curves: at most `points` per run and
-/// `all_points` over all of them, each the mean of equally many steps. Heat map: at
-/// most `heat_columns` per run, each the joined counts of equally many sampled steps, and at most `heat_cells` in all.
-/// Exponents: at most `histogram_steps` sampled steps per run, first and last among them, and at most `histogram_bins`
-/// in all. Matrix products: the first `gemm_rows` rows. Where a limit over all runs is exceeded, one seed per policy
-/// stays, then fewer columns or steps.
+/// Limits on the data of the displayed policies.
+/// - Curves: at most `points` per run and `all_points` in total, each the mean or the last value of equally many steps.
+/// - Heat map: at most `heat_columns` per run, each with the summed counts of equally many sampled steps, and at most
+///   `heat_cells` in total.
+/// - Exponents: at most `histogram_steps` sampled steps per run, from the first to the last (a single one is the last),
+///   and at most `histogram_bins` in total.
+/// - Matrix products: the first `gemm_rows` rows.
+/// If sites or exponents exceed a total, one seed per policy is kept, and then fewer columns or steps.
 struct PageLimits {
     std::size_t points = 600, all_points = 200000, heat_columns = 60, heat_cells = 60000, histogram_steps = 8,
                 histogram_bins = 120000, gemm_rows = 5000;
-    bool one_seed = false;  ///< sites and exponents of one seed per policy in any case
+    bool one_seed = false;  ///< always keep sites and exponents of only one seed per policy
 };
 
-/// Of a page to send along.
+/// The limits for PageSize::small.
 inline constexpr PageLimits small_page{.points = 100,
                                        .all_points = 3000,
                                        .heat_columns = 12,
@@ -30,10 +32,10 @@ inline constexpr PageLimits small_page{.points = 100,
                                        .gemm_rows = 1000,
                                        .one_seed = true};
 
-/// JSON that is safe between <script> tags: no '<' stands in it. NaN and infinities are null.
+/// Returns JSON without any '<', so that it is safe between <script> tags. NaN and infinities are null.
 std::string page_data(const Log& log, const Summary& summary, const PageLimits& limits = {});
 
-/// Steps per point of the curves.
+/// Returns the number of steps per point of the curves.
 std::size_t points_bucket(const Log& log, const Summary& summary, const PageLimits& limits = {});
 
 }  // namespace macheps::reports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the page's data that have a file of their own.
+// The parts of the page's data that are written by separate files.
 #pragma once
 #include "reports/logs/run_log.hpp"
 #include "reports/rows/gemm_row.hpp"
@@ -15,7 +15,7 @@
 
 namespace macheps::reports {
 
-/// Names that the data spells once; elsewhere a number stands for each.
+/// The names in the data. Each is written once, and referred to by its index.
 class Names {
   public:
     std::uint64_t index_of(std::string_view name) {
@@ -31,7 +31,7 @@ class Names {
     std::map<std::string, std::uint64_t, std::less<>> index_;
 };
 
-/// The names and steps of a run's sampled sites, each in the order of its first row.
+/// The names of a run's sampled sites, in the order of their first rows, and the sampled steps, in ascending order.
 struct SampleAxes {
     std::vector<std::string> sites;
     std::map<std::string, std::size_t, std::less<>> site_index;
@@ -50,16 +50,17 @@ SampleAxes axes_of(const std::vector<Row>& rows) {
     return axes;
 }
 
-/// `heat`: what happened at the sites of a run, in parts per million of the elements there. Of each count the rows that
-/// are not all zero, [place in `site`, a cell for each column]; null: not sampled.
+/// Writes `heat`: the counts at the sites of a run, in parts per million of the elements there. Each count has a row
+/// for every site that is not all zero: [index into `site`, one cell for each column]. A cell is null if it was not
+/// sampled.
 void put_heat(JsonText& out, const RunLog& run, Names& names, std::size_t most_columns);
 
-/// `exps`: the histograms of a run, a list each: see `exponent_fields`.
+/// Writes `exps`: the histograms of a run. Each is a list with the elements `exponent_fields`.
 void put_exponents(JsonText& out, const RunLog& run, Names& names, std::size_t most_steps);
 inline constexpr std::string_view exponent_fields[] = {"site",  "step", "format", "scale_min", "scale_max",
                                                        "first", "zero", "inf",    "nan",       "counts"};
 
-/// `gemm`: the rows of `macheps gemm`, the first `most` of them.
+/// Writes `gemm`: the first `most` rows of `macheps gemm`.
 void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most);
 
 }  // namespace macheps::reports

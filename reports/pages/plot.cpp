@@ -25,7 +25,7 @@ constexpr const char* plot_marks[] = {"M-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0
                                       "M-4-2L0-4L4-2V2L0 4L-4 2Z",
                                       "M-4 0L0-2.2L4 0L0 2.2Z"};
 
-/// A power of ten as it is written: 10⁻³; small ones as they are.
+/// Formats a power of ten: 10⁻³, but 1, 10, 100 and 1000 in digits.
 std::string power_text(int exponent) {
     if (exponent >= 0 && exponent <= 3) return fmt::format("{:.0f}", std::pow(10.0, exponent));
     constexpr const char* raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
@@ -34,7 +34,7 @@ std::string power_text(int exponent) {
     return out;
 }
 
-/// Round numbers from `least` to `greatest`, some `count` of them.
+/// Returns about `count` round numbers from `least` to `greatest`.
 std::vector<PlotTick> linear_ticks(double least, double greatest, double count) {
     const double size = (greatest - least) / count, power = std::pow(10.0, std::floor(std::log10(size)));
     double step = 10 * power;
@@ -49,7 +49,7 @@ std::vector<PlotTick> linear_ticks(double least, double greatest, double count) 
     return ticks;
 }
 
-/// Powers of ten between two logarithms; where there are fewer than two, round numbers.
+/// Returns about `count` powers of ten between two logarithms, or round numbers if there are fewer than two powers.
 std::vector<PlotTick> log_ticks(double least, double greatest, int count) {
     const int from = static_cast<int>(std::ceil(least - 1e-9)), to = static_cast<int>(std::floor(greatest + 1e-9));
     std::vector<PlotTick> ticks;
@@ -85,7 +85,8 @@ class PlotDrawing {
                     x_.add(place_x(point.first)), y_.add(place_y(point.second));
                 }
             }
-            // Bounds that say little would press the curves together: they leave the figure.
+            // Points of bounds more than a factor of 1000 above or below the curves are left out, because they would
+            // squeeze the curves.
             if (are_bounds || y_.is_empty() || !plot.has_log_y) continue;
             most_y_ = y_.greatest + 3, least_y_ = y_.least - 3;
         }
@@ -102,7 +103,7 @@ class PlotDrawing {
                         plot_width, plot_height, escape_html(plot_.title + " " + plot_.caption));
         svg += axes();
         std::string key;
-        // What lies beneath first: bounds, then curves.
+        // Draw the bounds first, so that the curves are on top.
         for (const bool are_beneath : {true, false}) {
             for (const PlotCurve& curve : plot_.curves) {
                 if (is_bound(curve) == are_beneath) svg += curve_svg(curve);
@@ -149,7 +150,7 @@ class PlotDrawing {
             ticks.clear();
             for (const PlotTick& tick : plot_.x_ticks) ticks.push_back({place_x(tick.at), tick.text});
         }
-        double free_from = 0;  // where the label before has ended
+        double free_from = 0;  // the end of the previous label
         for (const PlotTick& tick : ticks) {
             const double half = label_width(tick.text) / 2;
             const double middle = std::min(at_x(tick.at), plot_width - half);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure of curves or marks as SVG, without a script: logarithmic or linear axes, or names along the x axis. Its colours are
-// classes of the page's style, so that it follows the reader's theme; dashes and marks tell curves apart without any colour.
+// A figure of curves or marks as SVG, without a script. Axes are logarithmic or linear; the x axis may also have names.
+// Colours are classes of the page's style, so the figure follows the reader's theme. Curves also differ in dashes and
+// marks, so that they can be distinguished without colour.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -12,13 +13,13 @@ namespace macheps::reports {
 enum class Stroke { none, solid, dashed, dotted };
 enum class Mark { none, own, bar };
 
-/// The colour of what all curves are compared with.
+/// The colour of the reference with which all curves are compared.
 inline constexpr std::size_t plot_grey = static_cast<std::size_t>(-1);
 
 struct PlotCurve {
-    std::string name{};  ///< in the key; empty: of a curve that another one's name explains
+    std::string name{};  ///< in the key; empty if the name of another curve explains this one
     std::vector<std::pair<double, double>> points{};
-    std::size_t colour = 0;  ///< of a cycle of eight; the marks of sixty-four differ
+    std::size_t colour = 0;  ///< any number; eight colours repeat, but 64 pairs of colour and mark are distinct
     Stroke stroke = Stroke::solid;
     Mark mark = Mark::own;
 };
@@ -31,19 +32,19 @@ struct PlotTick {
 struct Plot {
     std::string id{}, title{}, caption{}, x_name{}, y_name{};
     bool has_log_x = false, has_log_y = true;
-    std::vector<PlotTick> x_ticks{};  ///< round numbers where there are none
+    std::vector<PlotTick> x_ticks{};  ///< if empty, round numbers
     std::vector<PlotCurve> curves{};
 };
 
-/// A figure with its title, caption and key. Points that are not finite, or have no place on a logarithmic axis, are left out.
-/// Nothing where no point is left.
+/// Returns a figure with its title, caption and key. Points that are not finite, or that have no place on a logarithmic
+/// axis, are left out. If no point is left, returns nothing.
 std::string plot_figure(const Plot& plot);
 
-/// The frame of a figure around an SVG with the id of which `macheps report --charts` makes a file's name.
+/// Returns an SVG in the frame of a figure. `macheps report --charts` names a file after the id of the SVG.
 std::string figure_html(const std::string& title, const std::string& caption, const std::string& svg,
                         const std::string& key);
 
-/// Pixels that a label of 11 takes.
+/// Returns the width of a label in pixels, at a font size of 11.
 double label_width(const std::string& text);
 
 }  // namespace macheps::reports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A manifest in words. It is read leniently: last year's, or a newer one, still shows what it holds.
+// The settings of a manifest in words. It is read leniently: an older or newer manifest still shows what it contains.
 #include "core/text/json.hpp"
 #include "core/text/quote.hpp"
 #include "reports/logs/manifest_facts.hpp"
@@ -17,7 +17,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Keys whose words would not explain them.
+/// Labels for keys that do not explain themselves.
 constexpr std::pair<std::string_view, std::string_view> words[] = {
     {"lr", "learning rate"},
     {"min_lr", "learning rate at the end"},
@@ -47,16 +47,17 @@ constexpr std::pair<std::string_view, std::string_view> words[] = {
 bool is_number(const Json& value) { return value.is_number_integer() || value.is_number_float(); }
 bool is_zero(const Json& value) { return is_number(value) && value.get<double>() == 0; }
 
-/// Whether `group` says that `key` is `word`; a manifest that does not say is no reason to leave a setting out.
+/// Returns whether the value of `key` in `group` begins with `word`. Also returns true if the key is missing or its
+/// value is not a text, so that a setting is then shown rather than left out.
 bool says(const Json& group, std::string_view key, std::string_view word) {
     const Json* value = group.find(key);
     return value == nullptr || !value->is_string() || value->string().starts_with(word);
 }
 
-/// Keys that say nothing of some runs, and when they do say something.
+/// Keys that do not apply to some runs, and the conditions under which they apply.
 constexpr std::pair<std::string_view, bool (*)(const Json& group, const Json& value)> conditions[] = {
     {"kv_heads", [](const Json&, const Json& value) { return !is_zero(value); }},  // 0: as many as there are heads
-    {"hidden", [](const Json&, const Json& value) { return !is_zero(value); }},  // 0: four times the width, or as usual
+    {"hidden", [](const Json&, const Json& value) { return !is_zero(value); }},    // 0: the model's default
     {"rope_theta", [](const Json& group, const Json&) { return says(group, "kind", "llama"); }},
     {"gelu", [](const Json& group, const Json&) { return says(group, "kind", "gpt"); }},
     {"beta1", [](const Json& group, const Json&) { return says(group, "optimizer", "adam"); }},
@@ -65,7 +66,7 @@ constexpr std::pair<std::string_view, bool (*)(const Json& group, const Json& va
     {"momentum", [](const Json& group, const Json&) { return says(group, "optimizer", "sgd"); }},
     {"weight_decay", [](const Json&, const Json& value) { return !is_zero(value); }},
     {"token_weight", [](const Json&, const Json& value) { return !is_number(value) || value.get<double>() != 1; }},
-    {"format",  // of a file of data, where there is one
+    {"format",  // of a data file, if there is one
      [](const Json& group, const Json&) {
          const Json* file = group.find("file");
          return file == nullptr || !file->is_string() || !file->string().empty();
@@ -78,7 +79,7 @@ bool applies(const Json& group, std::string_view key, const Json& value) {
     return found == std::end(conditions) || found->second(group, value);
 }
 
-/// Whether a run is as long as from one checkpoint to the next.
+/// Returns whether a run is longer than the interval between checkpoints.
 bool is_saved(const Json& manifest, const Json& every) {
     const Json* train = manifest.find("train");
     const Json* steps = train != nullptr && train->is_object() ? train->find("steps") : nullptr;
@@ -95,7 +96,7 @@ std::string label_of(std::string_view key) {
 
 std::string text_of(const Json& value);
 
-/// A weight reads as the power of two that it is.
+/// Formats a value. Token weights are shown as powers of two.
 std::string text_of(const std::string& key, const Json& value) {
     const bool is_weight = key == "token_weight" && value.is_number_float();
     return is_weight ? power_words(value.get<double>()) : text_of(value);
@@ -129,7 +130,7 @@ std::string table_of(std::string_view title, const std::string& rows) {
     return fmt::format("<div><h3>{}</h3><table><tbody>\n{}</tbody></table></div>\n", escape_html(title), rows);
 }
 
-/// A shell would read it as it was given.
+/// Returns the command with the quotes that a shell needs.
 std::string command_line(const Json& command) {
     if (!command.is_array()) return text_of(command);
     std::string line;
@@ -140,7 +141,7 @@ std::string command_line(const Json& command) {
     return line;
 }
 
-/// The resolved table of a policy: whatever its rows are, one line each.
+/// Returns the resolved table of a policy, with one line for each row, whatever the type of the rows.
 std::string resolved_html(const Json& resolved) {
     constexpr std::size_t most_rows = 2000;
     if (!resolved.is_array() || resolved.empty()) return {};
@@ -170,7 +171,7 @@ std::string resolved_html(const Json& resolved) {
     return out + "</tbody></table></div></details>\n";
 }
 
-/// The matrix units of each policy's matmuls, and what is not known of them.
+/// Returns the matrix units of each policy's matmuls, and the reasons why they are unverified.
 std::string machines_html(const Json& machines) {
     if (!machines.is_object()) return {};
     std::string rows, doubts;

@@ -31,7 +31,7 @@ constexpr const char* sweep_style =
     ".key span { margin-right: 12px; white-space: nowrap; display: inline-block; } td small { color: var(--quiet); "
     "display: block; }\n";
 
-/// How far a row's gap is from none, for choosing what is shown: what diverged first.
+/// Returns the size of a row's relative gap, by which rows are chosen for display. It is infinite for diverged runs.
 double size_of_gap(const SweepRow& row) {
     if (row.policy.row.verdict == "diverged") return std::numeric_limits<double>::infinity();
     const double gap = row.policy.relative_gap.value_or(0);
@@ -63,7 +63,7 @@ std::string cell_html(const SweepRow& row) {
                        escape_html(r.verdict), escape_html(verdict_words(r)));
 }
 
-/// Settings x policies; few settings stand side by side, each policy on a line of its own.
+/// The table of settings and policies. If there are few settings, they become the columns and the policies the lines.
 class StudyTable {
   public:
     StudyTable(const SweepSummary& sweep, const SweepPageLimits& limits)
@@ -146,7 +146,7 @@ class StudyTable {
     std::size_t all_policies_ = 0;
 };
 
-/// Those of the largest gaps, in the order of the table.
+/// Returns the policies with the largest gaps, in the order of the table.
 std::vector<std::string> charted_policies(const SweepSummary& sweep, const SweepPageLimits& limits) {
     std::map<std::string, double> sizes;
     for (const SweepRow& row : sweep.rows) {
@@ -163,7 +163,7 @@ std::vector<std::string> charted_policies(const SweepSummary& sweep, const Sweep
     return names;
 }
 
-/// Numbers of an axis, neighbours together where there are very many: each with the middle one of its group.
+/// Groups neighbouring values of an axis if there are more than `most`. Maps each value to the middle one of its group.
 std::map<double, double> grouped(const std::set<double>& values, std::size_t most) {
     const std::vector<double> sorted(values.begin(), values.end());
     const std::size_t length = (sorted.size() + most - 1) / most;
@@ -175,7 +175,7 @@ std::map<double, double> grouped(const std::set<double>& values, std::size_t mos
     return middles;
 }
 
-/// The gap of policies against one numeric axis: mean over the other settings, and from the least to the greatest.
+/// Plots the gap of policies against one numeric axis: mean, minimum and maximum over the other axes.
 std::string axis_chart(const SweepSummary& sweep, std::size_t axis, const std::vector<std::string>& policies,
                        const SweepPageLimits& limits) {
     std::set<double> values;
@@ -249,7 +249,7 @@ std::string rates_html(const SweepSummary& sweep) {
     return out + "</tbody></table></div>\n";
 }
 
-/// The largest gaps, as they grew.
+/// Plots the largest gaps against the step.
 std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits) {
     std::vector<const SweepRow*> rows;
     for (const SweepRow& row : sweep.rows) {

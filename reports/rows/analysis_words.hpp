@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words about the columns of numerical analysis: linear systems, sums, formulas.
+// The descriptions of the columns of numerical analysis: linear systems, sums, formulas.
 #pragma once
 #include "reports/rows/column_words.hpp"
 #include "reports/rows/solve_verdicts.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksum: XXH64 with seed 0, the one that `xxhsum -H1` prints. Finds damage, not malice.
+// Checksum: XXH64 with seed 0, as printed by `xxhsum -H1`. It detects damage, not manipulation.
 // Source: github.com/Cyan4973/xxHash doc/xxhash_spec.md, "XXH64 Algorithm Description".
 #pragma once
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace macheps::reports {
 
-/// Of bytes that come in pieces; how they are cut does not matter.
+/// The checksum of bytes that arrive in pieces. It does not depend on where they are split.
 class Checksum {
   public:
     void update(std::string_view bytes);
-    /// Of everything so far; more may follow.
+    /// Returns the checksum of all bytes so far. More may follow.
     std::uint64_t value() const;
     std::uint64_t bytes() const { return bytes_; }
 
@@ -25,7 +25,7 @@ class Checksum {
     void consume(const char* at);
 
     std::array<std::uint64_t, 4> lanes_{0x60ea27eeadc0b5d6u, 0xc2b2ae3d27d4eb4fu, 0u, 0x61c8864e7a143579u};
-    std::array<char, stripe> rest_{};  ///< the first bytes_ % stripe of these wait for a whole stripe
+    std::array<char, stripe> rest_{};  ///< the first bytes_ % stripe of these wait for a full stripe
     std::uint64_t bytes_ = 0;
 };
 
@@ -35,7 +35,7 @@ inline std::uint64_t checksum_of(std::string_view bytes) {
     return sum.value();
 }
 
-/// Sixteen hexadecimal digits.
+/// Returns sixteen hexadecimal digits.
 std::string to_hex(std::uint64_t value);
 
 }  // namespace macheps::reports

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the words about a column are.
+// The type of the descriptions of columns.
 #pragma once
 #include <string_view>
 
 namespace macheps::reports {
 
-/// `unit` and `formula` are empty where there is none. Formulas stand between backquotes.
+/// The description of a column. `unit` and `formula` are empty if there is none. Formulas are printed in backquotes.
 struct ColumnWords {
     std::string_view name, unit, meaning, formula;
 };

@@ -297,7 +297,7 @@ constexpr ColumnWords gemm_words[] = {
     {"plain_mean_ulp", "ulp", "of `--via`: mean_ulp of that chain", "as mean_ulp"},
 };
 
-/// Whether `words` are of the columns of Row, in their order.
+/// Returns whether `words` describes the columns of Row, in their order.
 template <class Row, std::size_t n>
 consteval bool covers(const ColumnWords (&words)[n]) {
     return Row::columns([&](const auto&... column) {
@@ -349,14 +349,14 @@ constexpr FileWords files[] = {
     {SolveStepRow::file, "A row is one x of a refinement (`macheps solve --steps`).", solve_step_words},
 };
 
-/// A bar would end the cell of a table.
+/// Escapes bars, which would end a cell of a table.
 std::string cell(std::string_view text) {
     std::string out;
     for (const char c : text) c == '|' ? out += "\\|" : out += c;
     return out;
 }
 
-/// A formula, unless it refers to another one in words.
+/// Formats a formula as code, unless it refers to another formula in words.
 std::string code(std::string_view text) {
     const bool is_words =
         text.empty() || text.front() == '`' || text.starts_with("the same") || text.starts_with("as ");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the columns of every CSV file hold, in words: docs/columns.md is the text that is made here.
+// The meaning of the columns of every CSV file, in words. docs/columns.md is generated here.
 #pragma once
 #include <string>
 
 namespace macheps::reports {
 
-/// A table in Markdown for each row type: column, unit, meaning, formula. Every column stands in it, in the order of its
-/// file: one without words does not compile.
+/// Returns a Markdown table for each row type: column, unit, meaning, formula. The tables have every column, in the
+/// order of its file. A column without a description does not compile.
 std::string columns_markdown();
 
 }  // namespace macheps::reports

@@ -24,7 +24,7 @@ namespace macheps::reports::csv {
 
 namespace {
 
-/// Cuts the file off behind `bytes`; false, with errno, where that fails. A signal only delays it.
+/// Truncates the file to `bytes`. Returns false, and sets errno, if that fails. Tries again after a signal.
 bool shortened(const Descriptor& file, std::uint64_t bytes) {
     while (::ftruncate(file.number(), off_t(bytes)) != 0) {
         if (errno != EINTR) return false;
@@ -32,7 +32,7 @@ bool shortened(const Descriptor& file, std::uint64_t bytes) {
     return true;
 }
 
-/// In the order of ExponentBin::Kind.
+/// The words for the kinds, in the order of ExponentBin::Kind.
 constexpr std::array<std::string_view, 4> exponent_kinds{"number", "zero", "inf", "nan"};
 
 template <class Number>
@@ -54,7 +54,7 @@ void append_float(std::string& line, Number value) {
 
 template <class Number>
 bool parse_number(std::string_view text, Number& value) {
-    const DefaultFloatModes modes;  // decimals are read by multiplying
+    const DefaultFloatModes modes;  // from_chars multiplies, so its result depends on them
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
@@ -65,7 +65,7 @@ bool parse_float(std::string_view text, Number& value) {
     if (text == "nan") return value = Limits::quiet_NaN(), true;
     if (text == "inf") return value = Limits::infinity(), true;
     if (text == "-inf") return value = -Limits::infinity(), true;
-    // from_chars has other spellings of these ("infinity", "nan(1)"); no writer of ours makes them.
+    // from_chars also accepts other spellings of these ("infinity", "nan(1)"), which this program never writes.
     if (text.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return false;
     return parse_number(text, value);
 }
@@ -80,7 +80,7 @@ std::vector<std::string_view> names_in(std::string_view header) {
     return names;
 }
 
-/// What sets the header of a file apart from `ours`: `: it lacks 'x', and has 'y'`.
+/// Describes how the header of a file differs from `ours`: `: it lacks 'x', and has 'y'`.
 std::string difference(std::string_view theirs, std::string_view ours) {
     const std::vector<std::string_view> their_names = names_in(theirs), our_names = names_in(ours);
     const auto only_in = [](const std::vector<std::string_view>& these, const std::vector<std::string_view>& others) {
@@ -97,7 +97,7 @@ std::string difference(std::string_view theirs, std::string_view ours) {
            (has.empty() ? "" : (lacks.empty() ? ": it has " : ", and has ") + has);
 }
 
-/// Which columns of `ours` the header `theirs` lacks, where it is `ours` but for some of `may_lack`; else nothing.
+/// If `theirs` is the header `ours` without some columns of `may_lack`, returns which it lacks, otherwise nothing.
 std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_view ours,
                                          std::span<const std::string_view> may_lack) {
     const std::vector<std::string_view> their_names = names_in(theirs);
@@ -113,8 +113,8 @@ std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_vi
     return lacks;
 }
 
-/// Returns true for numbers joined by blanks, a fraction, or a histogram such as `-8:4;zero:1`. Such cells name no
-/// function and no program.
+/// Returns true for numbers joined by blanks, a fraction, or a histogram such as `-8:4;zero:1`. Such cells cannot call
+/// a function or a program.
 bool is_list_of_numbers(std::string_view cell) {
     while (true) {
         const std::size_t end = cell.find_first_of(" /:;");
@@ -125,7 +125,7 @@ bool is_list_of_numbers(std::string_view cell) {
     }
 }
 
-/// Whether a spreadsheet would compute the cell. Numbers may begin with their sign.
+/// Returns whether a spreadsheet would evaluate the cell. Numbers may begin with their sign.
 bool is_formula(std::string_view cell) {
     const std::size_t begin = cell.find_first_not_of(" \t\r\n");
     if (begin == cell.npos || begin + 1 == cell.size() ||
@@ -182,7 +182,7 @@ bool parse_cell(std::string_view text, ExponentBin& value) {
     value = {};
     if (parse_cell(text, value.kind)) return value.kind != ExponentBin::Kind::number;
     value.kind = ExponentBin::Kind::number;
-    // Beyond every format and every double: a reader makes room for each exponent between the least and the largest.
+    // The limit is beyond all formats and double. It is needed because readers allocate a bin for each exponent.
     return parse_number(text, value.exponent) && std::abs(std::int64_t{value.exponent}) <= ExponentBin::largest;
 }
 
@@ -232,7 +232,7 @@ LineFile::~LineFile() {
     if (!file_) return;
     try {
         flush();
-    } catch (...) {  // a destructor has nobody to tell; writers end with flush()
+    } catch (...) {  // a destructor cannot report errors; writers call flush() first
     }
 }
 
@@ -245,7 +245,7 @@ void LineFile::flush() {
         buffer_.clear();
         return;
     }
-    // Part of a row may stand at the end of the file: cut it off, keep its text for a later flush.
+    // The file may end with part of a row. Cut it off, and keep its text for a later flush.
     const std::size_t kept = whole_rows(std::string_view(buffer_).substr(0, done));
     struct stat status {};
     const bool cut = done == kept || (::fstat(file_.number(), &status) == 0 &&

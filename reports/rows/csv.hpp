@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows to files and back. A file holds whole rows only, also after a kill or a full disk; RFC 4180 quoting, LF line
-// ends.
+// Writes rows to CSV files and reads them back. A file contains only whole rows, even after a kill or on a full disk.
+// RFC 4180 quoting, LF line ends.
 #pragma once
 #include "core/host/descriptor.hpp"
 #include "reports/rows/checksum.hpp"
@@ -33,7 +33,7 @@ void append_cell(std::string& line, const std::optional<Value>& value) {
     if (value) append_cell(line, *value);
 }
 
-/// Each returns false when `text` is no such value.
+/// Each of these parses a cell, and returns false if `text` is not a value of its type.
 [[nodiscard]] bool parse_cell(std::string_view text, std::string& value);
 [[nodiscard]] bool parse_cell(std::string_view text, bool& value);
 [[nodiscard]] bool parse_cell(std::string_view text, std::int64_t& value);
@@ -51,7 +51,7 @@ template <class Value>
     return parse_cell(text, value.emplace());
 }
 
-/// The header of `Row` without its line end.
+/// Returns the header of `Row` without its line end.
 template <class Row>
 std::string header() {
     std::string line;
@@ -59,7 +59,7 @@ std::string header() {
     return line;
 }
 
-/// The columns of `Row` whose cells may be empty, and which a file of an older version may therefore lack.
+/// Returns the columns of `Row` whose cells may be empty, and which a file of an older version may therefore lack.
 template <class Row>
 std::vector<std::string_view> optional_columns() {
     std::vector<std::string_view> names;
@@ -70,7 +70,8 @@ std::vector<std::string_view> optional_columns() {
     return names;
 }
 
-/// `row` as one line with its line end; without the cells of the columns for which `lacks` is true, which may be empty.
+/// Appends `row` as one line with its line end. Omits the cells of the columns for which `lacks` is true. An empty
+/// `lacks` omits none.
 template <class Row>
 void append_line(std::string& text, const Row& row, const std::vector<bool>& lacks = {}) {
     bool first = true;
@@ -85,10 +86,10 @@ void append_line(std::string& text, const Row& row, const std::vector<bool>& lac
     text += '\n';
 }
 
-/// Bytes of `text` up to and with the last line end that closes a row (one inside quotes does not).
+/// Returns the number of bytes up to and including the last line end that closes a row (one inside quotes does not).
 std::size_t whole_rows(std::string_view text);
 
-/// How far a file has come: its length, and the checksum of all of it.
+/// The state of a file: its length, and the checksum of its contents.
 struct FileMark {
     std::uint64_t bytes = 0, checksum = 0;
     bool operator==(const FileMark&) const = default;
@@ -97,27 +98,27 @@ struct FileMark {
 /// An append-only file of whole lines.
 class LineFile {
   public:
-    /// Opens or makes `path`. A file that is there must begin with `header`, and loses an unterminated last row. One that
-    /// an older version began may lack columns of `may_lack`, and goes on without them: a run that is resumed ends with the
-    /// columns with which it began. Any other header is refused with the columns in which it differs: rows of two widths
-    /// in one file could not be read.
+    /// Opens or creates `path`. An existing file must begin with `header`, and loses an unterminated last row. A file
+    /// from an older version may lack columns of `may_lack`. It continues without them, so a resumed run keeps the
+    /// columns with which it began. Any other header is refused with a list of the differences, because a file with
+    /// rows of two widths could not be read.
     LineFile(std::filesystem::path path, std::string_view header, std::span<const std::string_view> may_lack = {});
     ~LineFile();
     LineFile(LineFile&&) = default;
     LineFile& operator=(LineFile&&) = delete;
 
-    /// The caller appends whole lines to this and then calls written().
+    /// Returns the buffer. The caller appends whole lines to it and then calls written().
     std::string& buffer() { return buffer_; }
     void written() {
         if (buffer_.size() >= flush_bytes) flush();
     }
     void flush();
-    /// flush(), and then onto the disk itself.
+    /// Calls flush(), and then forces the data onto the disk.
     void sync();
-    /// Of what was flushed.
+    /// Returns the length and checksum of the flushed bytes.
     FileMark mark() const { return {sum_.bytes(), sum_.value()}; }
     const std::filesystem::path& path() const { return path_; }
-    /// True for each column of the header that the file lacks; empty: it has them all.
+    /// Returns for each column of the header whether the file lacks it. Empty if the file has all columns.
     const std::vector<bool>& lacks() const { return lacks_; }
 
   private:
@@ -129,44 +130,45 @@ class LineFile {
     std::vector<bool> lacks_;
 };
 
-/// A parsed file: cells, unquoted, and where each row stood.
+/// A parsed file: its cells without quotes, and the line of each row.
 struct Cells {
     std::vector<std::string> header;
     std::vector<std::vector<std::string>> rows;
     std::vector<std::size_t> lines;  ///< 1-based first line of each row
-    std::vector<std::string> notes;  ///< in words: an unterminated last row that was left out, no header
+    std::vector<std::string> notes;  ///< in words: an unterminated last row was left out, or there is no header
 };
 
-/// A file whose header has no line end yet has no header, no rows and a note: its writer was stopped in its first moments.
+/// Reads the cells of a file. If the header has no line end yet, because the writer was stopped in its first moments,
+/// the result has no header, no rows and a note.
 /// Errors: a file that cannot be read, text after a closing quote, a row with more or fewer cells than the header.
 Cells read_cells(const std::filesystem::path& path);
 
-/// Index of column `name`, or nullopt when the header has none.
+/// Returns the index of column `name`, or nullopt if the header does not have it.
 std::optional<std::size_t> find_column(const Cells& cells, std::string_view name);
 
-/// Throws Error, Exit::bad_input: the header of `path` lacks a column that every version has written.
+/// Throws Error, Exit::bad_input, for a header of `path` that lacks a column which every version has written.
 [[noreturn]] void throw_no_column(const std::filesystem::path& path, std::string_view name);
 
 [[noreturn]] void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::string_view column,
                                  const std::string& text);
 
-/// All bytes of a file. Throws Error, Exit::bad_input.
+/// Returns all bytes of a file. Throws Error, Exit::bad_input.
 std::string read_text(const std::filesystem::path& path);
-/// Of the first `most` bytes of a file, or of all. Throws Error, Exit::bad_input.
+/// Returns the length and checksum of the first `most` bytes of a file, or of all. Throws Error, Exit::bad_input.
 FileMark mark_of(const std::filesystem::path& path, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
-/// Puts what was written to `path`, by whomever, onto the disk.
+/// Forces everything that any process has written to `path` onto the disk.
 void sync_file(const std::filesystem::path& path);
-/// Shortens `path` to `bytes`, on the disk too; a shorter or missing file stays as it is.
+/// Truncates `path` to `bytes` and forces this onto the disk. A shorter or missing file is not changed.
 void cut_back(const std::filesystem::path& path, std::uint64_t bytes);
 
 }  // namespace csv
 
-/// Appends rows to a file; the header comes from Row::columns. Rows wait in memory until flush(), 64 KiB or the end,
-/// and go to the file as whole lines in one write(2), so that a killed process leaves whole rows (a reader leaves out a
-/// last row without its line end). Opening a file that exists continues it.
-/// Errors: throws Error, Exit::cannot_write, when the file cannot be made or written, after cutting it back to whole
-/// rows; Exit::bad_input when the file has another header. The destructor writes what it can and does not throw: end
-/// with flush().
+/// Appends rows to a file. The header comes from Row::columns. Rows stay in memory until flush(), 64 KiB or the end,
+/// and are written as whole lines in one write(2), so that a killed process leaves whole rows. (Readers ignore a last
+/// row without its line end.) An existing file is continued.
+/// Errors: throws Error, Exit::cannot_write, if the file cannot be created or written, after truncating it to whole
+/// rows. Throws Error, Exit::bad_input, if the file has another header. The destructor writes the rest but does not
+/// throw, so call flush() first.
 template <class Row>
 class CsvWriter {
   public:
@@ -186,8 +188,8 @@ class CsvWriter {
     csv::LineFile file_;
 };
 
-/// Reads a file of rows by header name, of an older version and of a newer one: columns that `Row` does not know are
-/// ignored, and those that the file does not have are as `Column` says.
+/// Reads a file of rows by the names in its header, also from an older or a newer version. Columns that `Row` does not
+/// know are ignored. Columns that the file lacks are handled as described at `Column`.
 /// Errors: throws Error, Exit::bad_input, naming file, line and column.
 template <class Row>
 class CsvReader {
@@ -211,7 +213,7 @@ class CsvReader {
 
     const std::vector<Row>& rows() const& { return rows_; }
     std::vector<Row> rows() && { return std::move(rows_); }
-    /// What was odd but readable, in words.
+    /// Returns the oddities of a readable file, in words.
     const std::vector<std::string>& notes() const { return notes_; }
 
   private:

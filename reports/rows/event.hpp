@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row types: the schema that the trainer writes and the report reads. A row's fields stand in the order of its columns.
+// Row types: the schema that the trainer writes and the report reads. The fields of a row are in the order of its
+// columns.
 //
-// A cell that was not measured is std::nullopt and prints empty; NaN is a measurement and prints `nan`. Values that the
-// training computed in fp32 are float, so that they print short; statistics are double. bool prints 0 or 1.
+// A cell that was not measured is std::nullopt and prints as an empty cell. NaN is a measurement and prints as `nan`.
+// Values that training computed in fp32 are float, so that they print with few digits. Statistics are double. bool
+// prints as 0 or 1.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,11 +16,11 @@
 
 namespace macheps::reports {
 
-/// Written to manifest.json as "schema". Raised when a column changes its meaning, and when a column is added that has no
-/// empty cell (`since`); not when one of optional values is added.
+/// Version of the schema, written to manifest.json as "schema". It increases when a column changes its meaning, or when
+/// a column without empty cells is added (`since`). It does not increase when an optional column is added.
 inline constexpr int schema_version = 2;
 
-/// The schema with which a column came.
+/// The schema in which a column was added.
 struct Since {
     int schema = 1;
 };
@@ -29,9 +31,10 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-/// One column of `Row`: its name in the header and its field. New columns are added at the end of a row type, so that a
-/// file of an older version lacks them: a std::optional field is then empty, and a plain one that came `since` a later
-/// schema keeps the value that it has in Row{}. A file that lacks any other column is no file of that row type.
+/// One column of `Row`: its name in the header and its field. New columns are added at the end of a row type, so a file
+/// of an older version lacks them. A std::optional field is then empty, and a plain field that was added `since` a
+/// later schema keeps the value that it has in Row{}. A file that lacks any other column is not a file of that row
+/// type.
 template <class Row, class Value>
 struct Column {
     std::string_view name;
@@ -46,8 +49,9 @@ constexpr Column<Row, Value> column(std::string_view name, Value Row::*field, Si
     return {name, field, came};
 }
 
-/// Calls use(column) for each column of `Row`, in their order. Row::columns(use) calls it with all at once: a function, as the
-/// compiler needs a tenth of a second for a tuple of forty columns wherever the row is declared.
+/// Calls use(column) for each column of `Row`, in their order. Row::columns(use) is a function that passes all columns
+/// in one call. It is not a tuple, because the compiler needs a tenth of a second for a tuple of forty columns wherever
+/// the row is declared.
 template <class Row, class Use>
 constexpr void for_each_column(const Use& use) {
     Row::columns([&](const auto&... columns) { (use(columns), ...); });
@@ -57,7 +61,7 @@ inline constexpr std::size_t column_count = Row::columns([](const auto&... colum
 
 /// A histogram bin: an integer floor(log2|x|), or one of the words zero, inf, nan.
 struct ExponentBin {
-    /// No number of any format has a larger one, or one below its negative; files that name one are refused.
+    /// Limit on |exponent|, which no number of any format reaches. Files with larger exponents are refused.
     static constexpr std::int32_t largest = 2000;
     enum class Kind : std::uint8_t { number, zero, inf, nan };
     Kind kind = Kind::number;
@@ -66,8 +70,8 @@ struct ExponentBin {
     bool operator==(const ExponentBin&) const = default;
 };
 
-/// A run: one policy, one seed. A failed run still has a row. `seconds` is the time of the emulation on that computer, and
-/// nothing that hardware would take.
+/// A run: one policy, one seed. A failed run also has a row. `seconds` is the time of the emulation on that computer,
+/// and says nothing about the time on real hardware.
 struct RunRow {
     std::string run{}, policy{};
     std::int64_t seed = 0;
@@ -82,9 +86,10 @@ struct RunRow {
     /// The formats of both operands of every matmul, with the multiply-adds of each pair in one sample's step:
     /// `bf16*bf16:98304;e4m3fn*e5m2:24576`.
     std::optional<std::string> matmul_formats{};
-    /// Linears whose operands are of 8 bits or fewer, and those for which the policy asked: the others were left out.
+    /// Number of linears whose operands have 8 bits or fewer, and number of linears for which the policy asked for
+    /// that. The difference was left out.
     std::optional<std::int64_t> low_linears{}, asked_linears{};
-    std::optional<std::string> stress{};  ///< "outliers=2^11"; empty where the values were left as they are
+    std::optional<std::string> stress{};  ///< "outliers=2^11"; empty if the values were not stressed
 
     bool operator==(const RunRow&) const = default;
     static constexpr std::string_view file = "runs.csv";
@@ -104,10 +109,10 @@ struct RunRow {
     }
 };
 
-/// An optimiser step. `loss` is computed in fp64 from the policy's logits, and everything that is compared is computed
-/// from it; `loss_rounded` is the policy's own, its log-probabilities and their mean rounded as the policy says. Rows of
-/// schema 1 have no `loss_rounded`: it stands there as `loss`, which was an fp32 number. `loss_scale` is the one used in
-/// this step; `gap` = loss - baseline_loss, absent without a baseline.
+/// An optimiser step. `loss` is computed in fp64 from the policy's logits, and all comparisons use it. `loss_rounded`
+/// is the policy's own loss: its log-probabilities and their mean are rounded as the policy says. Rows of schema 1 have
+/// no `loss_rounded`; their `loss` is the policy's own, an fp32 number. `loss_scale` is the scale used in this step.
+/// `gap` = loss - baseline_loss, absent without a baseline.
 struct StepRow {
     std::string run{}, policy{};
     std::int64_t seed = 0, step = 0, tokens = 0;
@@ -116,21 +121,22 @@ struct StepRow {
     float grad_norm = 0, update_norm = 0, lr = 0, loss_scale = 1;
     std::int64_t growth_tracker = 0;
     bool skipped = false;
-    std::string overflow_site{};  ///< the first site whose gradients were not finite; empty when none
+    std::string overflow_site{};  ///< first site whose cast met or made a value that is not finite; empty if none
     std::uint64_t underflow = 0, overflow = 0, saturated = 0, lost_updates = 0;
     std::optional<double> update_eff{};  ///< <moved, wanted> / <wanted, wanted>; absent in a skipped step
     std::optional<float> loss_rounded{};
-    std::optional<double> update_stagnation{};  ///< of the updates that were not zero, those that changed nothing
-    std::optional<double> effective_lr{};       ///< lr * update_eff: with which the weights moved
-    /// The gradients of the step against those of an fp32 model with the same weights and batch, at sampled steps:
-    /// <g, g32> / (|g| |g32|), <g, g32> / <g32, g32>, 20 log10(|g32| / |g - g32|); then the least cosine of a parameter's
-    /// gradient, and whose it is.
+    std::optional<double> update_stagnation{};  ///< share of nonzero updates that changed nothing
+    std::optional<double> effective_lr{};       ///< lr * update_eff: the rate with which the weights moved
+    /// Comparison of the gradients with those of an fp32 model with the same weights and batch, at sampled steps:
+    /// <g, g32> / (|g| |g32|), <g, g32> / <g32, g32>, 20 log10(|g32| / |g - g32|). Then the minimum cosine over the
+    /// gradients of single parameters, and the name of that parameter.
     std::optional<double> grad_cosine{}, grad_proj{}, grad_snr_db{}, grad_cosine_least{};
     std::optional<std::string> grad_least_parameter{};
-    /// Of the second moments, those that the step left as they were though they or their gradient were not 0.
+    /// Share of the second moments that the step left unchanged although they or their gradient were not 0.
     std::optional<double> moment_stagnation{};
-    /// At sampled steps, the values v of sites beside those of that fp32 model: the first slot with |v - v32| > |v32| / 2,
-    /// in the order of execution, empty where none is; the slot whose values are farthest, and |v - v32| / |v32| there.
+    /// Comparison of the values v at sites with those of that fp32 model, at sampled steps: the first slot in the order
+    /// of execution with |v - v32| > |v32| / 2 (empty if there is none). Then the slot with the largest ratio
+    /// |v - v32| / |v32|, and that ratio.
     std::optional<std::string> first_diverging_site{}, farthest_site{};
     std::optional<double> farthest_distance{};
 
@@ -159,12 +165,12 @@ struct StepRow {
     }
 };
 
-/// A held-out evaluation. The same batches for every policy and seed.
+/// A held-out evaluation, on the same batches for every policy and seed.
 struct EvalRow {
     std::string run{}, policy{};
     std::int64_t seed = 0, step = 0;
-    double eval_loss = 0;                    ///< under the policy; in fp64 from the logits, as StepRow::loss
-    std::optional<double> eval_loss_fp32{};  ///< master weights, evaluated in fp32; the same
+    double eval_loss = 0;                    ///< under the policy; computed in fp64 from the logits, as StepRow::loss
+    std::optional<double> eval_loss_fp32{};  ///< of the master weights, evaluated in fp32; computed likewise
     double perplexity = 0;                   ///< of eval_loss
     std::optional<double> entropy_floor{};   ///< known for the synthetic language only
 
@@ -179,7 +185,7 @@ struct EvalRow {
     }
 };
 
-/// A site at a sampled step: the counts of core/tally.hpp over the step's casts there, and the fidelity of the cast.
+/// A site at a sampled step: the counts of core/tally.hpp over the step's casts there, and the accuracy of the casts.
 struct SiteRow {
     std::string run{}, policy{};
     std::int64_t seed = 0, step = 0;
@@ -189,17 +195,19 @@ struct SiteRow {
                   inf_in = 0;
     float amax = 0, amin_nz = 0;
     std::optional<double> mse{}, sqnr_db{}, cosine{}, proj{};
-    /// Of the casts whose values were read. y is the value that a code stands for, z the scaled x before rounding.
-    std::optional<std::uint64_t> subnormal_inexact{};  ///< landed on a subnormal code, and y != x
-    std::optional<std::uint64_t> overflow_rounded{};  ///< |z| that rounding to nearest even would send past the largest
-    std::optional<std::uint64_t> block_flush{};       ///< blocks with some x != 0 and all y == 0; absent without blocks
-    std::optional<double> dynamic_range{};            ///< log2(amax) - log2(amin_nz)
-    std::optional<double> headroom_bits{};            ///< log2(largest / max |z|); below 0 the largest values are cut
+    /// The next fields cover the casts whose values were read. y is the decoded value, and z is the scaled x before
+    /// rounding.
+    std::optional<std::uint64_t> subnormal_inexact{};  ///< values with a subnormal code and y != x
+    std::optional<std::uint64_t> overflow_rounded{};   ///< |z| that nearest even rounds beyond the largest number
+    std::optional<std::uint64_t> block_flush{};  ///< blocks with some x != 0 and all y == 0; absent without blocks
+    std::optional<double> dynamic_range{};       ///< log2(amax) - log2(amin_nz)
+    std::optional<double> headroom_bits{};       ///< log2(largest / max |z|); below 0, values overflow
     std::optional<double> rel_err_mean{}, rel_err_max{};  ///< |y - x| / |x| over x != 0
     std::optional<double> bias_rel{};                     ///< sum of sgn(x) (y - x) over sum of |x|
     /// Delayed scaling: steps since the scale changed, and steps in a row that kept it because amax was 0, Inf or NaN.
     std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
-    /// Groups by floor(log2 of their decode scale), `-7:12;-6:52`, with `zero`, `inf` and `nan`; absent without scales.
+    /// Number of groups for each floor(log2(decode scale)): `-7:12;-6:52`, also `zero`, `inf` and `nan`. Absent without
+    /// scales.
     std::optional<std::string> scale_exp_hist{};
 
     bool operator==(const SiteRow&) const = default;
@@ -225,9 +233,9 @@ struct SiteRow {
     }
 };
 
-/// A bin of a site's exponent histogram, over x before scaling. Bins that counted nothing have no row. `kind` and
-/// `floor_log2` say what `exponent` says, a column each, so that a program reads numbers where numbers stand; rows that an
-/// earlier version wrote lack them.
+/// A bin of a site's exponent histogram, over x before scaling. Empty bins have no row. `kind` and `floor_log2` repeat
+/// `exponent` in two columns, so that programs find only numbers in a column of numbers. Rows of earlier versions lack
+/// them.
 struct ExponentRow {
     std::string run{};
     std::int64_t step = 0;
@@ -235,7 +243,7 @@ struct ExponentRow {
     ExponentBin exponent{};
     std::uint64_t count = 0;
     std::optional<ExponentBin::Kind> kind{};
-    std::optional<std::int64_t> floor_log2{};  ///< empty where `kind` is no number
+    std::optional<std::int64_t> floor_log2{};  ///< empty if `kind` is not `number`
 
     bool operator==(const ExponentRow&) const = default;
     static constexpr std::string_view file = "exponents.csv";
@@ -248,8 +256,8 @@ struct ExponentRow {
     }
 };
 
-/// The bits that left a site, or that a parameter's tensors had after the step, as one number: where two runs differ,
-/// the first line in which these files do names the operation.
+/// A hash of the bits that left a site, or of a parameter's tensor after the step. If two runs differ, the first line
+/// in which their files differ names the operation.
 struct HashRow {
     std::string run{};
     std::int64_t step = 0, micro_batch = 0;
@@ -267,21 +275,21 @@ struct HashRow {
     }
 };
 
-/// Rows whose files grow while a run trains. A checkpoint marks where each of these files ended, in this order, and a
-/// resumed run goes on with them: a new type stands last.
+/// Row types whose files grow while a run trains. A checkpoint records the length of each of these files, in this
+/// order, and a resumed run continues them. A new type therefore has to be added at the end.
 using GrowingRows = std::tuple<StepRow, EvalRow, SiteRow, ExponentRow>;
-/// Rows of all files that training writes. hashes.csv is written where it was asked for, and never continued. runs.csv
-/// stands last: one of its rows says that the rows of that run are complete.
+/// Row types of all files that training writes. hashes.csv is only written on request, and never continued. runs.csv is
+/// last, because its rows mean that the other rows of a run are complete.
 using TrainingRows = decltype(std::tuple_cat(GrowingRows{}, std::tuple<HashRow, RunRow>{}));
 
-/// The names of the files of a list of row types.
+/// Returns the file names of a list of row types.
 template <class... Row>
 constexpr std::array<std::string_view, sizeof...(Row)> files_of(std::type_identity<std::tuple<Row...>>) {
     return {Row::file...};
 }
 
-/// A policy against the policy named fp32; divergence.hpp makes these. `slowdown` has an empty cell: a ratio of times of
-/// the emulation says nothing of a recipe, and every cell here is the same on every machine.
+/// The comparison of a policy with the policy named fp32. summarise() in divergence.hpp creates these rows. `slowdown`
+/// is always empty: it was a ratio of emulation times, which says nothing about a recipe and differs between computers.
 struct SummaryRow {
     std::string policy{};
     std::int64_t seeds = 0;
@@ -294,21 +302,22 @@ struct SummaryRow {
     std::optional<double> underflow_rate{}, slowdown{}, memory_ratio{};
     std::optional<std::int64_t> steps{};     ///< of its shortest run
     std::optional<double> margin{};          ///< of equivalence, in nats
-    std::optional<double> detectable_gap{};  ///< nats: seen in four comparisons of five; absent with one seed
-    std::optional<std::string> forced{};     ///< why the verdict could not have come out otherwise; empty: it could
+    std::optional<double> detectable_gap{};  ///< nats; detected with probability 0.8; absent with one seed
+    std::optional<std::string> forced{};     ///< why no other verdict was possible; empty if another was
     std::optional<std::int64_t> failed_seeds{};
     std::optional<double> static_bytes{},
-        activation_bytes{};                 ///< a parameter; what lives from step to step, and the rest
-    std::optional<std::string> peak_gpu{};  ///< whose figures `relative_peak` is made of
-    std::optional<double> relative_peak{};  ///< dense peak of its matmuls' formats over bf16's
+        activation_bytes{};                 ///< per parameter: kept from step to step, and activations
+    std::optional<std::string> peak_gpu{};  ///< the GPU of `relative_peak`
+    std::optional<double> relative_peak{};  ///< dense peak of its matmuls' formats over that of bf16
     std::optional<double> loss_spikes{}, grad_norm_spikes{};  ///< spike scores, in percent of the steps
     std::optional<double> update_stagnation{}, update_eff{};  ///< means over steps
     std::optional<double> grad_cosine{}, grad_proj{};         ///< means over sampled steps
-    std::optional<std::string> stress{};                      ///< as of RunRow
+    std::optional<std::string> stress{};                      ///< as in RunRow
     std::optional<std::int64_t> sampled_steps{};              ///< in the run with the most sampled steps
-    /// The largest forward values and the largest numbers of the formats they were cast to: `fp16:5.29/65504;e4m3fn:scaled`.
+    /// The largest forward values and the largest numbers of the formats that they were cast to:
+    /// `fp16:5.29/65504;e4m3fn:scaled`.
     std::optional<std::string> forward_ranges{};
-    /// The first forward value that overflowed a narrow format (narrower range than fp32) without a scale.
+    /// The first forward value that overflowed a narrow format (one with a narrower range than fp32) without a scale.
     std::optional<std::string> forward_overflow_format{}, forward_overflow_site{};
     std::optional<std::int64_t> forward_overflow_step{};
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// FormulaRow: what `macheps eval` measured of one formula in one format, and FormulaPointRow: one input of it. Writer and report share
-// this schema; the words on top of event.hpp about cells hold here too.
+// FormulaRow: the measurements of `macheps eval` for one formula in one format. FormulaPointRow: one of its inputs.
+// Writer and report share this schema. Cells are as described at the top of event.hpp.
 #pragma once
 #include "reports/rows/event.hpp"
 
 namespace macheps::reports {
 
-/// The reference is the formula's exact value, rounded once to the format in the mode of `round` (stochastic: to nearest). Bits of error are log2(1 + d), where d counts the
-/// numbers of the format between result and reference; a NaN beside a number counts as the format's width.
+/// The reference is the formula's exact value, rounded once to the format in the mode of `round` (stochastic: to
+/// nearest). Bits of error are log2(1 + d), where d counts the numbers of the format between result and reference. If
+/// only one of the two is NaN, the error is the width of the format.
 struct FormulaRow {
     std::string expression{}, name{}, format{}, round{}, functions{};
-    std::uint64_t inputs = 0;      ///< whose reference is a number
-    std::uint64_t skipped = 0;     ///< whose reference is NaN
-    std::uint64_t unresolved = 0;  ///< whose reference the enclosures do not settle, or where a loop does not end
+    std::uint64_t inputs = 0;      ///< inputs whose reference is a number
+    std::uint64_t skipped = 0;     ///< inputs whose reference is NaN
+    std::uint64_t unresolved = 0;  ///< inputs whose reference the enclosures do not settle, or whose loop does not end
     std::optional<double> mean_bits{}, max_bits{};
     std::string worst_x{};            ///< the first input with max_bits: codes in hex, then values
     std::optional<double> max_ulp{};  ///< over finite results and references
@@ -34,7 +35,7 @@ struct FormulaRow {
 };
 
 struct FormulaPointRow {
-    std::string x{};  ///< values of the inputs, apart by spaces
+    std::string x{};  ///< values of the inputs, separated by spaces
     double result = 0, reference = 0;
     std::optional<double> ulp{};
     double bits = 0;

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// GemmRow: what `macheps gemm` measured of one matrix product on one machine. Writer and report share this schema; the
-// words on top of event.hpp about cells hold here too.
+// GemmRow: the measurements of `macheps gemm` for one matrix product on one machine. Writer and report share this
+// schema. Cells are as described at the top of event.hpp.
 #pragma once
 #include "reports/rows/event.hpp"
 
 namespace macheps::reports {
 
-/// out = a b, [m,k] times [k,n], against the exact sums of the exact products of the rounded operands. In each column
-/// e = out - exact, |a||b| is the sum of the magnitudes of an output's products, and ulp is that of the format
-/// `output` at the exact value. Outputs that are not finite are counted in `nonfinite`, outputs that overflowed without a sign of
-/// it in `saturated`; no other figure includes them. Relative figures leave out exact zeros.
+/// out = a b, [m,k] times [k,n], compared with the exact sums of the exact products of the rounded operands. In each
+/// column e = out - exact, |a||b| is the sum of the magnitudes of an output's products, and ulp is that of the format
+/// `output` at the exact value. `nonfinite` counts the outputs that are not finite, and `saturated` the finite outputs
+/// with a hidden overflow. No error figure includes either. Relative figures leave out exact zeros.
 struct GemmRow {
     std::string machine{};  ///< as given: a machine, with `+promote128` and the like, or a named rule
     std::string format_a{}, format_b{}, output{};
     std::string distribution{}, scaling{};
-    double scale = 1;  ///< factor on what the distribution draws
+    double scale = 1;  ///< factor on the drawn values
     std::int64_t seed = 0, m = 0, n = 0, k = 0;
-    std::uint64_t outputs = 0;                               ///< finite ones
+    std::uint64_t outputs = 0;                               ///< finite outputs, including saturated ones
     std::uint64_t nonfinite = 0;                             ///< infinities and NaN
     std::optional<double> max_rel{}, mean_rel{}, rms_rel{};  ///< of |e| / |exact|
     double max_ulp = 0, mean_ulp = 0;                        ///< of |e| / ulp
     std::optional<double> sqnr_db{};                         ///< 10 log10(sum exact^2 / sum e^2); inf without error
-    double max_error = 0, rms_error = 0;                     ///< of |e| / |a||b|: what the bounds bound
+    double max_error = 0, rms_error = 0;                     ///< of |e| / |a||b|, to which the bounds apply
     double bias = 0;                                         ///< mean of e / |a||b|
-    double drift = 0;  ///< mean of e sign(exact) / |a||b|: negative where sums come out too small
-    // Empty where no bound is known.
-    std::optional<double> unit{};   ///< the machine's certain bound per product, of |a||b|, where nothing underflows
-    std::optional<double> bound{};  ///< a priori on max_error, certain: k unit, plus the underflow of the operands
+    double drift = 0;  ///< mean of e sign(exact) / |a||b|: negative if sums are too small on average
+    // The bounds are empty if none is known.
+    std::optional<double> unit{};   ///< the machine's certain bound per product, of |a||b|, if nothing underflows
+    std::optional<double> bound{};  ///< certain a-priori bound on max_error: k unit, plus the underflow of the operands
     std::optional<double>
-        probable_bound{};            ///< the mean of what is cut, and lambda times the deviation of all that is rounded
+        probable_bound{};            ///< mean truncation error, plus lambda standard deviations of the rounding errors
     std::optional<double> lambda{};  ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
     double first = 0;                ///< out[0,0]
     double first_exact = 0;          ///< exact[0,0], rounded once to fp64
-    std::optional<double> operand_sqnr_db{};  ///< the product of the rounded operands against that of the drawn ones
+    std::optional<double> operand_sqnr_db{};  ///< product of the rounded operands against that of the drawn ones
     std::string evidence{};                   ///< of the machine
     std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds their own bound
-    // Of products that are made of narrower ones (`--via`); empty without.
+    // For products that are computed from narrower ones (`--via`); otherwise empty.
     std::optional<std::string> via{};
     std::optional<std::int64_t> digit_bits{}, slices{}, products{};
     std::optional<std::uint64_t>
-        inexact_products{};  ///< elements of digit products that are not the integers they should be
+        inexact_products{};  ///< elements of digit products that are not the integers that they should be
     std::optional<std::string> combine{};
     std::optional<double> fp64_error{};        ///< max_error of one fp64 fma per term on the same data
-    std::optional<std::uint64_t> saturated{};  ///< finite outputs on whose way something overflowed
-    // Of `--via`: the same figures of one fma per term in the format `output`, on the same data.
+    std::optional<std::uint64_t> saturated{};  ///< finite outputs in whose computation something overflowed
+    // For `--via`: the same figures for one fma per term in the format `output`, on the same data.
     std::optional<double> plain_error{}, plain_max_ulp{}, plain_mean_ulp{};
 
     bool operator==(const GemmRow&) const = default;

@@ -6,7 +6,7 @@
 
 namespace macheps::reports {
 
-/// `text` in visible characters and line ends (core/text/shown.hpp), with & < > " ' as character references.
+/// Returns `text` as visible characters and line ends (core/text/shown.hpp), with & < > " ' as character references.
 std::string escape_html(std::string_view text);
 
 }  // namespace macheps::reports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON for the page, a value at a time.
+// Writes JSON for the page, value by value.
 #pragma once
 #include "core/text/json.hpp"
 
@@ -14,7 +14,7 @@
 
 namespace macheps::reports {
 
-/// Commas come by themselves. What is written is safe between <script> tags: no '<' stands in it.
+/// Inserts commas. The text contains no '<', so it is safe between <script> tags.
 class JsonText {
   public:
     void key(std::string_view name) { comma(), string(name), text_ += ':', fresh_ = true; }
@@ -48,7 +48,7 @@ class JsonText {
     }
     void string(std::string_view value) {
         const std::string quoted = json_ascii(value);
-        // "</script>" and "<!--" would end or change the script that this stands in.
+        // "</script>" and "<!--" would end or change the script that contains this text.
         for (const char c : quoted) c == '<' ? text_ += "\\u003c" : text_ += c;
     }
     std::string text_;

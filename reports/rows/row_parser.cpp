@@ -7,7 +7,7 @@ namespace macheps::reports::csv {
 
 namespace {
 
-/// Cuts a quoted cell off `text`, whose first character is the quote. False where it does not end.
+/// Removes a quoted cell from the front of `text`, which begins with its quote. Returns false if the cell does not end.
 bool take_quoted(std::string_view& text, std::vector<std::string_view>& cells, std::vector<std::string>& unquoted) {
     std::string cell;
     bool is_plain = true;
@@ -21,7 +21,7 @@ bool take_quoted(std::string_view& text, std::vector<std::string_view>& cells, s
                 cells.push_back(text.substr(1, i - 1));
             } else {
                 unquoted.push_back(std::move(cell));
-                cells.emplace_back();  // until all cells are known: the list of strings may still move
+                cells.emplace_back();  // filled in at the end, because the strings may still move
             }
             text.remove_prefix(i + 1);
             return true;
@@ -35,7 +35,7 @@ bool take_quoted(std::string_view& text, std::vector<std::string_view>& cells, s
 bool take_line(std::string_view& text, std::vector<std::string_view>& cells, std::vector<std::string>& unquoted) {
     cells.clear();
     unquoted.clear();
-    std::vector<std::size_t> places;  // of the cells that are unquoted copies
+    std::vector<std::size_t> places;  // indices of the cells that are unquoted copies
     for (bool is_over = false; !is_over;) {
         if (!text.empty() && text.front() == '"') {
             const std::size_t copies = unquoted.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a file that was read elsewhere, one after the other: nothing of them stays in memory but the row in hand.
+// Parses rows of a text one after the other. Only the current row is kept in memory.
 #pragma once
 #include "reports/rows/csv.hpp"
 
@@ -19,21 +19,21 @@ namespace macheps::reports {
 
 namespace csv {
 
-/// Cuts the first line off `text`, into cells without their quotes; those that have quotes inside stand in `unquoted`.
-/// False where a quote stands in the wrong place.
+/// Removes the first line of `text` and splits it into cells without their quotes. Cells with quotes inside refer to
+/// copies in `unquoted`. Returns false if a quote is in the wrong place.
 [[nodiscard]] bool take_line(std::string_view& text, std::vector<std::string_view>& cells,
                              std::vector<std::string>& unquoted);
 
-/// Throws Error, Exit::bad_input: a row that cannot be read stands in `path`.
+/// Throws Error, Exit::bad_input, for a row of `path` that cannot be read.
 [[noreturn]] void throw_bad_row(const std::filesystem::path& path, std::string_view what);
 
 }  // namespace csv
 
-/// Reads rows by the names in a header, as CsvReader does: of an older version and of a newer one.
+/// Reads rows by the names in a header, also from an older or a newer version, as CsvReader does.
 template <class Row>
 class RowParser {
   public:
-    /// `path` is named in errors. With `only`, columns of other names keep the value that they have in Row{}.
+    /// Errors name `path`. If `only` is given, all other columns keep the value that they have in Row{}.
     RowParser(std::string_view header, std::filesystem::path path, std::span<const std::string_view> only = {})
         : path_(std::move(path)) {
         std::vector<std::string_view> names;
@@ -52,7 +52,7 @@ class RowParser {
         for_each_column<Row>(find);
     }
 
-    /// Hands each row of `rows`, whole lines, to `take`. Errors: throws Error, Exit::bad_input.
+    /// Calls take(row) for each row of `rows`, which consists of whole lines. Errors: throws Error, Exit::bad_input.
     template <class Take>
     void parse(std::string_view rows, const Take& take) {
         while (!rows.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256: which scripts are a page's own, which files were judged. Source: FIPS 180-4, 5.1.1, 5.3.3 and 6.2.
+// SHA-256. It identifies a page's own scripts and the files that were judged. Source: FIPS 180-4, 5.1.1, 5.3.3 and 6.2.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace macheps::reports {
 
 std::array<std::uint8_t, 32> sha256(std::string_view text);
-/// The digest in hexadecimal.
+/// Returns the digest in hexadecimal.
 std::string sha256_text(std::string_view text);
 
-/// `'sha256-...'` with the digest of `text` in base64 (RFC 4648, 4): a source of a Content-Security-Policy that allows
-/// the inline script or style of exactly this text.
+/// Returns `'sha256-...'` with the digest of `text` in base64 (RFC 4648, 4). As a source in a Content-Security-Policy,
+/// it allows the inline script or style of exactly this text.
 std::string csp_source(std::string_view text);
 
 }  // namespace macheps::reports

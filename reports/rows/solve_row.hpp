@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// SolveRow: what `macheps solve` measured of one system, factored in one format and solved in one way; SolveStepRow: one x
-// of a refinement. The words on top of event.hpp about cells hold here too.
+// SolveRow: the measurements of `macheps solve` for one system, factored in one format and solved in one way.
+// SolveStepRow: one x of a refinement. Cells are as described at the top of event.hpp.
 #pragma once
 #include "reports/rows/event.hpp"
 
 namespace macheps::reports {
 
-/// A x = b. Norms are the largest magnitude of a vector and the largest sum of magnitudes of a row. Errors are those of the
-/// last x against the reference, residuals exact but for one rounding; all are infinite where x is not finite. The forward
-/// error of a finite x is empty where the reference is uncertain.
+/// A x = b. The norm of a vector is its largest magnitude, and that of a matrix its largest row sum of magnitudes. The
+/// forward error compares the last x with the reference. The backward errors use the residual of the last x, computed
+/// with 113 digits and rounded to fp64. All errors are infinite if x is not finite. The forward error of a finite x is
+/// empty if the reference is uncertain.
 struct SolveRow {
     std::string matrix{};
     std::int64_t n = 0, seed = 0;
-    std::optional<double> kappa_2{};  ///< that randsvd was asked for
+    std::optional<double> kappa_2{};  ///< condition number requested from randsvd
     std::optional<double> kappa{};
     std::string kappa_kind{};
     std::optional<double> cond{}, cond_x{};
     std::string factor{}, substitution{}, work{};
-    std::optional<std::string> residual{}, gmres{}, precond{};  ///< of the methods that have them
+    std::optional<std::string> residual{}, gmres{}, precond{};  ///< only for methods that have them
     std::string lu{}, machine{}, scale{};
     std::int64_t mu_exponent = 0;
     std::int64_t cast_underflow = 0, cast_to_subnormal = 0, cast_overflow = 0;

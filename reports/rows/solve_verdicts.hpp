@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdicts of `macheps solve`: one row for each way in which a solution can end. The solver, the help, docs/columns.md and the
-// page's map read this table.
+// The verdicts of `macheps solve`: one row for each way in which a solution can end. The solver, the help,
+// docs/columns.md and the page's map read this table.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -9,8 +9,8 @@
 
 namespace macheps::reports {
 
-/// The outcome of a solution. The verdict names the first cause: the cast to the factor's format, then the factorisation, then the
-/// refinement. Only `converged` is a success.
+/// The outcome of a solution. The verdict names the first cause: the cast to the factor's format, then the
+/// factorisation, then the refinement. Only `converged` is a success.
 enum class SolveVerdict : std::uint8_t {
     converged,
     unrefined,
@@ -79,7 +79,7 @@ inline constexpr std::size_t verdict_words_size = [] {
     return size - 2;
 }();
 
-/// "`name`: words; `name`: words", built while the program is compiled: the tables of columns are constants.
+/// "`name`: words; `name`: words", built at compile time, because the tables of columns are constants.
 struct VerdictWords {
     char text[verdict_words_size] = {};
     constexpr VerdictWords() {

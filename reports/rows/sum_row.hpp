@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// SumRow: what `macheps sum` measured of one sum in one format. Writer and report share this schema; the words on top of
-// event.hpp about cells hold here too.
+// SumRow: the measurements of `macheps sum` for one sum in one format. Writer and report share this schema. Cells are
+// as described at the top of event.hpp.
 #pragma once
 #include "reports/rows/event.hpp"
 
 namespace macheps::reports {
 
-/// s is the exact sum of the terms, which are numbers of the format (of a dot product the exact products of such), S that of
-/// their magnitudes, u the format's unit roundoff 2^-p in every mode. Figures of errors leave out trials that are not finite.
+/// s is the exact sum of the terms, S is the sum of their magnitudes, and u is the format's unit roundoff, 2^-p in
+/// every mode. The terms are numbers of the format or, for a dot product, their exact products. Error figures leave out
+/// trials that are not finite.
 struct SumRow {
     std::string method{}, format{}, round{}, data{};
     std::int64_t seed = 0, trials = 0, n = 0;
-    std::string result{};                ///< of trial 0: its code in hex digits, as many as the format's width has
+    std::string result{};                ///< of trial 0: its code in hex digits, padded to the width of the format
     double value = 0;                    ///< of trial 0
     double exact = 0;                    ///< s, rounded once to fp64
     std::optional<double> cond{};        ///< S / |s|, twice that of a dot product
     std::optional<double> abs_error{};   ///< |value - s|
     std::optional<double> error_unit{};  ///< |value - s| / (u S)
-    std::optional<double> rms_unit{}, mean_unit{};  ///< over the trials, the second with its sign
+    std::optional<double> rms_unit{}, mean_unit{};  ///< over the trials; the mean has a sign
     std::optional<std::int64_t> height{};           ///< additions on the longest path
-    std::optional<double> bound_unit{};             ///< certain, on error_unit
-    std::optional<double> probable_unit{};  ///< exceeded with probability < 2 exp(-lambda^2 / 2) where the theory holds
+    std::optional<double> bound_unit{};             ///< certain bound on error_unit
+    std::optional<double> probable_unit{};  ///< exceeded with probability < 2 exp(-lambda^2 / 2) if the theory holds
     double lambda = 4;
-    std::optional<std::int64_t> stagnated_at{};  ///< of recursive sums: the first term from which none moved the sum
-    std::uint64_t nonfinite = 0;                 ///< trials
+    std::optional<std::int64_t> stagnated_at{};  ///< recursive sums only: from this term on, no term changed the sum
+    std::uint64_t nonfinite = 0;                 ///< number of trials that are not finite
     std::optional<std::int64_t> dot{};           ///< 1 for a dot product
-    /// Trials that are finite although an operation overflowed: it ended at the largest number. No bound is given then.
+    /// Number of trials that are finite although an operation overflowed and gave the largest number. If there are any,
+    /// the row has no bounds.
     std::optional<std::uint64_t> saturated{};
 
     bool operator==(const SumRow&) const = default;

@@ -37,7 +37,7 @@ FoldedTable::Cells cells_of_rows(std::span<const Row> rows, const Cell& cell) {
     for (const Row& row : rows) cells.push_back(cell(row));
     return cells;
 }
-/// Of one column.
+/// Returns the cells of one column.
 template <class Row, class Value>
 FoldedTable::Cells words_of_rows(std::span<const Row> rows, Value Row::*field) {
     return cells_of_rows(rows, [field](const Row& row) { return word_cell(row.*field); });
@@ -47,7 +47,7 @@ FoldedTable::Cells sizes_of_rows(std::span<const Row> rows, Value Row::*field) {
     return cells_of_rows(rows, [field](const Row& row) { return size_cell(row.*field); });
 }
 
-/// Counts of which only those above zero are worth a look.
+/// Returns the cells of a column of counts. Counts of zero are left empty.
 template <class Row, class Value>
 FoldedTable::Cells counts_of_rows(std::span<const Row> rows, Value Row::*field) {
     return cells_of_rows(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of `macheps sum`, `solve` and `eval` as people read them.
+// The rows of `macheps sum`, `solve` and `eval` as tables for people.
 #pragma once
 #include "reports/pages/folded_table.hpp"
 #include "reports/rows/formula_row.hpp"
@@ -12,10 +12,10 @@ namespace macheps::reports {
 
 FoldedTable table_of(std::span<const SumRow> rows);
 FoldedTable table_of(std::span<const SolveRow> rows);
-/// A line for each refinement: where it began and where it ended.
+/// Returns a line for each refinement, with its first and last errors.
 FoldedTable table_of(std::span<const SolveStepRow> rows);
 FoldedTable table_of(std::span<const FormulaRow> rows);
-/// A line for each formula and format.
+/// Returns a line for each formula and format.
 FoldedTable table_of(std::span<const FormulaPointRow> rows);
 
 }  // namespace macheps::reports

@@ -17,7 +17,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// The row that stands for its machine and operands.
+/// Returns whether `a` represents its machine and operands better than `b`: it has more terms, or else more outputs.
 bool is_larger(const GemmRow& a, const GemmRow& b) {
     if (a.k != b.k) return a.k > b.k;
     return a.m * a.n > b.m * b.n;
@@ -25,13 +25,13 @@ bool is_larger(const GemmRow& a, const GemmRow& b) {
 
 std::string figure(double x) { return x == 0 ? "0" : fmt::format("{:.2e}", x); }
 
-/// Bytes that UTF-8 shows: all but those that continue a character.
+/// Returns the number of code points: the bytes that are not UTF-8 continuation bytes.
 std::size_t width_of(std::string_view text) {
     return static_cast<std::size_t>(
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-/// How many cells of a line are words; the rest are figures, and stand right.
+/// The number of columns with words. The rest are figures and are aligned right.
 constexpr std::size_t word_columns = 4;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of `macheps gemm` as people and programs read them: an aligned table, HTML, JSON.
+// The rows of `macheps gemm` for people and programs: an aligned table, HTML, JSON.
 #pragma once
 #include "reports/rows/gemm_row.hpp"
 
@@ -9,26 +9,26 @@
 
 namespace macheps::reports {
 
-/// `e4m3fn x e5m2, normal, scaled per tensor`: what a row's operands were, sizes and seed aside.
+/// Describes the operands of a row without their sizes and seed: `e4m3fn x e5m2, normal, scaled per tensor`.
 std::string gemm_data_name(const GemmRow& row);
-/// What one curve is of: the row's machine, or `exact -> bf16` for one whose sums of the same operands were put out in
-/// several formats.
+/// Returns the name of each row's curve: its machine, or `exact -> bf16` if that machine has outputs in several formats
+/// for the same operands.
 std::vector<std::string> gemm_series_names(std::span<const GemmRow> rows);
 
-/// One line per machine, output and kind of operands: its product with the most terms (then the most outputs, then the
-/// first). The first line holds the headings.
+/// Returns one line per machine, output and kind of operands, for the product with the most terms (then the most
+/// outputs, then the first). The first line contains the headings.
 std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows);
 
-/// gemm_cells, aligned, with a line end; nothing for no rows.
+/// Returns gemm_cells() as aligned text with a line end. Empty without rows.
 std::string gemm_table(std::span<const GemmRow> rows);
-/// gemm_cells as a table of HTML, names escaped; nothing for no rows.
+/// Returns gemm_cells() as an HTML table with escaped names. Empty without rows.
 std::string gemm_html(std::span<const GemmRow> rows);
 
-/// What was compared, for a title: "Products of fp16, normal on a, b and c".
+/// Returns a title that names the compared operands and machines: "Products of fp16, normal on a, b and c".
 std::string gemm_title(std::span<const GemmRow> rows);
 
-/// {"schema": 1, "rows": [one object per row, keys as the columns, null where not measured, NaN and infinities as
-/// strings]}, indented, with a line end.
+/// Returns {"schema": 2, "rows": [...]}, indented, with a line end. Each row is an object whose keys are the columns.
+/// Values that were not measured are null; NaN and infinities are strings.
 std::string gemm_json(std::span<const GemmRow> rows);
 
 }  // namespace macheps::reports

@@ -18,7 +18,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// So many columns a figure has; a column holds numbers of the format that are neighbours.
+/// Number of columns of a figure. Each column gathers neighbouring numbers of the format.
 constexpr std::size_t point_columns = 150, most_point_figures = 8, most_point_curves = 8;
 
 struct PointColumn {
@@ -26,10 +26,10 @@ struct PointColumn {
     double bits = 0, most = 0;
 };
 
-/// The points of one formula over the places of a format's numbers.
+/// The points of one formula over the positions of the format's numbers.
 struct PointCurve {
     std::string expression{};
-    std::vector<std::pair<double, double>> points{};  ///< place, bits
+    std::vector<std::pair<double, double>> points{};  ///< position, bits
 };
 
 struct PointSet {
@@ -52,12 +52,13 @@ std::optional<double> value_of_point(const std::string& text) {
     return error == std::errc{} && end == text.data() + text.size() ? std::optional(x) : std::nullopt;
 }
 
-/// The place of a number among all of its format: neighbours are one apart.
+/// Returns the position of a number among all numbers of the format. Neighbours are one apart.
 double place_of(const Format& format, double x) {
     return static_cast<double>(ordinal(format, encode64(format, x, Round::nearest_even, Overflow::saturate)));
 }
 
-/// Formulas of one input alone: several have no axis.
+/// Groups the points by format and formula. Points of formulas with several inputs are left out, because there is no
+/// axis for them.
 std::vector<PointSet> sets_of_points(std::span<const FormulaPointRow> rows) {
     std::vector<PointSet> sets;
     std::map<std::string, std::optional<Format>> formats;
@@ -80,7 +81,7 @@ std::vector<PointSet> sets_of_points(std::span<const FormulaPointRow> rows) {
     return sets;
 }
 
-/// Zero and powers of ten where they stand among the format's numbers.
+/// Returns ticks for zero and for powers of ten at their positions among the format's numbers.
 std::vector<PlotTick> ticks_of_numbers(const Format& format, double least, double greatest) {
     std::vector<PlotTick> ticks;
     for (int e = -46; e <= 39; ++e) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products, as the page draws them.
+// The data of matrix products for the charts of the page.
 #include "reports/pages/page_parts.hpp"
 #include "reports/pages/studies/gemm_table.hpp"
 
@@ -16,12 +16,12 @@ namespace macheps::reports {
 
 namespace {
 
-/// The columns of GemmRow that the page draws or tells apart, in the order of its lists.
+/// The columns of GemmRow that the page draws, or by which it distinguishes curves, in the order of its lists.
 constexpr std::array<std::string_view, 17> gemm_fields{
     "seed",    "m",       "n",    "k",     "scale", "max_error",      "rms_error", "max_rel",    "rms_rel",
     "max_ulp", "sqnr_db", "bias", "drift", "bound", "probable_bound", "first",     "first_exact"};
 
-/// The value of a row's column `name`: whole numbers as they are, others to seven digits.
+/// Writes the value of a row's column `name`: whole numbers in full, others with seven digits.
 void put_column(JsonText& out, const GemmRow& row, std::string_view name) {
     const auto put = [&](const auto& column) {
         if (column.name != name) return;
@@ -40,7 +40,7 @@ void put_column(JsonText& out, const GemmRow& row, std::string_view name) {
 
 }  // namespace
 
-/// A list each: curve and kind of operands by index, then gemm_fields.
+/// Writes each row as a list: the indices of its curve and its kind of operands, then gemm_fields.
 void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most) {
     Names machines, sets;
     const std::vector<std::string> series = gemm_series_names(rows);

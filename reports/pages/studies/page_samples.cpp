@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sites and exponents, as the page's heat map and histogram draw them.
+// The data of sites and exponents for the page's heat map and histogram.
 #include "reports/pages/page_parts.hpp"
 
 #include <algorithm>
@@ -20,10 +20,10 @@ constexpr std::array<Field, 6> fields{{{"underflow", [](const SiteRow& row) { re
                                        {"zero_in", [](const SiteRow& row) { return row.zero_in; }},
                                        {"not_finite", [](const SiteRow& row) { return row.nan_in + row.inf_in; }}}};
 
-/// Of one count: sums over the rows that a cell joins.
+/// The sums of one count over the rows of each cell.
 using Cells = std::vector<std::uint64_t>;
 
-/// Parts per million; what happened at all is at least 1.
+/// Writes a rate in parts per million. A nonzero sum gives at least 1.
 void put_rate(JsonText& out, std::uint64_t sum, std::uint64_t count) {
     if (count == 0) return out.put_null();
     const double ppm = 1e6 * double(sum) / double(count);

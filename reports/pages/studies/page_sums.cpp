@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t most_sum_figures = 12, most_bounded = 3;
 
-/// `cancel:16` belongs to the data that are called `cancel`.
+/// Returns the name of a row's data without its parameter: `cancel` for `cancel:16`.
 std::string family_of_data(const SumRow& row) {
     const std::string name = row.data.substr(0, row.data.find(':'));
     return row.dot.value_or(0) != 0 ? name + ", dot products" : name;
@@ -32,7 +32,7 @@ struct SumSet {
     bool has_several_sizes() const {
         return std::any_of(rows.begin(), rows.end(), [&](const SumRow* row) { return row->n != rows.front()->n; });
     }
-    /// Where sums cancel more and more, errors are relative, over the condition.
+    /// Returns whether the rows cancel by different amounts. Errors are then relative, over the condition number.
     bool has_several_conditions() const {
         return !has_several_sizes() && std::any_of(rows.begin(), rows.end(),
                                                    [&](const SumRow* row) { return row->data != rows.front()->data; });
@@ -51,7 +51,7 @@ std::vector<SumSet> sets_of_sums(std::span<const SumRow> rows) {
     return sets;
 }
 
-/// What a row's curve is called: its method, and its rounding where rows differ in that.
+/// The names of the curves: the method of a row, and its rounding if rows differ in it.
 class SumNames {
   public:
     explicit SumNames(std::span<const SumRow> rows) {
@@ -64,7 +64,7 @@ class SumNames {
     std::string name(const SumRow& row) const {
         return has_rounds_ && row.round != "machine" ? row.method + ", " + row.round : row.method;
     }
-    /// The same in every figure.
+    /// Returns the colour of a curve, which is the same in every figure.
     std::size_t colour(const std::string& name) const { return colours_.at(name); }
 
   private:
@@ -72,14 +72,14 @@ class SumNames {
     std::map<std::string, std::size_t> colours_{};
 };
 
-/// From units of u S to shares of the exact sum.
+/// Returns the factor that converts an error in units of u S into a fraction of the exact sum.
 double relative_factor(const SumRow& row) {
     const NamedFormat* format = find_format(row.format);
     if (format == nullptr || !row.cond) return NAN;
     return format->format.unit_roundoff() * *row.cond / (row.dot.value_or(0) != 0 ? 2 : 1);
 }
 
-/// Of several seeds the largest at each place, in ascending order of places.
+/// The largest value over several seeds at each x, in ascending order of x.
 class LargestAt {
   public:
     void add(double x, const std::optional<double>& y) {
@@ -149,7 +149,8 @@ std::string figure_of_set(const SumSet& set, const SumNames& names, std::size_t 
     return plot_figure(plot);
 }
 
-/// The sums themselves where all exact ones are positive: what stagnates leaves the grey line.
+/// Plots the sums of one seed, for the rows whose exact sum is positive. A sum that stagnates leaves the grey line of
+/// the exact sums.
 std::string figure_of_values(const std::vector<const SumRow*>& rows, const std::string& data, std::size_t number) {
     constexpr std::size_t most_curves = 12;
     std::vector<std::string> order;
@@ -181,7 +182,7 @@ std::string figure_of_values(const std::vector<const SumRow*>& rows, const std::
     return plot_figure(plot);
 }
 
-/// Methods side by side where neither n nor the condition moves.
+/// Compares methods side by side, for rows in which neither n nor the condition number varies.
 std::string figure_of_methods(const std::vector<const SumRow*>& rows, const std::string& data, const SumNames& names,
                               std::size_t number) {
     std::vector<std::string> methods, formats;

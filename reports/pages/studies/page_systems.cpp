@@ -25,14 +25,15 @@ std::size_t rank_of_verdict(const std::string& name) {
     return rank;
 }
 
-/// 1e6, as it is typed.
+/// Formats a condition number as users type it: 1e6.
 std::string condition_text(double kappa) {
     std::string text = fmt::format("{:.3g}", kappa);
     const std::size_t at = text.find("e+0");
     return at == std::string::npos ? text : text.erase(at + 1, 2);
 }
 
-/// `randsvd:1000,2` without its condition, which is a place on the axis: `randsvd, mode 2`.
+/// Returns the name of a matrix without its condition number, which is on the axis: `randsvd, mode 2` for
+/// `randsvd:1000,2`.
 std::string family_of_matrix(const SolveRow& row) {
     if (!row.kappa_2) return "matrices";
     const std::string family = row.matrix.substr(0, row.matrix.find(':'));
@@ -40,7 +41,7 @@ std::string family_of_matrix(const SolveRow& row) {
     return comma == std::string::npos ? family : family + ", mode " + row.matrix.substr(comma + 1);
 }
 
-/// Words about a row that differ between rows, by spaces.
+/// The words about a row that differ between rows, joined by spaces.
 template <class Row>
 class DifferingWords {
   public:
@@ -65,12 +66,12 @@ class DifferingWords {
     std::vector<Word> words_{};
 };
 
-/// Of all seeds of one system: the worst verdict counts.
+/// All seeds of one system. The worst verdict counts.
 struct MapCell {
     std::size_t rank = 0, count = 0, converged = 0;
     std::int64_t steps = 0;
     std::optional<std::int64_t> inner{};
-    bool is_promised = true;  ///< by theory, for its condition
+    bool is_promised = true;  ///< theory promises convergence at its condition number
 
     void add(const SolveRow& row) {
         const std::size_t of_row = rank_of_verdict(row.verdict);
@@ -142,7 +143,7 @@ std::string map_svg(const VerdictMap& map, const std::string& id) {
                              map.title.starts_with("matrices") ? "matrix" : "condition number asked for");
 }
 
-/// One for each family of matrices and each size, in the order of the rows.
+/// Returns a map for each family of matrices and each size, in the order of the rows.
 std::vector<VerdictMap> maps_of(std::span<const SolveRow> rows) {
     const DifferingWords<SolveRow> words(
         rows, {[](const SolveRow& row) { return row.method; }, [](const SolveRow& row) { return row.factor; },
