@@ -47,7 +47,7 @@ Attention::Attention(Backend& backend, Rounder& rounder, const policy::ResolvedP
 
 namespace {
 
-/// Heads that lie side by side in rows of all channels: the columns from `first` on of x [B,T,W].
+/// Returns the columns of x [B,T,W] from `first` on: heads side by side in rows of all channels.
 template <class Viewed>
 Viewed joined(Viewed x, std::int64_t first) {
     return {x.data + first, x.shape};
@@ -59,7 +59,7 @@ bool all_keep_zero(std::initializer_list<const Slot*> slots) {
 
 }  // namespace
 
-/// out = op(a) op(b) for every pair of matrices. All [B, heads, rows, columns], or joined [B, T, W].
+/// Computes out = op(a) op(b) for every pair of matrices. All are [B, heads, rows, columns], or joined [B, T, W].
 Format Attention::product(Rounder& rounder, const Product& how, Value a, bool a_transposed, Value b, bool b_transposed,
                           View out) {
     const auto rows = [](const Shape& s) { return s.rank() == 3 ? s[1] : s[2]; };
@@ -91,25 +91,25 @@ Format Attention::product(Rounder& rounder, const Product& how, Value a, bool a_
     return rounder.matmul(how.out_slot, args, out.shape);
 }
 
-/// out = in * scale, rounded as `slot` says; in == out is allowed. Returns the grid that `out` lies on.
+/// Computes out = in * scale, rounded as `slot` says. in == out is allowed. Returns the grid that `out` lies on.
 Format Attention::scale_scores(Rounder& rounder, const Slot& slot, ConstView in, View out) {
     if (rounder.counting() || slot.rule.has_scale() || slot.rule.is_identity()) {
         backend_.scale(in, scale_, out);
         return rounder.apply_in_place(slot, out, fp32);
     }
-    // A cast multiplies before it rounds: the same two roundings in one pass.
+    // A cast with a scale multiplies before it rounds: the same two roundings in one pass.
     Cast cast = rounder.cast_for(slot);
     cast.encode_scale = scale_;
     backend_.cast(in, out, cast);
     return slot.rule.format;
 }
 
-/// `triangle` where rows of scores stand for one query each and the slots they went through leave the mask's zeros be.
+/// Returns `triangle` if each row of scores belongs to one query and the slots on the way keep the zeros of the mask.
 Triangle Attention::promise(Triangle triangle, std::initializer_list<const Slot*> on_the_way) const {
     return key_heads_ == heads_ && all_keep_zero(on_the_way) ? triangle : Triangle::none;
 }
 
-/// The gradients of query heads that share a key head, added; `per_head` itself where none do.
+/// Returns the sum of the gradients of query heads that share a key head, or `per_head` itself if no heads share one.
 Value Attention::group_sum(Rounder& rounder, const Slot& slot, Value per_head, Tensor& sum_tensor) {
     if (key_heads_ == heads_) return per_head;
     const View sum = sized(backend_, sum_tensor, {batch_, key_heads_, context_, head_width_});
@@ -119,11 +119,11 @@ Value Attention::group_sum(Rounder& rounder, const Slot& slot, Value per_head, T
 
 namespace {
 
-/// The same memory as rows of another number of heads.
+/// Returns the same memory as rows of a different number of heads.
 template <class Viewed>
 Viewed regrouped(Viewed x, std::int64_t heads) {
     const Shape& s = x.shape;
-    if (s.rank() == 3) return x;  // joined, and then not shared
+    if (s.rank() == 3) return x;  // joined heads are not shared
     return {x.data, {s[0], heads, s[1] * s[2] / heads, s[3]}};
 }
 Value regrouped(Value x, std::int64_t heads) { return {regrouped(x.view, heads), x.held, x.scale}; }
@@ -136,7 +136,7 @@ Value Attention::forward(Rounder& rounder, Value qkv) {
     const ConstView in{qkv.view.data, {batch_, context_, qkv_width_}};
     Value turned{in, qkv.held};
     if (rope_) turned = rope_->forward(rounder, in, q_width + k_width);
-    // Heads are taken apart where their values are rounded or read one by one, or shared.
+    // The heads are split if their values are rounded or read one by one, or if key heads are shared.
     const bool whole = key_heads_ == heads_;
     const auto part = [&](Value from, std::int64_t first, std::int64_t heads, Tensor& tensor,
                           std::initializer_list<const Slot*> readers) {
@@ -153,7 +153,7 @@ Value Attention::forward(Rounder& rounder, Value qkv) {
     v_ = part({in, qkv.held}, q_width + k_width, key_heads_, v_tensor_, {&mix_.forward_b, &mix_.grad_a_b});
 
     const View s = sized(backend_, s_, square);
-    // Rows of sites.csv come in the order of the casts.
+    // The order of these casts is the order of the rows in sites.csv.
     const Value k = rounder.apply(scores_.forward_b, k_, k_cast_), q = rounder.apply(scores_.forward_a, q_, q_cast_);
     const bool masked_unseen = whole && rounder.unseen(scores_.forward_out) && rounder.unseen(forward_scaled_);
     const Triangle visible = masked_unseen ? Triangle::out_lower : Triangle::none;
@@ -249,7 +249,7 @@ Value Attention::backward(Rounder& rounder, Value dout, Tensor& dqkv_tensor) {
     if (rope_) {
         const Value turned_back = rope_->backward(rounder, {together, held});
         held = turned_back.held;
-        // As one head of all channels: rows of q and k into the wider rows of q, k and v.
+        // Copies rows of q and k, treated as one head of all channels, into the wider rows of q, k and v.
         backend_.merge_heads({turned_back.view.data, {batch_, 1, context_, q_width + k_width}}, 0, dqkv);
     }
     if (apart) backend_.merge_heads(dv.view, q_width + k_width, dqkv);

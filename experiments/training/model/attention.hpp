@@ -12,9 +12,9 @@
 
 namespace macheps::training {
 
-/// H query heads and K key heads, K dividing H: query heads k H/K .. (k+1) H/K - 1 share the keys and values of head k.
-/// Their scores are one matmul of H/K T rows. Backward, every query head makes its own dK and dV, which are then added
-/// in the order of the heads: as if keys and values had been repeated.
+/// Attention with H query heads and K key heads, where K divides H. Query heads k H/K .. (k+1) H/K - 1 share the keys
+/// and values of key head k, and their scores are one matmul with T H/K rows. In the backward pass, every query head
+/// makes its own dK and dV. These are then added in the order of the heads, as if keys and values had been repeated.
 class Attention {
   public:
     Attention(Backend& backend, Rounder& rounder, const policy::ResolvedPolicy& policy, const std::string& block,
@@ -28,15 +28,15 @@ class Attention {
     struct ProductSlots {
         ProductSlots(const policy::ResolvedPolicy& policy, const std::string& site, bool grouped);
         Slot forward_a, forward_b, forward_out, grad_in, grad_a_a, grad_a_b, grad_a_out, grad_b_a, grad_b_b, grad_b_out;
-        Slot grad_b_sum;  ///< of a grouped product
+        Slot grad_b_sum;  ///< only for grouped products
         policy::MatmulChoice forward, grad_a, grad_b;
     };
 
     struct Product {
-        const Slot &a_slot, &b_slot, &out_slot;  ///< rounded a and b; rounds the result
+        const Slot &a_slot, &b_slot, &out_slot;  ///< slots that rounded a and b; slot of the result
         const policy::MatmulChoice& choice;
         Triangle triangle = Triangle::none;
-        float factor = 1;  ///< of every element, instead of a pass of its own
+        float factor = 1;  ///< multiplies every element, which saves a separate pass
     };
     Format product(Rounder& rounder, const Product& how, Value a, bool a_transposed, Value b, bool b_transposed,
                    View out);

@@ -107,7 +107,7 @@ void validate(const ModelConfig& c) {
 
 policy::SiteList model_sites(const ModelConfig& c) {
     const bool llama = c.kind == ModelKind::llama;
-    // Elements of a sample's tensors: `wide` of the stream between blocks, `hidden` of the inside of a feed-forward.
+    // Elements per sample: `wide` in the stream between blocks, `hidden` inside a feed-forward layer.
     const std::int64_t wide = c.context * c.width, hidden = c.context * c.hidden_width();
     const std::int64_t scores = c.heads * c.context * c.context, logits = c.context * c.vocabulary;
     policy::SiteList list;
@@ -140,13 +140,13 @@ policy::SiteList model_sites(const ModelConfig& c) {
         const std::string block = fmt::format("block.{}.", i);
         norm(block + "norm1");
         linear(block + "attn.qkv", c.width, c.qkv_width(), c.context * c.qkv_width());
-        // Rotary positions turn queries and keys; autograd keeps both as they left it.
+        // Queries and keys are rotated by their positions. Autograd keeps both after the rotation.
         const std::int64_t turned = c.context * (c.heads + c.key_heads()) * c.head_width();
         if (llama) site(block + "attn.rope", policy::SiteKind::rope, turned);
-        product(block + "attn.scores", 0).scaled = true;  // softmax needs its own output only
+        product(block + "attn.scores", 0).scaled = true;  // the gradient of softmax reads only its output
         site(block + "attn.softmax", policy::SiteKind::elementwise, scores);
         product(block + "attn.mix", wide);
-        linear(block + "attn.proj", c.width, c.width, 0);  // a sum's gradient reads none of its terms
+        linear(block + "attn.proj", c.width, c.width, 0);  // the gradient of a sum reads none of its terms
         site(block + "residual1", policy::SiteKind::elementwise, wide);
         norm(block + "norm2");
         if (llama) linear(block + "mlp.gate", c.width, c.hidden_width(), hidden);
@@ -174,7 +174,7 @@ std::int64_t parameter_count(const ModelConfig& config) {
         return count;
     };
     if (config.layers <= 2) return of_layers(config.layers);
-    // Blocks are alike: a million of them need no list.
+    // All blocks have the same number of parameters, so a million blocks need no list.
     const std::int64_t one = of_layers(1), block = of_layers(2) - one;
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     return block > (most - one) / (config.layers - 1) ? most : one + (config.layers - 1) * block;

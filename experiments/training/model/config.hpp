@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of a model, and its sites.
+// The shape of a model and its sites.
 #pragma once
 #include "emulation/backend.hpp"
 #include "experiments/policy/sites.hpp"
@@ -18,10 +18,10 @@ namespace macheps::training {
 enum class ModelKind : std::uint8_t { gpt2, llama };
 
 std::string_view to_string(ModelKind kind);
-/// Throws Error (usage) with the nearest name when there is no such kind.
+/// Throws Error (usage) that suggests the nearest name if the kind is unknown.
 ModelKind parse_model_kind(std::string_view name);
 
-/// What a gpt2 may have at mlp.act, by the word that --gelu and a manifest have for it.
+/// An activation that a gpt2 may have at mlp.act, with its name in --gelu and in manifests.
 struct Activation {
     std::string_view name;
     elementwise::Unary f;
@@ -29,19 +29,20 @@ struct Activation {
 inline constexpr Activation activations[] = {{"erf", elementwise::GeluErf{}}, {"tanh", elementwise::GeluTanh{}}};
 
 std::string_view to_string(const elementwise::Unary& activation);
-/// Throws Error (usage) when there is no such activation.
+/// Throws Error (usage) if the activation is unknown.
 elementwise::Unary parse_activation(std::string_view name);
 
-/// Of every number of a ModelConfig, and of a batch: what is within it is counted in 64 bits without a care.
+/// Upper bound of every number in a ModelConfig and of the batch size. The elements of a tensor of one sample can then
+/// be counted in 64 bits.
 inline constexpr std::int64_t most_size = std::int64_t{1} << 20;
 
 struct ModelConfig {
     ModelKind kind = ModelKind::gpt2;
     std::int64_t layers = 2, width = 64, heads = 4, context = 32, vocabulary = 64;
-    /// A llama's heads of keys and values; each serves heads / kv_heads query heads. 0 stands for as many as `heads`.
+    /// Key and value heads of a llama; each serves heads / kv_heads query heads. 0 means `heads`.
     std::int64_t kv_heads = 0;
-    /// Width inside the feed-forward. 0 stands for 4 width in a gpt2, and in a llama for 8/3 width rounded up to a
-    /// multiple of 32.
+    /// Width inside the feed-forward layer. 0 means 4 width in a gpt2, and 8/3 width rounded up to a multiple of 32 in
+    /// a llama.
     std::int64_t hidden = 0;
     bool tied = true;                                        ///< lm_head shares embed.token.weight
     elementwise::Unary activation = elementwise::GeluErf{};  ///< gpt2: nn.GELU's default
@@ -49,7 +50,7 @@ struct ModelConfig {
 
     std::int64_t head_width() const { return width / heads; }
     std::int64_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
-    /// Columns of attn.qkv: queries, keys, values.
+    /// Returns the number of columns of attn.qkv: queries, keys and values.
     std::int64_t qkv_width() const { return (heads + 2 * key_heads()) * head_width(); }
     std::int64_t hidden_width() const;
     bool operator==(const ModelConfig&) const = default;
@@ -62,19 +63,19 @@ struct ModelSize {
     std::int64_t batch;
 };
 
-/// The sizes tiny, small and base, each as a gpt2.
+/// Returns the sizes tiny, small and base, each as a gpt2.
 const std::vector<ModelSize>& model_sizes();
-/// The size called `name`, for a model of this kind: the numbers are the same for both kinds, and a llama's lm_head has
-/// weights of its own. Throws Error with the nearest name when there is no such size.
+/// Returns the size called `name` for a model of this kind. The numbers are the same for both kinds, but the lm_head of
+/// a llama has separate weights. Throws Error that suggests the nearest name if the size is unknown.
 ModelSize named_size(std::string_view name, ModelKind kind = ModelKind::gpt2);
 
-/// Throws Error (usage) for sizes of zero, a width that heads do not divide, and the like.
+/// Throws Error (usage) for sizes of zero, a width that is not a multiple of the number of heads, and similar errors.
 void validate(const ModelConfig& config);
 
-/// Every site and parameter, in the order of the forward pass.
+/// Returns every site and parameter, in the order of the forward pass.
 policy::SiteList model_sites(const ModelConfig& config);
 
-/// Number of parameters.
+/// Returns the number of parameters.
 std::int64_t parameter_count(const ModelConfig& config);
 
 }  // namespace macheps::training

@@ -9,19 +9,20 @@
 
 namespace macheps::training {
 
-/// down(activation(up(x))), or down(silu(gate(x)) * up(x)) where there is a gate.
+/// Computes down(activation(up(x))), or down(silu(gate(x)) * up(x)) if there is a gate.
 class FeedForward {
   public:
     struct Parameters {
         ParameterState *gate_weight, &up_weight, *up_bias, &down_weight, *down_bias;  ///< gate and biases may be null
     };
 
-    /// `outliers` are the factors of the channels that enter `down`, see outliers.hpp; empty: no channel is scaled.
+    /// `outliers` has the factors of the channels that enter `down` (see outliers.hpp). If it is empty, no channel is
+    /// scaled.
     FeedForward(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& block,
                 const elementwise::Unary& activation, const Parameters& parameters,
                 std::span<const float> outliers = {});
     Value forward(Rounder& rounder, Value x);
-    /// Returns dX: that of `up`, plus that of the gate where there is one.
+    /// Returns dX: the gradient through `up`, plus the gradient through the gate if there is one.
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
     void invalidate();
 

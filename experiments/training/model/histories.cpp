@@ -11,7 +11,7 @@ namespace {
 
 AmaxHistory history_of(const policy::CastRule& rule) { return {*rule.scale_rule, rule.format, rule.delayed}; }
 
-/// Numbers that stand behind a history's state here.
+/// Number of values that follow a history's state: the two counts of its Age.
 constexpr std::size_t of_age = 2;
 
 }  // namespace
@@ -32,7 +32,7 @@ void AmaxHistories::update() {
     for (auto& [slot, entry] : all_) {
         const float scale = entry.history.scale();
         const float amax = entry.history.update();
-        const bool is_frozen = amax == 0 || !std::isfinite(amax);  // no scale can be made of it
+        const bool is_frozen = amax == 0 || !std::isfinite(amax);  // no scale can be computed from it
         const bool is_kept = entry.history.scale() == scale;
         entry.age = {is_kept ? entry.age.steps + 1 : 0, is_kept && is_frozen ? entry.age.frozen + 1 : 0};
     }
@@ -42,7 +42,7 @@ std::vector<std::pair<std::string, std::vector<float>>> AmaxHistories::state() c
     std::vector<std::pair<std::string, std::vector<float>>> states;
     for (const auto& [slot, entry] : all_) {
         std::vector<float> state = entry.history.state();
-        // Counts beyond 2^24 steps are known to the nearest even number, as far as a report goes.
+        // Counts above 2^24 are rounded to a float, which is precise enough for a report.
         state.insert(state.end(), {static_cast<float>(entry.age.steps), static_cast<float>(entry.age.frozen)});
         states.emplace_back(slot, std::move(state));
     }

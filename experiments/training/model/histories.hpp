@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The amax histories of a model: one for each slot whose scale rule has a history. They outlive the steps, and a checkpoint
-// holds them.
+// The amax histories of a model: one for each slot whose scale rule has a history. They persist across steps and are
+// saved in checkpoints.
 #pragma once
 #include "experiments/policy/policy.hpp"
 
@@ -16,29 +16,29 @@ namespace macheps::training {
 class AmaxHistories {
   public:
     AmaxHistories() = default;
-    /// A history for every slot of the policy that has one, by name.
+    /// Creates a history for every slot of the policy that has one.
     explicit AmaxHistories(const policy::ResolvedPolicy& policy);
 
     bool empty() const { return all_.empty(); }
-    /// The slot's; begun where there is none.
+    /// Returns the history of a slot. Creates it if it does not exist yet.
     AmaxHistory& of(const std::string& slot, const policy::CastRule& rule) { return entry(slot, rule).history; }
-    /// How long a slot's scale has been what it is.
+    /// How long the scale of a slot has not changed.
     struct Age {
-        std::int64_t steps = 0;   ///< since it changed last, or since the beginning
-        std::int64_t frozen = 0;  ///< of these, the last ones in a row that kept it because the amax was 0, Inf or NaN
+        std::int64_t steps = 0;   ///< updates since the last change, or since the beginning
+        std::int64_t frozen = 0;  ///< the last of these that kept it because the amax was 0, Inf or NaN
     };
     Age age(const std::string& slot, const policy::CastRule& rule) { return entry(slot, rule).age; }
-    /// A micro-batch has been forward and backward, on every rank: what its casts showed enters each history. Slots of the
-    /// forward pass cast nothing during the backward pass, so that it makes no difference that Transformer Engine updates
-    /// theirs in between.
+    /// Ends a micro-batch: adds the amaxes that its casts recorded on all ranks to the histories. Call it after the
+    /// backward pass of the last rank. TransformerEngine updates the histories of the forward slots before the backward
+    /// pass. This makes no difference, because forward slots cast nothing new during the backward pass.
     void update();
 
-    /// Names and states, in the order of names.
+    /// Returns the name and state of each slot, sorted by name.
     std::vector<std::pair<std::string, std::vector<float>>> state() const;
-    /// Takes back the state of a slot that the policy has.
+    /// Restores the state of a slot, which the policy must have.
     void load(const std::string& name, const std::vector<float>& state);
 
-    /// Names and sizes of what state() gives for a policy.
+    /// Returns the names and sizes of what state() returns for a policy.
     static std::vector<std::pair<std::string, std::size_t>> layout(const policy::ResolvedPolicy& policy);
 
   private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Initial weights: a function of (seed, parameter name, element) alone.
+// Initial weights. They depend only on the seed, the parameter name and the element.
 #pragma once
 #include "core/tensor.hpp"
 
@@ -9,8 +9,9 @@
 
 namespace macheps::training {
 
-/// GPT-2's initialisation, of either kind of model: weights N(0, 0.02), those of attn.proj and mlp.down over sqrt(2
-/// layers) more; biases 0, norm weights 1. Normal numbers are Box and Muller's of a Philox block a pair, in fp64, rounded once.
+/// Returns the initial values of a parameter by GPT-2's scheme, for both kinds of model: weights N(0, 0.02), those of
+/// attn.proj and mlp.down divided by sqrt(2 layers), biases 0, norm weights 1. Each pair of normal numbers is computed
+/// from one Philox block by the Box-Muller method, in fp64, and rounded once.
 std::vector<float> initial_values(std::string_view parameter, const Shape& shape, std::int64_t layers,
                                   std::uint64_t seed);
 

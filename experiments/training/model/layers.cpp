@@ -12,7 +12,7 @@ namespace {
 
 constexpr float norm_eps = 1e-5f;
 
-/// True when what `other` made of a tensor is what `slot` would make, although its matmul sums along the other axis.
+/// Returns true if `slot` can use the tensor that `other` cast, although the two matmuls sum along different axes.
 bool serves_both_ways(const Slot& slot, const Slot& other) {
     return slot.rule == other.rule && slot.rule.granularity->is_axis_free();
 }
@@ -160,7 +160,7 @@ void Linear::set_operands(Matmul& args, const policy::MatmulChoice& choice, Oper
                           bool b_transposed) {
     args.rule = choice.rule;
     if (choice.rule.machine->reads_values) {
-        // Decoded, it is a chain like another.
+        // With decoded operands, the machine is fp32.chain.
         args.rule.machine = &fp32_chain;
         x.a = decoded(x.a, a_values_);
         x.b = decoded(x.b, b_values_);
@@ -171,7 +171,7 @@ void Linear::set_operands(Matmul& args, const policy::MatmulChoice& choice, Oper
     args.out_scale = product_scale(x.a, x.b);
 }
 
-/// The values that x stands for, each product rounded to fp32.
+/// Returns the decoded values of x, each product rounded to fp32.
 Value Linear::decoded(const Value& x, Tensor& buffer) {
     if (x.scales.data == nullptr && x.scale == TensorScale{}) return x;
     const View out = sized(backend_, buffer, x.view.shape);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of the transformer, forward beside backward. A layer keeps what its backward needs from its last forward.
+// The layers of the transformer, each with its forward and backward pass. A layer keeps the values of its last forward
+// pass that its backward pass needs.
 #pragma once
 #include "experiments/training/model/rounder.hpp"
 
@@ -9,32 +10,33 @@
 
 namespace macheps::training {
 
-/// A trained tensor with the slots of its life.
+/// A parameter: its tensors, and the slots that round them.
 struct ParameterState {
     std::string name;
     Shape shape;
-    Tensor value, grad;     ///< `grad` is what the optimiser reads: the sum over micro-batches
-    bool has_grad = false;  ///< something was accumulated since clear()
+    Tensor value, grad;     ///< `grad`: sum over micro-batches, read by the optimiser
+    bool has_grad = false;  ///< accumulate() has an earlier gradient to add to
     Slot value_slot, grad_slot;
 
     ParameterState(Backend& backend, const policy::ResolvedPolicy& policy, std::string name, Shape shape);
     Value as_value() const { return {value.view(), value_slot.rule.has_scale() ? fp32 : value_slot.rule.format}; }
-    /// Where the first gradient of a step may be written without a copy.
+    /// Returns the buffer for a new gradient: the destination of accumulate() if it holds none yet, which saves a copy,
+    /// else `scratch`.
     View first_target(Backend& backend, Tensor& scratch);
-    /// Adds `g` (which may be first_target itself), then rounds as `grad` says.
+    /// Adds `g`, which may be the buffer from first_target(), then rounds the result as slot `grad` says.
     void accumulate(Backend& backend, Rounder& rounder, View g, Format held);
-    /// Before the first micro-batch of a step.
+    /// Forgets the gradient. Call it before the first micro-batch of a step.
     void clear();
-    /// A micro-batch is over: where the sum has a format of its own, what was accumulated is added to it.
+    /// Ends a micro-batch. If the sum over micro-batches has its own slot (`accum`), adds the gradient to that sum.
     void end_micro_batch(Backend& backend, Rounder& rounder);
-    /// How what the optimiser reads is rounded.
+    /// Returns the slot that rounds the gradient read by the optimiser.
     const Slot& sum_slot() const { return has_sum_ ? accum_slot_ : grad_slot; }
 
   private:
-    bool has_sum_;  ///< gradients of micro-batches are added up in a format of their own
+    bool has_sum_;  ///< the sum over micro-batches has its own slot, `accum`
     bool sum_begun_ = false;
     Slot accum_slot_;
-    Tensor part_;  ///< the gradient of the micro-batch in hand, where there is such a sum
+    Tensor part_;  ///< gradient of the current micro-batch, if has_sum_
 };
 
 /// Y = X W^T + bias. X [M,K], W [N,K], Y [M,N].
@@ -43,18 +45,18 @@ class Linear {
     Linear(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
            ParameterState* bias);
 
-    /// `x` must stay alive until backward.
+    /// Keeps a reference to `x`, which must stay alive until backward().
     Value forward(Rounder& rounder, Value x);
     /// Returns dX.
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
-    /// The weight changed: its casts are stale.
+    /// Marks the casts of the weight as stale. Call it when the weight has changed.
     void invalidate() { weight_cast_is_fresh_ = false; }
     /// Multiplies column i of the weight by factors[i], a power of two, before the cast, and its gradient as well. The
     /// stored parameter does not change. `factors` must outlive the layer.
     void multiply_weight_columns(ConstView factors) { column_factors_ = factors; }
 
   private:
-    /// Operands, rule and factor of one of the three matmuls. The slots made the values; `ld` is that of both.
+    /// Operands of one of the three matmuls, and the slots that rounded them.
     struct Operands {
         Value a, b;
         const Slot &a_slot, &b_slot;
@@ -82,8 +84,8 @@ class Linear {
     Tensor dw_, dbias_, a_values_, b_values_;
 };
 
-/// Normalisation over the last axis, eps 1e-5: layer normalisation where there is a bias, and without one that of the
-/// root mean square, rounded before the multiplication by the weight and after it.
+/// Normalisation over the last axis, eps 1e-5. With a bias it is layer normalisation. Without a bias it is
+/// root-mean-square normalisation, which rounds both before and after the multiplication by the weight.
 class Norm {
   public:
     Norm(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
@@ -92,7 +94,7 @@ class Norm {
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
 
   private:
-    /// Slots that root-mean-square normalisation has beside those of every norm.
+    /// Slots that only root-mean-square normalisation has.
     struct RmsSlots {
         RmsSlots(const policy::ResolvedPolicy& policy, const std::string& site);
         Slot forward_normed, weight_grad_terms, weight_grad_out, grad_normed;
@@ -107,12 +109,13 @@ class Norm {
     Tensor y_, mean_, rstd_, normed_, dy_buffer_, terms_, dnormed_, dweight_, dbias_;
 };
 
-/// The common grid of values that were written side by side: fp32 unless they agree.
+/// Returns the common grid of two tensors that were written into one: fp32 unless both have the same grid.
 inline Format common_grid(Format a, Format b) { return a == b ? a : fp32; }
 
-/// `x` as the operand of a matmul, rows of `ld` elements. `slot` rounded it.
+/// Returns `x`, which `slot` rounded, as the operand of a matmul with rows of `ld` elements.
 inline MatmulOperand operand(const Value& x, const Slot& slot, std::int64_t ld, bool transposed = false) {
-    // Scaled values lie on no grid of their own units; their codes lie on the format's.
+    // If the slot has a scale, `x.held` is fp32, because the decoded values lie on no known grid. The data are codes,
+    // which lie on the grid of the format.
     return {.data = x.view.data,
             .ld = ld,
             .transposed = transposed,
@@ -120,7 +123,7 @@ inline MatmulOperand operand(const Value& x, const Slot& slot, std::int64_t ld, 
             .scales = x.scales};
 }
 
-/// Factor that undoes both operands' scales.
+/// Returns the factor that undoes the tensor scales of both operands.
 inline float product_scale(const Value& a, const Value& b) { return product_scale(a.scale, b.scale); }
 
 }  // namespace macheps::training

@@ -22,7 +22,7 @@ MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::Reso
     }
     for (const policy::Site& site : sites.sites) {
         if (site.saved == 0) continue;
-        // The input of a block is what the one before it gave, or the embedding.
+        // The input of a block is the output of the previous block or of the embedding.
         if (keeps_inputs && site.name.starts_with("block.") && !site.name.ends_with(".residual2")) continue;
         estimate.activations += bytes(site.name, "forward.out", batch * site.saved);
         if (!site.saved_beside.empty()) estimate.activations += bytes(site.name, site.saved_beside, batch * site.saved);
@@ -31,10 +31,10 @@ MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::Reso
 }
 
 double least_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients) {
-    // Measured on models of many thin layers: names, rules, and tensors of a few values that take a block each.
+    // Measured on models with many thin layers: names, rules, and small tensors that each take a block of memory.
     constexpr double beside_a_layer = 250e3;
     constexpr double value_bytes = sizeof(float);
-    // Forward, backward, and the forward pass of the model that is evaluated in fp32.
+    // Forward and backward pass, and the forward pass of the model that is evaluated in fp32.
     const double passes = compares_gradients ? 4 : 3;
     struct Counts {
         double parameters = 0, saved = 0;
@@ -49,12 +49,13 @@ double least_memory(const ModelConfig& config, std::int64_t batch, int moments, 
         for (const policy::Site& site : sites.sites) counts.saved += static_cast<double>(site.saved);
         return counts;
     };
-    // Every layer is as the second one.
+    // Every further layer takes as much as the second one.
     const Counts one = counts_of(1), two = counts_of(2);
     const auto layers = static_cast<double>(config.layers);
     const double parameters = one.parameters + (layers - 1) * (two.parameters - one.parameters);
     const double saved = one.saved + (layers - 1) * (two.saved - one.saved);
-    // Value, gradient, the value that is evaluated in fp32, and its gradient where there is one.
+    // Value, gradient, the value that is evaluated in fp32, the moments, and the gradient of the fp32 copy if there is
+    // one.
     const double copies = 3 + moments + (compares_gradients ? 1 : 0);
     return value_bytes * (copies * parameters + passes * static_cast<double>(batch) * saved) + beside_a_layer * layers;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay: a part of a forward pass done again, for the backward pass, with the bits that it had.
+// Replay: runs a part of a forward pass again for the backward pass, with the same bits.
 //
-// A stochastic cast is told apart by its slot, its batch and how often the slot was met before. Done again from what was
-// met when the part began, it has the key that it had then and so the same words: one rounding, computed twice. Whoever
-// observes was told of it the first time.
+// The key of a stochastic cast depends on its slot, its batch and the number of earlier casts of that slot in the
+// batch. A replay starts from the counts that were valid when the part began. Each cast thus gets the same key and the
+// same random words: it is one rounding, computed twice. Observers are not notified again.
 #pragma once
 #include "experiments/training/model/rounder.hpp"
 
@@ -12,7 +12,8 @@
 
 namespace macheps::training {
 
-/// Wants what another observer wants, and keeps it to itself: values that are read in full are made in full again.
+/// Requests the same values as another observer and discards them, so that values which were computed in full the first
+/// time are computed in full again.
 class SilentObserver final : public Observer {
   public:
     explicit SilentObserver(const Observer& like) : like_(like) {}
@@ -24,7 +25,8 @@ class SilentObserver final : public Observer {
     const Observer& like_;
 };
 
-/// While it is there, the rounder goes on from `met`, and nobody is told. At its end all is as it was.
+/// During its lifetime, the rounder continues from the counts `met`, and observers are not notified. Its destructor
+/// restores the rounder.
 class Replay {
   public:
     Replay(Rounder& rounder, Rounder::Met met)

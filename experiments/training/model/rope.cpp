@@ -56,7 +56,7 @@ Value Rope::forward(Rounder& rounder, ConstView x, std::int64_t columns) {
 Value Rope::backward(Rounder& rounder, Value incoming) {
     const Value dy = rounder.apply(grad_in_, incoming, dy_buffer_);
     const View dx = sized(backend_, dx_, dy.view.shape), rotated = sized(backend_, rotated_, dy.view.shape);
-    // A rotation's transpose is the rotation back: the products are those of autograd, dY cos and dY sin.
+    // The transpose of a rotation is the inverse rotation. The products are those of autograd: dY cos and dY sin.
     backend_.rotate(dy.view, cos_, sin_, Turn::backward, dx, rotated);
     rounder.apply_in_place(grad_direct_, dx, fp32);
     rounder.apply_in_place(grad_rotated_, rotated, fp32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary positions: queries and keys turn by angles that grow with their position.
+// Rotary positions: queries and keys are rotated by angles that grow with their position.
 #pragma once
 #include "experiments/training/model/rounder.hpp"
 
@@ -8,15 +8,15 @@
 
 namespace macheps::training {
 
-/// y = x cos + rotate_half(x) sin, which turns channel i of a head with channel i + D/2 by the angle t / theta^(2i/D)
-/// (the form of Hugging Face transformers). The frequencies are computed in fp64 and rounded to fp32, angles are fp32
-/// products, and the tables their correctly rounded cosines and sines; each of the three may be rounded further by its
-/// slot, once.
+/// Rotary embedding y = x cos + rotate_half(x) sin, in the form of Hugging Face transformers. It rotates channels i and
+/// i + D/2 of a head by the angle t / theta^(2i/D). The frequencies are computed in fp64 and rounded to fp32, the
+/// angles are fp32 products, and the tables hold their correctly rounded cosines and sines. The slots of the
+/// frequencies and of the two tables may each round once more.
 class Rope {
   public:
     Rope(Backend& backend, Rounder& rounder, const policy::ResolvedPolicy& policy, const std::string& site,
          std::int64_t context, std::int64_t head_width, double theta);
-    /// x [B,T,W], of which the first `columns` are heads -> [B,T,columns].
+    /// x [B,T,W] -> [B,T,columns]; the first `columns` columns of x are heads.
     Value forward(Rounder& rounder, ConstView x, std::int64_t columns);
     /// dy [B,T,N] -> [B,T,N].
     Value backward(Rounder& rounder, Value dy);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounder: where a model's values meet the policy's casts.
+// Rounder: applies the casts of a policy to the values of a model.
 #pragma once
 #include "emulation/backend.hpp"
 #include "experiments/policy/policy.hpp"
@@ -17,87 +17,92 @@ struct Slot {
     std::string name;  ///< `block.3.mlp.up:forward.a`
     policy::CastRule rule;
     std::uint32_t id = 0;
-    /// Sampled even when nothing is rounded: where gradients and results arise, and in a run that rounds nothing at every
-    /// slot, so that what a policy rounds can be compared with what was there without it.
+    /// True if values are sampled even when the slot rounds nothing. This holds for slots where gradients and results
+    /// arise. In a run that rounds nothing it holds for every slot, so that its values can be compared with those that
+    /// a policy rounds.
     bool watched = false;
 
     Slot() = default;
     Slot(const policy::ResolvedPolicy& policy, std::string slot_name);
 };
 
-/// `slot` for what is made once, before the first step: to nearest where it is stochastic, as a framework casts a model.
+/// Returns `slot` for values that are made once, before the first step: stochastic rounding is replaced by nearest
+/// even, which is how a framework casts a model.
 Slot drawn_to_nearest(Slot slot);
 
-/// Along which axis of a tensor a matmul sums: what groups of elements with a scale of their own need to know.
+/// The axis of a tensor along which a matmul sums. Groups of elements with their own scales depend on it.
 enum class Contraction { last, first };
 
-/// A tensor together with the grid that its values are known to lie on, and the factor that its units miss.
+/// A tensor, the grid that its values are known to lie on, and the scales that decode it.
 struct Value {
     ConstView view{};
     Format held = fp32;
-    TensorScale scale{};  ///< the values meant are view * scale.decode, and times `scales` where there are any
+    TensorScale scale{};  ///< the decoded values are view * scale.decode, times `scales` if there are any
     OperandScales scales{};
-    Contraction contraction = Contraction::last;  ///< of `scales`
+    Contraction contraction = Contraction::last;  ///< axis of the groups of `scales`
 };
 
-/// How the results of a cast relate to what went in.
+/// Relation between the results y of a cast and its inputs x.
 struct Decoding {
     float factor = 1;        ///< y * factor has the units of x
-    float min = 1, max = 1;  ///< least and largest decode scale of the tensor
-    /// The values of the codes, where y is decoded already: a scale for each group. Empty otherwise, and unless sampling.
+    float min = 1, max = 1;  ///< smallest and largest decode scale of the tensor
+    /// The values of the codes if y is already decoded, because each group has a scale. Otherwise empty, and empty
+    /// unless sampling.
     ConstView codes{};
-    Contraction contraction = Contraction::last;  ///< along which the groups lie
-    /// Decode scales of the groups, short of `tensor`, that of the whole tensor. Empty where there is one group, or unless
-    /// sampling.
+    Contraction contraction = Contraction::last;  ///< axis along which the groups lie
+    /// Decode scales of the groups, without the factor `tensor`, the decode scale of the whole tensor. Empty if there
+    /// is only one group, and empty unless sampling.
     ConstView scales{};
     float tensor = 1;
-    /// A delayed scale: steps since it changed, and steps in a row that kept it because amax was 0, Inf or NaN.
+    /// For a delayed scale: updates since it changed, and the last consecutive ones that kept it because amax was 0,
+    /// Inf or NaN.
     std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
 };
 
-/// An Observer is told of every cast that ran.
+/// An Observer is notified of every cast.
 class Observer {
   public:
     virtual ~Observer() = default;
-    /// True in a step whose casts are measured in full: then on_cast gets the values before and after.
+    /// Returns true in a step whose casts are measured in full. on_cast then gets the values before and after the cast.
     virtual bool sampling() const = 0;
-    /// `x` and `y` are empty unless sampling; y == x where nothing was rounded.
+    /// `x` and `y` are empty unless sampling. If nothing was rounded, y == x.
     virtual void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
                          ConstView y) = 0;
-    /// True while the values of every slot are wanted, rounded or not: then on_value gets them as they leave it, in the
-    /// order of execution. The values that are meant are `values` times `decode_scale`; scales of groups are applied.
+    /// Returns true while the values of every slot are wanted, rounded or not. on_value then gets them as they leave
+    /// the slot, in the order of execution. The decoded values are `values` times `decode_scale`; scales of groups are
+    /// already applied.
     virtual bool capturing() const { return false; }
     virtual void on_value(const Slot& /*slot*/, ConstView /*values*/, float /*decode_scale*/) {}
 };
 
-/// True when the slot makes +0 of +0, whatever other values the tensor holds.
+/// Returns true if the slot maps +0 to +0, whatever other values the tensor holds.
 bool keeps_zero(const Slot& slot);
 
-/// Scales of a tensor whose largest magnitude is `amax`.
+/// Returns the scales of a tensor whose largest magnitude is `amax`.
 definition::GroupScale tensor_scale(const policy::CastRule& rule, float amax);
 
-/// Thrown by a Rounder that was told to stop: whoever began the pass has asked for its end.
+/// Thrown by a Rounder when the flag passed to abandon_when() is set.
 struct Abandoned {};
 
-/// What a model runs for: each has random words of its own.
+/// Purpose of a pass through the model. Each has separate random words.
 enum class Pass : std::uint8_t { training, evaluation };
 
 class Rounder {
   public:
-    /// How often each stochastic slot was met in a batch, by id.
+    /// Number of times that each stochastic slot, by id, occurred in a batch.
     using Met = std::map<std::uint32_t, std::uint32_t>;
 
     Rounder(Backend& backend, std::uint64_t seed) : backend_(&backend), seed_(seed) {}
 
-    /// Names the stochastic streams of what follows. Every batch of either kind draws from streams of its own: the
-    /// micro-batches of a step, and the batches of an evaluation before it.
+    /// Selects the random streams of the casts that follow. Every batch of either kind has its own streams: the
+    /// micro-batches of a step, and the batches of an evaluation before that step.
     void begin(std::uint32_t step, std::uint32_t batch, Pass pass = Pass::training);
     void observe(Observer* observer) { observer_ = observer; }
-    /// The amax histories of the slots that have one. Passes of training show them what they cast; whoever runs these
-    /// updates them.
+    /// Returns the amax histories of the slots that have one. Training passes record the amaxes of their casts; the
+    /// caller updates the histories.
     AmaxHistories& histories() { return histories_; }
     const AmaxHistories& histories() const { return histories_; }
-    /// Every operation from now on begins with a look at `stop`, which may be null, and throws Abandoned once it is set.
+    /// Makes every later operation check `stop`, which may be null, and throw Abandoned once it is set.
     void abandon_when(const std::atomic<bool>* stop) { stop_ = stop; }
     Observer* observer() const { return observer_; }
     const Met& met() const { return met_; }
@@ -105,35 +110,36 @@ class Rounder {
     bool sampling() const { return observer_ != nullptr && observer_->sampling(); }
     bool capturing() const { return observer_ != nullptr && observer_->capturing(); }
 
-    /// True when apply() returns values that lie on the grid of `held` as they are, without reading them.
+    /// Returns true if apply() would return the values as they are, on the grid of `held`, without reading them.
     bool passes(const Slot& slot, Format held) const { return is_noop(slot, held) && !watching(); }
-    /// True when each element that reaches this slot is rounded by itself and nobody counts or reads it: elements that
-    /// are not needed may then be left out.
+    /// Returns true if each element that reaches this slot is rounded independently and no element is counted or read.
+    /// Elements that are not needed may then be left out.
     bool unseen(const Slot& slot) const {
         return !slot.rule.has_scale() && !watching() && (!counting() || slot.rule.is_identity());
     }
-    /// True when the values of every matmul, cast or not, are read in full.
+    /// Returns true if the values of every matmul, cast or not, are read in full.
     bool watching() const { return sampling() || capturing(); }
 
-    /// The cast of an unscaled rule, ready for a backend call that rounds as it goes. A slot that is met again in the
-    /// same batch, as the gradient of a tied weight is, gets the next stream: call this once for each rounding.
+    /// Returns the cast of an unscaled rule, for a backend call that rounds its own results. If a slot occurs again in
+    /// the same batch, as the gradient of a tied weight does, it gets the next stream. Call this once for each
+    /// rounding.
     Cast cast_for(const Slot& slot);
-    /// One number that is on the host, rounded as the slot says. Nobody is told of it.
+    /// Rounds one number on the host as the slot says. The observer is not notified.
     float round_scalar(const Slot& slot, float x);
 
-    /// `in` rounded as the slot says: into `buffer` (made on first use), or `in` itself when no value would change.
+    /// Rounds `in` as the slot says and returns `buffer` (made on first use), or `in` itself if no value would change.
     Value apply(const Slot& slot, Value in, Tensor& buffer, Contraction contraction = Contraction::last);
-    /// `value`, which an equal rule made earlier and which stands for what this slot would make: nothing is rounded or
+    /// Returns `value`, which an equal rule made earlier and which this slot would make again. Nothing is rounded or
     /// counted.
     Value reuse(const Slot& slot, const Value& value) {
         capture(slot, value);
         return value;
     }
-    /// The same as apply(), in place. Rules with a scale are refused when the policy is bound to a model.
+    /// Does the same as apply(), in place. Rules with a scale are refused when the policy is resolved for a model.
     Format apply_in_place(const Slot& slot, View values, Format held);
 
-    /// Runs `args` with the slot's rounding of its output, counted and sampled. `args.out` is contiguous.
-    /// Returns the grid that the output lies on.
+    /// Runs `args` and rounds the output as the slot says, with counting and sampling. `args.out` is contiguous.
+    /// Returns the grid of the output.
     Format matmul(const Slot& out_slot, Matmul args, Shape out_shape);
 
   private:
@@ -142,10 +148,11 @@ class Rounder {
         if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) throw Abandoned();
     }
     bool is_noop(const Slot& slot, Format held) const;
-    /// The largest magnitude, of the numbers alone where `ignores_nan`.
+    /// Returns the largest magnitude. With `ignores_nan`, NaNs are skipped.
     float largest(ConstView x, bool ignores_nan);
     definition::GroupScale scale_of_tensor(const Slot& slot, ConstView x);
-    /// What is cast instead of `x` where the slot's rule wants it mixed or rounded first.
+    /// Returns the tensor to cast in place of `x`, if the slot's rule asks for a Hadamard transform or an earlier
+    /// rounding.
     ConstView prepared(const Slot& slot, ConstView x, Contraction contraction);
     void mix(ConstView x, Contraction contraction, View out);
     void watch(const Slot& slot, ConstView values);
@@ -163,12 +170,12 @@ class Rounder {
     Observer* observer_ = nullptr;
     const std::atomic<bool>* stop_ = nullptr;
     Tensor scratch_;
-    Tensor rounded_first_, mixed_, mixer_;  ///< of prepared()
-    std::map<const Slot*, Tensor> scales_;  ///< of the groups of each slot's last cast
+    Tensor rounded_first_, mixed_, mixer_;  ///< buffers of prepared()
+    std::map<const Slot*, Tensor> scales_;  ///< scales of the groups in each slot's last cast
     AmaxHistories histories_;
 };
 
-/// While it is there, passes of a rounder end as soon as `stop` is set.
+/// During its lifetime, passes of a rounder end as soon as `stop` is set.
 class StopScope {
   public:
     StopScope(Rounder& rounder, const std::atomic<bool>* stop) : rounder_(rounder) { rounder.abandon_when(stop); }
@@ -180,7 +187,7 @@ class StopScope {
     Rounder& rounder_;
 };
 
-/// `tensor` if it has this shape, else a new one in its place.
+/// Returns `tensor`, replaced by a new one if its shape differs.
 View sized(Backend& backend, Tensor& tensor, Shape shape);
 
 }  // namespace macheps::training

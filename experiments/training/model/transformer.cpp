@@ -13,7 +13,7 @@
 
 namespace macheps::training {
 
-/// x + proj(mix(norm1(x))), then + feed_forward(norm2(x)).
+/// A block: y = x + proj(mix(norm1(x))), then y + feed_forward(norm2(y)).
 struct Transformer::Block {
     Backend& backend;
     Norm norm1, norm2;
@@ -52,7 +52,7 @@ struct Transformer::Block {
         return join(rounder, residual2_out, middle, feed_forward.forward(rounder, norm2.forward(rounder, middle)), x2);
     }
 
-    /// `d` is the gradient of the block's output, in `stream`; returns the gradient of its input, in `stream` too.
+    /// Returns the gradient of the block's input, given the gradient `d` of its output. Both are stored in `stream`.
     Value backward(Rounder& rounder, Value d, Tensor& stream) {
         Value outer = rounder.apply(residual2_grad_in, d, stream_in2);
         Value branch = norm2.backward(rounder, feed_forward.backward(rounder, outer, dbranch), dnorm);
@@ -65,7 +65,7 @@ struct Transformer::Block {
         return join(rounder, residual1_grad_out, outer, branch, stream);
     }
 
-    /// Where a branch meets the stream: forward its output, backward the gradient from where it left.
+    /// Adds a branch to the stream: its output in the forward pass, the gradient of its input in the backward pass.
     Value join(Rounder& rounder, const Slot& slot, Value a, Value b, Tensor& stream) {
         const View sum = sized(backend, stream, a.view.shape);
         backend.add(a.view, b.view, sum);
@@ -173,7 +173,8 @@ void Transformer::backward(float factor) {
         d = blocks_[i]->backward(rounder_, d, dstream_);
     }
     d = rounder_.apply(embed_grad_in_, d, dembed_);
-    // A tied head has written the token gradient already: this one is made beside it and added.
+    // A tied head has already written a gradient of the token weight. The gradient of the embedding is then made in a
+    // separate buffer and added.
     const View dtoken = token_->first_target(backend_, dtoken_);
     const View dposition = position_ != nullptr ? position_->first_target(backend_, dposition_) : View{};
     backend_.embedding_backward(tokens_, {d.view.data, {batch_, config_.context, config_.width}}, dtoken, dposition);
@@ -189,7 +190,8 @@ void Transformer::keep_input(std::size_t block, const Value& x) {
     input.met = rounder_.met();
 }
 
-/// Casts of weights are those of the step: they were made once, and are what the first pass read.
+/// Runs a block's forward pass again. The weight casts of the step are still valid: they are the ones that the first
+/// pass read.
 void Transformer::recompute_block(std::size_t block) {
     const BlockInput& input = inputs_[block];
     const Replay replay(rounder_, input.met);

@@ -12,49 +12,50 @@ namespace macheps::training {
 
 /// The mean cross-entropy of a batch.
 struct Loss {
-    double exact = 0;   ///< of the logits as the policy left them, in fp64 from there on: what runs are compared by
-    float rounded = 0;  ///< as the policy computes it: its log-probabilities and its mean, each rounded
+    double exact = 0;   ///< in fp64 from the policy's logits; runs are compared by it
+    float rounded = 0;  ///< as the policy computes it: log-probabilities and mean are each rounded
 };
 
 class Transformer {
   public:
-    /// Parameters are made, not initialised; see initialise().
+    /// Makes the parameters without initialising them; see initialise().
     Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch, const policy::ResolvedPolicy& policy,
                 std::uint64_t seed);
     ~Transformer();
     Transformer(const Transformer&) = delete;
     Transformer& operator=(const Transformer&) = delete;
 
-    /// N(0, 0.02) weights, residual projections over sqrt(2 layers), zero biases, unit norms; a function of the seed
-    /// and a parameter's name alone, so that every policy starts from the same numbers. Values are then rounded as
-    /// `value` says, but to nearest where it says stochastic: a model is cast once, and only updates draw.
+    /// Sets weights to N(0, 0.02), with residual projections divided by sqrt(2 layers), biases to zero and norm weights
+    /// to one. The values depend only on the seed and the parameter's name, so every policy starts from the same
+    /// numbers. They are then rounded as slot `value` says, but to nearest if it says stochastic: a model is cast once,
+    /// and only updates draw random words.
     void initialise(std::uint64_t seed);
 
     /// Shapes: tokens, targets [batch, context].
     Loss forward(TokenView tokens, TokenView targets);
-    /// Gradients of the last forward: the loss is multiplied by `factor` (loss scale, token weight, 1 / micro-batches).
-    /// Adds to the gradients of earlier micro-batches.
+    /// Computes the gradients of the last forward pass, whose loss is multiplied by `factor` (loss scale, token weight,
+    /// 1 / micro-batches). Adds to the gradients of earlier micro-batches.
     void backward(float factor);
-    /// The gradients of a micro-batch are complete: call after each backward.
+    /// Completes the gradients of a micro-batch. Call it after each backward().
     void end_micro_batch();
     /// Forgets the gradients; call before the first micro-batch of a step.
     void clear_gradients();
-    /// The parameters changed: casts of them are stale.
+    /// Marks the casts of the parameters as stale. Call it when the parameters have changed.
     void parameters_changed();
 
-    /// Gradient checkpointing: of each block only the input is kept, and the block's forward pass is done again before its
-    /// backward pass. No bit of a gradient, and nothing that is observed, depends on it.
+    /// Turns gradient checkpointing on or off: only the input of each block is kept, and the block's forward pass runs
+    /// again before its backward pass. This does not change any bit of a gradient, nor what an observer receives.
     void recompute(bool yes) { recomputes_ = yes; }
 
     Rounder& rounder() { return rounder_; }
     const Rounder& rounder() const { return rounder_; }
-    /// In the order of the sites.
+    /// Returns the parameters in the order of the sites.
     std::vector<std::unique_ptr<ParameterState>>& parameters() { return parameters_; }
     const ModelConfig& config() const { return config_; }
 
   private:
     struct Block;
-    /// What a block is computed again from.
+    /// The data from which a block's forward pass is run again.
     struct BlockInput {
         Tensor kept{};
         Format held = fp32;
@@ -63,7 +64,7 @@ class Transformer {
     void keep_input(std::size_t block, const Value& x);
     void recompute_block(std::size_t block);
     ParameterState& make_parameter(const std::string& name, Shape shape);
-    /// A bias, which a llama has not.
+    /// Makes a bias. Returns null for a llama, which has no biases.
     ParameterState* make_bias(const std::string& name, std::int64_t size);
 
     Backend& backend_;
@@ -72,10 +73,10 @@ class Transformer {
     const policy::ResolvedPolicy& policy_;
     Rounder rounder_;
     std::vector<std::unique_ptr<ParameterState>> parameters_;
-    ParameterState *token_ = nullptr, *position_ = nullptr;  ///< no positions in a llama
+    ParameterState *token_ = nullptr, *position_ = nullptr;  ///< `position_` is null in a llama
     std::vector<std::unique_ptr<Block>> blocks_;
     bool recomputes_ = false;
-    std::vector<BlockInput> inputs_;  ///< of each block, where it is computed again
+    std::vector<BlockInput> inputs_;  ///< of each block, if blocks are recomputed
     std::unique_ptr<Norm> final_norm_;
     std::unique_ptr<Linear> lm_head_;
     Slot embed_out_, embed_grad_in_, loss_out_, loss_mean_, loss_grad_out_;

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Raised when a file can no longer be read by what wrote the last one.
+/// Increased when older programs cannot read the files any more.
 constexpr std::int64_t format_version = 2;
 constexpr const char* version_key = "macheps.checkpoint";
 constexpr std::string_view own_tensors[] = {"optimizer", "loss_scaler", "seconds", "step", "files", "checksum"};
@@ -60,12 +60,12 @@ std::string to_bytes(const Checkpoint& c) {
     for (const Checkpoint::State& tensor : c.state) {
         writer.borrow(tensor.name, files::Dtype::f32, tensor.shape, std::as_bytes(std::span(tensor.values)));
     }
-    // The writer puts single bytes after everything wider, and this is the only tensor of them.
+    // The writer puts single-byte tensors after all wider ones. This is the only one, so it comes last.
     add(writer, "checksum", std::vector<std::uint8_t>(checksum_bytes));
     std::string bytes;
     std::size_t values = 0;
     for (const Checkpoint::State& tensor : c.state) values += tensor.values.size();
-    bytes.reserve(values * sizeof(float) + 256 * c.state.size() + 8192);  // the header is about as long
+    bytes.reserve(values * sizeof(float) + 256 * c.state.size() + 8192);  // the last two terms are about the header
     writer.write([&](std::span<const std::byte> piece) {
         bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
     });
@@ -165,7 +165,7 @@ void CheckpointFolder::remove_all_but(const std::vector<fs::path>& kept) const {
     } catch (const Error&) {  // the new checkpoint is complete; old ones stay
     }
     for (const std::string& name : names) {
-        // With what an earlier version left of one being written. What is not ours stays.
+        // Includes unfinished checkpoints of earlier versions. Other files stay.
         const bool is_ours =
             name.starts_with("run-") && (name.ends_with(".safetensors") || name.ends_with(".safetensors.new"));
         std::error_code error;

@@ -10,14 +10,15 @@ namespace macheps::training {
 
 class Evaluator {
   public:
-    /// On the first `batches` held-out batches, which are the same for every policy and seed.
+    /// Evaluates on the first `batches` held-out batches, which are the same for every policy and seed.
     Evaluator(Backend& backend, const RunSetup& setup, std::int64_t batches);
 
-    /// Means over the batches, before step `step` of the run that `trained` is in. No cast of an evaluation is counted or
-    /// outlives it, and its random words are its own, so that no bit of training depends on it.
+    /// Returns means over the batches, before step `step` of the run that `trained` is in. Casts of an evaluation are
+    /// not counted and not reused, and its random words are separate, so no bit of training depends on the evaluation.
     reports::EvalRow evaluate(std::int64_t step, Step& trained);
 
-    /// The model that evaluates in fp32, for others between two evaluations: each makes its weights anew.
+    /// Returns the model that evaluates in fp32. Others may use it between two evaluations, because each evaluation
+    /// overwrites its weights.
     Transformer& fp32_model() { return fp32_model_; }
 
   private:

@@ -66,7 +66,7 @@ void validate(const Experiment& experiment) {
 
 double least_memory(const Experiment& experiment) {
     const TrainOptions& o = experiment.options;
-    const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);  // a gradient of each
+    const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);  // one gradient for each rank
     const bool compares_gradients =
         o.probe_every > 0 &&
         std::any_of(experiment.policies.begin(), experiment.policies.end(),
@@ -115,12 +115,12 @@ class Baselines {
     void is_over(std::size_t index, std::vector<double> losses) {
         if (plan_[index].is_baseline) losses_[plan_[index].seed] = std::move(losses);
     }
-    /// Null where there is none: for a baseline itself, and when the baseline is not among the policies.
+    /// Returns null for a baseline itself, if the baseline is not among the policies, and before the baseline is over.
     const std::vector<double>* of(std::size_t index) const {
         const auto found = losses_.find(plan_[index].seed);
         return plan_[index].is_baseline || found == losses_.end() || found->second.empty() ? nullptr : &found->second;
     }
-    /// False while the run's baseline is still to come.
+    /// Returns false while the run's baseline is not over.
     bool is_ready(std::size_t index) const {
         return plan_[index].is_baseline || of(index) != nullptr || !losses_.contains(plan_[index].seed);
     }
@@ -161,7 +161,7 @@ bool run_side_by_side(std::span<Backend* const> backends, const RunContext& work
                 begin(next);
                 continue;
             }
-            // Engines that would wait for a baseline begin with those of other seeds.
+            // Engines that would otherwise wait for a baseline begin with the baselines of other seeds.
             std::size_t ahead = next;
             while (ahead < plan.size() && (is_begun[ahead] || !plan[ahead].is_baseline)) ++ahead;
             if (ahead == plan.size() || !runs.is_idle()) break;
@@ -196,7 +196,7 @@ bool run_experiment(std::span<Backend* const> backends, const Experiment& experi
         if (plan[i].is_baseline) baselines.is_over(i, directory.losses(plan[i].name));
     }
     const RunContext work{backend, experiment, inputs, directory, progress, stop, stop_now};
-    // The hashes of a step are many, and go to their file at once: such runs are not held in memory.
+    // A step has many hashes, which go to their file at once. Runs with hashes are therefore not held in memory.
     if (backends.size() == 1 || experiment.hash_sites) return run_one_by_one(work, plan, baselines);
     return run_side_by_side(backends, work, plan, baselines);
 }
@@ -209,10 +209,10 @@ bool run_experiment(Backend& backend, const Experiment& experiment,
 }
 
 int runs_side_by_side(const Experiment& experiment, int threads) {
-    // A forward and a backward pass take three matmuls of each weight with each token. Engines manage some 10^10 of these
-    // multiply-adds in a second, so that a run of 10^13 takes a quarter of an hour.
+    // A forward and a backward pass multiply each weight with each token in three matmuls. Engines do about 10^10 of
+    // these multiply-adds in a second, so a run of 10^13 takes a quarter of an hour.
     constexpr double short_run = 1e13;
-    constexpr double most_bytes = 0x1p30;  // of one run, so that many do not fill the memory
+    constexpr double most_bytes = 0x1p30;  // of one run, so that many runs fit into memory
     const TrainOptions& o = experiment.options;
     const double tokens = static_cast<double>(o.steps) * static_cast<double>(o.batch) *
                           static_cast<double>(o.micro_batches) * static_cast<double>(experiment.model.context);

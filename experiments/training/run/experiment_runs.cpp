@@ -19,7 +19,8 @@ namespace macheps::training {
 
 namespace {
 
-/// Makes the directory unless the experiment goes on in one, and refuses what would spoil it.
+/// Makes the directory after checking that it may be used and that the manifest is complete. If the experiment resumes,
+/// only returns it.
 const std::filesystem::path& made_directory(const Experiment& experiment, const std::string& manifest) {
     if (experiment.resume) return experiment.directory;
     if (!experiment.repeats.empty()) {
@@ -45,12 +46,12 @@ const std::filesystem::path& made_directory(const Experiment& experiment, const 
     return experiment.directory;
 }
 
-/// In a locked directory: writes the manifest, or finds where the runs that stand there end.
+/// Writes the manifest of a new run, or finds where the runs in the directory end. The directory is locked.
 ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
                            const std::string& manifest, CheckpointFolder& checkpoints, const RunDirectory::Note& note) {
     const std::filesystem::path path = experiment.directory / "manifest.json";
     if (!experiment.resume) {
-        check_directory(experiment);  // again: another process may have been here before the lock was ours
+        check_directory(experiment);  // again: another process may have been here before we had the lock
         if (experiment.force) clear_run(experiment.directory);
         publish(path, manifest);
         return {};
@@ -195,7 +196,7 @@ void RunJob::finish(const RunResult& result) {
                           ? fmt::format("Step {} of {}: {}", dump_.step, run_.name, dump_.file.string())
                           : fmt::format("Step {} of {} did not run here: nothing dumped", dump_.step, run_.name)});
     }
-    work_.directory.checkpoints_.wait();  // a run is not called stopped before it can be resumed
+    work_.directory.checkpoints_.wait();  // a run is not reported as stopped before it can be resumed
     if (!result.losses.empty()) {
         now_.step = static_cast<std::int64_t>(result.losses.size());
         now_.loss = result.losses.back();

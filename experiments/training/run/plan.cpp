@@ -31,27 +31,29 @@ std::int64_t bytes_of(const std::vector<Row>& rows) {
     return static_cast<std::int64_t>(text.size());
 }
 
-/// Of one row of steps.csv, about: that of a step just run, with the numbers that a late step of a run would have.
+/// Returns the approximate size of one row of steps.csv: that of a step just run, with the numbers that a late step of
+/// a run would have.
 std::int64_t step_row_bytes(const Step& step, const StepResult& last, const RunSetup& setup) {
     reports::StepRow row = step.row(last, last.loss);
     row.step = setup.options.steps;
     row.tokens = setup.tokens(setup.options.steps);
-    row.gap = row.grad_norm;  // the baseline's loss, and so the gap, are not known here
+    row.gap = row.grad_norm;  // stands in for the gap: the baseline's loss is not known here
     return bytes_of(std::vector{row});
 }
 
-/// How often something happens that happens at step 0 and every `every` steps.
+/// Returns how often an event happens that happens at step 0 and every `every` steps.
 std::int64_t times(std::int64_t steps, std::int64_t every) { return every > 0 ? (steps + every - 1) / every : 0; }
 
-/// Of the sampled steps, those that keep histograms.
+/// Returns the number of sampled steps that keep histograms.
 std::int64_t histogram_steps(const TrainOptions& o) {
     if (o.probe_every <= 0 || o.histogram_every <= 0) return 0;
     const std::int64_t factor = o.histogram_every / std::gcd(o.probe_every, o.histogram_every);
-    // Both divide the multiples of their least common multiple: of those beyond the last step, step 0 alone is left.
+    // These steps are the multiples of the least common multiple. If it is beyond the last step, only step 0 remains.
     return o.probe_every > o.steps / factor ? 1 : times(o.steps, o.probe_every * factor);
 }
 
-/// Multiply-adds of a step, but for a factor: of its tokens with the weights, and with the tokens before them.
+/// Returns the multiply-adds of a step up to a constant factor: those of its tokens with the weights and with the
+/// earlier tokens.
 double work(const ModelConfig& model, const TrainOptions& o) {
     const double before =
         2.0 * static_cast<double>(model.layers) * static_cast<double>(model.context) * static_cast<double>(model.width);
@@ -59,14 +61,15 @@ double work(const ModelConfig& model, const TrainOptions& o) {
            (static_cast<double>(parameter_count(model)) + before);
 }
 
-/// What is timed: the experiment, or the same on fewer tokens and with fewer layers.
+/// The experiment that is timed: the given one, or a copy with fewer tokens and layers.
 struct Timing {
     Experiment experiment;
-    /// Of a timed step, the part that grows with its tokens; the rest is done once for each weight: casts, the optimiser.
+    /// Share of a timed step that grows with its tokens. The rest is done once for each weight: casts and the
+    /// optimiser.
     double token_share = 1;
     bool is_scaled = false;
 
-    /// How much longer a step, or an evaluation, of the real experiment is.
+    /// Returns how many times as long a step, or an evaluation, of the real experiment takes.
     double factor(const TrainOptions& real, const ModelConfig& model, const TrainOptions& timed) const {
         const double weights =
             static_cast<double>(parameter_count(model)) / static_cast<double>(parameter_count(experiment.model));
@@ -77,11 +80,12 @@ struct Timing {
 struct Timed {
     std::int64_t steps = 0;
     double step = 0, sampled = 0, evaluation = 0;  ///< seconds
-    /// Of a run, with as many steps as it really has: rows of steps and evaluations, rows of sites.
+    /// Bytes of a run with its real number of steps: rows of steps and evaluations; rows of sites.
     std::int64_t step_bytes = 0, site_bytes = 0;
 };
 
-/// Times a policy; of the experiment's own tokens for least_seconds, of fewer ones as few steps as tell the time.
+/// Times a policy. With the experiment's own tokens this takes about least_seconds; with fewer tokens, two steps are
+/// timed.
 Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs,
                   const policy::ResolvedPolicy& policy) {
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 200;
@@ -98,7 +102,7 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
                          .seed = experiment.seeds.front(),
                          .drawn = experiment.options.batch};
     Step step(backend, setup);
-    StepResult last = step.run(0, Sampling::counts);  // makes what is made once
+    StepResult last = step.run(0, Sampling::counts);  // does the work that is done only once
     const auto next = [&](Sampling sampling) { return last = step.run(last.step + 1, sampling); };
     double spent = 0;
     while (timed.steps < most_steps && (timed.steps < least_steps || spent < least_seconds)) {
@@ -112,7 +116,7 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
     Evaluator evaluator(backend, setup, 1);
     evaluator.evaluate(last.step, step);  // makes the fp32 model's buffers
     if (samples > 0) {
-        // Sampled steps of all but the baseline make the gradients of fp32 too.
+        // Sampled steps of all policies except the baseline also compute the fp32 gradients.
         std::optional<GradientShadow> shadow;
         if (policy.name != reports::baseline_policy) {
             shadow.emplace(backend, setup, evaluator.fp32_model(), step);
@@ -155,9 +159,10 @@ Plan::PolicyPlan plan_of(const Experiment& experiment, const SharedInputs& input
     return plan;
 }
 
-/// The experiment where its steps are soon timed, else the same on so few tokens, and with so few layers, that they are.
+/// Returns the experiment itself if its steps are short enough to be timed. Otherwise returns a copy with so few tokens
+/// and layers that they are.
 Timing timing_of(const Experiment& experiment) {
-    constexpr double soon = 3e9;  // of work(): about as much as a few seconds of steps of every policy
+    constexpr double soon = 3e9;  // in units of work(), for all policies: a few seconds of steps
     Timing timing{.experiment = experiment};
     const double most = soon / static_cast<double>(experiment.policies.size());
     ModelConfig& model = timing.experiment.model;
@@ -176,7 +181,8 @@ Timing timing_of(const Experiment& experiment) {
     return timing;
 }
 
-/// How much of a step grows with its tokens, from the same policy's steps on twice as many.
+/// Returns the share of a step that grows with its tokens, measured with steps of the same policy on twice as many
+/// tokens.
 double token_share(Backend& backend, const Timing& timing, const policy::ResolvedPolicy& policy, const Timed& timed) {
     Timing twice = timing;
     twice.experiment.options.batch *= 2;
@@ -185,7 +191,8 @@ double token_share(Backend& backend, const Timing& timing, const policy::Resolve
     return std::clamp(more / timed.step - 1, 0.1, 1.0);
 }
 
-/// The nearest folder above that exists: what can be written, and how much fits.
+/// Returns the nearest existing folder at or above `path`. It decides whether files can be written, and how many bytes
+/// fit.
 std::filesystem::path existing_part(std::filesystem::path path) {
     std::error_code error;
     path = std::filesystem::absolute(path, error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of one plan trained side by side, each by a thread with an engine of its own. A small model keeps few threads
-// busy, and runs do not wait for each other; what is written is what one run after the other writes.
+// Trains the runs of one plan side by side, each on a thread with its own engine. A small model keeps only a few
+// threads busy, while separate runs need no synchronisation. The output is the same as when one run follows the other.
 #pragma once
 #include "experiments/training/run/experiment_runs.hpp"
 
@@ -20,24 +20,26 @@ namespace macheps::training {
 
 class SideBySide {
   public:
-    /// One thread for each of the engines, which outlive this, as does all that `work` and `plan` refer to. Where the
-    /// system grants fewer threads, fewer runs train at a time.
+    /// Starts one thread for each of the engines. The engines, and everything that `work` and `plan` refer to, must
+    /// outlive this object. If the system grants fewer threads, fewer runs train at a time.
     SideBySide(std::span<Backend* const> backends, const RunContext& work, std::span<const PlannedRun> plan);
-    /// Runs that are not over are abandoned.
+    /// Abandons the runs that are not over.
     ~SideBySide();
-    /// False where the system grants no thread at all: no run could begin.
+    /// Returns false if the system grants no thread at all, so that no run could begin.
     bool has_threads() const { return !threads_.empty(); }
     SideBySide(const SideBySide&) = delete;
     SideBySide& operator=(const SideBySide&) = delete;
 
-    /// The run begins as soon as an engine is free. Runs are over in the order of the plan, whenever they were begun.
+    /// Queues a run, which begins as soon as an engine is free. Runs end in the order of the plan, whatever order they
+    /// began in.
     void begin(std::size_t index, const std::vector<double>* baseline);
-    /// True when another run may begin: no more than two runs for each engine are held in memory.
+    /// Returns true if another run may begin: at most two runs for each engine are held in memory.
     bool has_room();
-    /// True when fewer runs are held in memory than there are engines, so that one of these has nothing to do.
+    /// Returns true if fewer runs are held in memory than there are engines, so that an engine has nothing to do.
     bool is_idle();
-    /// Opens the earliest run that was begun and waits for it; or, while there is room for another run and `may_begin`,
-    /// for any engine to be free. Nothing: the earliest is not over yet. Rethrows what training it threw.
+    /// Opens the earliest run that was begun, and waits until it is over. With `may_begin`, also stops waiting as soon
+    /// as an engine is free and there is room for another run. Returns nothing if the earliest run is not over.
+    /// Rethrows what training it threw.
     std::optional<RunResult> wait(bool may_begin);
 
   private:
@@ -57,7 +59,7 @@ class SideBySide {
     std::span<const PlannedRun> plan_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    // In the order of the plan; references stay good while others are added and the first is removed.
+    // In the order of the plan. References stay valid while runs are added and the first one is removed.
     std::list<Begun> begun_;
     bool stop_ = false;
     std::vector<std::thread> threads_;

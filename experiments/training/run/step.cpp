@@ -50,7 +50,7 @@ void Step::release() {
     watchers_.pop_back();
 }
 
-/// The samples of part number `part` of the run.
+/// Uploads and returns the samples of part number `part` of the run.
 Batch Step::upload(std::int64_t part) {
     const std::int64_t drawn = setup_.draws(), parts = drawn / setup_.rank_batch();
     if (const std::int64_t draw = part / parts; draw != draw_) {
@@ -65,11 +65,12 @@ Batch Step::upload(std::int64_t part) {
     return batch;
 }
 
-/// Forward and backward over the micro-batches of each rank, and the mean of the ranks; fills in their mean losses.
+/// Runs forward and backward over the micro-batches of each rank, and reduces the gradients to the mean of the ranks.
+/// Fills in the mean losses.
 void Step::accumulate_gradients(StepResult& result) {
     const StopScope scope(model_.rounder(), setup_.stop_now);
-    // Casts of weights live for one step, though a skipped one leaves the weights as they were: what they are must not
-    // depend on whether an evaluation came between.
+    // Casts of weights are renewed in every step, even after a skipped step, which leaves the weights unchanged.
+    // Otherwise the casts would depend on whether there was an evaluation in between.
     model_.parameters_changed();
     const auto parts = static_cast<float>(setup_.options.micro_batches);
     // torch's order: the loss is divided by the number of micro-batches, then scaled.
@@ -89,7 +90,7 @@ void Step::accumulate_gradients(StepResult& result) {
             result.loss_rounded += loss.rounded / (parts * static_cast<float>(ranks));
             model_.backward(factor);
             model_.end_micro_batch();
-            // One scale for all ranks, of the largest amax among them (reduce_amax).
+            // One scale for all ranks, from the largest amax among them (reduce_amax).
             if (rank + 1 == ranks) model_.rounder().histories().update();
         }
         if (ranks > 1) {

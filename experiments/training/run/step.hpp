@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Step: one model in training, and what one optimiser step does to it. Writes nothing: what a step gave is returned.
+// Step: one model in training, and the effect of one optimiser step on it. Writes nothing; results are returned.
 #pragma once
 #include "experiments/training/run/checkpoint.hpp"
 #include "experiments/training/run/data/data.hpp"
@@ -18,10 +18,10 @@
 
 namespace macheps::training {
 
-/// `fp32/0`: the name of a run.
+/// Returns the name of a run: `fp32/0`.
 std::string run_name(const std::string& policy, std::int64_t seed);
 
-/// What decides the numbers of a run. Everything that it refers to outlives the run.
+/// Everything that decides the numbers of a run. The objects that it refers to must outlive the run.
 struct RunSetup {
     const policy::ResolvedPolicy& policy;
     const policy::ResolvedPolicy& fp32;  ///< for evaluating in fp32
@@ -30,15 +30,15 @@ struct RunSetup {
     const Data& data;
     std::int64_t seed = 0;
     std::int64_t drawn = 0;  ///< samples that are drawn at once, a multiple of options.batch; 0: options.batch
-    const std::atomic<bool>* stop_now = nullptr;  ///< once it is set, passes throw Abandoned; null: none does
+    const std::atomic<bool>* stop_now = nullptr;  ///< once it is set, passes throw Abandoned; may be null
 
     std::string name() const { return run_name(policy.name, seed); }
     std::int64_t draws() const { return drawn > 0 ? drawn : options.batch; }
-    /// Samples that one rank takes of a micro-batch.
+    /// Returns the number of samples of a micro-batch that one rank takes.
     std::int64_t rank_batch() const { return options.batch / options.ranks; }
-    /// Of the streams of random numbers.
+    /// Returns the seed of the streams of random numbers.
     std::uint64_t stream_seed() const { return static_cast<std::uint64_t>(seed); }
-    /// Tokens that `steps` steps read.
+    /// Returns the number of tokens that `steps` steps read.
     std::int64_t tokens(std::int64_t steps) const {
         return steps * options.micro_batches * options.batch * model.context;
     }
@@ -46,17 +46,17 @@ struct RunSetup {
 
 /// How much of a step's casts is measured.
 enum class Sampling : std::uint8_t {
-    counts,      ///< what the casts of the whole step did
-    sites,       ///< each site by itself
-    histograms,  ///< each site, and the exponents that reached it
+    counts,      ///< counts over the casts of the whole step
+    sites,       ///< figures of each site
+    histograms,  ///< figures of each site, and histograms of the exponents that reached it
 };
-/// Of step `step` in a run.
+/// Returns the sampling of step `step` in a run.
 Sampling sampling_of(const TrainOptions& options, std::int64_t step);
 
 struct StepResult {
     std::int64_t step = 0;
     double loss = 0;         ///< Loss::exact, mean over the micro-batches of all ranks
-    float loss_rounded = 0;  ///< Loss::rounded, the same
+    float loss_rounded = 0;  ///< Loss::rounded, the same mean
     float loss_scale = 1;    ///< of this step
     StepOutcome outcome{};
     double seconds = 0;
@@ -64,37 +64,39 @@ struct StepResult {
 
 class Step {
   public:
-    /// The model has its first weights.
+    /// Sets the first weights of the model.
     Step(Backend& backend, const RunSetup& setup);
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
 
-    /// Gradients of the micro-batches of step `step`, then the optimiser. Steps are run in order. Throws Abandoned where
-    /// the setup's stop_now is set before the optimiser began: weights and optimiser are then as they were.
+    /// Computes the gradients of the micro-batches of step `step`, then runs the optimiser. Steps must be run in order.
+    /// Throws Abandoned if the setup's stop_now is set before the optimiser began: weights and optimiser are then
+    /// unchanged.
     StepResult run(std::int64_t step, Sampling sampling);
     StepResult run(std::int64_t step) { return run(step, sampling_of(setup_.options, step)); }
 
-    /// The row of the step that was run last. `baseline_loss` is the loss of the fp32 run at this step.
+    /// Returns the row of the step that was run last. `baseline_loss` is the loss of the fp32 run at this step.
     reports::StepRow row(const StepResult& result, std::optional<double> baseline_loss) const;
-    /// Of the step that was run last.
+    /// Returns the probe of the step that was run last.
     const Probe& probe() const { return probe_; }
 
-    /// `watcher` follows the steps from now on, until release(). The last one attached is released first.
+    /// Makes `watcher` follow the steps from now on. release() removes the watcher that was attached last.
     void attach(StepWatcher& watcher);
     void release();
-    /// Who is told of the casts; null when nobody is. A watcher passes on to this one.
+    /// Returns the observer of the casts, or null. Watchers forward everything to it.
     Observer* observer() { return model_.rounder().observer(); }
 
-    /// What the loss of the next step is multiplied by before the backward pass, and gradients are divided by after it.
+    /// Returns the factor that the loss of the next step is multiplied by before the backward pass, and that gradients
+    /// are divided by after it.
     double gradient_factor() const { return static_cast<double>(scaler_->scale()) * setup_.options.token_weight; }
 
     Transformer& model() { return model_; }
     const Optimizer& optimizer() const { return optimizer_; }
     const Ranks& ranks() const { return ranks_; }
 
-    /// Fills in the state of the optimiser and the loss scaler.
+    /// Fills in the state of the optimiser, the loss scaler and the amax histories.
     void save(Checkpoint& checkpoint) const;
-    /// Takes back what save() gave. The checkpoint must fit: see check_state().
+    /// Restores what save() stored. The checkpoint must fit: see check_state().
     void load(const Checkpoint& checkpoint);
 
   private:
@@ -109,7 +111,7 @@ class Step {
     Optimizer optimizer_;
     Ranks ranks_;
     TokenTensor tokens_, targets_;
-    Batch drawn_;  ///< the samples that were drawn last, of which a micro-batch may be a part
+    Batch drawn_;  ///< the samples that were drawn last; a micro-batch may be a part of them
     std::int64_t draw_ = -1;
     std::vector<StepWatcher*> watchers_;
 };

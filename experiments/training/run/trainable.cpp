@@ -13,7 +13,8 @@ namespace macheps::training {
 
 namespace {
 
-/// True where a copy in `narrow` keeps less of a number of `wide`: fp16 and bf16 trade bits for range, and fp16 is the finer one.
+/// Returns true if `narrow` has fewer significand bits or fewer bits than `wide`. bf16 therefore counts as narrower
+/// than fp16, despite its wider range.
 bool is_narrower(const Format& narrow, const Format& wide) {
     return narrow.precision < wide.precision || narrow.bits < wide.bits;
 }
@@ -59,7 +60,7 @@ void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& mode
                  .where = where,
                  .fix = "give a `batch` whose samples have a multiple of 16 tokens together"});
         }
-        // Each scale is made of the amaxes of all ranks, and the ranks of this process run one after the other.
+        // Each scale depends on the amaxes of all ranks, but this process runs the ranks one after the other.
         if (cast.has_history() && options.ranks > 1 && options.micro_batches > 1) {
             throw Error(
                 {.what = fmt::format("'{}' on {} ranks with {} micro-batches each: a rank's second one would need "

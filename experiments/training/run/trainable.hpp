@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy may not ask of a trainer, though each of its words is one.
+// Checks that find policies which are valid but cannot be trained.
 #pragma once
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
@@ -7,12 +7,12 @@
 
 namespace macheps::training {
 
-/// Throws Error, with the rule's id, for a master copy that is narrower than the weight it keeps, and for a scaler that refuses
-/// the gradients it would meet.
+/// Throws Error, with the rule's id, for a master copy that is narrower than its weight, and for a scaler that refuses
+/// the gradients it would get.
 void check_trainable(const policy::ResolvedPolicy& policy);
 
-/// Throws Error where the policy's casts cannot be made of batches of that many tokens, or in the order in which that many
-/// ranks and micro-batches are run. `options` are those of the run, under the policy.
+/// Throws Error if the policy's casts cannot be made on batches of that many tokens, or in the order in which that many
+/// ranks and micro-batches are run. `options` are those of the run under the policy.
 void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& model, const TrainOptions& options);
 
 }  // namespace macheps::training

@@ -71,7 +71,7 @@ class Trainer {
   private:
     void evaluate(std::int64_t step) { rows_.append(evaluator_.evaluate(step, step_)); }
 
-    /// Where the files of rows end; nothing while rows are held. Rows of earlier steps are flushed.
+    /// Ends of the row files; nothing while rows are held. Rows of earlier steps are flushed.
     using Ends = std::optional<std::array<reports::csv::FileMark, row_files.size()>>;
     Ends ends() const { return rows_.is_open() ? Ends(rows_.marks()) : std::nullopt; }
 
@@ -81,7 +81,7 @@ class Trainer {
     }
 
     void save(std::int64_t step) {
-        if (!rows_.is_open()) return;  // marks of the files say nothing of rows that are held
+        if (!rows_.is_open()) return;  // the marks of the files do not cover rows that are held
         rows_.flush();
         save(step, ends());
     }
@@ -110,8 +110,8 @@ class Trainer {
         if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
     }
 
-    /// False when the run cannot go on: the loss is no number and nothing will mend it, or the loss scaler's framework
-    /// ends it.
+    /// Returns false when the run cannot continue: the loss is not finite and the step was not skipped, or the loss
+    /// scaler's framework ends the run.
     bool one_step(std::int64_t step) {
         std::optional<StepDump> dump;
         if (request_.dump != nullptr && request_.dump->step == step) {
@@ -146,7 +146,7 @@ class Trainer {
         return std::isfinite(result.loss) || result.outcome.skipped;
     }
 
-    /// What the dump has not followed by itself, and the file.
+    /// Adds the numbers that the dump has not collected itself, and writes the file.
     void write_dump(StepDump& dump, const StepResult& result) {
         dump.add_gradients(step_.model(), ".applied");
         dump.add_state(step_.optimizer(), ".after");
@@ -166,7 +166,7 @@ class Trainer {
         result_.dumped = true;
     }
 
-    /// The parameters of each vector that is reduced as one.
+    /// Returns the names of the parameters in each vector that is reduced as one.
     std::string bucket_names() {
         std::vector<std::vector<std::string>> buckets;
         for (const ReduceBucket& bucket : step_.ranks().buckets()) {
@@ -176,7 +176,7 @@ class Trainer {
         return Json(buckets).dump();
     }
 
-    /// `shadow`: of a sampled step, or null.
+    /// `shadow` is null if the step was not compared with fp32.
     void write_rows(const StepResult& result, const GradientShadow* shadow) {
         reports::StepRow step = step_.row(result, baseline_loss(result));
         if (shadow != nullptr && !shadow->divergence().farthest.empty()) {

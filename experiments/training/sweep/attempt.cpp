@@ -31,14 +31,14 @@ namespace fs = std::filesystem;
 
 constexpr const char *manifest_file = "manifest.json", *checkpoints_folder = "checkpoints";
 
-/// Whole rows of a file after its header.
+/// Returns the number of whole rows of a file after its header.
 std::int64_t rows_in(const fs::path& path) {
     const std::string text = read_if_there(path).value_or("");
     const std::string_view whole = std::string_view(text).substr(0, reports::csv::whole_rows(text));
     return std::max<std::int64_t>(0, std::count(whole.begin(), whole.end(), '\n') - 1);
 }
 
-/// The step in `run-0003-step-000000500.safetensors`; 0 for another run's, or another file.
+/// Returns the step in `run-0003-step-000000500.safetensors`; 0 for a file of another run, or any other file.
 std::int64_t step_in(const std::string& name, std::int64_t run) {
     const std::string prefix = fmt::format("run-{:04}-step-", run);
     constexpr std::string_view ending = ".safetensors";
@@ -49,9 +49,10 @@ std::int64_t step_in(const std::string& name, std::int64_t run) {
     return error == std::errc{} && end == last ? step : 0;
 }
 
-/// Copies rows and checkpoints of an attempt that may be alive, may be published and may be removed meanwhile. Checkpoints
-/// go first, then the rows: so the rows are at least those that each checkpoint marks. The manifest goes last, and only if
-/// it is still there: until then nothing was removed, and without it there is nothing to resume. Returns whether it was.
+/// Copies rows and checkpoints of an attempt that may still be running, and may be published or removed meanwhile.
+/// Checkpoints go first, then the rows, so the rows include all those that a checkpoint marks. The manifest goes last,
+/// and only if it is still there: then nothing was removed during the copy. Without a manifest there is nothing to
+/// resume. Returns whether the manifest was copied.
 bool copy_attempt(const fs::path& from, const fs::path& to) {
     const Descriptor manifest(::open((from / manifest_file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     const std::optional<std::string> text = read_if_there(from / manifest_file);
@@ -83,8 +84,8 @@ void write_attempt_note(const Attempt& attempt) {
     if (error != 0) throw_cannot_write(attempt.folder / attempt_file, error, "write");
 }
 
-/// Makes the next folder that is free, and locks attempt.json in it. A folder without a note may be removed by whoever
-/// finds the unit finished: then the next number is taken.
+/// Makes the next free folder, and locks attempt.json in it. A process that finds the unit finished may remove a folder
+/// without a note; then the next number is taken.
 Attempt claim_attempt(const fs::path& out, const std::string& id, int number) {
     constexpr int most_tries = 10000;
     for (int i = 0; i < most_tries; ++i, ++number) {
@@ -108,7 +109,7 @@ Attempt claim_attempt(const fs::path& out, const std::string& id, int number) {
 }
 
 enum class Life { alive, ended, unknown };
-/// Whether the owner of an attempt is alive. While this object lives it holds the lock of an attempt that has ended.
+/// Whether the owner of an attempt is alive. If the attempt has ended, this object holds its lock.
 struct AttemptHold {
     Life life = Life::unknown;
     Descriptor lock{};
@@ -162,7 +163,7 @@ bool rename_to_unit(const fs::path& out, const std::string& id, const fs::path& 
         const int error = errno;
         if (is_done(out, id)) return false;
         if (!is_taken(error) || i == most_tries) throw_cannot_write(unit, error, "publish the unit");
-        remove_folder(unit);  // without `done` it is what somebody left of a unit that was removed
+        remove_folder(unit);  // without `done`, it is the rest of a unit that somebody removed
     }
     std::error_code ignored;
     fs::remove(unit / attempt_file, ignored);
@@ -171,14 +172,14 @@ bool rename_to_unit(const fs::path& out, const std::string& id, const fs::path& 
     return true;
 }
 
-/// Whether the rows in a folder are those of its mark, read again.
+/// Reads the rows in a folder again, and returns whether they are still those of its mark.
 bool has_marked_rows(const fs::path& folder, const Done& mark) {
     return make_done(folder, mark.id, mark.attempt).same_rows == mark.same_rows;
 }
 
-/// Compares a finished attempt with the finished unit. A file that was read wrong once, or changed on the disk, is no
-/// evidence against a machine: each side is read again, and counts only with the rows of its mark.
-/// Errors: Exit::check_failed if the unit's rows are not those of its mark, or if both are good and differ.
+/// Compares a finished attempt with the finished unit. A file that was read wrong once, or changed on the disk, is not
+/// evidence against a machine. Each side is therefore read again, and counts only if it still has the rows of its mark.
+/// Errors: Exit::check_failed if the unit's rows are not those of its mark, or if both sides are good and differ.
 void check_same_rows(const fs::path& unit, const fs::path& attempt) {
     const Done first = read_done(unit), second = read_done(attempt);
     if (first.same_rows == second.same_rows || !has_marked_rows(attempt, second)) return;
@@ -197,7 +198,8 @@ void check_same_rows(const fs::path& unit, const fs::path& attempt) {
          .exit = Exit::check_failed});
 }
 
-/// The attempt that came farthest, the later one of two that came as far; nothing where none has anything to resume.
+/// Returns the attempt that came farthest, or the later of two that came equally far. Returns nothing if no attempt has
+/// anything to resume.
 std::optional<int> farthest(const fs::path& out, const std::string& id, const std::vector<int>& numbers) {
     std::optional<int> best;
     UnitProgress most;
@@ -278,7 +280,7 @@ Attempt take_attempt(const fs::path& out, const std::string& id, const std::stri
             attempt.has_rows = from && progress_in(attempt.folder) > UnitProgress{};
         }
     } catch (const Error&) {
-        remove_attempt(attempt.folder);  // it would count as one that came no further
+        remove_attempt(attempt.folder);  // otherwise it would count as an attempt without progress
         throw;
     }
     return attempt;

@@ -70,7 +70,7 @@ void Costs::measure(const Experiment& experiment, const std::vector<const SweepP
         one.policies = {experiment.policies[i]};
         one.seeds = {0};
         Backend* const engines[] = {backend.get()};
-        // On a machine that others use too, a run takes this process's share of the time: what is kept is the processor's.
+        // If others use the machine too, this process gets only a share of the time. Only its processor time is stored.
         const Times before = times_now();
         const Plan plan = make_plan(engines, one);
         const Times after = times_now();

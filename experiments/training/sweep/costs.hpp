@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run costs, measured once for each task and policy and kept beside the plan, so that planning again takes no time and
-// shares the units out as before.
+// The cost of a run, measured once for each task and policy and stored beside the plan. Planning again then takes no
+// time, and gives each shard the same units as before.
 #pragma once
 #include "experiments/training/sweep/sweep.hpp"
 #include "reports/rows/event.hpp"
@@ -15,8 +15,8 @@
 namespace macheps::training {
 
 struct CostRow {
-    std::string task{};            ///< the model and how much of it is trained: see cost_task
-    std::string policy{}, text{};  ///< its name, and the checksum of its text
+    std::string task{};            ///< the model and how much of it is trained, see cost_task()
+    std::string policy{}, text{};  ///< name of the policy, and checksum of its sources
     double seconds = 0;            ///< of one run, on one thread
     std::int64_t row_bytes = 0;    ///< of one run
     std::int64_t memory_bytes = 0;
@@ -31,20 +31,21 @@ struct CostRow {
     }
 };
 
-/// What decides how long a run takes: the model, and steps of which size; not the learning rate.
+/// Returns everything that decides how long a run takes: the model, and the number and size of the steps, but not the
+/// learning rate.
 std::string cost_task(const Experiment& experiment);
 
 class Costs {
   public:
-    /// Reads costs.csv in `folder`, where there is one.
+    /// Reads costs.csv in `folder` if it exists.
     explicit Costs(std::filesystem::path folder);
 
     const CostRow* find(const std::string& task, const SweepPolicy& policy) const;
-    /// Times what is not known yet of the experiment's policies, which are `rows`, on one thread; `note`, which may be
-    /// empty, is told of each.
+    /// Times the policies of the experiment whose cost is not known yet, on one thread. `rows` are the policies of the
+    /// experiment. `note`, which may be empty, is called for each of them.
     void measure(const Experiment& experiment, const std::vector<const SweepPolicy*>& rows,
                  const std::function<void(const std::string&)>& note);
-    /// Writes the file where something was added. Errors: Exit::cannot_write.
+    /// Writes the file if something was added. Errors: Exit::cannot_write.
     void keep() const;
 
   private:

@@ -15,14 +15,15 @@ namespace macheps::training {
 
 namespace {
 
-constexpr int most_tasks = 1000;  // of an array: Slurm's MaxArraySize is 1001 unless a site raises it
+constexpr int most_tasks = 1000;  // in an array: Slurm's MaxArraySize is 1001 unless a site raises it
 constexpr double least_shard_seconds = 600;
 
 std::int64_t megabytes(std::int64_t bytes) { return std::max<std::int64_t>(100, (bytes + 999999) / 1000000); }
 
-/// The traps hand the signal on. USR1 comes before the time limit, at a short one as soon as the task begins, so that the
-/// traps stand before the program: the task goes back into the queue once its shard has saved, or was ended by our TERM (143)
-/// before it could listen. TERM (scancel) does not bring it back. `wait` returns early when a signal comes, hence the loop.
+/// The traps forward the signal to the program as TERM. USR1 comes 120 seconds before the time limit. If the limit is
+/// shorter, it comes as soon as the task begins, so the traps are set before the program starts. After USR1, the task
+/// is requeued if its shard has saved (75), or if our TERM ended it before it could handle signals (143). After TERM
+/// (from scancel), it is not requeued. `wait` returns early when a signal comes, hence the loop.
 constexpr const char* array_text = R"(#!/bin/bash
 #SBATCH --job-name={name} --array=0-{last} --ntasks=1 --cpus-per-task=1 --mem={memory}
 #SBATCH {time}--signal=B:USR1@120 --requeue --open-mode=append --output={log}
@@ -80,7 +81,7 @@ spec:
         persistentVolumeClaim: {{claimName: {name}}}
 )";
 
-/// Of a Kubernetes object: small letters, digits and dashes.
+/// Returns a name for a Kubernetes object: lowercase letters, digits and dashes.
 std::string object_name(const std::string& name) {
     std::string out;
     for (const char c : name) {
@@ -93,8 +94,8 @@ std::string object_name(const std::string& name) {
     return out.empty() ? "sweep" : out;
 }
 
-/// The pattern of a log file. In Slurm's patterns `%` begins a variable, so that one of a name is doubled; a backslash
-/// turns the variables off.
+/// Returns the pattern of a log file. In Slurm's patterns, `%` begins a variable, so a `%` in a path is doubled. A
+/// backslash would turn the variables off.
 std::string log_pattern(const std::filesystem::path& folder, std::string_view file) {
     const std::string path = folder.string();
     check_one_line(path, "the folder of the sweep", path);

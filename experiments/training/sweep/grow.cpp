@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t most_settings = 100000, most_runs = 10000000;
 
-/// Options as a command line has them.
+/// Appends an option as it is written on a command line.
 void append_words(const std::string& name, const PlanValue& value, std::vector<std::string>& words) {
     if (!value.is_switch) {
         words.push_back(fmt::format("--{}={}", name, value.text));
@@ -35,7 +35,7 @@ void append_words(const std::string& name, const PlanValue& value, std::vector<s
 /// Checksums of data files, each of which is read once.
 using DataChecksums = std::map<std::string, std::string>;
 
-/// Takes an option into a setting. Paths of data are made absolute, as shards start anywhere.
+/// Adds an option to a setting. Paths of data files are made absolute, because shards start in any folder.
 void append_option(const PlanFile& plan, const std::string& name, PlanValue value, SweepSetting& setting,
                    DataChecksums& checksums) {
     if (name == "data" || name == "val-data") {
@@ -48,7 +48,7 @@ void append_option(const PlanFile& plan, const std::string& name, PlanValue valu
     append_words(name, value, setting.options);
 }
 
-/// The product of the axes, the first of which turns slowest.
+/// Returns the product of the axes. The first axis varies slowest.
 std::vector<SweepSetting> settings_of(const PlanFile& plan) {
     SweepSetting first;
     DataChecksums checksums;
@@ -79,7 +79,7 @@ SweepPolicy policy_of(const std::string& name, const std::filesystem::path& fold
     return {.name = policy.name, .sources = policy.sources, .checksum = checksum_of_sources(policy.sources)};
 }
 
-/// Which runs the exclusions leave, and that each of them leaves something out.
+/// Decides which runs are excluded, and checks that each exclusion excludes something.
 class Exclusions {
   public:
     explicit Exclusions(const PlanFile& plan) : plan_(plan), used_(plan.exclusions.size(), false) {}
@@ -122,7 +122,7 @@ class Exclusions {
     std::vector<bool> used_;
 };
 
-/// Index of `value` in `list`, to which it is added where it was not there.
+/// Returns the index of `value` in `list`, to which it is added if it is missing.
 template <class T, class Same>
 std::size_t index_in(std::vector<T>& list, const T& value, const Same& same) {
     const auto found = std::find_if(list.begin(), list.end(), [&](const T& one) { return same(one, value); });
@@ -131,7 +131,7 @@ std::size_t index_in(std::vector<T>& list, const T& value, const Same& same) {
     return list.size() - 1;
 }
 
-/// fp32, which stands first, is left where another policy is.
+/// Returns the policies that are not excluded. fp32, which is the first one, stays if any other policy does.
 std::vector<std::size_t> left_policies(const std::vector<SweepPolicy>& policies, const SweepSetting& setting,
                                        std::int64_t seed, Exclusions& exclusions) {
     std::vector<std::size_t> left;
@@ -143,13 +143,13 @@ std::vector<std::size_t> left_policies(const std::vector<SweepPolicy>& policies,
     return left;
 }
 
-/// The task of a setting with all its policies; errors say which setting.
+/// Returns the experiment of a setting with the policies `which`. Errors name the setting.
 Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPolicy>& policies,
                          const std::vector<std::size_t>& which, const PlanFile& plan, const TaskOf& task_of) {
     try {
         std::vector<std::string> options = setting.options;
         options.push_back(
-            fmt::format("--policy={}", reports::baseline_policy));  // else all of the demo's would be read
+            fmt::format("--policy={}", reports::baseline_policy));  // otherwise all of the demo's would be read
         Experiment experiment = task_of(options);
         experiment.policies.clear();
         for (const std::size_t i : which) experiment.policies.push_back(policy::parse_policy(policies[i].sources));
@@ -163,14 +163,14 @@ Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPol
     }
 }
 
-/// Cells of one setting with the same policies: what they share.
+/// Everything that cells of one setting with the same policies share.
 struct CellGroup {
     const Experiment& experiment;
     const SharedInputs& inputs;
     std::vector<const CostRow*> costs{};  ///< of each policy
     std::map<std::vector<std::size_t>, UnitIds> ids{};
 
-    /// Names of the units of some of the policies.
+    /// Returns the names of the units, by seed, that train the policies in `part`.
     const UnitIds& ids_of(const std::vector<std::size_t>& part) {
         if (const auto known = ids.find(part); known != ids.end()) return known->second;
         Experiment some = experiment;
@@ -184,7 +184,8 @@ struct CellGroup {
     }
 };
 
-/// Makes the units of one cell: what no unit has yet, in parts of about as long as the plan says.
+/// Makes the units of one cell for the policies that no unit has yet, in parts that take about as long as the plan
+/// says.
 class CellUnits {
   public:
     CellUnits(const PlanFile& plan, Sweep& sweep) : plan_(plan), sweep_(sweep) {
@@ -231,7 +232,7 @@ class CellUnits {
         }
         sweep_.units.push_back(std::move(unit));
     }
-    /// Returns false for a second unit of one name.
+    /// Returns false if there already is a unit of this name.
     bool is_there(const SweepUnit& unit) {
         covered_[{unit.setting, unit.seed}].insert(unit.policies.begin(), unit.policies.end());
         return ids_.insert(unit.id).second;
@@ -244,7 +245,7 @@ class CellUnits {
     std::map<std::pair<std::size_t, std::int64_t>, std::set<std::size_t>> covered_;  // policies, by setting and seed
 };
 
-/// All that makes two settings one.
+/// Returns a key that is equal for two settings only if they are the same.
 std::string key_of(const SweepSetting& setting) {
     std::string key = setting.data + '\n';
     for (const std::string& option : setting.options) key += option + '\0';
@@ -253,7 +254,7 @@ std::string key_of(const SweepSetting& setting) {
     return key;
 }
 
-/// Says how far the plan has come, once a second.
+/// Reports the progress of planning, once a second.
 class PlanProgress {
   public:
     PlanProgress(std::size_t cells, const std::function<void(const std::string&)>& note) : cells_(cells), note_(note) {}
@@ -377,7 +378,7 @@ Grown grow(const Sweep& before, const PlanFile& plan, const TaskOf& task_of, Cos
     CellUnits units(plan, sweep);
     PlanProgress progress(sweep.cells.size(), note);
     for (std::size_t i = 0; i < sweep.cells.size();) {
-        // Cells of one setting with the same policies share what is resolved.
+        // Cells of one setting with the same policies share the resolved inputs.
         const SweepCell& first = sweep.cells[i];
         const Experiment experiment =
             experiment_of(sweep.settings[first.setting], sweep.policies, first.policies, plan, task_of);

@@ -21,12 +21,12 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t most_plan_bytes = 1 << 20;
 constexpr std::int64_t most_seeds = 100000;
 
-/// Options of `macheps train` that a sweep settles itself, or that change no row.
+/// Options of `macheps train` that a sweep sets itself, or that change no row.
 constexpr std::string_view own_options[] = {
     "config", "device",       "dry-run", "dump-step", "export-inputs", "force", "from",   "hash-sites", "jobs",
     "json",   "matrix-units", "memory",  "no-report", "out",           "quiet", "resume", "stress",     "threads"};
 
-/// The members of a table as they stand in the file: the parser sorts them by name.
+/// Returns the members of a table in the order of the file. The parser sorts them by name.
 std::vector<std::pair<std::string, const toml::node*>> members_of(const toml::table& table) {
     std::vector<std::pair<std::string, const toml::node*>> members;
     for (auto&& [key, node] : table) members.emplace_back(std::string(key.str()), &node);
@@ -46,7 +46,7 @@ PlanValue value_of(const files::TomlReader& reader, const toml::node& node, std:
     reader.wrong_type(node, key, "a string, a number, or true or false");
 }
 
-/// A list, or a scalar as a list of one.
+/// Returns the values of a list, or of a scalar as a list of one.
 std::vector<PlanValue> values_of(const files::TomlReader& reader, const toml::node& node, std::string_view key) {
     if (!node.is_array()) return {value_of(reader, node, key)};
     std::vector<PlanValue> values;
@@ -141,7 +141,7 @@ PlanExclusion exclusion_of(const files::TomlReader& reader, const toml::node& no
     throw Error({.what = "this excludes everything", .where = exclusion.where, .fix = "name axes and their values"});
 }
 
-/// A name becomes a job's and a folder's.
+/// Returns true if the name can be that of a job and of a folder.
 bool is_plain(std::string_view name) {
     constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     return !name.empty() && name.size() <= 100 && name.find_first_not_of(plain) == name.npos && name[0] != '.' &&
@@ -181,7 +181,7 @@ void read_head(const files::TomlReader& reader, const toml::table& document, Pla
     }
 }
 
-/// Rows that are not wanted are not made: the options that make them.
+/// Turns off the options that make rows which are not wanted.
 void leave_rows_out(PlanFile& plan) {
     const auto leave_out = [&plan](const char* option, const char* rows) {
         for (const auto* options : {&plan.train, &plan.axes}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a sweep as people write it: a TOML file of axes, whose product is trained.
+// The plan of a sweep as people write it: a TOML file of axes. Every combination of their values is trained.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -9,10 +9,10 @@
 
 namespace macheps::training {
 
-/// A value in the text that an option takes.
+/// A value, as the text that an option takes.
 struct PlanValue {
     std::string text{};
-    bool is_switch = false;  ///< of an option without a value: `true` gives it, `false` leaves it out
+    bool is_switch = false;  ///< for an option without a value: `true` passes it, `false` leaves it out
 
     bool operator==(const PlanValue&) const = default;
 };
@@ -24,7 +24,7 @@ struct PlanOption {
     std::string where{};  ///< file, line and column
 };
 
-/// Patterns of axes: what meets all of them is not trained.
+/// An exclusion: a run that matches all of its patterns is not trained.
 struct PlanExclusion {
     struct Pattern {
         std::string axis;
@@ -42,21 +42,21 @@ struct PlanFile {
     std::string where_policies{};
     std::vector<std::int64_t> seeds{0};
     std::vector<PlanExclusion> exclusions{};
-    double minutes = 30;  ///< of a unit, about
+    double minutes = 30;  ///< approximate time of a unit
     bool sites = true, exponents = false;
 
-    /// What is named beside the plan.
+    /// Returns the path of a file that the plan names, which is relative to the folder of the plan.
     std::filesystem::path beside(const std::filesystem::path& file) const { return path.parent_path() / file; }
 };
 
-/// The axes that are no options of a setting.
+/// The axes that are not options of a setting.
 inline constexpr const char *policy_axis = "policy", *seeds_axis = "seeds";
 
-/// Reads a plan. Errors: throws Error, Exit::bad_input, with file, line and column, for what no plan holds, and for an
-/// option of `macheps train` that a sweep settles itself.
+/// Reads a plan. Errors: throws Error, Exit::bad_input, with file, line and column, if the plan is not valid, or if it
+/// sets an option of `macheps train` that the sweep sets itself.
 PlanFile read_plan_file(const std::filesystem::path& path);
 
-/// `0..4`, `3`, `0,2..5`. Nothing where the text is something else, or names a seed twice.
+/// Reads `0..4`, `3`, `0,2..5`. Returns nothing if the text is not of this form or names a seed twice.
 std::optional<std::vector<std::int64_t>> parse_seeds(std::string_view text);
 
 }  // namespace macheps::training

@@ -28,20 +28,21 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int most_attempts_without_progress = 3, most_retries = 3;
 
-/// Whether the error is the system's `number`: every error of reading and writing says it in the system's words.
+/// Returns whether the error is the system's error `number`. Every error of reading and writing contains the system's
+/// text.
 bool says(const Error& error, int number) {
     return error.parts().what.find(std::strerror(number)) != std::string::npos;
 }
 
-/// Errors of a network file system, or of a busy machine. They say nothing about the unit, and may pass: another process
-/// closes its files, a server comes back.
+/// Returns true for errors of a network file system or a busy machine. They say nothing about the unit, and may pass
+/// when another process closes its files or a server comes back.
 bool may_pass(const Error& error) {
     constexpr int passing[] = {ESTALE, EIO,     EMFILE,    ENFILE,    ENOMEM,      EAGAIN,    EBUSY,
                                ENOLCK, ENOBUFS, ETIMEDOUT, EREMOTEIO, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH};
     return std::any_of(std::begin(passing), std::end(passing), [&](int number) { return says(error, number); });
 }
 
-/// An error of the standard library's calls, in the system's words.
+/// Returns an error of a call of the standard library, in the system's words.
 Error as_error(const std::system_error& error) {
     const auto* file = dynamic_cast<const fs::filesystem_error*>(&error);
     return Error({.what = error.code().message(),
@@ -49,10 +50,11 @@ Error as_error(const std::system_error& error) {
                   .fix = "check the path, its permissions and the limits of this process"});
 }
 
-/// Thrown while a unit is trained that another process has finished meanwhile.
+/// Thrown during the training of a unit if another process has finished it.
 struct FinishedElsewhere {};
 
-/// It did not pass: all other units would end the same, and none of them is to blame.
+/// Returns the error for a problem that did not pass. It ends the shard: all other units would end the same way, and
+/// none of them is the cause.
 Error lost_files(const Error& error) {
     return Error(
         {.what = error.parts().what,
@@ -97,7 +99,7 @@ class Runner {
         if (request_.deadline && Clock::now() >= *request_.deadline) stop_ = true;
     }
 
-    /// Tries again what may pass, and records what will not.
+    /// Trains a unit. Tries again after errors that may pass, and records all others.
     UnitEnd end_of(const SweepUnit& unit, std::string& what) {
         for (int retries = 0;; ++retries) {
             try {
@@ -114,8 +116,8 @@ class Runner {
         }
     }
 
-    /// Records an error that stops the unit. Returns false if the unit is to be tried again. Throws an error that stops the
-    /// shard.
+    /// Records an error that stops the unit. Returns false if the unit is to be tried again. Throws an error that stops
+    /// the shard.
     bool is_final(const SweepUnit& unit, const Error& error, int retries, std::string& what) const {
         // The process that finishes a unit may remove the other attempts at it.
         const bool is_theirs = is_done(request_.out, unit.id) && error.exit() != Exit::check_failed;
@@ -138,7 +140,7 @@ class Runner {
             remove_attempts(out, unit.id);
             std::error_code ignored;
             fs::remove(failure_path(out, unit.id),
-                       ignored);  // recorded by a process that was slower than the one that finished it
+                       ignored);  // recorded by a process that was slower than the one that finished the unit
             return UnitEnd::was_done;
         }
         if (const std::optional<Failure> before = read_failure(out, unit.id)) {
@@ -185,7 +187,7 @@ class Runner {
         }
     }
 
-    /// Returns false when it was stopped.
+    /// Returns false if it was stopped.
     bool train(const SweepUnit& unit, Experiment& experiment, Attempt& attempt) {
         const ScratchFolder scratch(request_.scratch, attempt);
         experiment.directory = scratch.folder();
@@ -214,7 +216,7 @@ class Runner {
         return is_finished;
     }
 
-    /// Once a second: a unit that another process has finished needs no more training.
+    /// Checks once a second whether another process has finished the unit, which then needs no more training.
     void look_at_unit(const SweepUnit& unit) {
         if (Clock::now() < next_look_) return;
         next_look_ = Clock::now() + std::chrono::seconds(1);

@@ -25,13 +25,14 @@ namespace fs = std::filesystem;
 
 constexpr auto scratch_files = files_of(std::type_identity<reports::TrainingRows>{});
 
-/// What `from` has behind the bytes of `to`, which is the beginning of it.
+/// Appends to `to`, which is a beginning of `from`, the remaining bytes of `from`.
 void append_tail(const fs::path& from, const fs::path& to) {
     std::error_code error;
     if (!fs::exists(from, error)) return;
     const std::uint64_t have = fs::exists(to, error) ? fs::file_size(to, error) : 0;
     const OpenFile source = open_regular_file(from);
-    // What another attempt copied in may be longer than what was resumed from it.
+    // The rows that were copied from another attempt may extend beyond the point from which training was resumed. In
+    // this case the file is copied from its beginning.
     if (have > source.bytes) reports::csv::cut_back(to, 0);
     if (::lseek(source.descriptor.number(), static_cast<off_t>(have > source.bytes ? 0 : have), SEEK_SET) < 0)
         throw_cannot_write(from, errno, "read");
@@ -43,8 +44,8 @@ void append_tail(const fs::path& from, const fs::path& to) {
     if (const int failed = target.sync()) throw_cannot_write(to, failed, "write onto the disk");
 }
 
-/// Makes a folder that no other process has, and that nobody left there: another sweep, another container with the same
-/// process number, or a process that was killed.
+/// Makes a new folder, because an existing one may belong to another process or be a leftover: of another sweep, of
+/// another container with the same process number, or of a process that was killed.
 fs::path make_scratch(const fs::path& scratch, const Attempt& attempt) {
     make_folders(scratch);
     const std::string name = attempt.folder.filename().string();
@@ -73,7 +74,8 @@ void ScratchFolder::append_rows() const {
     for (const std::string_view file : scratch_files) append_tail(folder_ / file, home_ / file);
 }
 
-/// Once: to those who copy this attempt a manifest that is replaced means that rows were removed.
+/// Publishes the manifest only once. To processes that copy this attempt, a replaced manifest means that rows were
+/// removed.
 void ScratchFolder::publish_manifest() const {
     std::error_code error;
     if (!fs::exists(home_ / "manifest.json", error))
@@ -91,7 +93,7 @@ void ScratchFolder::copy_checkpoints() const {
     try {
         text = read_regular_file(folder_ / "checkpoints" / names.back());
     } catch (const Error&) {
-        return;  // a newer one has just taken its place: the next look finds that
+        return;  // a newer one has just replaced it; the next call finds that one
     }
     append_rows();
     publish_manifest();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an attempt trains: in its own folder, or on a disk of this machine, from which it is copied back at each checkpoint
-// and at the end.
+// The folder in which an attempt trains: its own folder, or one on a disk of this machine, from which files are copied
+// back at each checkpoint and at the end.
 #pragma once
 #include "experiments/training/sweep/attempt.hpp"
 
@@ -11,20 +11,21 @@ namespace macheps::training {
 
 class ScratchFolder {
   public:
-    /// `scratch` is a folder on a disk of this machine; empty: training writes where the attempt is. What the attempt holds
-    /// already is copied there. Errors: Exit::cannot_write.
+    /// `scratch` is a folder on a disk of this machine. If it is empty, training writes to the folder of the attempt.
+    /// Otherwise the files that the attempt already has are copied there. Errors: Exit::cannot_write.
     ScratchFolder(const std::filesystem::path& scratch, const Attempt& attempt);
     ~ScratchFolder();
     ScratchFolder(const ScratchFolder&) = delete;
     ScratchFolder& operator=(const ScratchFolder&) = delete;
 
     const std::filesystem::path& folder() const { return folder_; }
-    /// Called after every step; does nothing until there is a new checkpoint. Rows are appended to, and go onto the disk
-    /// before the checkpoint that marks them.
+    /// Copies a new checkpoint back. Called after every step; does nothing until there is one. Rows are appended, and
+    /// are on the disk before the checkpoint that marks them.
     void copy_checkpoints() const;
-    /// At the end: rows, and what else stands there; of a finished attempt no checkpoints.
+    /// Copies rows, manifest and checkpoints back at the end. If the attempt is finished, removes its checkpoints
+    /// instead.
     void copy_all(bool is_finished) const;
-    /// Removes what was copied in: training begins anew.
+    /// Removes the files that were copied in, so that training can start again from step 0.
     void clear() const;
 
   private:

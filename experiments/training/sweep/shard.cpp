@@ -17,21 +17,21 @@ namespace {
 
 constexpr const char* own_count = "MACHEPS_SHARD_COUNT";
 
-/// An engine of jobs, and the variables in which it tells a task its place.
+/// An engine that runs jobs, and the variables in which it gives a task its place.
 struct Engine {
     const char *name, *index, *count;
-    /// A number, or a variable, that is taken off the index.
+    /// A number, or a variable, that is subtracted from the index.
     int base = 0;
     const char* least = nullptr;
-    /// The last index: with `least` it tells whether the tasks are all that there are.
+    /// Variable of the last index. With `least`, it shows whether tasks are missing between the first and the last.
     const char* most = nullptr;
-    /// What stands in `index` where the task is none of an array.
+    /// Value of `index` if the task is not part of an array.
     const char* no_array = nullptr;
-    /// Told to every process, of an array or not: 0 of 1 says nothing.
+    /// Its variables are set in every process, with or without an array, so that 0 of 1 means nothing.
     bool is_launcher = false;
 };
 
-/// In the order in which they are asked.
+/// The engines, in the order in which they are asked.
 constexpr Engine engines[] = {
     {.name = "Slurm array",
      .index = "SLURM_ARRAY_TASK_ID",
@@ -55,7 +55,7 @@ std::optional<int> number(std::string_view text) {
     return value;
 }
 
-/// Reads variables and remembers those that were there.
+/// Reads variables and remembers those that were set.
 class Reader {
   public:
     explicit Reader(const GetVariable& variable) : variable_(variable) {}
@@ -65,7 +65,7 @@ class Reader {
         if (value != nullptr) seen_ += fmt::format("{}{}={}", seen_.empty() ? "" : " ", name, value);
         return value;
     }
-    /// Throws Error where it is missing or no number.
+    /// Throws Error if the variable is missing or not a number.
     int number(const char* name, const Engine& engine) {
         const char* value = text(name);
         const std::optional<int> read = value == nullptr ? std::nullopt : training::number(value);
@@ -90,13 +90,13 @@ class Reader {
     std::string seen_;
 };
 
-/// What one engine says; nothing where it did not start this process.
+/// Returns the shard that one engine gives; nothing if the engine did not start this process.
 std::optional<FoundShard> shard_of(const Engine& engine, const GetVariable& variable) {
     if (const char* index = variable(engine.index);
         index == nullptr || (engine.no_array != nullptr && index == std::string_view(engine.no_array))) {
         return std::nullopt;
     }
-    if (engine.is_launcher && variable(engine.count) == nullptr) return std::nullopt;  // srun's of a job's own script
+    if (engine.is_launcher && variable(engine.count) == nullptr) return std::nullopt;  // a job script outside of srun
     Reader reader(variable);
     const int index = reader.number(engine.index, engine), count = reader.number(engine.count, engine);
     const int first = engine.least == nullptr ? engine.base : reader.number(engine.least, engine);
@@ -139,7 +139,7 @@ FoundShard shard_in(const GetVariable& variable) {
             found.push_back(std::move(*one));
         }
     }
-    // A launcher counts one task in every job, also in one of an array.
+    // A launcher reports one task in every job, even if the job is part of an array.
     std::erase_if(found, [&](const FoundShard& one) { return has_real && one.shard.count == 1; });
     if (found.empty()) {
         std::string names;
@@ -162,7 +162,7 @@ FoundShard shard_in(const GetVariable& variable) {
 }
 
 std::vector<std::vector<std::size_t>> units_of_shards(const Sweep& sweep, int count) {
-    // What the plan no longer asks for is nobody's.
+    // Units that the plan no longer asks for belong to no shard.
     std::vector<bool> is_wanted(sweep.units.size());
     for (const SweepRun& run : runs_of(sweep)) is_wanted[run.unit] = true;
     std::vector<std::size_t> all;

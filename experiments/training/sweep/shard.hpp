@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which units are whose: shard i of n, as it is given or as an engine tells it in the environment.
+// Assignment of units to shards. Shard i of n is given by the user, or by an engine in environment variables.
 #pragma once
 #include "experiments/training/sweep/sweep.hpp"
 
@@ -19,7 +19,7 @@ struct Shard {
 
 inline constexpr int most_shards = 1000000;
 
-/// `3/64`. Throws Error, Exit::usage.
+/// Reads `3/64`. Throws Error, Exit::usage.
 Shard parse_shard(std::string_view text);
 std::string to_string(Shard shard);
 
@@ -29,17 +29,18 @@ struct FoundShard {
     std::string seen{};    ///< the variables that it was read from, and their values
 };
 
-/// Looks a variable of the environment up; nullptr where there is none.
+/// A function that looks up an environment variable; it returns nullptr if there is none.
 using GetVariable = std::function<const char*(const char* name)>;
 
-/// What the engine that started this process says in the environment. Errors: throws Error, Exit::usage, with the
-/// variables that are there, where none says it, two disagree, or one tells half of it.
+/// Returns the shard that the engine which started this process gives in the environment. Errors: throws Error,
+/// Exit::usage, with the variables that were found, if no engine gives a shard, if two engines disagree, or if one
+/// gives only half of it.
 FoundShard shard_in(const GetVariable& variable);
 
-/// Indices of the shard's units, the longest first. Units are sorted by cost, ties by name, and dealt out to and fro; every
-/// process that reads the same sweep.json comes to the same.
+/// Returns the indices of the shard's units, the longest first. Units are sorted by cost, ties by name, and dealt to
+/// the shards in alternating directions. Every process that reads the same sweep.json gets the same result.
 std::vector<std::size_t> units_of(const Sweep& sweep, Shard shard);
-/// The units of each of `count` shards.
+/// Returns the units of each of `count` shards.
 std::vector<std::vector<std::size_t>> units_of_shards(const Sweep& sweep, int count);
 
 }  // namespace macheps::training

@@ -62,7 +62,7 @@ Json list_json(const std::vector<T>& values) {
     return list;
 }
 
-/// Reads a member; errors name it.
+/// Reads a member. Errors name it.
 template <class T>
 void read_member(const Json& json, const char* name, T& out) {
     try {
@@ -79,7 +79,7 @@ T member(const Json& json, const char* name) {
     return value;
 }
 
-/// Hands each element of a list to `read`; errors name the element.
+/// Passes each element of a list to `read`. Errors name the element.
 template <class Read>
 void for_each_in(const Json& json, const char* list, const Read& read) {
     const Json& all = json.at(list);
@@ -97,7 +97,7 @@ void require(bool is_right, const char* problem) {
     if (!is_right) throw JsonError(problem);
 }
 
-/// Setting, seed and policies of a cell or of a unit.
+/// Reads setting, seed and policies of a cell or of a unit.
 template <class Runs>
 void read_runs(const Json& json, const Sweep& sweep, Runs& runs) {
     read_member(json, "setting", runs.setting);
@@ -134,7 +134,7 @@ SweepSetting setting_of(const Json& json) {
     return setting;
 }
 
-/// Whether a setting has a value for each axis of the plan, in their order: rows of tables are made of them.
+/// Returns whether a setting has a value for each axis of the plan, in their order. Rows of tables depend on this.
 bool has_axes(const SweepSetting& setting, const std::vector<std::string>& axes) {
     return std::equal(setting.axes.begin(), setting.axes.end(), axes.begin(), axes.end(),
                       [](const auto& one, const std::string& name) { return one.first == name; });
@@ -194,7 +194,7 @@ std::string text_of(const Sweep& sweep) {
     return json.dump(1) + '\n';
 }
 
-/// The plan and its policies, which sweep.json has too.
+/// Writes the plan and its policies, which sweep.json contains as well.
 void write_for_people(const Sweep& sweep, const fs::path& out) {
     make_folders(out / "policies");
     for (const SweepPolicy& policy : sweep.policies) {
@@ -234,7 +234,7 @@ std::vector<SweepRun> runs_of(const Sweep& sweep) {
         for (const std::size_t policy : cell.policies) {
             if (const auto unit = unit_with(policy); unit != here.end()) runs.push_back({i, policy, *unit});
         }
-        // fp32 stands in every unit: it is taken from one that is needed for another policy anyway.
+        // fp32 is in every unit. It is taken from one that is needed for another policy anyway.
         std::size_t least = sweep.units.size();
         for (std::size_t k = first + 1; k < runs.size(); ++k) least = std::min(least, runs[k].unit);
         if (first < runs.size() && runs[first].policy == cell.policies.front() && least < sweep.units.size())
@@ -304,13 +304,13 @@ void write_sweep(const Sweep& sweep, const fs::path& out) {
 
 bool create_sweep(const Sweep& sweep, const fs::path& out) {
     make_folders(out);
-    // A link is made by one process alone; a rename would put one sweep in the place of another.
+    // Only one process can make a link. A rename would replace one sweep by another.
     const fs::path draft = out / fmt::format("{}.{}-{}", sweep_file, host_name(), ::getpid());
     publish(draft, text_of(sweep));
     const int error = ::link(draft.c_str(), (out / sweep_file).c_str()) == 0 ? 0 : errno;
     ::unlink(draft.c_str());
     if (error == EEXIST) return false;
-    if (error != 0) publish(out / sweep_file, text_of(sweep));  // no links here
+    if (error != 0) publish(out / sweep_file, text_of(sweep));  // the file system has no links
     write_for_people(sweep, out);
     return true;
 }

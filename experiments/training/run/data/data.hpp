@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the model reads. A batch depends on (seed, step) alone.
+// The data that the model reads. A batch depends only on (seed, step).
 #pragma once
 #include "experiments/files/file_bytes.hpp"
 
@@ -15,13 +15,13 @@
 
 namespace macheps::training {
 
-/// tokens and targets [batch, context]: targets are the tokens one place on.
+/// Shapes: tokens and targets [batch, context]. The targets are the tokens shifted by one position.
 struct Batch {
     std::vector<std::int32_t> tokens, targets;
-    double entropy_floor = 0;  ///< mean conditional entropy of the targets in nats; NaN where it is not known
+    double entropy_floor = 0;  ///< mean conditional entropy of the targets in nats; NaN if unknown
 };
 
-/// Keeps part number `part` of `parts` equal ones of the samples; the entropy floor stays that of all.
+/// Keeps part number `part` of `parts` equal parts of the samples. The entropy floor stays that of all samples.
 void keep_part(Batch& batch, std::int64_t part, std::int64_t parts);
 
 enum class Split : std::uint8_t { train, held_out };
@@ -37,10 +37,11 @@ class Data {
 
 /// The synthetic language. Every sample is a fresh document of context + 1 tokens.
 ///
-/// Token 0 announces a copied span: the `span` tokens after it repeat what stood `offset` places before them, so that
-/// attention pays. Other tokens follow an order-2 Markov chain with Zipf-distributed successors: with weight 0.50 one
-/// of the 8 successors of the last token, with 0.35 one of the 8 successors of the last but one, with 0.15 any token by
-/// its global rank. Token 0 comes with probability 1/16 wherever a whole span fits and `offset` tokens precede it.
+/// Token 0 announces a copied span: the `span` tokens after it repeat the tokens `offset` positions before them, so
+/// attention reduces the loss. The other tokens follow an order-2 Markov chain with Zipf-distributed successors. With
+/// weight 0.50, the next token is one of the 8 successors of the last token; with weight 0.35, one of the 8 successors
+/// of the token before that; with weight 0.15, any token by its global rank. Token 0 has probability 1/16 wherever a
+/// whole span fits and `offset` tokens precede it.
 ///
 /// All probabilities are multiples of 2^-32, so the conditional entropy of every token given its whole past is known
 /// exactly (computed in fp64 with core/math64.hpp). The language itself is fixed; `seed` draws documents from it.
@@ -55,12 +56,12 @@ class SyntheticLanguage final : public Data {
     static constexpr std::int64_t offset = 8, span = 6;
     static constexpr std::int64_t successors = 8;
 
-    /// Probability of `next` after (second, last) where no span is being copied. `may_announce`: token 0 is possible
-    /// here.
+    /// Returns the probability of `next` after (second, last) if no span is being copied. `may_announce`: token 0 is
+    /// possible here.
     double probability(std::int32_t second, std::int32_t last, bool may_announce, std::int32_t next) const;
-    /// Entropy of that distribution, in nats.
+    /// Returns the entropy of that distribution, in nats.
     double entropy(std::int32_t second, std::int32_t last, bool may_announce) const;
-    /// True where token 0 may come as token `position` of a document of `length` tokens.
+    /// Returns true if token 0 may occur at index `position` of a document of `length` tokens.
     static bool may_announce(std::int64_t position, std::int64_t length) {
         return position >= offset && position + span < length;
     }
@@ -73,45 +74,46 @@ class SyntheticLanguage final : public Data {
     std::int64_t vocabulary_;
     std::vector<std::int32_t> successor_;                  // [vocabulary, successors] by rank
     std::vector<std::uint32_t> successor_share_;           // [successors], sums to 2^16
-    std::vector<std::uint32_t> global_share_;              // [vocabulary], sums to 2^16; token 0 has none
+    std::vector<std::uint32_t> global_share_;              // [vocabulary], sums to 2^16; 0 for token 0
     std::vector<std::uint16_t> successor_of_, global_of_;  // inverse tables: share unit -> rank, token
     mutable std::vector<double> entropy_cache_;            // [vocabulary, vocabulary]; -1 where not yet known
 };
 
-/// How a file holds its tokens.
+/// Format of a file of tokens.
 enum class DataFormat : std::uint8_t {
-    automatic,  ///< llmc where its magic number stands; else nanogpt where the name ends in .bin; else text
+    automatic,  ///< llmc if the file has its magic number; else nanogpt if the name ends in .bin; else text
     text,       ///< bytes: vocabulary 256
     llmc,       ///< a header of 256 int32, then uint16 (GPT-2) or uint32 (Llama 3)
     nanogpt,    ///< uint16 and nothing else, as numpy's tofile writes them; meta.pkl is not read
 };
 std::string_view to_string(DataFormat format);  ///< auto, text, llmc, nanogpt
-/// Throws Error (usage) for another word.
+/// Throws Error (usage) if the name is unknown.
 DataFormat parse_data_format(std::string_view name);
 
-/// Tokens that lie in a file, little-endian. Sources: karpathy/llm.c dev/data/data_common.py (write_datafile);
+/// The tokens in a file, little-endian. Sources: karpathy/llm.c dev/data/data_common.py (write_datafile);
 /// karpathy/nanoGPT data/shakespeare_char/prepare.py.
 class TokenStream {
   public:
-    /// Opening reads the file once, to find the largest token; a pipe is kept in memory. Throws Error, with the byte where that
-    /// helps, for a file that is missing, empty, cut short, or says one thing and holds another.
+    /// Opens a file and reads it once, to find the largest token; a pipe is kept in memory. Throws Error if the file is
+    /// missing, empty or cut short, or if its header contradicts its contents. The error names the byte where that
+    /// helps.
     static TokenStream open(const std::filesystem::path& path, DataFormat format);
-    /// Borrows `bytes`; `name` stands in errors, and its ending takes part in DataFormat::automatic.
+    /// Borrows `bytes`. Errors show `name`, and DataFormat::automatic looks at its ending.
     static TokenStream parse(std::span<const std::byte> bytes, const std::string& name, DataFormat format);
 
     std::size_t size() const { return size_; }
     DataFormat format() const { return format_; }
     int token_bytes() const { return token_bytes_; }
-    /// 256 for a text, else the largest token plus one.
+    /// Returns 256 for a text, else the largest token plus one.
     std::int64_t vocabulary() const { return vocabulary_; }
     const std::string& name() const { return file_.name(); }
 
-    /// Appends `count` tokens from `first` on, which exist. Throws Error where the file has changed meanwhile: it was cut
-    /// short, or holds a token beyond `vocabulary`.
+    /// Appends `count` tokens from `first` on, which must exist. Throws Error if the file has changed since it was
+    /// opened: it was cut short, or holds a token beyond `vocabulary`.
     void append(std::size_t first, std::size_t count, std::vector<std::int32_t>& out, std::int64_t vocabulary) const;
-    /// Throws Error, naming the first token that is at least `vocabulary` and its byte, where there is one.
+    /// Throws Error if a token is at least `vocabulary`, and names the first such token and its byte.
     void check(std::int64_t vocabulary) const;
-    std::string describe() const;  ///< `train.bin (1000 uint16 tokens of llmc`, for a sentence to go on
+    std::string describe() const;  ///< `train.bin (1000 uint16 tokens of llmc`; the caller continues it
 
   private:
     static TokenStream parse(files::FileBytes file, DataFormat format);
@@ -127,14 +129,14 @@ class TokenStream {
     std::int64_t vocabulary_ = 256;
 };
 
-/// What --data, --val-data and --data-format name.
+/// The files and the format given by --data, --val-data and --data-format.
 struct DataFiles {
     std::filesystem::path train{};     ///< empty: the synthetic language
     std::filesystem::path held_out{};  ///< empty: the last tenth of `train`
     DataFormat format = DataFormat::automatic;
 };
 
-/// Samples from everywhere in a file: a text or tokens.
+/// Samples from random places in a file: a text or tokens.
 class TokenFile final : public Data {
   public:
     /// Throws Error for files that TokenStream refuses, or that are too short for `context` in either split.
@@ -143,7 +145,7 @@ class TokenFile final : public Data {
                 std::int64_t context) const override;
     std::int64_t vocabulary() const override;
     std::string describe() const override;
-    void check(std::int64_t vocabulary) const;  ///< of both splits, as TokenStream::check
+    void check(std::int64_t vocabulary) const;  ///< checks both splits, as TokenStream::check does
 
   private:
     TokenStream train_;
@@ -151,10 +153,10 @@ class TokenFile final : public Data {
     std::size_t train_size_ = 0;
 };
 
-/// The vocabulary that the files need: 256 for a text, else the largest token plus one.
+/// Returns the vocabulary that the files need: 256 for a text, else the largest token plus one.
 std::int64_t vocabulary_of(const DataFiles& files);
 
-/// The synthetic language, or the files. Throws Error where a token lies beyond `vocabulary`.
+/// Returns the synthetic language, or the data of the files. Throws Error if a token is beyond `vocabulary`.
 std::unique_ptr<Data> open_data(const DataFiles& files, std::int64_t vocabulary, std::int64_t context);
 
 }  // namespace macheps::training

@@ -22,13 +22,13 @@ void keep_part(Batch& batch, std::int64_t part, std::int64_t parts) {
 namespace {
 
 constexpr std::uint32_t share_unit = 1u << 16;             // shares are multiples of 2^-16
-constexpr std::uint32_t announce_share = share_unit / 16;  // of 2^16
-// Weights of the three parts of the chain, of 2^16: 0.50, 0.35, 0.15 to the nearest unit.
+constexpr std::uint32_t announce_share = share_unit / 16;  // in units of 2^-16
+// Weights of the three parts of the chain in units of 2^-16: 0.50, 0.35 and 0.15, rounded to the nearest unit.
 constexpr std::uint32_t last_share = 32768, second_share = 22938,
                         global_weight = share_unit - last_share - second_share;
 constexpr std::uint64_t language_seed = 0x6d61636865707321;  // the language is fixed: only documents are drawn by seed
 
-/// Shares of 2^16 proportional to 1 / rank; the remainder of the division goes to rank 1.
+/// Returns shares in units of 2^-16 that are proportional to 1 / rank. The remainder of the division goes to rank 1.
 std::vector<std::uint32_t> zipf_shares(std::int64_t ranks) {
     double total = 0;
     for (std::int64_t r = 1; r <= ranks; ++r) total += 1.0 / static_cast<double>(r);
@@ -42,7 +42,7 @@ std::vector<std::uint32_t> zipf_shares(std::int64_t ranks) {
     return shares;
 }
 
-/// For every unit of 2^16, whose share it falls in.
+/// Returns, for every unit of 2^16, the index of the share that it falls in.
 std::vector<std::uint16_t> inverse(const std::vector<std::uint32_t>& shares) {
     std::vector<std::uint16_t> owner;
     owner.reserve(share_unit);
@@ -57,7 +57,7 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary) : vocabulary_(voca
         throw FieldError("vocabulary", fmt::format("the synthetic language has no form with {} tokens", vocabulary),
                          fmt::format("give {} to 4096, or a text with `data_file`", successors + 1));
     }
-    // Token t's successors: the first of a random order of the tokens 1 .. V-1.
+    // The successors of a token are the first elements of a random order of the tokens 1 .. V-1.
     std::vector<std::int32_t> order(static_cast<std::size_t>(vocabulary - 1));
     for (std::int64_t token = 0; token < vocabulary; ++token) {
         std::iota(order.begin(), order.end(), 1);
@@ -77,7 +77,7 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary) : vocabulary_(voca
     entropy_cache_.assign(static_cast<std::size_t>(vocabulary * vocabulary), -1.0);
 }
 
-/// Probability of `next` times 2^32 when token 0 cannot come.
+/// Returns the probability of `next` times 2^32 if token 0 cannot come.
 std::uint64_t SyntheticLanguage::weight(std::int32_t second, std::int32_t last, std::int32_t next) const {
     std::uint64_t sum = std::uint64_t{global_weight} * global_share_[next];
     for (std::int64_t r = 0; r < successors; ++r) {
@@ -129,8 +129,7 @@ Batch SyntheticLanguage::batch(Split split, std::uint64_t seed, std::uint32_t st
         for (std::int64_t i = 0; i < length; ++i) {
             const PhiloxBlock random =
                 random_block(key, static_cast<std::uint64_t>(sample) << 32 | static_cast<std::uint64_t>(i));
-            // The first two tokens stand on an imagined past of token 1; they are no targets that the floor counts
-            // twice.
+            // For the first two tokens, the missing past is assumed to be token 1.
             const std::int32_t last = i > 0 ? document[i - 1] : 1, second = i > 1 ? document[i - 2] : 1;
             double entropy_here = 0;
             if (copying > 0) {
@@ -142,7 +141,7 @@ Batch SyntheticLanguage::batch(Split split, std::uint64_t seed, std::uint32_t st
                 if (document[i] == 0) copying = span;
                 entropy_here = entropy(second, last, announces);
             }
-            if (i > 0) entropy_sum += entropy_here;  // token 0 of a document is never a target
+            if (i > 0) entropy_sum += entropy_here;  // the first token of a document is never a target
         }
         out.tokens.insert(out.tokens.end(), document.begin(), document.end() - 1);
         out.targets.insert(out.targets.end(), document.begin() + 1, document.end());

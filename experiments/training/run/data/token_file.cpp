@@ -24,13 +24,13 @@ constexpr std::size_t block_tokens = 1 << 14;  // read at a time
 
 constexpr std::string_view data_format_names[] = {"auto", "text", "llmc", "nanogpt"};
 
-/// llm.c's kinds of data file; the third number of the header counts the tokens.
+/// A kind of llm.c data file. The third number of the header counts the tokens.
 struct LlmcKind {
     std::int32_t magic, version;
     int token_bytes;
 };
 constexpr LlmcKind llmc_kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
-constexpr std::int32_t llmc_evaluation_magic = 20240522;  // multiple-choice questions: no stream of tokens
+constexpr std::int32_t llmc_evaluation_magic = 20240522;  // a file of multiple-choice questions, not of tokens
 
 template <class T>
 T load(const std::byte* at) {
@@ -39,7 +39,7 @@ T load(const std::byte* at) {
     return value;
 }
 
-/// What may be llm.c's header: the whole of it, or all of a shorter file.
+/// Returns the bytes that may be llm.c's header: its full length, or the whole of a shorter file.
 std::vector<std::byte> head_of(const files::FileBytes& file) {
     std::vector<std::byte> head(std::min(file.size(), llmc_header_bytes));
     file.read(0, head);
@@ -52,7 +52,7 @@ DataFormat recognise(const files::FileBytes& file) {
     for (const LlmcKind& kind : llmc_kinds) {
         if (magic == kind.magic) return DataFormat::llmc;
     }
-    if (magic == llmc_evaluation_magic) return DataFormat::llmc;  // which then says what it is
+    if (magic == llmc_evaluation_magic) return DataFormat::llmc;  // check_llmc() then reports what the file is
     return file.name().ends_with(".bin") ? DataFormat::nanogpt : DataFormat::text;
 }
 
@@ -60,7 +60,7 @@ DataFormat recognise(const files::FileBytes& file) {
     throw Error({.what = std::move(what), .where = name, .fix = std::move(fix)});
 }
 
-/// Bytes a token; throws Error for a header that is not one or does not fit the file.
+/// Returns the bytes per token. Throws Error if the header is not valid or does not fit the file.
 int check_llmc(const files::FileBytes& file) {
     const std::string& name = file.name();
     const std::vector<std::byte> head = head_of(file);
@@ -138,7 +138,7 @@ TokenStream TokenStream::parse(files::FileBytes file, DataFormat format) {
     return s;
 }
 
-/// Calls visit(i, token) for `count` tokens from `first` on, which exist.
+/// Calls visit(i, token) for `count` tokens from `first` on, which must exist.
 template <class Visitor>
 void TokenStream::for_each_token(std::size_t first, std::size_t count, Visitor&& visit) const {
     const auto width = static_cast<std::size_t>(token_bytes_), last = first + count;
@@ -178,7 +178,7 @@ void TokenStream::append(std::size_t first, std::size_t count, std::vector<std::
 
 void TokenStream::check(std::int64_t vocabulary) const {
     if (vocabulary >= vocabulary_) return;
-    if (format_ == DataFormat::text) {  // any byte may come: refused before a rare one does
+    if (format_ == DataFormat::text) {  // any byte may occur: refused before a rare one does
         throw FieldError("vocabulary", fmt::format("a text of bytes has 256 tokens, the model {}", vocabulary),
                          "leave it out or give 256");
     }

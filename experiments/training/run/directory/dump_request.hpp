@@ -8,9 +8,9 @@
 
 namespace macheps::training {
 
-/// The step that is dumped, and its file.
+/// The step to dump, and the file for it.
 struct DumpRequest {
-    std::filesystem::path file{};  ///< empty: none
+    std::filesystem::path file{};  ///< empty: no dump
     std::int64_t step = 0;         ///< counted from 0, as in steps.csv
     std::string policy{};
     std::int64_t seed = 0;

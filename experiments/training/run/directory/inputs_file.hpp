@@ -2,8 +2,8 @@
 // Writes a safetensors file from which another framework can train the same model on the same batches.
 //
 //   seed0:block.0.mlp.up.weight    F32: before the first step, and before a policy rounds it
-//   seed0:samples                  I32 [steps x micro-batches, batch, context + 1]: the first `context` tokens of a sample are the
-//                                  input, the last `context` are the targets
+//   seed0:samples                  I32 [steps x micro-batches, batch, context + 1]: the first `context` tokens of a
+//                                  sample are the input, the last `context` are the targets
 //
 // Metadata: manifest (the text of manifest.json), created_by, git.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace macheps::training {
 
-/// Writes experiment.inputs_file; `manifest` is the text of manifest.json. Throws Error where that fails.
+/// Writes experiment.inputs_file. `manifest` is the text of manifest.json. Throws Error if that fails.
 void write_inputs(Backend& backend, const Experiment& experiment, const SharedInputs& inputs,
                   const std::string& manifest);
 

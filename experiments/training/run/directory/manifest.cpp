@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* recipe_parts[] = {"schema", "model", "data", "train", "seeds", "policies"};
-/// Where the data lies is not what it is.
+/// Members of the data that are not in the recipe: where a file is says nothing about its contents.
 constexpr const char* places[] = {"file", "found_at"};
 
-/// The options by name: written and read by one list, so that neither forgets one.
+/// Visits the options by name. Writing and reading use the same list, so neither can forget an option.
 template <class Options, class Visitor>
 void visit(Options& o, Visitor&& field) {
     field("steps", o.steps);
@@ -51,7 +51,8 @@ void visit(Options& o, Visitor&& field) {
     field("histogram_every", o.histogram_every);
 }
 
-/// Options that came later: a manifest holds them where they are not what they always were, so that older ones stay as they are.
+/// Visits options that were added later. A manifest holds them only if they differ from their defaults, so that the
+/// recipes of older manifests stay the same.
 template <class Options, class Visitor>
 void visit_later(Options& o, Visitor&& field) {
     field("ranks", o.ranks);
@@ -108,7 +109,7 @@ Json config_json(const policy::PolicyConfig& config) {
     return {{"framework", config.framework}, {"version", config.version}, {"device", config.device}, {"files", files}};
 }
 
-/// A reason for each linear of `left_out`, in its order.
+/// Returns a reason for each linear of `left_out`, in the same order.
 Json left_out_why(const policy::ResolvedPolicy& resolved) {
     Json reasons = Json::array();
     for (const policy::ResolvedPolicy::LeftOut& one : resolved.left_out) reasons.push_back(one.why);
@@ -132,13 +133,13 @@ Json policy_json(const policy::Policy& policy, const policy::ResolvedPolicy& res
               {"extends", extends},
               {"left_out", resolved.left_out_sites()},
               {"resolved", rows}};
-    // Manifests that are older than the reasons are resumed: what has none says none.
+    // Manifests that are older than these reasons must stay resumable. An empty list is therefore left out.
     if (Json why = left_out_why(resolved); !why.empty()) json["left_out_why"] = std::move(why);
     if (!policy.config.files.empty()) json["config"] = config_json(policy.config);
     return json;
 }
 
-/// The config that a policy was made of; nothing where there is none.
+/// Returns the config that a policy was made from; empty if there is none.
 policy::PolicyConfig config_of(const Json& policy) {
     policy::PolicyConfig config;
     if (!policy.contains("config")) return config;
@@ -151,7 +152,8 @@ policy::PolicyConfig config_of(const Json& policy) {
     return config;
 }
 
-/// What the matmuls of each policy ran on, and what of it is unverified. No part of the recipe: it follows from it.
+/// Returns the machines that each policy's matmuls run on, and the reasons why some of them are unverified. This is not
+/// part of the recipe, because it follows from the recipe.
 Json machines_json(const std::vector<policy::ResolvedPolicy>& resolved) {
     Json json = Json::object();
     for (const policy::ResolvedPolicy& policy : resolved) {
@@ -162,8 +164,8 @@ Json machines_json(const std::vector<policy::ResolvedPolicy>& resolved) {
     return json;
 }
 
-/// What each policy trains with that fp32 does not, beside its formats: a gap between them is not of precision alone. No part of
-/// the recipe: it follows from it.
+/// Returns the training settings in which each policy differs from fp32, apart from its formats. If there are any, a
+/// gap is not due to precision alone. This is not part of the recipe, because it follows from the recipe.
 Json differences_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
     const auto baseline = std::find_if(resolved.begin(), resolved.end(), [](const policy::ResolvedPolicy& policy) {
         return policy.name == reports::baseline_policy;
@@ -175,7 +177,7 @@ Json differences_json(const TrainOptions& options, const std::vector<policy::Res
         const TrainOptions own = options_under(policy.training, options);
         visit(own, [&](const std::string& name, const auto& value) {
             if (name != "batch" && name != "min_lr")
-                values.emplace_back(name, to_json(value));  // they follow from others
+                values.emplace_back(name, to_json(value));  // they follow from other settings
         });
         return values;
     };
@@ -193,7 +195,8 @@ Json differences_json(const TrainOptions& options, const std::vector<policy::Res
     return json;
 }
 
-/// Into how many parts each policy divides a step, where that is not the run's own number. No part of the recipe: it follows from it.
+/// Returns the number of micro-batches that each policy divides a step into, if it is not the run's number. This is
+/// not part of the recipe, because it follows from the recipe.
 Json micro_batches_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
     Json json = Json::object();
     for (const policy::ResolvedPolicy& policy : resolved) {
@@ -213,12 +216,12 @@ std::vector<policy::PolicySource> sources_of(const Json& policy) {
     return sources;
 }
 
-/// Words as they are shown: bytes that are no UTF-8 become U+FFFD. Nothing is made of the command again.
+/// Returns words for display: bytes that are not valid UTF-8 become U+FFFD. Nothing is reconstructed from the command.
 Json as_utf8(const std::vector<std::string>& words) {
     return Json::parse(Json(words).dump(-1, Json::BadUtf8::is_replaced));
 }
 
-/// A data file, and what was in it.
+/// Returns a data file's name, and the length and checksum of its contents.
 Json file_json(const fs::path& file) {
     Json json{{"file", file.string()}};
     if (file.empty()) return json;
@@ -229,7 +232,7 @@ Json file_json(const fs::path& file) {
     return json;
 }
 
-/// The file by the name it was given, or where it was found then.
+/// Returns the data file: under the name that was given, or where it was found at that time.
 fs::path find_data(const Json& data) {
     const fs::path given = data.at("file").get<std::string>();
     if (given.empty() || fs::exists(given)) return given;
@@ -327,7 +330,7 @@ std::string manifest_text(const Experiment& experiment, const std::vector<policy
         manifest["micro_batches"] = std::move(parts);
     try {
         return manifest.dump(2) + '\n';
-    } catch (const JsonError&) {  // of all that stands here, only names of files can be other bytes than UTF-8
+    } catch (const JsonError&) {  // only file names can contain bytes that are not valid UTF-8
         throw Error({.what = "the name of a data file or policy is no UTF-8, and a manifest cannot hold it",
                      .where = "manifest.json",
                      .fix = "give the file another name, or run in another folder"});

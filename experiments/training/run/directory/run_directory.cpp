@@ -20,19 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files of a run beside its rows, first the one without which nothing is resumed, last the drafts of earlier versions.
+/// Files of a run other than its rows. The first is the one without which nothing is resumed; the last are drafts of
+/// earlier versions.
 constexpr std::string_view other_files[] = {"manifest.json",     "summary.csv",     "report.html",
                                             "manifest.json.new", "summary.csv.new", "report.html.new"};
 constexpr auto all_row_files = files_of(std::type_identity<reports::TrainingRows>{});
 
-/// Rows of runs.csv; none where the file is missing or its header was not finished.
+/// Returns the rows of runs.csv; none if the file is missing or its header is not complete.
 std::vector<reports::RunRow> completed_runs(const fs::path& directory) {
     const fs::path path = directory / reports::RunRow::file;
     if (!fs::exists(path) || reports::csv::whole_rows(reports::csv::read_text(path)) == 0) return {};
     return reports::CsvReader<reports::RunRow>(path).rows();
 }
 
-/// Bytes of the header and of the rows of `runs` at the head of a file whose first column is the run.
+/// Returns the number of bytes that the header and the rows of `runs` take at the beginning of a file whose first
+/// column is the run.
 std::uint64_t bytes_of_runs(const fs::path& path, std::span<const std::string> runs) {
     if (!fs::exists(path)) return 0;
     const std::string text = reports::csv::read_text(path);

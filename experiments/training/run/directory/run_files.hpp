@@ -11,7 +11,7 @@
 
 namespace macheps::training {
 
-/// A writer for each of a list of row types.
+/// One writer for each row type in a list.
 template <class Rows>
 struct RowWriters;
 template <class... Row>
@@ -36,9 +36,9 @@ class RunFiles {
         std::get<reports::CsvWriter<Row>>(growing_.each).append(row);
     }
     void flush();
-    /// Lengths of the `row_files`, once they are flushed.
+    /// Returns the lengths and checksums of the `row_files`, without rows that are not flushed yet.
     std::array<reports::csv::FileMark, row_files.size()> marks() const;
-    /// The row of a run that is over, after the rows of its steps: it says that all the others are there.
+    /// Writes the row of a run that is over, after the rows of its steps. It shows that all the others are there.
     void end_run(const reports::RunRow& row);
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunRows: where one run writes its rows. The files of a directory hold whole runs one after the other; a run that trains
-// beside an earlier one keeps its rows in memory until that one is over.
+// RunRows: the destination of the rows of one run. The files of a directory hold whole runs, one after the other. A run
+// that trains at the same time as an earlier one keeps its rows in memory until the earlier one is over.
 #pragma once
 #include "experiments/training/run/directory/run_files.hpp"
 #include "reports/rows/event.hpp"
@@ -14,15 +14,16 @@
 
 namespace macheps::training {
 
-/// One thread appends, another one may open().
+/// One thread appends; another one may call open().
 class RunRows {
   public:
-    /// Rows are held.
+    /// Holds the rows in memory until open().
     RunRows() = default;
-    /// Rows go to the files at once.
+    /// Writes the rows to the files at once.
     explicit RunRows(RunFiles& files) : files_(&files) {}
 
-    /// It is this run's turn: what was held goes to `files`, which outlives this, and so does all that follows.
+    /// Writes the held rows to `files`, which must outlive this object, and then all rows that follow. Call it when it
+    /// is the turn of this run.
     void open(RunFiles& files);
     /// Once true, always true.
     bool is_open() const { return files_.load() != nullptr; }
@@ -37,12 +38,12 @@ class RunRows {
         }
     }
     void flush();
-    /// Lengths of the files once they are flushed. Only of open rows.
+    /// Returns the lengths and checksums of the files, without rows that are not flushed yet. The rows must be open.
     std::array<reports::csv::FileMark, row_files.size()> marks() const { return files_.load()->marks(); }
-    /// The run's last row.
+    /// Writes the last row of the run.
     void end_run(const reports::RunRow& row);
 
-    /// Nobody will open these rows: whoever writes them may end.
+    /// Declares that nobody will open these rows, so that their writer may stop.
     void abandon() { abandoned_ = true; }
     bool is_abandoned() const { return abandoned_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SiteHasher: the bits of every tensor of every step as one number each, in the order of execution, so that two runs
-// which should be equal can be compared with diff.
+// SiteHasher: writes a hash of the bits of every tensor of every step, in the order of execution. Two runs that should
+// be equal can then be compared with diff.
 #pragma once
 #include "experiments/training/run/optimizer/optimizer.hpp"
 #include "experiments/training/run/watch/step_watcher.hpp"
@@ -13,7 +13,8 @@ namespace macheps::training {
 
 class SiteHasher final : public StepWatcher {
   public:
-    /// Rows go to `rows`, which outlives this. What it is told of is passed on to `next`, which may be null.
+    /// Rows go to `rows`, which must outlive this object. Everything received is forwarded to `next`, which may be
+    /// null.
     SiteHasher(Backend& backend, std::string run, reports::CsvWriter<reports::HashRow>& rows, Observer* next)
         : StepWatcher(next), backend_(backend), run_(std::move(run)), rows_(rows) {}
 
@@ -21,13 +22,13 @@ class SiteHasher final : public StepWatcher {
         step_ = step, micro_batch_ = micro_batch;
     }
     void on_gradients(Transformer& model) override { add_gradients(model, ""); }
-    /// After a step: the gradients that the optimiser applied, parameters, and what it keeps of them.
+    /// Adds the outcome of a step: the gradients that the optimiser applied, the parameters, and their optimiser state.
     void add_update(Transformer& model, const Optimizer& optimizer);
 
   private:
-    /// The hash is of the codes' values; a decode scale that is not 1 has a row of its own.
+    /// Hashes the values without their decode scale. A decode scale that is not 1 has a separate row.
     void take(const Slot& slot, ConstView values, float decode_scale) override;
-    /// Of every parameter, `block.0.mlp.up.weight:grad` and what follows it.
+    /// Adds `block.0.mlp.up.weight:grad`, followed by `ending`, for every parameter.
     void add_gradients(Transformer& model, const std::string& ending);
     void add(const std::string& site, std::int64_t count, std::uint64_t hash);
 

@@ -5,7 +5,7 @@ namespace macheps::training {
 
 namespace {
 
-// The first row, `plain`, stands for Backend::adamw; decay that is added to the gradient is not among what that does.
+// The first row, `plain`, means Backend::adamw, which cannot add the decay to the gradient.
 constexpr bool names_agree() {
     for (std::size_t i = 0; i < adam::kernels.size(); ++i) {
         if (adam::kernels[i].name != policy::adam_kernels[i + 1].name) return false;

@@ -13,7 +13,7 @@ namespace macheps::training {
 
 namespace {
 
-/// The function of each row of reduce_orders, in their order.
+/// The function of a row of reduce_orders. The rows are in the same order.
 struct OrderFunction {
     std::string_view name;
     void (AllReduce::*sum)(std::span<const View>);
@@ -32,7 +32,7 @@ static_assert(
 
 View slice(View vector, std::int64_t first, std::int64_t end) { return {vector.data + first, {end - first}}; }
 
-/// torch's _get_gradient_predivide_factor.
+/// Returns the same as torch's _get_gradient_predivide_factor.
 double predivide_factor(std::int64_t ranks) {
     std::int64_t factor = 1;
     while (ranks % factor == 0 &&
@@ -75,7 +75,7 @@ void AllReduce::divide(View x, double by) {
     if (!config_.divides || std::frexp(by, &exponent) == 0.5) {
         return backend_.scale(x, static_cast<float>(1.0 / by), x);
     }
-    // No model divides a tensor by a number, so no engine does.
+    // Divides on the host, because engines do not divide tensors by numbers: no model needs that.
     std::vector<float> values(static_cast<std::size_t>(x.count()));
     backend_.download(x, values);
     for (float& value : values) value = static_cast<float>(double{value} / by);
@@ -97,7 +97,8 @@ void AllReduce::run(std::span<const View> parts) {
     if (config_.order->name != "gather" || config_.accumulates_in_wire) to_wire(parts[0], summed);
 }
 
-/// Every chunk is at its own place of the ring, so that a hop is one addition for each element, and one rounding.
+/// Adds around a ring. Every chunk is at a different place of the ring, so that a hop is one addition and one rounding
+/// per element.
 void AllReduce::ring(std::span<const View> parts) {
     const auto ranks = static_cast<std::int64_t>(parts.size());
     const std::int64_t count = parts[0].count();
@@ -116,7 +117,8 @@ void AllReduce::ring(std::span<const View> parts) {
     if (count > 0) backend_.copy(sum, parts[0]);
 }
 
-/// Leaf i is rank i; absent leaves fill up a power of two, and a node with one child is that child.
+/// Adds in a binary tree. Leaf i is rank i. Absent leaves fill up a power of two, and a node with one child is that
+/// child.
 void AllReduce::tree(std::span<const View> parts) {
     const std::size_t ranks = parts.size();
     for (std::size_t half = 1; half < ranks; half *= 2) {
@@ -139,7 +141,8 @@ void AllReduce::gather(std::span<const View> parts) {
     backend_.copy(sum, parts[0]);
 }
 
-/// On the host: no engine adds in fp64. Rounded once from fp64, whatever the wire; a stochastic one rounds to nearest.
+/// Adds on the host, because no engine adds in fp64. The sum is rounded once, from fp64 to the wire format. If the wire
+/// is stochastic, it is rounded to nearest.
 void AllReduce::fp64(std::span<const View> parts) {
     const auto count = static_cast<std::size_t>(parts[0].count());
     std::vector<double> sums(count, 0.0);

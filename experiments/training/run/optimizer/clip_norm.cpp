@@ -11,7 +11,7 @@ namespace {
 
 float rounded(Format format, float x) { return quantize(format, x, Round::nearest_even, Overflow::nonsaturate); }
 
-/// What torch adds to the norm.
+/// The constant that torch adds to the norm.
 constexpr float beside_norm = 1e-6f;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the squares of gradients to the factor that clips them, as the rows of `clip_formulas` say.
+// Computes the factor that clips gradients from their sums of squares, as the rows of `clip_formulas` say.
 #pragma once
 #include "core/format.hpp"
 #include "experiments/policy/training.hpp"
@@ -8,13 +8,14 @@
 
 namespace macheps::training {
 
-/// The norm of all gradients, of sums of squares tensor by tensor.
+/// The norm of all gradients, from the sums of squares of the tensors.
 class NormOfTensors {
   public:
     explicit NormOfTensors(const policy::ClipFormula& formula) : formula_(formula) {}
-    /// `squares` is a sum of fp32 numbers, or of fp64 ones for Norm::tensors_fp64. The tensor's norm is a number of `format`.
+    /// Adds a tensor. `squares` is a sum of fp32 numbers, or of fp64 numbers for Norm::tensors_fp64. `format` is the
+    /// format of the tensor's norm.
     void add(double squares, Format format);
-    /// In the format of the tensors' norms where they have the same, else fp32.
+    /// Returns the norm in the format of the tensors' norms if they have the same one, else in fp32.
     float result() const;
 
   private:
@@ -25,10 +26,11 @@ class NormOfTensors {
     bool differ_ = false;
 };
 
-/// What gradients of `format` are multiplied by.
+/// Returns the factor for gradients in `format`.
 float clip_coefficient(const policy::ClipFormula& formula, float norm, double max_norm, Format format);
 
-/// The one factor that unscales and clips: 1 / (c S) with c = max(1, (norm + 1e-6) / max_norm), of the unscaled norm.
+/// Returns the single factor that unscales and clips: 1 / (c S) with c = max(1, (norm + 1e-6) / max_norm), where S is
+/// `scale` and `norm` is the norm of the unscaled gradients.
 float combined_factor(float norm, double scale, double max_norm);
 
 }  // namespace macheps::training

@@ -17,16 +17,17 @@ namespace macheps::training {
 
 namespace {
 
-// Told apart from the stream that rounded the gradient when it was accumulated.
+// Different from the stream that rounded the gradient when it was accumulated.
 constexpr std::uint32_t unscale_stream = 0x85ebca6bu, clip_stream = 0xc2b2ae35u;
 
-/// Where multiplying by 1 / x and dividing by x are the same for every fp32 number.
+/// Returns true if multiplying by 1 / x and dividing by x give the same result for every fp32 number.
 bool is_power_of_two(float x) {
     int exponent = 0;
     return std::frexp(x, &exponent) == 0.5f && std::isnormal(x) && std::isnormal(1.0f / x);
 }
 
-/// Divides on the host, each quotient rounded once to fp32: no model divides a tensor by a number, so no engine does.
+/// Divides on the host, and rounds each quotient once to fp32. Engines do not divide tensors by numbers, because no
+/// model needs that.
 void divide(Backend& backend, View x, float divisor) {
     std::vector<float> values(static_cast<std::size_t>(x.count()));
     backend.download(x, values);
@@ -139,8 +140,9 @@ Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {
             .random_bits = slot.rule.random_bits};
 }
 
-/// True where the check of a scaler finds an Inf or NaN in the gradient. `in_sum`: it adds the elements up in fp32 and
-/// looks at the sum, which may overflow where no element does. In a narrow format it cannot, and nothing is added up.
+/// Returns true if the check of a scaler finds an Inf or NaN in the gradient. With `in_sum`, the scaler adds the
+/// elements in fp32 and checks the sum, which may overflow even if no element does. In a narrow format the sum cannot
+/// overflow, so it is not computed.
 bool Optimizer::overflows(const ParameterState& parameter, bool in_sum) const {
     const View gradient = parameter.grad;
     if (backend_.any_nonfinite(gradient)) return true;
@@ -152,8 +154,8 @@ bool Optimizer::overflows(const ParameterState& parameter, bool in_sum) const {
     return !std::isfinite(std::accumulate(values.begin(), values.end(), 0.0f));
 }
 
-/// Gradients keep their own format while they are scaled, unless the scaler widens them: each multiplication is rounded
-/// as `grad` says, with random bits of its own.
+/// Scales a gradient. It keeps its format unless the scaler widens it: each multiplication is rounded as `grad` says,
+/// with separate random bits.
 void Optimizer::scale_gradient(State& state, policy::Unscaling by, std::int64_t step_index, std::uint32_t stream) {
     const View g = state.parameter->grad;
     if (!by.divides) {
@@ -170,19 +172,19 @@ void Optimizer::scale_gradient(State& state, policy::Unscaling by, std::int64_t 
     backend_.cast(g, g, cast);
 }
 
-/// Left out when the factor is 1.
+/// Unscales the gradients, unless the factor is 1.
 void Optimizer::unscale(policy::Unscaling by, std::int64_t step_index) {
     if (by.factor == 1.0f) return;
     for (State& state : states_) scale_gradient(state, by, step_index, unscale_stream);
 }
 
-/// Of the gradients as they are, tensor by tensor in site order.
+/// Returns the norm of the current gradients, added tensor by tensor in site order.
 float Optimizer::norm(const policy::ClipFormula& formula, bool widened) const {
     const bool is_rounded = formula.in_grad_format && !widened;
     NormOfTensors norm(formula);
     for (const State& state : states_) {
         const View g = state.parameter->grad;
-        // Sums of fp64 leave non-finite elements out, and those of fp32 do not.
+        // Sums in fp64 leave out non-finite elements, but those in fp32 do not.
         const bool is_wide = formula.norm == policy::ClipFormula::Norm::tensors_fp64 && !backend_.any_nonfinite(g);
         const Format format = is_rounded ? state.parameter->sum_slot().rule.format : fp32;
         norm.add(is_wide ? backend_.compare(g, g).x2 : double{backend_.sum_of_squares(g)}, format);
@@ -190,7 +192,7 @@ float Optimizer::norm(const policy::ClipFormula& formula, bool widened) const {
     return norm.result();
 }
 
-/// A factor of 1 is not multiplied by: x * 1 is x, on every grid.
+/// Clips the gradients. Skips a factor of 1, because x * 1 is x on every grid.
 void Optimizer::clip(const policy::ClipFormula& formula, float norm, bool widened, std::int64_t step_index) {
     if (options_.clip <= 0) return;
     for (State& state : states_) {
@@ -201,7 +203,8 @@ void Optimizer::clip(const policy::ClipFormula& formula, float norm, bool widene
     }
 }
 
-/// Returns the norm of the unscaled gradients. Where the step is skipped, nothing is clipped.
+/// Unscales and clips the gradients. Returns the norm of the unscaled gradients. If the step is skipped, nothing is
+/// clipped.
 float Optimizer::unscale_and_clip(policy::Unscaling by, std::int64_t step_index, bool is_skipped) {
     const policy::ClipFormula& formula = policy_.training.clip_formula();
     by.widens = by.widens || formula.widens;
@@ -223,7 +226,7 @@ double Optimizer::rate(std::int64_t step_index) const {
     return learning_rate(options_, policy_.training.rate_waits.value_or(false) ? taken_ : step_index);
 }
 
-/// What a kernel of torch, Apex or DeepSpeed reads.
+/// Returns the constants that a kernel of torch, Apex or DeepSpeed reads.
 Adam Optimizer::adam_constants(double lr) const {
     return {.kernel = engine_kernel(policy_.training.adam_kernel()),
             .lr = lr,
@@ -293,7 +296,7 @@ StepOutcome Optimizer::step(std::int64_t step_index, policy::LossScaler& scaler)
     StepOutcome outcome;
     bool found_inf = false;
     for (const State& state : states_) found_inf = found_inf || overflows(*state.parameter, scaler.checks_sums());
-    // The token weight is a power of two, so that undoing it costs no rounding of its own.
+    // The token weight is a power of two, so that undoing it adds no rounding.
     policy::Unscaling by = scaler.unscaling(found_inf);
     by.factor *= static_cast<float>(by.divides ? options_.token_weight : 1.0 / options_.token_weight);
     outcome.lr = rate(step_index);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unscale, clip, step: what happens between a backward pass and the next forward.
+// Unscales and clips gradients and updates weights: everything between a backward pass and the next forward pass.
 #pragma once
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/training/model/transformer.hpp"
@@ -23,16 +23,17 @@ class Optimizer {
     Optimizer(Backend& backend, const policy::ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
               std::uint64_t seed);
 
-    /// One optimiser step from accumulated gradients: found_inf, unscale, clip, update (or skip), scaler.update().
-    /// Throws ScalerRaised where the scaler's framework ends the run; the weights are as before.
+    /// Runs one optimiser step on accumulated gradients: found_inf, unscale, clip, update (or skip), scaler.update().
+    /// Throws ScalerRaised if the scaler's framework ends the run; the weights are then unchanged.
     StepOutcome step(std::int64_t step_index, policy::LossScaler& scaler);
 
-    /// The weights in their best precision: the master copy where there is one.
+    /// Returns the weights in their best precision: the master copy if there is one.
     ConstView best_value(std::size_t parameter) const;
 
-    /// Fills `state` and `optimizer`: the parameters' values, their masters and moments, the powers of the betas.
+    /// Fills `state` and `optimizer`: the parameters' values, their masters and moments, the powers of the betas, and
+    /// the number of steps taken if the learning rate depends on it.
     void save(Checkpoint& checkpoint) const;
-    /// Takes back what save() gave. The checkpoint must fit: see check_state().
+    /// Restores what save() stored. The checkpoint must fit: see check_state().
     void load(const Checkpoint& checkpoint);
 
   private:

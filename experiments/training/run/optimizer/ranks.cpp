@@ -9,7 +9,7 @@ namespace macheps::training {
 
 namespace {
 
-// Told apart from the streams that round gradients when they are accumulated, unscaled and clipped.
+// Different from the streams that round gradients when they are accumulated, unscaled and clipped.
 constexpr std::uint32_t reduce_stream = 0x27d4eb2du;
 
 Slot named_slot(const char* name) {
@@ -19,7 +19,8 @@ Slot named_slot(const char* name) {
     return slot;
 }
 
-/// What goes over the wire of a gradient. Its own format is stored by then: nothing is drawn for it again.
+/// Returns the cast to the wire format. By default this is the format of the gradient. The gradient is already stored
+/// in that format, so nothing is drawn for it again.
 policy::CastRule wire_of(const policy::ReduceConfig& config, const ParameterState& parameter) {
     if (config.wire) return *config.wire;
     const policy::CastRule& sum = parameter.sum_slot().rule;

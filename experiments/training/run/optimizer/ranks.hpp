@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks: data parallel training in one process. Each rank's gradients are made one after the other by the same model, kept,
-// and reduced to one as [reduce] of the policy says. What ranks change is arithmetic; threads change nothing.
+// Ranks: data-parallel training in one process. The same model computes the gradients of one rank after the other. They
+// are kept, and then reduced to one gradient as [reduce] of the policy says. The number of ranks changes the
+// arithmetic; the number of threads does not.
 #pragma once
 #include "experiments/training/model/transformer.hpp"
 #include "experiments/training/run/optimizer/all_reduce.hpp"
@@ -11,37 +12,39 @@
 
 namespace macheps::training {
 
-/// A vector that is reduced as one: parameters side by side, all of one wire format.
+/// A vector that is reduced as one: the gradients of several parameters, all with one wire format.
 struct ReduceBucket {
     policy::CastRule wire{};
-    std::vector<std::size_t> parameters{};  ///< their places in the model, in the order of the vector
-    std::int64_t count = 0;                 ///< of elements
+    std::vector<std::size_t> parameters{};  ///< their indices in the model, in the order of the vector
+    std::int64_t count = 0;                 ///< number of elements
 };
 
-/// A gradient as bucketing sees it.
+/// The properties of a gradient that decide its bucket.
 struct GradientSize {
     policy::CastRule wire{};
     std::int64_t count = 0;
 };
 
-/// Gradients of one format, in the order of their first member: `tensor` has a bucket for each, `model` one for each
-/// format, `ddp` goes through them backwards and closes a bucket once it has 1 MiB, later ones once they have 25 MiB.
+/// Returns the buckets, each with gradients of one format, in the order of their first member. `tensor` makes a bucket
+/// for each gradient, and `model` one for each format. `ddp` goes through the gradients backwards. For each format, it
+/// closes the first bucket once it has 1 MiB, and later ones once they have 25 MiB.
 std::vector<ReduceBucket> reduce_buckets(const policy::Bucketing& bucketing, std::span<const GradientSize> gradients);
 
 class Ranks {
   public:
-    /// Where the reduction's roundings are counted: what each rank sends, and the sums.
+    /// Slots that count the roundings of the reduction: what each rank sends, and the sums.
     static constexpr const char *sent_slot = "all_reduce:grad.wire", *summed_slot = "all_reduce:grad.out";
 
     Ranks(Backend& backend, const policy::ResolvedPolicy& policy, Transformer& model, std::int64_t ranks,
           std::uint64_t seed);
 
     std::int64_t count() const { return ranks_; }
-    /// What is reduced as one, in that order; nothing where there is one rank.
+    /// Returns the vectors that are reduced, in their order; none if there is only one rank.
     std::span<const ReduceBucket> buckets() const { return buckets_; }
-    /// The gradients of the model are those of `rank`.
+    /// Keeps the current gradients of the model as those of `rank`.
     void keep(std::int64_t rank);
-    /// All ranks are kept: their mean becomes the gradient of the model, in its format. Tells `observer`, which may be null.
+    /// Sets the gradients of the model to the mean of all ranks, in their format. All ranks must have been kept.
+    /// Notifies `observer`, which may be null.
     void reduce(std::int64_t step, Observer* observer);
 
   private:

@@ -12,8 +12,8 @@ namespace {
 
 double largest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
 
-/// The least magnitude that rounds beyond the largest number. A tie goes to the even neighbour: to the largest number,
-/// unless its last digit is 1.
+/// Returns the smallest magnitude that rounds beyond the largest number. A tie goes to the even neighbour: to the
+/// largest number, unless its last bit is 1.
 double least_beyond(const Format& format) {
     const double largest = largest_of(format);
     int exponent = 0;
@@ -41,7 +41,7 @@ void CastFidelity::add(const CastKind& kind, const CastValues& values) {
 
 void CastFidelity::add_identity(float amax) { figures_.z_max = std::max(figures_.z_max, double{amax}); }
 
-/// Blocks of which something went in and nothing came out.
+/// Counts the blocks that have a nonzero input but no nonzero output.
 void CastFidelity::add_blocks(const Granularity& granularity, const CastValues& values) {
     const std::int64_t columns = values.columns, rows = static_cast<std::int64_t>(values.x.size()) / columns;
     const bool k_is_last = values.contraction == Contraction::last;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CastFidelity: what the values before and behind a cast show beyond counts and ErrorSums. Read on the host, and summed one element
-// after the other in fp64, so that every engine and any number of threads give the same figures.
+// CastFidelity: figures about the values before and after a cast that counts and ErrorSums do not contain. The values
+// are read on the host and summed one after the other in fp64, so every engine and any number of threads give the same
+// figures.
 #pragma once
 #include "emulation/cpu/ops/casts/fidelity.hpp"
 #include "experiments/training/model/rounder.hpp"
@@ -13,28 +14,28 @@
 
 namespace macheps::training {
 
-/// The values of one cast, as numbers. `y` is in the units of x; `codes` are the values of the format, in its own units.
+/// The values of one cast. `y` is in the units of x; `codes` are the values of the format, in its own units.
 struct CastValues {
     std::span<const float> x, y, codes;
-    std::int64_t columns = 1;  ///< of the tensor that the values lie in, row by row
-    float encode_scale = 1;    ///< of the whole tensor; not read where groups have scales of their own
+    std::int64_t columns = 1;  ///< of the tensor, which is stored row by row
+    float encode_scale = 1;    ///< of the whole tensor; not read if groups have scales
     Contraction contraction = Contraction::last;
 };
 
-/// What a slot's casts round to, and which elements share a scale there.
+/// The format of a slot's casts, and the elements that share a scale.
 struct CastKind {
     Format format = fp32;
     const Granularity* granularity = no_scale;
 };
 
-/// Sums over casts of one kind; pairs that are not finite on both sides are left out of all but overflow_rounded.
+/// Sums over casts of one kind. Pairs with a value that is not finite count only in overflow_rounded.
 class CastFidelity {
   public:
     void add(const CastKind& kind, const CastValues& values);
-    /// A cast that changed nothing of values whose largest magnitude is `amax`.
+    /// Adds a cast that changed nothing. `amax` is the largest magnitude of its values.
     void add_identity(float amax);
 
-    /// Fills in the columns that these figures are for; `row` has amax and amin_nz.
+    /// Fills in the columns of these figures. `row` already has amax and amin_nz.
     void fill(reports::SiteRow& row, const CastKind& kind) const;
 
   private:

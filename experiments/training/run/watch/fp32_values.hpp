@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fp32Values: what an fp32 model computes at its sites in one pass, kept until a policy's model with the same weights has
-// computed its own from the same batch.
+// Fp32Values: the values that an fp32 model computes at its sites in one pass. They are kept until the policy's model,
+// with the same weights, has computed its values from the same batch.
 #pragma once
 #include "experiments/training/model/rounder.hpp"
 
@@ -11,8 +11,8 @@
 
 namespace macheps::training {
 
-/// Watches the fp32 model. Kept are the results of every site, forward and backward; but for the gradients of
-/// parameters, which GradientShadow compares whole.
+/// Watches the fp32 model and keeps the results of every site, forward and backward. It does not keep the gradients of
+/// parameters, which GradientShadow compares as a whole.
 class Fp32Values final : public Observer {
   public:
     explicit Fp32Values(Backend& backend) : backend_(backend) {}
@@ -22,8 +22,8 @@ class Fp32Values final : public Observer {
     bool capturing() const override { return true; }
     void on_value(const Slot& slot, ConstView values, float decode_scale) override;
 
-    /// |factor v - v32| / |v32|, v being the policy's values at the same slot; infinite where one of v is not finite.
-    /// Nothing where fp32's values were not kept, are all 0 or not all finite.
+    /// Returns |factor v - v32| / |v32|, where v are the policy's values at the same slot, or infinity if v has a value
+    /// that is not finite. Returns nothing if fp32's values were not kept, are all 0, or are not all finite.
     std::optional<double> distance(const Slot& slot, ConstView values, float factor) const;
 
   private:
@@ -31,14 +31,14 @@ class Fp32Values final : public Observer {
     std::map<std::string, Tensor, std::less<>> kept_;
 };
 
-/// Where a policy's values leave fp32's, in one step.
+/// The slots where a policy's values diverge from fp32's, in one step.
 struct SiteDivergence {
-    /// A distance of more than that is one: less than half of such values is what fp32 computes.
+    /// A larger distance counts as a divergence: the error is then more than half as large as the fp32 values.
     static constexpr double far = 0.5;
 
-    std::string first{};  ///< the first slot in the order of execution that is far; empty where none is
+    std::string first{};  ///< the first slot in the order of execution with a divergence; empty if none
     std::string farthest{};
-    double distance = 0;  ///< of the farthest one
+    double distance = 0;  ///< of the farthest slot
 
     void see(const std::string& slot, double slot_distance);
 };

@@ -9,10 +9,10 @@ namespace macheps::training {
 
 namespace {
 
-/// 0 where the policy's gradient is: nothing of fp32's direction is left.
+/// Returns the cosine, or 0 if the policy's gradient is 0, because then nothing of fp32's direction is left.
 double cosine_of(const ErrorSums& s) { return s.y2 > 0 ? s.xy / sqrt(s.x2 * s.y2) : 0; }
 
-/// While it is there, `observer` watches the rounder; then who watched it before.
+/// During its lifetime, `observer` watches the rounder. Afterwards the previous observer does so again.
 class Watched {
   public:
     Watched(Rounder& rounder, Observer& observer) : rounder_(rounder), before_(rounder.observer()) {
@@ -58,7 +58,7 @@ void GradientShadow::on_batch(std::int64_t step, std::int64_t micro_batch, const
 
 void GradientShadow::take(const Slot& slot, ConstView values, float decode_scale) {
     const bool is_forward = slot.name.find(":forward.") != std::string::npos;
-    // A rank's own gradients wait for their division by the number of ranks; fp32's have it already.
+    // The gradients of a rank are not yet divided by the number of ranks; those of fp32 are.
     const float unscale = unscale_ / static_cast<float>(setup_.options.ranks);
     const auto distance = values_.distance(slot, values, is_forward ? decode_scale : decode_scale * unscale);
     if (distance) divergence_.see(slot.name, *distance);

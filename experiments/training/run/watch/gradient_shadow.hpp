@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GradientShadow: the gradients of one step, and the values at its sites, beside those that fp32 gives with the same weights
-// and the same batches.
+// GradientShadow: compares the gradients of one step, and the values at its sites, with those that fp32 gives for the
+// same weights and the same batches.
 #pragma once
 #include "experiments/training/run/step.hpp"
 #include "experiments/training/run/watch/fp32_values.hpp"
@@ -10,26 +10,28 @@
 
 namespace macheps::training {
 
-/// g: the policy's gradient, unscaled, before clipping; g32: fp32's.
+/// Comparison of g, the policy's gradient (unscaled, before clipping), with g32, fp32's gradient.
 struct GradientFidelity {
-    double cosine = 0;              ///< <g, g32> / (|g| |g32|) over all parameters; 0 where g is 0
-    double proj = 0;                ///< <g, g32> / <g32, g32>: below 1 where small parts are lost
+    double cosine = 0;              ///< <g, g32> / (|g| |g32|) over all parameters; 0 if g is 0
+    double proj = 0;                ///< <g, g32> / <g32, g32>: below 1 if small parts are lost
     double snr_db = 0;              ///< 20 log10(|g32| / |g - g32|)
-    double least_cosine = 1;        ///< of the parameters' gradients
-    std::string least_parameter{};  ///< whose that is, the first of several
+    double least_cosine = 1;        ///< smallest cosine of a single parameter's gradient
+    std::string least_parameter{};  ///< the parameter with that cosine; the first of several
 };
 
-/// Follows one step: attach it to the step, run, release. It has a model of its own to work on, and touches nothing of the run's.
+/// Follows one step: attach it to the step, run the step, release it. It works on a separate model and changes nothing
+/// in the run.
 class GradientShadow final : public StepWatcher {
   public:
-    /// `fp32_model` is of the run's sizes, and of nobody's while the step runs: its weights become the best copies of `trained`'s.
+    /// `fp32_model` has the sizes of the run, and nobody else uses it while the step runs. Its weights are overwritten
+    /// with the best copies of `trained`'s weights.
     GradientShadow(Backend& backend, const RunSetup& setup, Transformer& fp32_model, Step& trained);
 
     void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch& batch) override;
     void on_gradients(Transformer& model) override;
-    /// Nothing before the backward pass is over, or where a gradient is not finite or fp32's is 0.
+    /// Returns nothing before the backward pass is over, if a gradient is not finite, or if fp32's gradient is 0.
     const std::optional<GradientFidelity>& result() const { return result_; }
-    /// Of the micro-batches so far.
+    /// Returns the divergence in the micro-batches so far.
     const SiteDivergence& divergence() const { return divergence_; }
 
   private:

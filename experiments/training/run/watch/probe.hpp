@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe: what the casts of one optimiser step did, site by site.
+// Probe: records what the casts of one optimiser step did, site by site.
 #pragma once
 #include "experiments/training/model/rounder.hpp"
 #include "experiments/training/run/watch/cast_fidelity.hpp"
@@ -23,12 +23,12 @@ class Probe final : public Observer {
     void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
                  ConstView y) override;
 
-    /// Totals over every cast of the step.
+    /// Returns the totals over every cast of the step.
     const Tally& total() const { return total_; }
-    /// The first slot, in the order of execution, whose cast met or made a non-finite value; empty when none did.
+    /// Returns the first slot, in the order of execution, whose cast met or made a non-finite value; empty if none did.
     const std::string& overflow_site() const { return overflow_site_; }
 
-    /// Rows of a sampled step, in the order of first execution. `site` is the slot's full name.
+    /// Returns the rows of a sampled step, in the order of first execution. `site` is the slot's full name.
     std::vector<reports::SiteRow> site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
                                             std::int64_t step) const;
     std::vector<reports::ExponentRow> exponent_rows(const std::string& run, std::int64_t step) const;
@@ -44,7 +44,7 @@ class Probe final : public Observer {
         ScaleExponents scales{};
         float decode_scale_min = 1, decode_scale_max = 1;
         std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
-        bool has_values = false;  ///< those of some cast were read
+        bool has_values = false;  ///< the values of some cast were read
     };
     void read_scales(Entry& entry, const Decoding& decoding);
     void read_values(Entry& entry, const Cast& cast, const Decoding& decoding, ConstView x, ConstView y);
@@ -55,7 +55,7 @@ class Probe final : public Observer {
     std::string overflow_site_;
     std::vector<Entry> entries_;
     std::map<std::string, std::size_t, std::less<>> index_;
-    std::vector<float> x_, y_, codes_;  ///< of the cast in hand, on the host
+    std::vector<float> x_, y_, codes_;  ///< of the current cast, on the host
 };
 
 }  // namespace macheps::training

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScaleExponents: how many groups of elements had a decode scale of which size.
+// ScaleExponents: number of groups of elements for each exponent of their decode scale.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,10 +9,11 @@ namespace macheps::training {
 
 class ScaleExponents {
   public:
-    /// A group's decode scale, which is 0 or more, infinite or NaN.
+    /// Adds the decode scale of a group: 0 or more, infinite or NaN.
     void add(float decode_scale);
     bool empty() const { return numbers_.empty() && zeros_ + infinities_ + nans_ == 0; }
-    /// `zero:1;-7:12;-6:52;inf:1;nan:1`: floor(log2 of the scale), then how many. A byte of e8m0 is its exponent + 127.
+    /// Returns `zero:1;-7:12;-6:52;inf:1;nan:1`: floor(log2 of the scale), then the count. A byte of e8m0 is its
+    /// exponent + 127.
     std::string text() const;
 
   private:

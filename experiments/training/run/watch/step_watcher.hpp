@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepWatcher: follows the steps of a run from within, number by number.
+// StepWatcher: receives every value of the steps of a run.
 #pragma once
 #include "experiments/training/model/transformer.hpp"
 #include "experiments/training/run/data/data.hpp"
@@ -8,18 +8,19 @@
 
 namespace macheps::training {
 
-/// An Observer who takes the values of every slot, and who is told of what lies between the casts too. Observers form a
-/// chain: what reaches this one goes on to the next.
+/// An Observer that receives the values of every slot, and is notified of events between the casts. Observers form a
+/// chain: each forwards everything to the next.
 class StepWatcher : public Observer {
   public:
     /// `next` may be null.
     explicit StepWatcher(Observer* next) : next_(next) {}
 
-    /// A micro-batch lies ready, and its forward pass comes next.
+    /// Called when a micro-batch is ready, before its forward pass.
     virtual void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch& batch) = 0;
-    /// The last backward pass of one of several ranks is over, and its gradients have not met those of the others yet.
+    /// Called after the last backward pass of one of several ranks, before its gradients are reduced with those of the
+    /// others.
     virtual void on_rank(Transformer&, std::int64_t) {}
-    /// The last backward pass is over, and the optimiser has not seen the gradients yet.
+    /// Called after the last backward pass, before the optimiser reads the gradients.
     virtual void on_gradients(Transformer& model) = 0;
 
     Observer* next() const { return next_; }
@@ -35,7 +36,7 @@ class StepWatcher : public Observer {
     }
 
   private:
-    /// As Observer::on_value.
+    /// Receives the same as Observer::on_value.
     virtual void take(const Slot& slot, ConstView values, float decode_scale) = 0;
 
     Observer* next_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The finished units of a sweep summed up for a report, cell by cell: what stays in memory is a summary and a curve for
-// each setting and policy, however many the runs.
+// Summarises the finished units of a sweep for a report, cell by cell. Only a summary and a curve for each setting and
+// policy stay in memory, however many runs there are.
 #pragma once
 #include "experiments/training/sweep/results/unit_rows.hpp"
 #include "reports/findings/sweep_summary.hpp"
@@ -9,7 +9,7 @@
 
 namespace macheps::training {
 
-/// Errors: as FinishedUnits; Exit::bad_input for rows that cannot be read, and where no unit is finished.
+/// Errors: as FinishedUnits; Exit::bad_input if rows cannot be read or no unit is finished.
 reports::SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
                                    const reports::SummaryOptions& options);
 

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Rows of a run directory that are joined as they stand.
+/// A file of rows of a run directory that is joined unchanged.
 struct MergedFile {
     std::string_view word, file;
 };
@@ -33,7 +33,7 @@ constexpr MergedFile merged_files[] = {{"runs", reports::RunRow::file},
                                        {"exponents", reports::ExponentRow::file}};
 constexpr std::string_view sums_word = "site-sums";
 
-/// A file in the making, whose first write brings its header.
+/// A file that is being merged. Its header is written once.
 class MergedRows {
   public:
     explicit MergedRows(const fs::path& path) : file_(path) {}
@@ -41,7 +41,7 @@ class MergedRows {
     void header(const std::string& text) {
         if (!std::exchange(has_header_, true)) text_ += text + ",unit\n";
     }
-    /// Whole lines, each of which gets the unit's name.
+    /// Appends whole lines, each with the unit's name added.
     void append(std::string_view rows, const std::string& unit) {
         while (!rows.empty()) {
             const std::size_t end = rows.find('\n');
@@ -67,7 +67,7 @@ class MergedRows {
     bool has_header_ = false;
 };
 
-/// Cells of a setting's axes, each with a comma in front.
+/// Returns the cells of a setting's axes, each with a comma in front.
 std::string axes_cells(const SweepSetting& setting) {
     std::string text;
     for (const auto& [name, value] : setting.axes)
@@ -81,7 +81,7 @@ std::string axes_header(const Sweep& sweep) {
     return text;
 }
 
-/// Sums of sites, setting by setting: cells of one setting follow each other.
+/// The file of sums over sites, written setting by setting. The cells of one setting follow each other.
 class SumsFile {
   public:
     SumsFile(const Sweep& sweep, const fs::path& path) : sweep_(sweep), file_(path) {
@@ -123,7 +123,7 @@ class SumsFile {
     std::optional<std::size_t> setting_;
 };
 
-/// Who finished which unit: of all that is merged, the one file that says how it came about.
+/// Returns units.csv: who finished which unit. No other merged file depends on this.
 std::string units_text(const Sweep& sweep, const FinishedUnits& units, const fs::path& out) {
     std::string text = "unit" + axes_header(sweep) + ",seed,policies,status,attempts,host,seconds,program\n";
     for (const UnitStatus& status : status_of(sweep, out)) {

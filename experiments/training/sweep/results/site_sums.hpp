@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sites of a sweep in short: what the casts of a policy did at a site, summed over seeds and sampled steps.
+// Sums over the sites of a sweep: counts of the casts of a policy at a site, summed over seeds and sampled steps.
 #pragma once
 #include "reports/rows/event.hpp"
 
@@ -11,10 +11,10 @@
 
 namespace macheps::training {
 
-/// A site of a policy under a setting. Counts are sums, `amax` and `amin_nz` the greatest and the least.
+/// A site of a policy in a setting. Counts are sums, `amax` is the maximum and `amin_nz` the minimum.
 struct SiteSumRow {
     std::string policy{}, site{}, format{};
-    std::int64_t samples = 0;  ///< rows of sites.csv
+    std::int64_t samples = 0;  ///< number of rows of sites.csv
     std::uint64_t count = 0, zero_in = 0, underflow = 0, to_subnormal = 0, overflow = 0, saturated = 0, nan_in = 0,
                   inf_in = 0;
     float amax = 0, amin_nz = 0;
@@ -34,16 +34,16 @@ struct SiteSumRow {
     }
 };
 
-/// Sums of one setting, in the order in which policies and sites came first.
+/// Sums of one setting, in the order in which policies and sites first occurred.
 class SiteSums {
   public:
     void add(const reports::SiteRow& site);
-    /// Hands them over and begins anew.
+    /// Returns the sums and starts again without any.
     std::vector<SiteSumRow> take();
 
   private:
     std::vector<SiteSumRow> rows_{};
-    std::size_t next_ = 0;  ///< sites come in one order again and again: where the next one probably stands
+    std::size_t next_ = 0;  ///< probable index of the next site: sites come in the same order again and again
 };
 
 }  // namespace macheps::training

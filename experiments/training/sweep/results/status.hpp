@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a sweep stands: what of it is done, in hand, failed or missing. Nothing is concluded from clocks.
+// State of a sweep: which of its units are done, begun, failed or missing. Nothing is concluded from clocks.
 #pragma once
 #include "experiments/training/sweep/run.hpp"
 #include "experiments/training/sweep/sweep.hpp"
@@ -12,7 +12,7 @@
 
 namespace macheps::training {
 
-/// An attempt stands under `work` where a unit is `begun`: by a process that is at work, or by one that was ended.
+/// A unit that is `begun` has an attempt under `work`, of a process that is running or has ended.
 enum class UnitState { done, begun, failed, missing };
 std::string_view to_string(UnitState state);
 
@@ -20,17 +20,17 @@ struct UnitStatus {
     std::size_t unit = 0;  ///< index into Sweep::units
     UnitState state = UnitState::missing;
     int attempts = 0;
-    std::string host{};               ///< of the newest attempt, or of who failed
-    std::int64_t runs = 0, step = 0;  ///< how far the newest attempt has come
-    std::string what{};               ///< of a failure
+    std::string host{};               ///< of the newest attempt, or of the one that failed
+    std::int64_t runs = 0, step = 0;  ///< progress of the newest attempt
+    std::string what{};               ///< reason of a failure
 };
 
-/// Of every unit that the plan as it is now needs, in the order of sweep.json.
+/// Returns the status of every unit that the current plan needs, in the order of sweep.json.
 std::vector<UnitStatus> status_of(const Sweep& sweep, const std::filesystem::path& out);
 
-/// Into how many shards the sweep was cut last; 1 where nobody has said.
+/// Returns the number of shards into which the sweep was divided last; 1 if none was recorded.
 int shard_count(const std::filesystem::path& out);
-/// Remembers it.
+/// Records the number of shards.
 void remember_shard_count(const std::filesystem::path& out, int count);
 
 }  // namespace macheps::training

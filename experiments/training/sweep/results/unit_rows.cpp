@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file of rows of one unit, cut into the runs that stand in it one after the other.
+/// A file of rows of one unit, split into its runs, which follow each other.
 class UnitFile {
   public:
     explicit UnitFile(std::string text) : text_(std::move(text)) {
@@ -41,14 +41,14 @@ class UnitFile {
     UnitFile& operator=(const UnitFile&) = delete;
 
     std::string_view header() const { return header_; }
-    /// Empty where the run has no row here.
+    /// Returns the rows of a run; empty if it has none here.
     std::string_view rows_of(const std::string& run) const {
         std::string cell;
         reports::csv::append_cell(cell, std::string_view(run));
         const auto found = runs_.find(cell + ',');
         return found == runs_.end() ? std::string_view{} : found->second;
     }
-    /// 1 for the header.
+    /// Returns the number of a line; the header is line 1.
     std::uint64_t line_number(const char* at) const {
         return 1 + static_cast<std::uint64_t>(std::count(text_.data(), at, '\n'));
     }
@@ -57,7 +57,7 @@ class UnitFile {
     static std::string_view line_of(std::string_view text) {
         return text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
     }
-    /// With the comma behind it.
+    /// Returns the first cell with the comma after it.
     static std::string_view first_cell(std::string_view line) {
         bool is_quoted = false;
         for (std::size_t i = 0; i < line.size(); ++i) {
@@ -79,7 +79,7 @@ Error altered(const std::string& id, const fs::path& path, std::string what) {
                   .exit = Exit::check_failed});
 }
 
-/// Throws unless the text is what the mark says.
+/// Throws Error unless the text matches the mark.
 void check_mark(const std::string& id, const fs::path& path, const std::string& text, const Done& done,
                 const std::string& file) {
     const auto mark =
@@ -140,7 +140,7 @@ class CellFiles {
     std::map<std::size_t, std::vector<std::unique_ptr<UnitFile>>> files_;
 };
 
-/// fp32 is trained in every unit of a cell: equal rows are a test of the machines on which they were trained.
+/// Checks that fp32 has equal rows in all units of a cell. This is a test of the machines that trained them.
 void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<std::size_t>& units, CellFiles& files,
                      const std::map<std::size_t, Done>& done, const std::vector<std::string_view>& names) {
     const std::string run = run_name(std::string(reports::baseline_policy), cell.seed);
@@ -154,7 +154,8 @@ void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<s
                                               without_times(std::string(mine.header()) + "\n" + std::string(b))
                                         : a == b;
             if (same || a.empty() || b.empty()) continue;
-            // A machine is not called wrong because a file was altered later, or read wrong once.
+            // First makes sure that the files have not been altered or read wrong, so that no machine is blamed for
+            // this.
             for (const std::size_t one : {first, unit}) files.check_again(one, names[i]);
             const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
             const auto line = mine.line_number(b.data() + (differ.second - b.begin()));
@@ -188,7 +189,7 @@ FinishedUnits::FinishedUnits(const Sweep& sweep, fs::path out)
         done_.emplace(unit, std::move(done));
     }
     take_finished_baselines();
-    // A failure of a finished unit is a second training that came out otherwise.
+    // A failure record of a finished unit means that a second training gave different rows.
     for (const std::string& name : names_in(out_ / "failed")) {
         const std::string id = name.substr(0, name.find('.'));
         if (!is_unit_id(id) || !is_done(out_, id)) continue;

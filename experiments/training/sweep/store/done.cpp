@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t most_done_bytes = 1 << 20;
 constexpr std::string_view times[] = {"seconds", "tokens_per_second"};
 
-/// Hands each line of `text` to `take`, with its line end.
+/// Passes each line of `text`, with its line end, to `take`.
 template <class Take>
 void for_each_line(std::string_view text, const Take& take) {
     while (!text.empty()) {
@@ -35,7 +35,7 @@ void for_each_line(std::string_view text, const Take& take) {
     }
 }
 
-/// The cells of a line, as they are written.
+/// Returns the cells of a line as they are written.
 std::vector<std::string_view> cells_of(std::string_view line) {
     if (line.ends_with('\n')) line.remove_suffix(1);
     std::vector<std::string_view> cells;
@@ -127,7 +127,7 @@ Done make_done(const fs::path& folder, const std::string& id, int attempt) {
     done.same_rows = same.value();
     for (const reports::RunRow& run : reports::CsvReader<reports::RunRow>(folder / reports::RunRow::file).rows())
         done.seconds += run.seconds;
-    // Whoever removes the folder begins with the manifest: while it is there, no file was missing for that reason.
+    // A removal of the folder begins with the manifest. If it is still there, no file was missing because of a removal.
     check_has_end(folder / "manifest.json");
     return done;
 }

@@ -34,7 +34,7 @@ void make_folders(const fs::path& folder) {
 }
 
 void remove_folder(const fs::path& folder) {
-    // A process that is still at work there may make a file between two looks.
+    // A process that still works there may make a file during the removal.
     for (int i = 0; i < 3; ++i) {
         std::error_code error;
         fs::remove_all(folder, error);

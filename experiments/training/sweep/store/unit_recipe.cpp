@@ -23,7 +23,8 @@ policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::
     std::vector<policy::PolicySource> sources = policy.sources;
     for (policy::PolicySource& source : sources) {
         if (!source.is_file) continue;
-        // What a file extends is named from where that file lies, so that all keep their places towards each other.
+        // A file names the files that it extends relative to its own folder. All files therefore keep their relative
+        // places.
         const std::filesystem::path from = std::filesystem::path(source.name).lexically_proximate(folder);
         source.name = ("policies" / from).lexically_normal().string();
     }
@@ -39,7 +40,7 @@ UnitIds::UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy
                  const std::string& description) {
     experiment.seeds = {0};
     const std::string recipe = recipe_text(manifest_text(experiment, resolved, description, ""));
-    // Quotes inside strings are escaped, so that this is the member and no text.
+    // Quotes inside strings are escaped, so this finds the member and never the contents of a string.
     constexpr std::string_view before = ",\"seeds\":[", seeds = "0", after = "],\"policies\":";
     const std::size_t at = recipe.find(std::string(before) + std::string(seeds) + std::string(after));
     if (at == recipe.npos) throw std::logic_error("a recipe has no seeds before its policies");

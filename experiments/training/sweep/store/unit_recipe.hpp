@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name of a unit: the checksum of what it trains. Two processes that train one recipe write the same bytes.
+// The name of a unit: the checksum of its recipe. Two processes that train the same recipe write the same bytes.
 #pragma once
 #include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/experiment_runs.hpp"
@@ -12,19 +12,21 @@
 
 namespace macheps::training {
 
-/// Of the texts; where the files lie is not what they are.
+/// Returns the checksum of the names and texts of the sources. Names are relative to the folder of the sweep, so the
+/// location of the files does not matter.
 std::uint64_t checksum_of_sources(std::span<const policy::PolicySource> sources);
 
-/// The policy with its files named as they are in the folder of a sweep: `policies/mine.toml` for what lies in `folder`.
+/// Returns the policy with its files named as in the folder of a sweep: `policies/mine.toml` for a file in `folder`.
 policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::path& folder);
 
-/// The recipe of the manifest that the experiment would have. Errors: throws Error for what cannot be trained.
+/// Returns the checksum of the recipe in the manifest that the experiment would have. Errors: throws Error if it cannot
+/// be trained.
 std::string unit_id(const Experiment& experiment);
 
 /// Computes unit_id for experiments that differ only in their seed. The rest of the recipe is written once.
 class UnitIds {
   public:
-    /// The policies have been resolved. Errors: as unit_id.
+    /// `resolved` are the policies of the experiment. Errors: as unit_id.
     UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy>& resolved, const std::string& description);
 
     std::string of_seed(std::int64_t seed) const;
