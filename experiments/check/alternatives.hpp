@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds other declarations that fit a kernel. A kernel that fails may only lack a declaration. A kernel that passes may be much
-// better than declared; a check with a tighter declaration would then detect more.
+// Finds other declarations that fit a kernel. A kernel that fails may only lack a declaration. A kernel that passes may
+// be much better than declared; a check with a tighter declaration would then detect more.
 #pragma once
 #include "experiments/check/check.hpp"
 
@@ -9,12 +9,13 @@
 
 namespace macheps::check {
 
-/// Returns the first looser or different declaration under which a failing output would pass. The option is empty if there is none.
+/// Returns the first looser or different declaration under which a failing output would pass. The option is empty if
+/// there is none.
 Alternative explaining(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
                        const Sampling& sampling, ThreadPool& pool);
 
-/// Returns the tighter declarations under which a passing output would still pass, the tightest first. Declarations whose bounds
-/// are less than 1.5 times narrower are omitted.
+/// Returns the tighter declarations under which a passing output would still pass, the tightest first. Declarations
+/// whose bounds are less than 1.5 times narrower are omitted.
 std::vector<Alternative> tighter(const Declaration& declaration, const Limits& limits,
                                  const std::vector<files::StoredArray>& arrays, const Sampling& sampling,
                                  ThreadPool& pool);

@@ -18,7 +18,7 @@ bool is_within(const Metric& metric, double limit) {
     return metric.is_least ? metric.value >= limit : metric.value <= limit;
 }
 
-/// The largest |error| / (atol + rtol |exact|); what is not finite where it must be is infinite.
+/// Returns the largest |error| / (atol + rtol |exact|), or infinity if only one of output and exact value is NaN.
 double tolerance_ratio(const Limits& limits, NumberView got, const Options& options) {
     double most = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -30,7 +30,7 @@ double tolerance_ratio(const Limits& limits, NumberView got, const Options& opti
     return most;
 }
 
-/// Tries the user's limits on outputs that nothing computed, then on the kernel's.
+/// Tests the user's limits on meaningless outputs such as zeros, which they must refuse, and then on `out`.
 void try_user_limits(const Problem& problem, NumberView out, const Options& options, Verdict& verdict,
                      ThreadPool& pool) {
     const bool has_tolerance = options.rtol || options.atol;
@@ -79,7 +79,7 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
     }
 }
 
-/// Outputs so near their bound that the error of the fp64 reference decides: their sums as exact integers.
+/// Recomputes sums as exact integers for outputs so close to their bound that the error of the fp64 reference decides.
 void escalate(const Problem& problem, NumberView out, Limits& limits, ThreadPool& pool) {
     if (problem.products == nullptr) return;
     const Defect none{};
@@ -109,7 +109,7 @@ void escalate(const Problem& problem, NumberView out, Limits& limits, ThreadPool
     }
 }
 
-/// What metrics are made of.
+/// Sums and maxima from which the metrics are computed.
 struct Sums {
     double signal = 0, noise = 0, power = 0, product = 0, most = 0, ulps = 0;
 
@@ -123,7 +123,7 @@ struct Sums {
     }
 };
 
-/// A design that promises less than was asked of it fails whatever the kernel did.
+/// Adds a failure if the declared machine guarantees fewer bits than required, whatever the kernel returned.
 void judge_fitness(const Problem& problem, Verdict& verdict) {
     const std::optional<double>& need = problem.declaration.need_bits;
     if (!need || verdict.fitness.least_bits >= *need) return;
@@ -137,7 +137,7 @@ void judge_fitness(const Problem& problem, Verdict& verdict) {
     verdict.reasons.push_back(std::move(reason));
 }
 
-/// What the screen says of outputs that no sample has to hold.
+/// Adds the failures that the screen found. They may concern outputs outside the sample.
 void judge_screen(const Screen& screen, const Options& options, std::vector<Reason>& reasons) {
     const auto add = [&](const ReasonCode& code, std::string text, const Screen::Worst& worst) {
         if (worst.sums == 0) return;
@@ -328,7 +328,7 @@ double bounds_of_screen(const Screen& screen, const Limits& limits) {
     if (bounds.empty()) return std::numeric_limits<double>::infinity();
     const auto middle = bounds.begin() + static_cast<std::ptrdiff_t>(bounds.size() / 2);
     std::nth_element(bounds.begin(), middle, bounds.end());
-    // The errors of the 63 others, and its own legal one, may hide as much as the limit.
+    // The legal errors of the other 63 outputs and of this one may hide as much as the limit, hence the factor 2.
     return 2 * screen.median_limit / *middle;
 }
 
@@ -345,7 +345,7 @@ Verdict check(const Problem& problem, NumberView out, const Options& options, Th
     std::vector<Reason> seen;
     judge_screen(*verdict.screen, options, seen);
     if (seen.empty()) return verdict;
-    // A check that fails is not weak besides.
+    // A check that fails does not also report its weaknesses.
     if (verdict.outcome != Outcome::fail) verdict.reasons.clear();
     verdict.outcome = Outcome::fail;
     verdict.reasons.insert(verdict.reasons.end(), seen.begin(), seen.end());

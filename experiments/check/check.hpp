@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a kernel's output as accurate as its formats, its K and its order of summation allow, and would we have noticed if it
-// were not? The door of this folder.
+// Checks whether a kernel's output is as accurate as its formats, its K and its order of summation allow, and whether
+// the check would have noticed an error. Public header of this folder.
 #pragma once
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/power/power.hpp"
@@ -12,19 +12,21 @@
 
 namespace macheps::check {
 
-/// The problem that arrays pose under a declaration: `out` stands apart. Names are those of the operation's roles, and `a`
-/// and `b` of a product. Errors: throws Error: usage for what the declaration lacks or cannot be, bad input for arrays
-/// that are missing, empty, of other shapes than each other, or of another format than was declared.
+/// A problem that arrays pose under a declaration. `out` is not one of the inputs of the problem.
 struct Posed {
     Problem problem{};
     Numbers out{};
     std::vector<std::int64_t> out_shape{};
 };
-/// Of a product only the outputs of a sample are in it, where `sampling` says so, beside a screen of all.
+/// Poses the problem. Arrays have the names of the operation's roles, and `a` and `b` for the operands of a product. If
+/// `sampling` asks for a sample, the problem has only the sampled outputs of a product, and a screen of all outputs if
+/// its activation allows one.
+/// Errors: throws Error: usage if the declaration is incomplete or impossible, bad input if arrays are missing or empty
+/// or their shapes or formats do not fit.
 Posed pose(const Declaration& declaration, const std::vector<files::StoredArray>& arrays, ThreadPool& pool,
            const Sampling& sampling = {});
 
-/// Judges `out` and the check itself.
+/// Judges `out`, and whether the check could have caught wrong kernels.
 Verdict check(const Problem& problem, NumberView out, const Options& options, ThreadPool& pool);
 
 std::vector<Metric> metrics(const Limits& limits, NumberView got, ThreadPool& pool);

@@ -26,7 +26,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Codes of a format in the order of their values: neighbours differ by one.
+/// Returns the position of x in the order of the format's values. Neighbouring values differ by one.
 std::int64_t ordinal_of(const Limits& limits, double x) {
     const Overflow overflow = limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
     const Format magnitude = limits.format;
@@ -123,14 +123,14 @@ Checked check_arrays(const Declaration& declaration, const std::vector<files::St
     checked.code_distances = distances_of(*checked.verdict.limits, posed.out, pool);
     checked.omega = omega_of(posed.problem, *checked.verdict.limits, posed.out);
     if (checked.verdict.limits->panels)
-        checked.verdict.limits->drop();  // they read the arrays, which may end before the verdict
+        checked.verdict.limits->drop();  // they read the arrays, which the verdict may outlive
     return checked;
 }
 
 void digest(Checked& checked, const std::vector<files::StoredArray>& arrays) {
     std::string inputs, output;
     for (const std::string& role :
-         array_roles(*checked.declaration.operation)) {  // whatever order the file has them in
+         array_roles(*checked.declaration.operation)) {  // independent of their order in the file
         for (const files::StoredArray& array : arrays) {
             if (array.name != role) continue;
             std::string head = array.name + ' ' + array.type;
@@ -174,7 +174,7 @@ void declare(Declaration& declaration, std::string_view name, const std::string&
 }
 
 Outcome worst_of(std::span<const Checked> checks) {
-    // In the order of exit codes 1, 3, 2, 0, and within a code the graver one first.
+    // Ordered by exit code (1, 3, 2, 0), and within a code by severity.
     for (const Outcome outcome :
          {Outcome::fail, Outcome::weak, Outcome::bad_input, Outcome::refused, Outcome::declined}) {
         for (const Checked& one : checks) {

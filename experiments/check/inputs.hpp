@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs for kernels before there are kernels: recipes, the files they make, and what checks on them would catch. The
-// second door of this folder.
+// Makes inputs before a kernel exists: recipes, the files that they make, and the wrong kernels that checks on them
+// would catch. Public header of this folder.
 #pragma once
 #include "experiments/check/inputs/coverage.hpp"
 #include "experiments/check/inputs/input_files.hpp"

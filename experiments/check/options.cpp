@@ -29,7 +29,7 @@ Error no_such(std::string what, Text name, const std::vector<std::string_view>& 
                   .exit = Exit::usage});
 }
 
-/// A number of seconds may say so: 60s.
+/// Removes the unit from text such as 60s.
 std::string seconds_of(Text text) {
     return text.size() > 1 && text.back() == 's' ? text.substr(0, text.size() - 1) : text;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be asked of a check beside its declaration, as a table: `--require precision` on the command line and
-// `require = "precision"` in a suite are one row.
+// Table of the options of a check other than its declaration. A row defines both `--require precision` on the command
+// line and `require = "precision"` in a suite.
 #pragma once
 #include "experiments/check/check.hpp"
 
@@ -12,25 +12,25 @@
 namespace macheps::check {
 
 struct OptionKey {
-    std::string_view name;  ///< as a suite has it; the option is --name with hyphens
+    std::string_view name;  ///< key in a suite; the command line has --name with hyphens
     DeclareKey::Takes takes = DeclareKey::Takes::text;
-    std::string_view value{};  ///< what stands for it in --help
+    std::string_view value{};  ///< placeholder of the value in --help
     std::string_view help{};
-    bool repeats = false;                                ///< several values, each of them set
-    std::vector<std::string_view> (*words)() = nullptr;  ///< the only values that there are; null: others, too
-    /// Errors: throws Error (usage) for a text that is no such value; `where` is what it names.
+    bool repeats = false;                                ///< may be given several times; each value is set
+    std::vector<std::string_view> (*words)() = nullptr;  ///< the only allowed values; null: `set` decides
+    /// Sets the option. Errors: throws Error (usage) for an invalid value; `where` is the place that it names.
     void (*set)(Options& options, const std::string& text, const std::string& where) = nullptr;
-    std::string_view default_text{};  ///< what holds when it is left out; empty: nothing does
+    std::string_view default_text{};  ///< value if the option is left out; empty: none
 };
 
-/// In the order of --help.
+/// Returns all options in the order of --help.
 std::span<const OptionKey> option_keys();
 const OptionKey* find_option_key(std::string_view name);
 
-/// `null`, `structure`, ...: by the values of Power.
+/// Returns `null`, `structure`, `precision` or `all`.
 std::string_view to_string(Power power);
 std::vector<std::string_view> power_words();
-/// Throws Error (usage) with the nearest word.
+/// Returns the power of this name. Errors: throws Error (usage) with the nearest name.
 Power power_named(const std::string& text, const std::string& where);
 
 }  // namespace macheps::check

@@ -30,7 +30,7 @@ struct Sampling {
     bool is_all() const { return every == 1 && !seconds; }
 };
 
-/// Why a check did not pass.
+/// A reason why a check did not pass.
 struct Reason {
     std::string code, test, text{};
     std::int64_t index = -1;  ///< the output that is farthest off, or first
@@ -42,14 +42,14 @@ struct Reason {
 /// The results of the tests T0 to T3.
 struct Judgement {
     std::vector<Reason> reasons{};
-    double rho = 0;  ///< the largest error, in certain bounds
+    double rho = 0;  ///< the largest error, in units of its certain bound
     /// (mean square - 1) / sqrt(8 / n) over all outputs. If the mean square is above 1, equal outputs count as one.
     double z = 0;
-    double z_part = 0;  ///< the largest of any row, column, tile or group
+    double z_part = 0;  ///< the largest z of any row, column, tile or group
     double z_rows = 0, z_columns = 0, z_tiles = 0,
-           z_groups = 0;  ///< the largest of each kind; 0 where none is positive
+           z_groups = 0;  ///< the largest z of each kind; 0 if none is positive
     double bias = 0, bias_limit = 0;
-    double mean_square = 0;  ///< of errors in their deviations
+    double mean_square = 0;  ///< of errors divided by their deviations
     std::int64_t outputs = 0, exact_outputs = 0;
     /// Codes of T2 and T3 that would refuse the outputs but do not decide, because errors are not independent there.
     std::vector<std::string> dismissed{};
@@ -62,8 +62,8 @@ struct Dependence {
     double ratio = 0;              ///< the kernel's error, or its mean square's excess, divided by the limit
 };
 
-/// Statistics of the bounds, over outputs that are not zero. An output that may underflow in fp32 or in its format does not count
-/// as lost, because no kernel could give more digits there.
+/// Statistics of the bounds, over outputs that are not zero. An output that may underflow in fp32 or in its format does
+/// not count as lost, because no kernel could give more digits there.
 struct Fitness {
     double bits = 0;        ///< -log2 of the median of bound / |y|, before the output's rounding
     double lost_share = 0;  ///< share of the outputs whose bound is larger than the output
@@ -72,15 +72,15 @@ struct Fitness {
     std::int64_t worst = -1;
 };
 
-/// How the codes of outputs compare with the machine's. One NaN is as good as another.
+/// Comparison of the codes of outputs with the machine's. All NaNs count as equal.
 struct BitsCount {
     std::int64_t equal = 0, differ = 0;
-    std::int64_t first = -1;  ///< that differs
+    std::int64_t first = -1;  ///< first output that differs; -1: none
 };
 
-/// The result of a screen of all outputs, by random sums of them.
+/// The result of a screen of all outputs, by sums with random signs.
 struct Screen {
-    static constexpr std::int64_t width = 64;  ///< outputs of a sum
+    static constexpr std::int64_t width = 64;  ///< number of outputs in a sum
     /// Returns the sign of a column, 1 or -1. It is the same in every run.
     static double sign(std::int64_t column);
 
@@ -91,11 +91,10 @@ struct Screen {
         double got = 0, want = 0, bound = 0, ratio = 0;
     };
 
-    std::int64_t sums = 0;  ///< number of sums
-    std::int64_t outputs =
-        0;  ///< number of outputs in the sums; outputs that may overflow or are not finite are left out
+    std::int64_t sums = 0;     ///< number of sums
+    std::int64_t outputs = 0;  ///< number of outputs in the sums; sums that may overflow are left out
     Worst special{}, certain{}, probable{};
-    double ratio = 0;         ///< the largest sum's error, in its probable bound
+    double ratio = 0;         ///< the largest error of a sum, in units of its probable bound
     double median_limit = 0;  ///< median of the probable bounds of the sums
 };
 
@@ -107,21 +106,21 @@ struct Mutant {
     std::string name;
     std::string_view kind;  ///< null, structure, scale, operation, precision, range, specials, size
     Power required_by = Power::structure;
-    bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
-    bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once
+    bool certified = false;  ///< it changes an output by more than twice its bound, so T1 refuses it in any case
+    bool caught = false;     ///< the tests refuse its exact results, rounded once
     /// For a fault that has a size: the smallest size that the tests would have noticed (see Sharpness).
     std::optional<double> threshold{};
-    double largest = 0;  ///< its largest change, in bounds: of those outputs that were looked at until it was caught
+    double largest = 0;  ///< its largest change, in bounds, among the outputs that were tested until it was caught
 };
 
-/// The least defects that would have been noticed in these outputs; infinite where none would.
+/// The smallest defects that the tests would have noticed in these outputs. Infinite: none would have been noticed.
 struct Sharpness {
     double scale_of_all = 0, scale_of_row = 0;  ///< relative
     double scale_of_column = 0, scale_of_tile = 0, scale_of_group = 0;
-    double bias_share = 0;           ///< of a bias, in every column; infinite without one
+    double bias_share = 0;           ///< share of the bias that every column lacks; infinite without a bias
     int accumulator_bits = 0;        ///< the widest accumulator that would have been noticed; 0: none, or no product
-    std::int64_t dropped_terms = 0;  ///< of the reduction's end; 0: none that was tried
-    double stale_share = 0;          ///< of single outputs that hold the one before them instead, how many
+    std::int64_t dropped_terms = 0;  ///< number of missing last terms; 0: none that was tried would be noticed
+    double stale_share = 0;          ///< share of outputs where a stale value (the preceding output) would be noticed
 };
 
 /// Another declaration under which the same output passes.
@@ -140,10 +139,10 @@ struct Advice {
 enum class Outcome : std::uint8_t {
     pass,
     fail,
-    weak,       ///< no test fails, but a wrong kernel would have passed, too
-    refused,    ///< a user's limit that an output of zeros satisfies
-    declined,   ///< some output has no certain bound
-    bad_input,  ///< a file that cannot be read, or arrays that are not the operation's
+    weak,       ///< no test fails, but a wrong kernel would also have passed
+    refused,    ///< meaningless outputs, such as zeros, satisfy a limit of the user
+    declined,   ///< some output has no certain bound, or no check supports the declaration yet
+    bad_input,  ///< a file cannot be read, or its arrays are not those of the operation
 };
 std::string_view to_string(Outcome outcome);
 Exit exit_of(Outcome outcome);
@@ -157,10 +156,10 @@ struct Options {
     Sampling sampling{};                   ///< of a product's outputs
     std::optional<double> rtol{}, atol{};  ///< |error| <= atol + rtol |exact|, in addition
     std::map<std::string, double, std::less<>> metric_limits{};  ///< by the names of metrics()
-    /// A file with the outputs of another run of the kernel on the same inputs, which must have the same bits. `*` is replaced by the
-    /// name of the input, without its folder and ending. Empty: no comparison.
+    /// A file with the outputs of another run of the kernel on the same inputs, which must have the same bits. `*` is
+    /// replaced by the name of the input, without its folder and ending. Empty: no comparison.
     std::string deterministic_with{};
-    std::optional<std::int64_t> memory{};  ///< bytes that may be planned for; by default what this process may take
+    std::optional<std::int64_t> memory{};  ///< bytes that may be planned for; default: the limit of this process
     /// The verdict keeps the limits of all outputs. Without them a large check computes them in panels.
     bool holds_limits = true;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the declared machine can promise on this data, whatever the kernel does: fp8 sums of Hopper that stall lose much
-// legally, and their bounds know it.
+// Accuracy that the declared machine guarantees on this data, whatever the kernel does. For example, fp8 sums on Hopper
+// that stall may legally lose most of their digits, and their bounds account for it.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 #include "experiments/check/verdict.hpp"

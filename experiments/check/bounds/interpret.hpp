@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the rows of a problem come to the interpreters of its list: for limits.cpp and mutated.cpp.
+// Passes the rows of a problem to the interpreters of its list of nodes.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace macheps::check {
 
-/// What a worker needs for one row after the other.
+/// Buffers that a worker reuses for one row after another.
 struct Frame {
     Columns<Wide> values{}, rounded{};
     Columns<double> bounds{}, certificates{};
@@ -34,13 +34,14 @@ inline Listing listing_of(const Problem& problem, const std::vector<Input>& inpu
     Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.columns};
     if (!defect.functions.empty())
         listing.nodes.make_functions(find_functions(defect.functions), find_functions(problem.declaration.functions));
-    // A shift that begins at a number is wrong only because exponentials underflow in fp32.
+    // These defects show only if every step is rounded. Forms differ in their roundings, and a maximum that starts at a
+    // constant makes exponentials underflow in fp32.
     if (!defect.form.empty() || defect.start) listing.nodes.round_steps();
     problem.declaration.operation->list(listing);
     return listing;
 }
 
-/// The list that goes on from the results of all rows.
+/// Returns the list that reduces the results of all rows.
 inline Listing across_of(const Problem& problem, const std::vector<Input>& inputs, const Defect& defect) {
     Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.rows};
     problem.declaration.operation->across(listing);
@@ -51,7 +52,7 @@ inline Row across_row(const Problem& problem, const std::vector<Input>& inputs,
     return {.columns = problem.rows, .count = problem.rows, .inputs = &inputs, .products = &results};
 }
 
-/// Tasks that are worth a thread's while, and no larger than its caches.
+/// Returns the number of rows in a task: enough work for a thread, and not more than fits its caches.
 inline std::int64_t rows_per_task(const Problem& problem) {
     return std::max<std::int64_t>(16, (1 << 14) / std::max<std::int64_t>(problem.columns, 1));
 }

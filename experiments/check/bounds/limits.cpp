@@ -22,12 +22,12 @@ namespace macheps::check {
 
 namespace {
 
-/// Both arithmetics: the kernel's, and that of the reference.
+/// Accuracies of the kernel's arithmetic and of the reference's own.
 struct Accuracies {
     Arithmetic kernel, own = reference_arithmetic();
 };
 
-/// All four interpreters walk one row.
+/// Interprets one row: exact values, bounds in both arithmetics, and the spread of errors.
 void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies& accuracies, Frame& frame) {
     reference(nodes, row, frame.values);
     bound(nodes, row, frame.values, accuracies.kernel, frame.bounds, &frame.overflows);
@@ -35,7 +35,7 @@ void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies&
     spread(nodes, row, frame.values, frame.bounds, accuracies.kernel, frame.spreads);
 }
 
-/// The limits of output i from element j of the last node. False where nothing certain can be said of it.
+/// Sets the limits of output i from element j of the last node. Returns false if the output cannot be judged.
 bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std::size_t i, const Frame& frame,
                 std::size_t j, double lambda) {
     const Wide y = frame.values.back()[j];
@@ -46,7 +46,7 @@ bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std
     const double likely =
                      (has_spread ? std::min(before, s.linear + lambda * (s.own + s.shared)) : before) + certificate,
                  certain = before + certificate;
-    // To nearest, half of the distance of neighbours is lost at the most; else all of it.
+    // Rounding to nearest loses at most half of the distance between neighbours, other roundings at most all of it.
     const bool is_nearest = limits.rounding == Round::nearest_even || limits.rounding == Round::nearest_away;
     const double halves = is_nearest ? 1 : 2;
     const auto rounded = [&](double e) {
@@ -55,7 +55,7 @@ bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std
         return limits.flushes ? std::max(loss, std::min(size, Format::power_of_two(limits.format.emin()))) : loss;
     };
     const double ulp_width = limits.is_narrow ? 2 * half_ulp(y.high) : 0, common = s.linear + s.common,
-                 // Uniform within half an ulp; within an ulp; or a coin's toss, at the most half an ulp.
+                 // Error to nearest: uniform in +-ulp/2. Directed: uniform in 1 ulp. Stochastic: deviation up to ulp/2.
         own_square = is_nearest                             ? ulp_width * ulp_width / 12
                      : limits.rounding == Round::stochastic ? ulp_width * ulp_width / 4
                                                             : ulp_width * ulp_width / 3;
@@ -100,7 +100,7 @@ class InnerRoundings {
     std::vector<HalfUlp> half_ulps_{};
 };
 
-/// The results of all rows as a list across them begins: with their errors.
+/// Sets the result of one row and its errors, for the list that reduces the results of all rows.
 void set_result(ProductSum& result, const Frame& frame) {
     const Spread& s = frame.spreads.back()[0];
     result = {.sum = frame.values.back()[0],
@@ -127,13 +127,13 @@ class RowLimits {
     RowLimits(const RowLimits&) = delete;
     RowLimits& operator=(const RowLimits&) = delete;
 
-    /// Roundings on the way for which limits are kept.
+    /// Returns the number of intermediate roundings for which limits are kept.
     std::size_t inner() const { return problem_.is_reduced() ? 0 : inner_.count(); }
     std::size_t outputs_of_row() const { return outputs_; }
     void interpret_row(std::int64_t row, Frame& frame) const {
         interpret(nodes_, row_of(problem_, row, 0, frame, problem_.inputs), accuracies_, frame);
     }
-    /// Returns the first output of the row of which nothing certain can be said, or -1.
+    /// Sets the limits of a row. Returns its first output that cannot be judged, or -1.
     std::int64_t set(std::int64_t row, Frame& frame, Panel& panel) const {
         const Row read = row_of(problem_, row, 0, frame, problem_.inputs);
         interpret(nodes_, read, accuracies_, frame);
@@ -171,7 +171,7 @@ class RowLimits {
     std::size_t outputs_;
 };
 
-/// The smallest of the places that threads find.
+/// The smallest index that any thread reports.
 class FirstPlace {
   public:
     void see(std::int64_t place) {
@@ -185,9 +185,10 @@ class FirstPlace {
     std::atomic<std::int64_t> first_{INT64_MAX};
 };
 
-/// Outputs of a panel: few enough that a thread computes them in a few milliseconds.
+/// Maximum number of elements of a panel. A thread computes them in a few milliseconds.
 constexpr std::int64_t panel_elements = 1 << 15;
-/// Bytes of panels that are kept: several times those of a part of the outputs on which wrong kernels are tried (growing_parts).
+/// Maximum bytes of panels that are kept: several times those of a part on which wrong kernels are tried
+/// (growing_parts).
 constexpr std::int64_t most_kept_bytes = 1 << 28;
 
 void read_in_panels(Limits& limits, const Problem& problem, std::shared_ptr<const RowLimits> of, ThreadPool& pool) {
@@ -288,13 +289,13 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     const auto of = std::make_shared<const RowLimits>(here, limits, lambda);
     const double bytes = static_cast<double>(size) * Panel::bytes_each(of->inner());
     if (!problem.is_reduced() && bytes > static_cast<double>(problem.most_limit_bytes)) {
-        // Panels may be read when this problem has gone.
+        // Panels may be read after this problem has been destroyed.
         const auto owned = std::make_shared<const Problem>(problem);
         read_in_panels(limits, problem, std::make_shared<const RowLimits>(owned, limits, lambda), pool);
         return limits;
     }
     Panel all{.last = limits.size()};
-    // The first touch of so much memory costs as much as the interpreters: every thread does a part of it.
+    // Touching this memory for the first time takes as long as the interpreters, so several threads share it.
     const std::array columns{&all.exact, &all.low, &all.before, &all.certain, &all.probable, &all.deviation};
     pool.run(static_cast<std::int64_t>(columns.size()),
              [&](std::int64_t task) { columns[static_cast<std::size_t>(task)]->resize(size); });

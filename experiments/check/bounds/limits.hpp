@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each output may be: a problem is a declaration with its data, and its limits follow from both.
+// Limits of each output. A problem is a declaration with its data, and the limits follow from both.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/check/bounds/panels.hpp"
@@ -16,63 +16,63 @@
 
 namespace macheps::check {
 
-/// An element that must have certain bits, and has others.
+/// Elements of an array that do not have the bits that they must have.
 struct Finding {
     std::string array;
-    std::int64_t index = 0, count = 0;  ///< the first one, and how many there are
+    std::int64_t index = 0, count = 0;  ///< the first such element, and their number
     double got = 0, want = 0;
 };
 
 struct Problem {
     Declaration declaration{};
     Format output = fp32;
-    std::int64_t rows = 0, columns = 0;  ///< of the lists: a row has so many elements
-    std::int64_t group_rows = 0;         ///< rows of one batch, judged apart from the others
+    std::int64_t rows = 0, columns = 0;  ///< rows, and elements of each, that the list of nodes is evaluated for
+    std::int64_t group_rows = 0;         ///< rows of one batch, which is also judged on its own
     std::vector<Input> inputs{};
-    std::optional<std::int64_t> changed_canary{};  ///< the first element behind the output that the kernel wrote to
+    std::optional<std::int64_t> changed_canary{};  ///< first element after the output that the kernel wrote to
     std::shared_ptr<const Products> products{};
 
-    /// The first element of the rows beyond a group that the kernel wrote to, counted in the output.
+    /// Index in the output of the first element that the kernel wrote to in the unused rows of a group.
     std::optional<std::int64_t> changed_padding{};
-    std::shared_ptr<const Sample> sample{};  ///< of whose outputs this is the problem; null: of all
-    std::optional<Screen> screen{};          ///< of all outputs, where there is a sample of them
-    std::string unscreened{};                ///< why there is none
+    std::shared_ptr<const Sample> sample{};  ///< the sample whose outputs these are; null: all outputs
+    std::optional<Screen> screen{};          ///< screen of all outputs if these are a sample
+    std::string unscreened{};                ///< reason why a sample has no screen
 
-    /// Limits of outputs are computed again at every use if those of all outputs take more bytes than this.
+    /// If the limits of all outputs take more bytes than this, they are recomputed whenever they are read.
     std::int64_t most_limit_bytes = INT64_MAX;
 
-    std::vector<Finding> findings{};  ///< what is wrong with arrays that the kernel wrote beside its output
+    std::vector<Finding> findings{};  ///< errors in arrays that the kernel wrote in addition to its output
 
     bool is_one_per_row() const { return declaration.operation->is_one_per_row; }
-    /// One number for all rows: they go into a second list.
+    /// Returns true if a second list reduces the results of all rows to one number.
     bool is_reduced() const { return declaration.reduction != Reduction::none; }
     std::int64_t outputs() const { return is_reduced() ? 1 : is_one_per_row() ? rows : rows * columns; }
 };
 
-/// Of every output, in order.
+/// The limits of all outputs, in row-major order.
 struct Limits {
     Format format = fp32;
-    bool is_narrow = false;  ///< the output is rounded once more than what the list computes
+    bool is_narrow = false;  ///< the output format is narrower than fp32, so the result of the list is rounded
     bool saturates = false, flushes = false;
-    bool is_bitwise = false;  ///< signs of zeros count
+    bool is_bitwise = false;  ///< zeros must have the right sign
     Round rounding = Round::nearest_even;
     int random_bits = 32;                                ///< of a stochastic rounding
-    std::int64_t rows = 0, columns = 0, group_rows = 0;  ///< how the outputs lie
-    std::int64_t tile_rows = 0, tile_columns = 0;        ///< of the kernel, judged beside those of 16x16; 0: not said
-    std::vector<std::int64_t> starts{};                  ///< of groups that differ in their rows; else empty
-    LimitColumn<double> exact{}, low{};                  ///< the exact result is their sum, to within the certificate
+    std::int64_t rows = 0, columns = 0, group_rows = 0;  ///< shape of the outputs, and rows of one batch
+    std::int64_t tile_rows = 0, tile_columns = 0;        ///< judged in addition to 16x16 tiles; 0: not declared
+    std::vector<std::int64_t> starts{};                  ///< first rows of groups of different sizes; else empty
+    LimitColumn<double> exact{}, low{};                  ///< their sum is exact up to the reference's error
     LimitColumn<double> before{};                        ///< certain bound of the error before the last rounding
     LimitColumn<double> certain{}, probable{};
-    LimitColumn<double> deviation{};      ///< what errors are scaled by in mean squares
+    LimitColumn<double> deviation{};      ///< errors are divided by it in mean squares
     LimitColumn<Overflowing> overflow{};  ///< whether an output may be other than finite and within its bound
     /// The results before the last rounding of a kernel that is exact except for the declared roundings of intermediate
     /// results. Empty if nothing is rounded on the way.
     LimitColumn<double> rounded_inside{};
-    /// For each intermediate rounding and output: rounding_kind of the rounded number. Outputs of equal kind share the error.
+    /// The rounding_kind() of each intermediate rounding and output. Outputs of one kind share that rounding's error.
     std::vector<LimitColumn<std::uint32_t>> inner_kinds{};
-    std::shared_ptr<const Sample> sample{};  ///< which of a larger array's outputs these are; null: all of them
-    std::int64_t escalated = 0;              ///< outputs that were computed again, as exact integers
-    /// The first output whose bound is infinite, or whose reference is not certain enough: nothing can be said of it.
+    std::shared_ptr<const Sample> sample{};  ///< the sample whose outputs these are; null: all outputs
+    std::int64_t escalated = 0;              ///< number of outputs that were recomputed as exact integers
+    /// The first output that cannot be judged: its bound is infinite or its reference too inaccurate. -1: none.
     std::int64_t declined = -1;
 
     std::int64_t size() const { return rows * columns; }
@@ -84,27 +84,27 @@ struct Limits {
     void replace(std::size_t i, double high, double low);
     /// Forgets the columns.
     void drop();
-    /// Of a kernel's 16x16 tile so many rows and columns are next to each other here.
+    /// Returns how many neighbouring rows, or columns, here belong to one 16x16 tile of the kernel. A sample has fewer.
     std::int64_t tile() const { return sample ? std::max<std::int64_t>(16 / sample->every(), 1) : 16; }
     bool is_exact(std::size_t i) const { return before[i] == 0; }
     /// Null if the columns are held.
     std::shared_ptr<Panels> panels{};
 };
 
-/// Returns the fractional part of |x| / ulp in a format, in units of 2^-30. Equal parts have equal rounding errors, in ulp.
+/// Returns the fractional part of |x| / ulp of a format, in units of 2^-30. Equal parts have equal errors in ulp.
 std::uint32_t rounding_kind(const HalfUlp& half_ulp, double x);
 
-/// `delta`: the probability with which any probable bound may be exceeded by a legal kernel, over all outputs.
+/// Computes all limits. `delta` is the probability that a legal kernel exceeds any probable bound of the outputs.
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool);
 
 /// Returns, for each output of a row, the part of its probable bound that does not depend on how the roundings fall.
 std::vector<double> systematic_errors(const Problem& problem, std::int64_t row);
 
-/// Where each batch or group of the outputs begins, in rows, and where the last one ends.
+/// Returns the first row of each batch or group of the outputs, and the end of the last one.
 std::vector<std::int64_t> group_starts_of(const Limits& limits);
 
-/// Stores numbers as a kernel does: rounding, overflow and flushing as the limits say; a stochastic rounding is the nearest
-/// here.
+/// Rounds numbers to the output format as a kernel does, with the rounding, overflow and flushing of the limits.
+/// Stochastic rounding is replaced by round to nearest even.
 class Storing {
   public:
     explicit Storing(const Limits& limits);
@@ -123,15 +123,15 @@ class Storing {
     NearestNormal normal_;
 };
 inline double stored(const Limits& limits, double x) { return Storing(limits)(x); }
-/// The numbers below and above x that a kernel may store for it, equal where x is one itself.
+/// The numbers of the output format below and above x. Both equal x if x is a number of the format.
 struct Neighbours {
     double below = 0, above = 0;
 };
 Neighbours neighbours(const Limits& limits, double x);
-/// Numbers of this magnitude, and greater ones, overflow; infinite where rounding inward keeps them finite.
+/// Returns the smallest magnitude that overflows; infinity if outputs are not rounded to nearest.
 double overflow_threshold(const Limits& limits);
 
-/// What was taken for granted of the arithmetic inside, in words.
+/// Returns the assumptions about the arithmetic inside the kernel, as text.
 std::vector<std::string> assumptions_of(const Problem& problem);
 
 }  // namespace macheps::check

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of all outputs, as columns that are held, or that are computed again, some rows at a time, when they are read. Both
-// give the same numbers. Reading a column in its order costs one computation of each panel.
+// Columns of the limits of all outputs. A column is held in memory, or it is computed again, some rows at a time, when
+// it is read. Both give the same numbers. Reading a column in order computes each panel once.
 #pragma once
 #include "experiments/check/truth/nodes.hpp"
 #include "experiments/check/truth/numbers.hpp"
@@ -25,7 +25,7 @@ struct Panel {
     std::vector<double> rounded_inside{};                   ///< empty if nothing is rounded on the way
     std::vector<std::vector<std::uint32_t>> inner_kinds{};  ///< one for each rounding on the way
 
-    /// Bytes of one output.
+    /// Returns the number of bytes of one output.
     static double bytes_each(std::size_t inner) {
         return 6 * 8 + 1 + (inner > 0 ? 8 + 4.0 * static_cast<double>(inner) : 0);
     }
@@ -34,8 +34,8 @@ struct Panel {
 
 class Panels {
   public:
-    /// `compute` fills a panel, on any thread. Panels have `outputs` each, the last one fewer. The most recent ones are kept in up to
-    /// `bytes`.
+    /// `compute` fills a panel, on any thread. Each panel has `outputs` outputs; the last one may have fewer. The most
+    /// recent panels are kept in up to `bytes`.
     Panels(std::int64_t size, std::int64_t outputs, std::size_t inner, std::int64_t bytes,
            std::function<void(Panel&)> compute);
     Panels(const Panels&) = delete;
@@ -59,10 +59,10 @@ class Panels {
     std::size_t inner_, most_kept_;
     std::function<void(Panel&)> compute_;
     std::map<std::int64_t, std::pair<double, double>> replaced_{};
-    std::uint64_t id_;  ///< of this object and its contents, unique in the process
+    std::uint64_t id_;  ///< id of this object and its current contents, unique in the process
     mutable std::mutex mutex_{};
     mutable std::map<std::int64_t, Kept> kept_{};
-    mutable std::list<std::int64_t> order_{};  ///< of kept panels, the most recent first
+    mutable std::list<std::int64_t> order_{};  ///< numbers of the kept panels, most recent first
 };
 
 template <class T>
@@ -72,7 +72,7 @@ class LimitColumn {
 
     LimitColumn() = default;
     LimitColumn(std::vector<T> values) : held_(std::move(values)) {}
-    /// `of` finds the column with this number in a panel.
+    /// `of` returns the column with this number in a panel.
     using Of = const std::vector<T>& (*)(const Panel& panel, std::size_t number);
     LimitColumn(std::shared_ptr<Panels> panels, Of of, std::size_t number = 0)
         : panels_(std::move(panels)), of_(of), number_(number) {}
@@ -88,7 +88,7 @@ class LimitColumn {
     IndexIterator<LimitColumn> begin() const { return {this, 0}; }
     IndexIterator<LimitColumn> end() const { return {this, size()}; }
     operator std::vector<T>() const { return panels_ == nullptr ? held_ : std::vector<T>(begin(), end()); }
-    /// The values, to be changed. Precondition: they are held.
+    /// Returns the values for modification. Precondition: they are held.
     std::vector<T>& held() { return held_; }
 
   private:

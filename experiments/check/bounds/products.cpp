@@ -36,7 +36,7 @@ bool has_subnormals(const std::vector<double>& raw, const Format& format) {
     return std::any_of(raw.begin(), raw.end(), [&](double x) { return x != 0 && std::fabs(x) < least; });
 }
 
-/// How many bits a sum of magnitudes may have, in units that divide every product, for the machine to lose none.
+/// Returns how many bits a sum of magnitudes may have, in units that divide every product, before the machine rounds.
 int exact_bits(const MatmulRule& rule) {
     const Machine& machine = *rule.machine;
     switch (machine.sum.model) {
@@ -59,7 +59,7 @@ int exact_bits(const MatmulRule& rule) {
 study::ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule) {
     const MatmulRule any{};  // an fma chain, whose certain bound holds for every order of fp32 sums
     study::ErrorBound bound = study::error_bound(rule.value_or(any), of.k, fp32, 0);
-    // Kernels of fp32 may scale operands, products or the sums of blocks: four roundings at the most.
+    // Kernels in fp32 may scale operands, products or the sums of blocks, with at most four roundings.
     if (!rule && of.k_block > 0) bound.add({4, fp32.unit_roundoff()});
     return bound;
 }
@@ -107,7 +107,7 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
     find_overflow();
 }
 
-/// Finds the smallest partial sum that overflows, in the accumulator's format or in a format that slices are rounded to.
+/// Finds the smallest partial sum that overflows in the accumulator's format or in a format that slices are rounded to.
 void Products::find_overflow() {
     const auto limit = [&](const Format& format) {
         const double largest = decode64(format, format.max_finite_code() << format.padding);
@@ -118,7 +118,8 @@ void Products::find_overflow() {
     if (rule_ && rounds_slices(*rule_)) limit(freedom_.output);
 }
 
-/// Where operands have subnormal numbers: sums of what they count as, and of the products without them.
+/// Computes two other sums of magnitudes if operands or scales may be subnormal: one of the lifted magnitudes, and one
+/// without subnormal operands.
 void Products::find_subnormals(ThreadPool& pool) {
     if (!rule_) return;
     if (!rule_->machine->has_scales() && !has_subnormals(of_)) return;
@@ -174,8 +175,9 @@ double Products::largest_factor(std::int64_t row, std::int64_t column) const {
            b_largest_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
 }
 
-/// Every partial sum is an integer, in units that divide all products, of no more bits than the machine keeps; or there is
-/// one product that is not zero, and the machine keeps all of it.
+/// Returns true if no addition of the sum rounds. This is the case if every partial sum is an integer, in units that
+/// divide all products, with no more bits than the machine keeps. It is also the case if only one product is not zero
+/// and the machine keeps all of its bits.
 bool Products::is_exact(std::int64_t row, std::int64_t column, const study::OutputSize& size) const {
     if (exact_bits_ == 0 || size.lifted != size.magnitudes) return false;
     const auto fits = [&](double unit) {
@@ -188,7 +190,7 @@ bool Products::is_exact(std::int64_t row, std::int64_t column, const study::Outp
     return p >= 0 && fits(unit_of(of_.a_at(row, p)) * unit_of(of_.b_at(row, p, column)));
 }
 
-/// The only term whose product is not zero; -1 where there is none, or more than one.
+/// Returns the only term whose product is not zero, or -1 if there is none or more than one.
 std::int64_t Products::lone_term(std::int64_t row, std::int64_t column) const {
     const std::int64_t words = (of_.k + 63) / 64;
     const auto* a = a_terms_.data() + row * words;
@@ -233,7 +235,7 @@ double Products::bound_sum(std::size_t output, const study::OutputSize& size, Pr
 /// Sets whether a partial sum may overflow. No partial sum is larger than `range`.
 void Products::set_overflow(const study::OutputSize& size, double range, ProductSum& sum) const {
     if (range + sum.certain < overflow_) return;
-    // `opposite` bounds the partial sums of the other sign. If they cannot overflow, infinities of both signs never meet.
+    // `opposite` bounds partial sums of the other sign. If they cannot overflow, infinities of both signs never meet.
     const double opposite = (size.magnitudes - std::fabs(sum.sum.high)) / 2 + sum.certain;
     const bool has_one_sign = opposite < overflow_ && std::fabs(sum.sum.high) > sum.certain;
     sum.overflow = has_one_sign ? Overflowing::to_infinity : Overflowing::to_anything;
@@ -241,7 +243,7 @@ void Products::set_overflow(const study::OutputSize& size, double range, Product
 
 ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     const auto output = static_cast<std::size_t>(row * of_.n + column);
-    const double terms = static_cast<double>(of_.k), rounding = 1 + terms * 0x1p-52;  // of sums of magnitudes in fp64
+    const double terms = static_cast<double>(of_.k), rounding = 1 + terms * 0x1p-52;  // for fp64 sums of magnitudes
     study::OutputSize size{.magnitudes = magnitudes_[output] * rounding};
     size.lifted = lifted_.empty() ? size.magnitudes : lifted_[output] * rounding;
     size.flushed = flushed_.empty() ? 0 : size.magnitudes - flushed_[output] / rounding;
@@ -250,7 +252,7 @@ ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     if (!std::isfinite(sum.sum.high)) return sum;
     const double unit = a_units_[static_cast<std::size_t>(row)] *
                         b_units_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
-    // Every partial sum is an integer of so many bits.
+    // Every partial sum is then an integer of at most 52 bits, which fp64 holds.
     const bool is_integer = of_.k_block == 0 && size.magnitudes <= unit * 0x1p52;
     sum.certificate = is_integer ? 0 : (terms + (of_.k_block > 0 ? 1 : 0)) * 0x1p-53 * size.magnitudes;
     const double range = is_exact(row, column, size) ? size.magnitudes : bound_sum(output, size, sum);
@@ -259,7 +261,7 @@ ProductSum Products::at(std::int64_t row, std::int64_t column) const {
 }
 
 SumError Products::addend_error() const {
-    // A declared machine's chains begin with zero; a kernel of fp32 may begin with what it adds.
+    // Chains of a declared machine begin with zero. A chain of an fp32 kernel may begin with an addend.
     if (rule_) return {};
     const study::OutputSize one{.magnitudes = 1, .lifted = 1};
     const double mean = bound_.probable(one, 0);

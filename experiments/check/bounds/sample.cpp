@@ -13,7 +13,7 @@ namespace {
 
 std::size_t sample_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// All of residue `part` below `count`, with the first and the last.
+/// Returns the numbers below `count` that are `part` modulo `every`, and the first and the last number.
 std::vector<std::int64_t> of_residue(std::int64_t count, std::int64_t part, std::int64_t every) {
     std::vector<std::int64_t> all{0};
     for (std::int64_t i = part; i < count; i += every) all.push_back(i);
@@ -22,14 +22,15 @@ std::vector<std::int64_t> of_residue(std::int64_t count, std::int64_t part, std:
     return all;
 }
 
-/// A step that meets every residue and leaves none of them beside the one before it: near the golden ratio's part.
+/// Returns a step that is coprime to `every`, so that it reaches every residue. At about 5/8 of `every`, near the
+/// golden ratio, it keeps consecutive residues apart.
 std::int64_t step_of(std::int64_t every) {
     std::int64_t step = std::max<std::int64_t>(every * 5 / 8, 1);
     while (std::gcd(step, every) != 1) ++step;
     return step;
 }
 
-/// The columns of each part; all parts have as many, filled up from the end.
+/// Returns the columns of each part. All parts have the same number; smaller ones are filled up from the end.
 std::vector<std::vector<std::int64_t>> columns_of_parts(std::int64_t columns, std::int64_t every) {
     const auto count = sample_index(std::min(columns, (columns + every - 1) / every + 2));
     std::vector<std::vector<std::int64_t>> parts;
@@ -154,7 +155,7 @@ Input Sample::input(const Input& whole) const {
         case Axis::row:
             for (const std::int64_t row : rows_) values.push_back(whole.values[sample_index(row)]);
             break;
-        case Axis::column:  // parts have columns of their own
+        case Axis::column:  // each part has its own columns
             part.axis = Axis::each;
             for (std::int64_t r = 0; r < rows(); ++r) {
                 for (const std::int64_t j : columns_of(r)) values.push_back(whole.values[sample_index(j)]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A screen of all outputs of a product, for those that a sample leaves out. With signs x, drawn once for each column, the
-// sum of 64 outputs of a row, each times its sign, is A (B x): one column of a product in place of 64. A legal kernel's sum
-// is off by no more than all its outputs' bounds together (certain), and, because the signs are independent of its errors,
-// by more than lambda times the norm of those bounds only in the probability that was asked for (Hoeffding).
+// A screen of all outputs of a product, including those that a sample leaves out. Each column has a random sign, and x
+// is the vector of the signs of 64 columns. The sum of the 64 outputs of a row, each times its sign, is A (B x): one
+// column of a product instead of 64. The error of a legal kernel's sum is at most the sum of the bounds of its outputs
+// (certain). Because the signs are independent of the errors, it exceeds lambda times the norm of those bounds only
+// with the requested probability (Hoeffding).
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/check/bounds/products.hpp"
@@ -15,19 +16,19 @@
 
 namespace macheps::check {
 
-/// What the screen needs to know of a product beside its operands.
+/// A product, and everything else that its outputs depend on.
 struct ScreenedProduct {
     const ProductOperands& of;
     const std::optional<MatmulRule>& rule;
     SumFreedom freedom{};
-    std::span<const Input> inputs{};  ///< scales, bias, c and residual, as far as there are any
+    std::span<const Input> inputs{};  ///< scales, bias, c and residual, if present
     double alpha = 1, beta = 1;
     Format output = fp32;
     Round rounding = Round::nearest_even;  ///< rounding of the outputs
 };
 
-/// `got` are all outputs; `delta` the probability with which any probable bound may be exceeded by a legal kernel. The
-/// product has no activation: its outputs are sums of their terms.
+/// Screens all outputs `got`. `delta` is the probability that a legal kernel exceeds any probable bound. Precondition:
+/// the product has no activation, so that its outputs are sums of their terms.
 Screen screen(const ScreenedProduct& product, NumberView got, double delta, ThreadPool& pool);
 
 }  // namespace macheps::check

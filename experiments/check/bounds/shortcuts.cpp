@@ -29,9 +29,9 @@ double greatest_x(const Declaration& d) {
     return decode64(format, format.max_finite_code() << format.padding);
 }
 
-/// Returns true if exponentials of x may overflow. In fp32, e^x overflows from x = 88.8 on. If the largest number of the format is
-/// at most 64, the sum of n terms stays below n e^64 < 2^93 n, and no row is long enough to overflow. The unshifted form then has
-/// the same roundings as the shifted one. Such formats are e2m1fn, e2m3fn and e3m2fn.
+/// Returns true if exponentials of x may overflow. In fp32, e^x overflows from x = 88.8 on. If the largest number of
+/// the format is at most 64, the sum of n terms stays below n e^64 < 2^93 n, and no row is long enough to overflow. The
+/// unshifted form then has the same roundings as the shifted one. Such formats are e2m1fn, e2m3fn and e3m2fn.
 bool may_overflow_unshifted(const Problem& problem, const Defect&) {
     const Declaration& d = problem.declaration;
     return d.operation->has_softmax && d.subtracts_max && greatest_x(d) > 64;
@@ -55,11 +55,11 @@ const Form* declared_form(const Declaration& d) {
 
 /// Returns true if kernels of the form exceed the limits of the declared form on some input.
 /// - If the declared form cancels, other forms are more accurate, and `alternatives` proposes to declare them.
-/// - Forms that do not cancel differ by one rounding of fp32. The limits of a sigmoid alone have 3 u and the exponential's error
-///   of 4 u for the division, as many as a sigmoid, a product and a correctly rounded exponential lose together.
-/// - m + log s is off by half an ulp of fp32. Numbers of e2m1fn and e2m3fn are at most 7.5, so that m + log s is below 16 for any
-///   row of fewer than 4900 elements, and half an ulp is at most 8 u. The limits of the other form are as wide: 4 u of the
-///   exponential, 1 u of each addition, and the division's or the logarithm's.
+/// - Forms that do not cancel differ by one rounding of fp32. The limits of the quotient x / (1 + e^-x) allow 3 u and
+///   the error of the exponential. A sigmoid and a product together lose no more.
+/// - m + log s is off by half an ulp of fp32. Numbers of e2m1fn and e2m3fn are at most 7.5, so that m + log s is below
+///   16 for any row of fewer than 4900 elements, and half an ulp is at most 8 u. The limits of the other form are as
+///   wide: 4 u of the exponential, 1 u of each addition, and the division's or the logarithm's.
 bool loses_more(const Declaration& d, const Form& form) {
     const Form* declared = declared_form(d);
     if (declared == nullptr || declared->cancels || !form.cancels) return false;
@@ -72,7 +72,7 @@ bool is_undeclared_form(const Problem& problem, const Defect& defect) {
     });
 }
 
-/// Returns true if this array of scales has a number that is not a power of two. Otherwise products and quotients are exact.
+/// Returns true if this array of scales has a number that is not a power of two. Powers of two give exact results.
 template <const std::string_view& array>
 bool has_inexact_scales(const Problem& problem, const Defect&) {
     const auto is_inexact = [](double x) {
@@ -86,8 +86,8 @@ bool has_inexact_scales(const Problem& problem, const Defect&) {
 constexpr std::string_view multiplied = "group_scale", divided = "group_divisor";
 
 constexpr Defect fast_functions{.functions = "cuda.fast"};
-/// Returns false if no function of the operation is less accurate in cuda.fast than in the declared table. The result is then the
-/// same with both tables.
+/// Returns false if no function of the operation is less accurate in cuda.fast than in the declared table. The result
+/// is then the same with both tables.
 bool has_slower_functions(const Problem& problem, const Defect&) {
     const Listing listing = listing_of(problem, problem.inputs, fast_functions);
     const std::vector<Node>& nodes = listing.nodes.list();

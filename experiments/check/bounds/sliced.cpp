@@ -39,8 +39,8 @@ struct Lanes {
 struct Reach {
     double largest = 0, all = 0;
 };
-/// Returns the reach of fewer lanes: `together` neighbouring lanes become one, and of n lanes that are left, lanes l, l + n / folds, ...
-/// become one. Fewer lanes that take their terms in turn consist of such lanes.
+/// Returns the reach of fewer lanes. First, `together` neighbouring lanes become one, which leaves n lanes. Then lanes
+/// l, l + n / folds, l + 2 n / folds, ... become one. Fewer lanes that take their terms in turn consist of such lanes.
 Reach reach_of(const Lanes& lanes, std::size_t together, std::size_t folds, std::size_t j) {
     Reach reach;
     const std::size_t count = static_cast<std::size_t>(lanes.count) / (together * folds);
@@ -64,7 +64,8 @@ class Slicer {
                 b_[static_cast<std::size_t>(p)][static_cast<std::size_t>(j)] =
                     of.b[static_cast<std::size_t>((matrix * of.k + p) * of.n + column + j)];
         }
-        // The others follow from these: 4, 16 and 64 lanes from twice as many, 8 terms in turn from twice as many lanes with 4.
+        // Other slicings follow from these: 4, 16 and 64 lanes from twice as many, and 8 terms in turn from twice as
+        // many lanes that take 4 terms.
         for (const std::int64_t lanes : {1, 2, 8, 32, 128}) {
             if (lanes == 1 || lanes * 2 <= of.k) single_.emplace_back(lanes);
             if (lanes > 1 && lanes * 8 <= of.k) fours_.emplace_back(lanes);
@@ -125,7 +126,8 @@ class Slicer {
             see(reach_of(lanes, 2, 1, j), lanes.count / 2);
             see(reach_of(lanes, 2, 2, j), lanes.count / 4);
         }
-        // Slices are joined in any order. Neighbours form one run, so that a sum has at most half as many runs as there are slices.
+        // Slices are joined in any order. Neighbours form one run, so that a sum has at most half as many runs as there
+        // are slices.
         const double slices = std::max(slices_, 4.0),
                      join = std::min(std::ceil(slices / 2) * single_.front().range(0, j) + own, magnitude);
         certain += u * (slices - 1) * join + 5 * u * magnitude;
@@ -146,7 +148,7 @@ class Slicer {
     Lane squares_{};
 };
 
-/// The terms of a product whose rows are all walked.
+/// Maximum number of terms, m n k, of a product whose rows are all walked.
 constexpr std::int64_t most_sliced_terms = std::int64_t{1} << 29;
 
 }  // namespace

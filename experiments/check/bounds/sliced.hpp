@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds products that are summed as kernels usually do: in fp32 chains over slices of k, in ascending or descending order, whose
-// results are then joined. `--machine sliced` declares this.
+// Bounds products that are summed as kernels usually do: in fp32 chains over slices of k, in ascending or descending
+// order, whose results are then joined. `--machine sliced` declares this.
 //
-// A slice is contiguous, of any length, or it is a lane. Of 2, 4, ... 128 lanes, each takes 1 or 4 neighbouring terms in turn, or 8
-// if there are at most 64 lanes. Each takes at least four turns.
-// With P_t the exact sums of a slice's first t terms, R = max P - min P bounds every partial sum of every part of the slice, so
-// that k additions lose at most u k R. Joins of contiguous slices in order, or as a tree of neighbours, are also sums of
-// neighbours. Lanes join in any order, each after 16 terms or more. In addition, each group of four neighbouring terms may be
-// added in any order, and every product may be rounded: 5 u sum |a b|.
+// A slice is contiguous, of any length, or it is a lane. There are 2, 4, ... or 128 lanes. Each takes 1 or 4
+// neighbouring terms in turn, or 8 if there are at most 64 lanes, and takes at least four turns.
+// Let P_t be the exact sum of a slice's first t terms. R = max P - min P bounds every partial sum of every part of the
+// slice, so that k additions lose at most u k R. Joins of contiguous slices in order, or as a tree of neighbours, are
+// also sums of neighbours. Lanes join in any order, each after 16 terms or more. In addition, each group of four
+// neighbouring terms may be added in any order, and every product may be rounded: 5 u sum |a b|.
 //
-// Random data cancel, so that R is about sqrt(k) times smaller than the sum of |a b|. The bound holds only for the slicings above.
-// An order that jumps through k needs `--machine any`.
+// Random data cancel, so that R is about sqrt(k) times smaller than the sum of |a b|. The bound holds only for the
+// slicings above. An order that jumps through k needs `--machine any`.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/check/bounds/running.hpp"

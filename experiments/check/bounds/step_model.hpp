@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one step of a matrix unit loses, from its row.
+// Errors of one step of a matrix unit, from its row in the table of machines.
 #pragma once
 #include "emulation/machine/machine.hpp"
 
@@ -7,19 +7,19 @@
 
 namespace macheps::check {
 
-/// What one step of a machine loses.
+/// Error model of one step of a machine.
 struct StepModel {
-    int terms = 1;                   ///< products between two partial sums
-    bool cuts_products = false;      ///< at the step's unit
-    double other_cuts = 0;           ///< numbers beside single products that are cut there: C, groups of products
-    double unit = 0, least_top = 0;  ///< 2^-F; the power of two that a zero addend counts as
-    double of_sum = 0;               ///< relative to the partial sum after the step
-    bool is_one_sided = false;       ///< that rounding is a cut
-    double of_step = 0;              ///< relative to the magnitudes of the step's products
-    bool starts_anew = false;        ///< its sum does not meet the partial sum before it is rounded
+    int terms = 1;                   ///< products per step
+    bool cuts_products = false;      ///< products are cut at the step's unit
+    double other_cuts = 0;           ///< number of other values that are cut there: C, sums of products
+    double unit = 0, least_top = 0;  ///< 2^-F; the power of two that a zero or subnormal addend counts as
+    double of_sum = 0;               ///< rounding error, relative to the partial sum after the step
+    bool is_one_sided = false;       ///< that rounding is a truncation
+    double of_step = 0;              ///< further error, relative to the sum of |a b| of the step
+    bool starts_anew = false;        ///< the step's products are summed and rounded before the partial sum is added
 };
 
-/// Nothing for sums that are no chain of steps.
+/// Returns the model, or nothing if the machine's sums are not a chain of steps.
 std::optional<StepModel> step_model(const Machine& machine);
 
 }  // namespace macheps::check

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk of the running bound along k: one row of outputs, 64 columns at a time.
+// Computes the running bound along k, for one row of outputs and 64 columns at a time.
 #pragma once
 #include "experiments/check/bounds/running.hpp"
 #include "experiments/check/bounds/step_model.hpp"
@@ -15,8 +15,8 @@ struct Chain {
     std::int64_t first, last;
 };
 
-/// The chains of a rule, as far as they are cut off from each other: promotion begins anew at the beginning of a slice.
-/// Without it one chain stands for all slices.
+/// Returns the chains of a rule. Promotion ends a chain and begins the next one, and so does the end of a slice.
+/// Without promotion, one chain represents all slices.
 inline std::vector<Chain> chains_of(const MatmulRule& rule, std::int64_t k) {
     if (rule.promotion == Promotion::none) return {{0, k}};
     const std::int64_t granules = (k + rule.slice_granule - 1) / rule.slice_granule;
@@ -32,7 +32,7 @@ inline std::vector<Chain> chains_of(const MatmulRule& rule, std::int64_t k) {
     return chains;
 }
 
-/// One row of a against up to 64 columns of b.
+/// Bounds the errors of one row of a times up to 64 columns of b.
 class Walk {
   public:
     static constexpr std::int64_t width = 64;
@@ -74,15 +74,16 @@ class Walk {
             Lane sums{}, least{}, most{};
             add_up(chain, sums, least, most);
             Lane error{}, half{}, square{};
-            // Partial sums have errors here too, of at most k 2^-53 of the magnitudes at either end.
+            // The partial sums computed here have errors of at most k 2^-53 of the magnitudes at either end.
             const double own = static_cast<double>(of_.k) * 0x1p-51;
             for (std::int64_t j = 0; j < columns_; ++j) {
-                // `magnitudes` are scaled, the chain's sums may not be: its share of them is at most so much of theirs.
+                // `magnitudes` include the scales, but the chain's sums may not. The chain's own magnitudes are at most
+                // magnitudes / f.
                 const double f = std::fabs(factors[at(j)]);
                 ranges_[at(j)] = most[at(j)] - least[at(j)] + (f > 0 ? own * magnitudes[j] / f : 0);
             }
             lose(chain, error, half, square);
-            // The product of two scales, or of the block's sum and one of them, is rounded.
+            // The product of the two scales, or of the block's sum and one scale, is rounded.
             const double extra = rule_.promotion == Promotion::none || rule_.promotion == Promotion::add
                                      ? 0
                                      : fp32.unit_roundoff() * (1 + 0x1p-20);
@@ -105,7 +106,7 @@ class Walk {
                          size = std::fabs(main[i]);
             double error = errors[i] + joins * u * (range + errors[i]);
             error += slices * u * (size + error + range);
-            // Roundings to nearest have a mean where sums are so long that addends fall below half a unit.
+            // Roundings to nearest have a nonzero mean if a sum is so long that addends are smaller than half a unit.
             const double rounds = joins * u * range * std::min(1.0, joins * u / 2) + slices * u * u * (size + range);
             const double square =
                 squares[i] + joins * (u * range) * (u * range) + slices * (u * (size + range)) * (u * (size + range));
@@ -121,12 +122,12 @@ class Walk {
 
     static std::size_t at(std::int64_t j) { return static_cast<std::size_t>(j); }
 
-    /// The power of two that an element counts as where exponents are compared.
+    /// Returns the power of two that an element counts as when exponents are compared.
     double top_of(double raw, const Format& format, double factor) const {
         if (raw == 0) return 0;
         const double scale =
             !is_scaled_ ? 1 : std::max(power_below(factor), Format::power_of_two(of_.scale_format.emin()));
-        if (rule_.machine->sum.model == SumModel::scaled_groups) return scale;  // of groups only scales count
+        if (rule_.machine->sum.model == SumModel::scaled_groups) return scale;  // only the scales of groups count
         return std::max(power_below(raw), Format::power_of_two(format.emin())) * scale;
     }
 
@@ -141,7 +142,7 @@ class Walk {
         }
     }
 
-    /// What multiplies the chain's sums when they are promoted.
+    /// Returns the factors that multiply the chain's sums when they are promoted.
     Lane factors_of(std::int64_t row, const Chain& chain) const {
         Lane factors;
         factors.fill(1);
@@ -151,7 +152,7 @@ class Walk {
         return factors;
     }
 
-    /// Sums of the chain's steps, their extremes, and the greatest exponents of each step's products.
+    /// Computes the chain's sum, the extremes of its partial sums, and the largest exponent of each step's products.
     void add_up(const Chain& chain, Lane& sums, Lane& least, Lane& most) {
         std::size_t step = 0;
         for (std::int64_t p = chain.first; p < chain.last; p += step_.terms, ++step) {
@@ -171,7 +172,7 @@ class Walk {
         }
     }
 
-    /// What the chain's steps lose: in all, on the average, and the squares of what may vary.
+    /// Adds the errors of the chain's steps: their bound, their mean, and the squares of their independent parts.
     void lose(const Chain& chain, Lane& error, Lane& mean, Lane& square) {
         std::size_t step = 0;
         const double steps = static_cast<double>((chain.last - chain.first + step_.terms - 1) / step_.terms),
@@ -201,7 +202,8 @@ class Walk {
         }
     }
 
-    /// Products of one term: what is cut of them, and of those that lie below the unit, which may be cut away whole.
+    /// Adds what may be cut of the products of one term to `lost`. If a product is smaller than the unit, all of it may
+    /// be cut; it is then also added to `whole`.
     static void cut(double a, double a_unit, const double* b, const double* b_unit, const Lane& unit, Lane& lost,
                     Lane& whole) {
         for (std::size_t j = 0; j < width; ++j) {
@@ -216,7 +218,7 @@ class Walk {
     const MatmulRule& rule_;
     StepModel step_;
     std::vector<Chain> chains_;
-    bool is_scaled_;  ///< the machine takes the factors in
+    bool is_scaled_;  ///< the machine applies the factors itself
     std::int64_t matrix_, column_, columns_;
     const double* a_ = nullptr;
     std::vector<double> a_top_, a_unit_, b_, b_top_, b_unit_;

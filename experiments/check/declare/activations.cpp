@@ -9,9 +9,9 @@ namespace macheps::check::listing {
 
 namespace {
 
-/// x (1 + erf(x / sqrt 2)) / 2.
+/// Returns x (1 + erf(x / sqrt 2)) / 2.
 Value erf_gelu(Nodes& n, Value x) {
-    // x sqrt(1/2), or x / sqrt 2 by way of a reciprocal: the constant's rounding, and two more.
+    // Kernels compute x sqrt(1/2), or x / sqrt 2 by a reciprocal. They round the constant, and at most twice more.
     const Value root_half = n.irrational(0x1.6a09e667f3bcdp-1, -0x1.bdd3413b26456p-55);
     const Value sum = n.one_and(n.error(n.multiply(x, root_half, 2)));
     return n.multiply(n.multiply(x, n.constant(0.5), 0), sum, 2);
@@ -37,8 +37,8 @@ Value sigmoid_by_tanh(Nodes& n, Value x) {
     return n.multiply(n.one_and(n.tangent(n.multiply(x, half, 0))), half, 0);
 }
 
-/// Returns tanh from an exponential: (e^2x - 1) / (e^2x + 1), 1 - 2 / (1 + e^2x), or 2 / (1 + e^-2x) - 1. All of them cancel near
-/// zero. The last one is 2 s - 1, where s is the sigmoid of 2x; the first one loses no more than it.
+/// Returns tanh from an exponential: (e^2x - 1) / (e^2x + 1), 1 - 2 / (1 + e^2x), or 2 / (1 + e^-2x) - 1. All of them
+/// cancel near zero. The last one is 2 s - 1, where s is the sigmoid of 2x; the first one loses no more than it.
 Value tanh_by_exp(Nodes& n, Value x) {
     const Value one = n.constant(1), two = n.constant(2);
     const Value below = n.multiply(n.sigmoid(n.multiply(x, n.constant(-2), 0)), two, 0),
@@ -56,7 +56,7 @@ Value sigmoid_of(Nodes& n, Value x, std::string_view form) {
     return form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x);
 }
 Value silu_of(Nodes& n, Value x, std::string_view form) {
-    // A quotient has one rounding less than the product with a sigmoid.
+    // A quotient has one rounding fewer than the product with a sigmoid.
     return n.multiply(x, form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x), form == "quotient" ? 0 : 1);
 }
 Value tanh_of(Nodes& n, Value x, std::string_view form) { return form == "exp" ? tanh_by_exp(n, x) : n.tangent(x); }
@@ -78,7 +78,7 @@ constexpr Activation activation_rows[] = {
     {"tanh", tanh_of, tanh_forms},
 };
 
-/// activation(gate) up, where the activation may be rounded first.
+/// Returns activation(gate) up. The activation may be rounded to the inner format first.
 Value gated(Listing& l, std::string_view activation) {
     const Value gate = *l.input(l.defect.exchanged ? "up" : "gate"), up = *l.input(l.defect.exchanged ? "gate" : "up");
     return l.nodes.multiply(l.inner(activated(l.nodes, activation, gate, l.form())), up);
@@ -144,7 +144,7 @@ Value swiglu(Listing& l) { return gated(l, "silu"); }
 Value geglu(Listing& l) { return gated(l, l.defect.has_other_form ? "gelu_tanh" : "gelu"); }
 Value geglu_tanh(Listing& l) { return gated(l, l.defect.has_other_form ? "gelu" : "gelu_tanh"); }
 
-/// x cos + turned x sin; the wrong layout turns the other neighbours, by the other places of the tables.
+/// Lists x cos + (rotated x) sin. The wrong kernel pairs elements as in the other layout, also in the tables.
 Value rotary(Listing& l) {
     Nodes& n = l.nodes;
     const bool has_pairs = l.declaration.has_pairs != l.defect.has_other_form;
@@ -160,11 +160,11 @@ Value rotary(Listing& l) {
 
 Value embedding(Listing& l) { return *l.input("table"); }
 Value cast(Listing& l) { return *l.input("x"); }
-/// Lists the value that is cast: x times the encode scale of its group, or x divided by the decode scale, rounded to fp32.
+/// Lists the value to be cast: x times the encode scale of its group, or x / the decode scale, rounded to fp32.
 Value quantise(Listing& l) {
     const Value x = *l.input("x");
     Nodes& n = l.nodes;
-    // The conversion has the step's only rounding. A quotient of two fp32 numbers is never the middle of two others.
+    // The conversion is the only rounding of the step. A quotient of fp32 numbers is never midway between two others.
     const auto times = [&](Value scale) { return n.convert(n.multiply(x, scale, 0), fp32); };
     const auto over = [&](Value scale) { return n.convert(n.divide(x, scale, 0), fp32); };
     const auto inverse = [&](Value scale) { return n.convert(n.divide(n.constant(1), scale, 0), fp32); };

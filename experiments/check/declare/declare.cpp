@@ -28,11 +28,11 @@ using Takes = DeclareKey::Takes;
 using Text = const std::string&;
 constexpr double most = 3.4e38;
 
-// --- formats: FORMAT[/packed][/SHAPE], where SHAPE is of the array's scales
+// --- formats: FORMAT[/packed][/SHAPE], where SHAPE is that of the array's scales
 
 constexpr std::array<std::string_view, 3> scale_shapes{"tensor", "row", "column"};
 
-/// The array that holds the scales of `array`: itself, where it is one of scales.
+/// Returns the name of the array that holds the scales of `array`, or `array` if it holds scales itself.
 std::string scales_of(std::string_view array) {
     return array.ends_with("_scale") ? std::string(array) : std::string(array) + "_scale";
 }
@@ -104,13 +104,13 @@ bool has_array(const Operation& operation, const DeclareKey& key) {
                        [&](const ArrayRole& role) { return role.name == key.name; });
 }
 
-// --- what else is declared
+// --- other keys
 
 bool of_rows(const Operation& operation, const DeclareKey&) { return !operation.is_product; }
 bool of_norms(const Operation& operation, const DeclareKey&) { return operation.has_eps; }
 bool of_all(const Operation&, const DeclareKey&) { return true; }
 
-/// What `read` returns; its errors stand at `where`.
+/// Returns the result of `read`. Its errors are thrown again with the place `where`.
 template <class Read>
 auto at_place(Text where, Read read) {
     try {
@@ -183,7 +183,7 @@ void set_reduction(Declaration& d, const DeclareKey&, Text text, Text) {
 
 constexpr std::array<std::string_view, 2> scalings{"multiply", "divide"};
 
-/// What operations on rows can say; docs/check.md tells when.
+/// Returns the keys of operations on rows, and those of the outputs' rounding. docs/check.md explains them.
 std::vector<DeclareKey> row_keys() {
     using D = const Declaration&;
     using K = const DeclareKey&;
@@ -286,7 +286,7 @@ std::vector<std::string_view> scale_order_words() {
     return names;
 }
 
-/// The keys that are no array's format.
+/// Returns the keys that are neither formats of arrays nor in product_keys() or row_keys().
 std::vector<DeclareKey> other_keys() {
     return {
         {"machine", Takes::text, "NAME",
@@ -298,7 +298,7 @@ std::vector<DeclareKey> other_keys() {
         {"bits", Takes::flag, "",
          "Demand the machine's own bits; of rows those of fp32 in the declared order of sums, with exact functions",
          nullptr, of_all, [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
-         // Of rows it is said where it is claimed: what was declared before there was this key stays the same declaration.
+         // Row operations report it only if it is set. Declarations from before this key existed thus stay equal.
          [](const Declaration& d, const DeclareKey&) {
              return d.bits || d.operation->is_product ? Json(d.bits) : Json();
          }},
@@ -408,7 +408,7 @@ std::vector<std::string> array_roles(const Operation& operation) {
     for (const DeclareKey& key : declare_keys()) {
         if (key.applies == has_array && has_array(operation, key)) roles.push_back(key.name);
     }
-    // Arrays of whole numbers have no format to declare.
+    // Layout arrays hold integers and have no format to declare.
     for (const ArrayRole& role : operation.arrays) {
         if (std::find(roles.begin(), roles.end(), role.name) == roles.end()) roles.emplace_back(role.name);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a declaration may say, as a table: `--eps 1e-5` on the command line and `eps = 1e-5` in a suite are one row.
+// Table of the keys of a declaration. A row defines both `--eps 1e-5` on the command line and `eps = 1e-5` in a suite.
 #pragma once
 #include "core/error.hpp"
 #include "core/text/json.hpp"
@@ -12,41 +12,41 @@
 
 namespace macheps::check {
 
-/// One key of a declaration. A new one is a row in declare.cpp; command line, help, suites and JSON follow.
+/// One key of a declaration. To add a key, add a row in declare.cpp; command line, help, suites and JSON use the table.
 struct DeclareKey {
-    /// What the value is in a suite: "bf16", 1e-5, true. On the command line a flag stands alone.
+    /// Type of the value in a suite: "bf16", 1e-5, true. On the command line, a flag has no value.
     enum class Takes : std::uint8_t { text, number, flag };
 
-    std::string name;  ///< as a suite has it; the option is --name with hyphens
+    std::string name;  ///< key in a suite; the command line has --name with hyphens
     Takes takes = Takes::text;
-    std::string value{};  ///< what stands for it in --help: FORMAT, NAME, X
+    std::string value{};  ///< placeholder of the value in --help: FORMAT, NAME, X
     std::string help{};
-    std::vector<std::string_view> (*words)() = nullptr;  ///< the only values that there are; null: others, too
+    std::vector<std::string_view> (*words)() = nullptr;  ///< the only allowed values; null: `set` decides
     bool (*applies)(const Operation& operation, const DeclareKey& key) = nullptr;
-    /// Errors: throws Error (usage) for a text that is no such value; `where` is what it names.
+    /// Sets the key. Errors: throws Error (usage) for an invalid value; `where` is the place that it names.
     void (*set)(Declaration& declaration, const DeclareKey& key, const std::string& text,
                 const std::string& where) = nullptr;
-    /// What was declared, or holds when nothing is; null where neither says anything.
+    /// Returns the declared or default value; null if there is neither.
     Json (*get)(const Declaration& declaration, const DeclareKey& key) = nullptr;
 
-    std::string default_text() const;  ///< what holds when it is left out; empty: nothing does
+    std::string default_text() const;  ///< value if the key is left out; empty: none
 };
 
-/// In the order of --help and of JSON: formats of all arrays that operations have, then what else can be said.
+/// Returns all keys in the order of --help and JSON: the formats of all arrays, then all others.
 const std::vector<DeclareKey>& declare_keys();
 const DeclareKey* find_declare_key(std::string_view name);
 
-/// Sets `key` of a declaration whose operation is known. Errors: throws Error (usage) where the operation has no such
-/// key, and for a text that is none of its values; Declined where the value is known and no check can judge it.
+/// Sets `key` of a declaration that has an operation. Errors: throws Error (usage) if the operation has no such key or
+/// the text is not a valid value, and Declined if the value is known but no check supports it.
 void declare(Declaration& declaration, const DeclareKey& key, const std::string& text, const std::string& where);
 
-/// The arrays that an operation may have, by the names of their keys.
+/// Returns the names of the arrays that an operation may have.
 std::vector<std::string> array_roles(const Operation& operation);
 
-/// Every key that says something of this declaration, resolved.
+/// Returns all keys that apply to this declaration, with their declared or default values.
 Json declared_json(const Declaration& declaration);
 
-/// What somebody may well declare and no check can judge yet: nothing is guessed, and nothing else is wrong.
+/// Error for a valid declaration that no check supports yet. Nothing is guessed.
 class Declined : public Error {
   public:
     Declined(const std::string& what, std::string where)
@@ -56,7 +56,7 @@ class Declined : public Error {
 /// Returns why an operation of later_operations() is declined.
 std::string no_check_of(std::string_view operation);
 
-/// A finite number from `least` to `greatest`. Throws Error (usage).
+/// Returns a finite number from `least` to `greatest`. Errors: throws Error (usage) for any other text.
 double declared_number(const std::string& text, const std::string& where, double least, double greatest);
 std::int64_t declared_whole_number(const std::string& text, const std::string& where, std::int64_t least,
                                    std::int64_t greatest);

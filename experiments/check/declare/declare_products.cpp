@@ -55,7 +55,7 @@ const WordKey& row_of(const DeclareKey& key) {
     return *row;
 }
 
-/// `128x256`: rows and columns.
+/// Sets the tile from rows and columns such as `128x256`.
 void set_tile(Declaration& d, const DeclareKey&, Text text, Text where) {
     const std::size_t x = text.find('x');
     const auto number = [&](std::size_t from, std::size_t to) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only declarations of matrix products say.
+// Keys that only declarations of matrix products have.
 #pragma once
 #include "core/rounding.hpp"
 #include "experiments/check/declare/declare.hpp"
@@ -9,7 +9,7 @@
 
 namespace macheps::check {
 
-/// Of keys that say something of matrix products alone.
+/// Returns true if the operation is a matrix product; for keys that only products have.
 bool of_products(const Operation& operation, const DeclareKey& key);
 
 std::vector<DeclareKey> product_keys();
@@ -17,7 +17,7 @@ std::vector<DeclareKey> product_keys();
 /// Returns the name of the machine that sums a product: the declared one, or `sliced`.
 std::string_view machine_name_of(const Declaration& declaration);
 
-/// How a kernel converts all of its fp32 operands before it multiplies them.
+/// Conversion of all fp32 operands of a kernel before it multiplies them.
 struct OperandConversion {
     std::string_view name;
     std::optional<Round> rounding{};  ///< to tf32; empty if the operands are not converted

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of all operations and the wrong kernels that belong to them: what the table in operations.cpp refers to.
+// Functions that list the nodes and the wrong kernels of all operations, for the table in operations.cpp.
 #pragma once
 #include "experiments/check/declare/operations.hpp"
 
@@ -35,13 +35,13 @@ struct Activation {
     Value (*list)(Nodes& n, Value x, std::string_view form);
     std::span<const Form> forms{};
 };
-/// A product's epilogue may use `none`, relu, gelu, gelu_tanh and silu.
+/// Returns all activations. A product's epilogue may use `none`, relu, gelu, gelu_tanh and silu.
 std::span<const Activation> activations();
 /// Returns null for an unknown name.
 const Activation* find_activation(std::string_view name);
 /// Returns the forms of all activations that a product's epilogue may use.
 std::span<const Form> epilogue_forms();
-/// Returns the forms that a check of this declaration may declare: those of the operation, or of a product's activation.
+/// Returns the forms that this declaration may choose: those of the operation, or of a product's activation.
 std::span<const Form> forms_of(const Declaration& declaration);
 /// Returns the forms of an activation; empty if there is only one.
 std::span<const Form> forms_of(std::string_view activation);
@@ -74,7 +74,7 @@ std::span<const MutantRow> rotary_mutants();
 std::span<const MutantRow> embedding_mutants();
 std::span<const MutantRow> quantise_mutants();
 
-/// Returns true if the kernel rounds to no format on its way.
+/// Returns true if no inner format is declared.
 inline bool has_no_inner(const Declaration& d) { return !d.inner; }
 
 }  // namespace macheps::check::listing

@@ -17,7 +17,7 @@ namespace listing {
 Value gemm(Listing& l) {
     Nodes& n = l.nodes;
     Value y = n.product();
-    // Decode scales meet the sum one by one, or multiplied with each other: as many roundings either way.
+    // The sum is multiplied by one decode scale after the other, or by their product. Both ways have as many roundings.
     for (const char* scale : {"a_scale", "b_scale"}) {
         if (const auto s = l.input(scale)) y = n.multiply(y, *s);
     }
@@ -52,7 +52,7 @@ constexpr ArrayRole loss_arrays[] = {{"x", Axis::each, true}, {"target", Axis::r
 constexpr ArrayRole quantise_arrays[] = {
     {"x", Axis::each, true}, {"scale", Axis::each}, {"encode_scale", Axis::each}, {"tensor_scale", Axis::whole}};
 
-/// An operation on rows of x, without a reduction.
+/// Returns an operation on the elements of x, without a reduction.
 Operation on_elements(std::string_view name, std::string_view summary, Value (*list)(Listing&),
                       std::span<const MutantRow> mutants = {}) {
     return {.name = name,
@@ -62,7 +62,7 @@ Operation on_elements(std::string_view name, std::string_view summary, Value (*l
             .mutants = mutants,
             .forms = listing::forms_of(name)};
 }
-/// One number for each row of x.
+/// Returns an operation that reduces each row of x to one number.
 Operation of_rows(std::string_view name, std::string_view summary, Value (*list)(Listing&),
                   std::span<const MutantRow> mutants) {
     return {.name = name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be checked: operations, what they declare, and the list of nodes that each is.
+// The operations that can be checked: their arrays and properties, and their lists of nodes.
 #pragma once
 #include "experiments/check/declare/declaration.hpp"
 #include "experiments/check/truth/nodes.hpp"
@@ -12,20 +12,20 @@
 
 namespace macheps::check {
 
-/// What a wrong kernel does otherwise. A mutant of an operation is its list made with one of these.
+/// Defect of a wrong kernel. A mutant of an operation is the operation's list, built with one of these defects.
 struct Defect {
     double eps_factor = 1;
-    std::int64_t divisor_less = 0;  ///< a mean that divides by so much less
-    std::int64_t dropped = 0;       ///< last terms of every reduction that are left out
-    std::string_view missing{};     ///< an array that is not used, `alpha` or `beta`
-    std::string_view shifted{};     ///< an array whose every element is its neighbour's
-    bool exchanges_scales = false;  ///< those of a and b take each other's place
-    std::string_view next{};        ///< an array of indices that are too great by one
-    bool exchanged = false;         ///< gate and up
-    bool is_negative = false;       ///< a difference for a sum
-    bool has_other_form = false;    ///< the form that is mistaken for the operation's: tanh for erf, pairs for halves
-    bool counts_ignored = false;    ///< ignored rows count in a mean
-    std::optional<Format> inner{};  ///< rounded to on the way
+    std::int64_t divisor_less = 0;        ///< subtracted from the divisor of a mean
+    std::int64_t dropped = 0;             ///< number of last terms that every reduction leaves out
+    std::string_view missing{};           ///< an array that is not used, or `alpha`, `beta` or `activation`
+    std::string_view shifted{};           ///< an array whose elements are replaced by their neighbours
+    bool exchanges_scales = false;        ///< the scales of a and b are exchanged
+    std::string_view next{};              ///< an array of indices that are one too large
+    bool exchanged = false;               ///< gate and up are exchanged
+    bool is_negative = false;             ///< a difference instead of a sum
+    bool has_other_form = false;          ///< a similar operation: tanh for erf, pairs for halves
+    bool counts_ignored = false;          ///< the divisor of a mean counts ignored rows
+    std::optional<Format> inner{};        ///< format that intermediate results are rounded to
     std::optional<Format> accumulator{};  ///< the format to which every partial sum is rounded
     bool is_unshifted = false;            ///< exponentials of x itself, which overflow fp32
     bool has_one_pass_variance = false;   ///< E[x^2] - mean^2 in fp32
@@ -40,19 +40,19 @@ struct MutantRow {
     std::string name;
     std::string_view kind;  ///< structure, scale, operation, precision, range
     Defect defect;
-    bool (*applies)(const Declaration& declaration) = nullptr;  ///< always, unless given
+    bool (*applies)(const Declaration& declaration) = nullptr;  ///< null: always
 };
 
 /// One of several usual ways to compute an operation, whose roundings differ.
 struct Form {
     std::string_view name;
     std::string_view formula;
-    /// At some arguments the form loses far more than its few roundings. It is then a wrong kernel of checks that declare a form
-    /// that does not. Forms that do not cancel are within each other's bounds.
+    /// At some arguments the form loses far more than its few roundings. It is then a wrong kernel of checks that
+    /// declare a form that does not. Forms that do not cancel are within each other's bounds.
     bool cancels = false;
 };
 
-/// Whoever lists an operation's nodes asks this for what it needs.
+/// Context for listing the nodes of an operation.
 struct Listing {
     const Declaration& declaration;
     const std::vector<Input>& inputs;
@@ -64,22 +64,22 @@ struct Listing {
     std::string_view form() const { return defect.form.empty() ? std::string_view(declaration.form) : defect.form; }
     /// Returns true if this form is listed. It must not be the first form of the operation.
     bool has_form(std::string_view name) const { return form() == name; }
-    /// Nothing where the check has no such array.
+    /// Returns an array, or nothing if the check does not have it or the defect leaves it out.
     std::optional<Value> input(std::string_view name);
-    /// The mean over a row: a sum, and a division that may be a multiplication by the rounded reciprocal.
+    /// Returns the mean of a row: a sum and a division, which may be a multiplication by the rounded reciprocal.
     Value mean(Value x) {
         return nodes.divide(sum(x), nodes.constant(static_cast<double>(columns - defect.divisor_less)), 2);
     }
-    /// The extreme of a row.
+    /// Return the maximum or the minimum of a row.
     Value greatest(Value x);
     Value least(Value x);
-    /// Over a row, in the declared order; `roundings` of the whole sum besides.
+    /// Returns the sum of a row in the declared order. The whole sum may be rounded `roundings` more times.
     Value sum(Value x, double roundings = 0);
-    /// Where a kernel with a declared inner format rounds to it.
+    /// Returns x, which a kernel may round to the inner format if one is declared.
     Value inner(Value x);
-    /// Of an array with one element.
+    /// Returns the value of an array with one element.
     double number(std::string_view name) const;
-    /// The place of an array among the inputs.
+    /// Returns the index of an array among the inputs, or -1.
     int array(std::string_view name) const;
     Value eps() { return nodes.constant(*declaration.eps * defect.eps_factor); }
 };
@@ -88,42 +88,42 @@ struct ArrayRole {
     std::string_view name;
     Axis axis;
     bool is_required = false;
-    bool is_layout = false;  ///< whole numbers that say how other arrays lie
+    bool is_layout = false;  ///< integers that describe the layout of other arrays
 };
 
 /// How the arrays of an operation are found and laid out.
 enum class Layout : std::uint8_t {
     product,
-    rows,       ///< x in the shape of the output, or of more columns that the output has one number for
+    rows,       ///< x has the shape of the output, or its rows are reduced to one output each
     gated,      ///< gate and up, or both as halves of x
     rotary,     ///< x, and tables of cos and sin
     gathered,   ///< rows of a table
     classes,    ///< a row of x for each target
-    quantised,  ///< x and the scales that are made of it
+    quantised,  ///< x and its scales
 };
 
 struct Operation {
     std::string_view name, summary;
-    std::span<const ArrayRole> arrays;  ///< beside a and b of a product
-    Value (*list)(Listing& listing);    ///< adds its nodes; the last is the output before its rounding
+    std::span<const ArrayRole> arrays;  ///< in addition to a and b of a product
+    Value (*list)(Listing& listing);    ///< adds the nodes; the last one is the output before its rounding
     bool is_product = false;            ///< begins with a matrix product of `a` and `b`
     bool has_reduction = false;
     bool is_one_per_row = false;  ///< the output has one element for each row of `x`
     bool has_eps = false, has_mean = false;
     Layout layout = Layout::rows;
-    std::span<const MutantRow> mutants{};  ///< beside those that follow from the members above
-    /// Of losses that are reduced: the list that goes on from the results of all rows.
+    std::span<const MutantRow> mutants{};  ///< in addition to those that follow from the members above
+    /// For losses that can be reduced: lists the nodes that reduce the results of all rows.
     Value (*across)(Listing& listing) = nullptr;
-    bool is_bitwise = false;   ///< signs of zeros count, and a copy of the input may be right
-    bool gives_index = false;  ///< outputs are places in rows of x; each is judged by what lies there
-    bool has_inner = false;    ///< somewhere on its way a kernel may round to a narrow format
+    bool is_bitwise = false;   ///< zeros must have the right sign, and a copy of an input may be right
+    bool gives_index = false;  ///< outputs are indices into rows of x, judged by the elements there
+    bool has_inner = false;    ///< intermediate results may be rounded to a narrow format
     bool has_variance = false, has_softmax = false;
-    bool has_extreme = false;       ///< the result is the greatest or least number or magnitude of a row, or its place
+    bool has_extreme = false;       ///< the result is a row's extreme number or magnitude, or its index
     std::span<const Form> forms{};  ///< the first is the default; empty if there is only one form
 };
 
 std::span<const Operation> all_operations();
-/// Operations that users may name but that no list of nodes computes yet. They are declined on the command line and in suites.
+/// Operations that users may name but that have no list of nodes yet. The command line and suites decline them.
 std::span<const std::string_view> later_operations();
 bool is_later_operation(std::string_view name);
 

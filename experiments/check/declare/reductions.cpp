@@ -10,12 +10,12 @@ namespace macheps::check::listing {
 
 namespace {
 
-/// e^(x - m), or e^x where that is declared, and their sum.
+/// e^(x - m) or, if declared, e^x; their sum; and the maximum m.
 struct Exponentials {
     Value each, sum, greatest;
 };
-/// `has_limits` keeps the maximum between the largest finite numbers. The logarithm of the sum is then -inf for a row of -inf, and
-/// inf for a row with inf, as it should be. x - m would be NaN.
+/// Lists the exponentials. `has_limits` clamps the maximum to finite numbers of fp32. The logarithm of the sum is then
+/// -inf for a row of -inf, and inf for a row with inf, as it should be. Otherwise x - m would be NaN.
 Exponentials exponentials(Listing& l, Value x, bool has_limits = false) {
     Nodes& n = l.nodes;
     const Declaration& d = l.declaration;
@@ -46,8 +46,8 @@ Value gained(Listing& l, Value y) {
     return y;
 }
 
-/// Returns m + log s, or log s if nothing was subtracted. Some kernels keep a row's sum and its logarithm in the format of their
-/// input.
+/// Returns m + log s, or log s if nothing was subtracted. Some kernels keep a row's sum and its logarithm in the format
+/// of their input.
 Value shifted_log(Listing& l, const Exponentials& e) {
     const Value log = l.inner(l.nodes.logarithm(l.inner(e.sum)));
     return l.declaration.subtracts_max ? l.nodes.add(e.greatest, log) : log;
@@ -68,7 +68,7 @@ const MutantRow bf16_sum{"sum in bf16", "precision", {.accumulator = bf16}, is_w
 
 Value sum(Listing& l) { return l.sum(*l.input("x")); }
 Value mean(Listing& l) { return l.mean(*l.input("x")); }
-// The form that is mistaken for an extreme is the extreme at the other end.
+// The wrong kernel of an extreme computes the opposite extreme.
 Value greatest(Listing& l) {
     const Value x = *l.input("x");
     return l.defect.has_other_form ? l.nodes.least(x) : l.greatest(x);
@@ -93,7 +93,7 @@ Value softmax(Listing& l) {
     const Value x = *l.input("x");
     const Exponentials e = exponentials(l, x);
     if (l.has_form("lse")) return n.exponential(n.subtract(x, shifted_log(l, e)));
-    // The quotient may be a product with the rounded reciprocal, of a division that is not the best.
+    // The quotient may be a product with the rounded reciprocal, from a division that is not correctly rounded.
     return l.nodes.divide(e.each, e.sum, 4);
 }
 
@@ -113,18 +113,20 @@ Value rms_norm(Listing& l) {
 
 namespace {
 
-/// What the running means of Welford's method may be off by, in unit roundoffs. With d the step x - m, each update
-/// m + d / k loses u |m| and 4 u |d| / k, so that of the k-th mean k times its error grows by no more than
-/// u |x_1 + ... + x_k| + 4 u |d|: in all u times the sum of |x|, and 4 u times the mean of |d|, which is at most 2 max |x|.
+/// Returns a bound on the error of the running means of Welford's method, in unit roundoffs. Let d be the step x - m.
+/// Each update m + d / k loses u |m| and 4 u |d| / k. Therefore k times the error of the k-th mean grows by at most u
+/// |x_1 + ... + x_k| + 4 u |d|. In total, the error is at most u times the sum of |x|, plus 4 u times the mean of |d|,
+/// which is at most 2 max |x|.
 Value running_mean_error(Listing& l, Value x) {
     Nodes& n = l.nodes;
     const Value size = n.absolute(x);
     return n.add(n.sum(size), n.multiply(n.constant(8), n.greatest(size)));
 }
 
-/// With e the means' error, squares d (x - m') are off by 2 e |d|, and Schwarz bounds their mean by 2 e sqrt(2 v), since the
-/// squares of the steps are at most twice the squares' sum. Parts of a row that are merged as Chan, Golub and LeVeque do
-/// (1983) add 4 e |d| n1 n2 / (n1 + n2) each, together 2 e sqrt(v log2 n) of any tree.
+/// Returns the variance with its error bound. Let e be the error of the means. A square d (x - m') is off by 2 e |d|.
+/// By Cauchy and Schwarz, the mean of these errors is at most 2 e sqrt(2 v), since the squares of the steps d add up to
+/// at most twice the sum of squares. Merging parts of a row as Chan, Golub and LeVeque do (1983) adds 4 e |d| n1 n2 /
+/// (n1 + n2) each time, together 2 e sqrt(v log2 n) for any tree.
 Value running_variance(Listing& l, Value variance, Value mean_error) {
     Nodes& n = l.nodes;
     const double merges = 2 * std::sqrt(std::log2(static_cast<double>(std::max<std::int64_t>(l.columns, 2))));
@@ -137,8 +139,8 @@ Value normal_of(Listing& l, Value x, Value mean, Value variance) {
     return gained(l, n.multiply(n.subtract(x, mean), n.inverse_root(n.add(variance, l.eps()))));
 }
 
-/// Lists the best result that fp32 can give: each sum and each step is rounded once. Inputs that show this variant therefore show
-/// it for every order of summation.
+/// Lists the best result that fp32 can give: each sum and each step is rounded once. Inputs that show this variant
+/// therefore show it for every order of summation.
 Value layer_norm_in_one_pass(Listing& l, Value x) {
     Nodes& n = l.nodes;
     const Value count = n.constant(static_cast<double>(l.columns));
@@ -165,7 +167,7 @@ Value layer_norm(Listing& l) {
     return gained(l, n.multiply(d, n.inverse_root(n.add(variance, l.eps()))));
 }
 
-/// log sum e^x - x of the target, 0 where the target is ignored.
+/// Lists log sum e^x - x[target], or 0 if the target is ignored.
 Value cross_entropy(Listing& l) {
     Nodes& n = l.nodes;
     const Value x = *l.input("x");

@@ -42,7 +42,7 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
     Coverage coverage;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         coverage.inputs.push_back(inputs[i].name);
-        // The way that files go: what is judged here can be read.
+        // Takes the same path as files do, so inputs that are judged here can also be read.
         const Posed posed = pose(inputs[i].request.declaration, stored_inputs(inputs[i]), pool);
         const Limits limits = limits_of(posed.problem, delta, pool);
         coverage.declined.push_back(limits.declined);

@@ -21,13 +21,13 @@ const ArrayRole* role_of(const Operation& operation, std::string_view array) {
     return at == operation.arrays.end() ? nullptr : &*at;
 }
 
-/// Arrays whose ordinary contents are not N(0, 1).
+/// Ordinary contents of an array, if they are not N(0, 1).
 struct Contents {
     std::string_view array;
     double (*value)(const Draws& draws, const InputRequest& request, std::int64_t i);
     bool is_whole = false;
 };
-/// What multiplies the result stays away from zero, so that what it does can be seen.
+/// Returns a scale that is not close to zero, so that its effect can be seen.
 double decode_scale(const Draws& draws, const InputRequest&, std::int64_t i) { return 0.5 + draws.uniform(i); }
 constexpr Contents contents[] = {
     {"groups",
@@ -107,7 +107,7 @@ std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
     switch (role.axis) {
         case Axis::row:
             shape.push_back(height);
-            // Beside a matrix, one number for each of its rows.
+            // For a product, the array is a column: [..., m, 1].
             if (is_product) shape.push_back(1);
             return shape;
         case Axis::column:
@@ -120,7 +120,7 @@ std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
 }
 
 std::int64_t InputRequest::row_width() const {
-    // What is turned comes in pairs.
+    // A rotary embedding needs an even number of columns.
     return declaration.operation->layout == Layout::rotary ? columns + columns % 2 : columns;
 }
 

@@ -44,7 +44,7 @@ files::Dtype dtype_of_format(const Format& format) {
     return width == 1 ? files::Dtype::u8 : width == 2 ? files::Dtype::u16 : files::Dtype::u32;
 }
 
-/// An array as it is stored: its type is NumPy's, whichever file it goes into.
+/// Returns an array to be stored, without its data. Its type is NumPy's for all kinds of files.
 files::StoredArray stored(const std::string& name, const ArrayFormat& format, std::vector<std::int64_t> shape) {
     return {.name = name,
             .where = "make-inputs",
@@ -100,7 +100,7 @@ std::vector<files::StoredArray> stored_inputs(const MadeInputs& inputs) {
     for (const std::int64_t size : out.shape) count *= static_cast<std::size_t>(size);
     out.bytes = canary_bytes(format, count);
     if (inputs.request.declaration.operation->gives_index) {
-        out.type = "<i4";  // places in rows; canaries are the same bytes
+        out.type = "<i4";  // indices into rows; canaries have the same bytes
         out.format.reset();
     }
     all.push_back(std::move(out));
@@ -132,7 +132,7 @@ std::string safetensors_of(const std::vector<files::StoredArray>& arrays, const 
     writer.metadata("recipe", recipe);
     for (const files::StoredArray& array : arrays) {
         const files::Dtype dtype = array.type == "<i4" ? files::Dtype::i32
-                                   : !array.format     ? files::Dtype::u8  // two codes
+                                   : !array.format     ? files::Dtype::u8  // two codes per byte
                                                        : dtype_of_format(*array.format);
         writer.borrow(array.name, dtype, array.shape, std::as_bytes(std::span(array.bytes)));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Made inputs as files that a kernel's author loads in a loop.
+// Writes generated inputs to files that a kernel's author loads in a loop.
 #pragma once
 #include "experiments/check/inputs/draft.hpp"
 #include "experiments/files/arrays/arrays.hpp"
@@ -9,16 +9,17 @@
 
 namespace macheps::check {
 
-/// The inputs as a file holds them, and `out` of canaries: as many entries more along its first axis than the kernel
-/// fills as the declaration says. Errors: throws Error (usage) for packed codes in rows of an odd number.
+/// Returns the inputs as a file stores them, and an `out` full of canaries. Along its first axis, `out` has the
+/// declared number of canaries after the entries that the kernel fills. Errors: throws Error (usage) for packed codes
+/// in rows of odd length.
 std::vector<files::StoredArray> stored_inputs(const MadeInputs& inputs);
 
-/// What `recipe` says in a file: how its numbers came about, as JSON.
+/// Returns the text of `recipe` in a file: JSON that describes how the inputs were generated.
 std::string recipe_text(const MadeInputs& inputs);
 
-/// An .npz archive; codes that NumPy has no type for are <u2 and |u1, `recipe` is |u1 text.
+/// Returns an .npz archive. Formats that NumPy lacks are stored as unsigned codes (<u2, |u1), and `recipe` as |u1.
 std::string npz_of(const std::vector<files::StoredArray>& arrays, const std::string& recipe);
-/// A .safetensors file; `recipe` is metadata.
+/// Returns a .safetensors file with `recipe` in its metadata.
 std::string safetensors_of(const std::vector<files::StoredArray>& arrays, const std::string& recipe);
 
 }  // namespace macheps::check

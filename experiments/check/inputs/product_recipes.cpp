@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes of matrix products: contents of a [m,k] and b [k,n].
+// Recipes for matrix products: contents of a [m,k] and b [k,n].
 #include "experiments/check/inputs/recipes.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Sets every element of a and b by a function of its place: f(batch and row, p) and g(batch and p, column).
+/// Sets every element of an array to value(row, column). Rows are counted through all batches.
 template <class Function>
 void fill(MadeArray& array, Function value) {
     const std::int64_t columns = array.shape.back(), rows = static_cast<std::int64_t>(array.values.size()) / columns;
@@ -26,7 +26,7 @@ void fill(MadeArray& array, Function value) {
     }
 }
 
-/// The arrays whose sums with the product would round what a recipe keeps exact: they are 0, and factors are 1.
+/// Sets scales to 1, and all other arrays except a and b to 0. They would otherwise round what a recipe keeps exact.
 void leave_bare(MadeInputs& inputs) {
     for (MadeArray& array : inputs.arrays) {
         if (array.name == "a" || array.name == "b" || array.is_whole) continue;
@@ -47,7 +47,7 @@ void positive(Maker& maker) {
     }
 }
 
-/// Whole numbers of a as far as p, of b as far as q.
+/// Sets a and b to integers of magnitudes up to p and up to q.
 void fill_whole(MadeInputs& inputs, const Maker& maker, std::int64_t p, std::int64_t q) {
     for (const auto& [name, most] : {std::pair{"a", p}, {"b", q}}) {
         MadeArray& array = inputs.at(name);
@@ -67,10 +67,10 @@ struct WholeSizes {
     std::int64_t p = 0, q = 0;
 };
 
-/// The largest whole numbers whose sums, in any order, the accumulator holds: k p q <= 2^bits.
+/// Returns the largest magnitudes of integers whose sums are exact in the accumulator, in any order: k p q <= 2^bits.
 WholeSizes resolution_sizes(const InputRequest& r) {
     const double room = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
-    // A format of few digits has larger whole numbers too, only not all of them.
+    // A format of few digits also has larger integers, but not all of them.
     const auto limit = [&](std::string_view name) {
         return std::min(greatest_of(r.format(name)), 16.0 * static_cast<double>(greatest_whole_of(r.format(name))));
     };
@@ -78,7 +78,8 @@ WholeSizes resolution_sizes(const InputRequest& r) {
     return {static_cast<std::int64_t>(p), static_cast<std::int64_t>(q)};
 }
 
-/// Sums are of about p q sqrt(k) / 3: beyond 2^9 they need more digits than bf16 has, beyond 2^12 more than fp16.
+/// Returns true if sums have more digits than bf16. They are about p q sqrt(k) / 3; above 2^12 they also have more
+/// digits than fp16.
 bool has_resolution(const InputRequest& r) {
     const WholeSizes sizes = resolution_sizes(r);
     return sizes.p >= 1 && sizes.q >= 1 &&
@@ -92,8 +93,9 @@ void resolution(Maker& maker) {
 
 // --- one-hot
 
-/// Row i of a has its one at a place of its own, the last ones first; an element of b is a code of its own, as far as the
-/// format has as many: neighbours of 1, each with its sign.
+/// Makes a single 1 in each row of a: at the last place in row 0, then at other places until all have been used. The
+/// elements of b are different codes, as far as the format has enough: numbers below 2 of either sign, in up to six
+/// binades.
 void one_hot(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -115,7 +117,8 @@ void one_hot(Maker& maker) {
 
 // --- tail
 
-/// a is 0 but for some terms at the end; another launch has them at the beginning, where the end's would be left over.
+/// Makes a zero except for some terms at the end. The last inputs have only the first term, so that terms left over
+/// from an earlier launch would show.
 void tail(Maker& maker) {
     const std::int64_t k = maker.request().k;
     std::set<std::int64_t> lengths{1};
@@ -143,7 +146,7 @@ void tail(Maker& maker) {
 
 // --- ties
 
-/// Terms of the chain that hold an output's sum. It is made of digits that a's and b's formats hold.
+/// The terms that hold the sum of an output, in digits that fit the formats of a and b.
 struct TieLayout {
     int digits_a = 1, digits_b = 1, terms_a = 1, terms_b = 1, out_bits = 0;
     std::int64_t terms() const { return terms_a + terms_b; }
@@ -168,13 +171,14 @@ bool has_ties(const InputRequest& r) {
            greatest_of(r.format("b")) >= place_a && greatest_of(r.format("a")) >= place_b;
 }
 
-/// The bits of `number` from digit `place` on, as many as a digit has.
+/// Returns digit `place` of `number`, where a digit has `digits` bits.
 double digit(std::int64_t number, int digits, int place) {
     return static_cast<double>(number >> (digits * place) & ((std::int64_t{1} << digits) - 1));
 }
 
-/// Outputs of p + 2 bits: in units of a quarter of their ulp they end in 1, 2 (a tie) or 3, below codes of either parity.
-/// The sum is R of the row, a multiple of 4, plus C of the column; other terms cancel each other in threes.
+/// Makes sums of p + 2 bits, where p is the precision of the output. In units of a quarter of an ulp they end in 1, 2
+/// (a tie) or 3, next to codes of either parity. A sum is R of its row, a multiple of 4, plus C of its column. The
+/// other terms cancel in groups of three.
 void ties(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -182,14 +186,14 @@ void ties(Maker& maker) {
     const std::int64_t unit = std::int64_t{1} << layout.out_bits, groups = (r.k - layout.terms()) / 3;
     const std::int64_t first = r.k - layout.terms() - 3 * groups, cancelling = first + layout.terms();
     const Draws rows = maker.draws("a"), columns = maker.draws("b"), others = maker.draws("ab");
-    // Three terms u, w - u and -w of a, beside equal ones of b.
+    // Groups of three terms u, w - u and -w of a, with equal elements of b.
     const double room = std::ldexp(1.0, r.accumulator_bits() - 2) / static_cast<double>(std::max<std::int64_t>(r.k, 1));
     const std::int64_t factor = room >= 64 ? 4 : 1,
                        most = std::min(greatest_whole_of(r.format("a")),
                                        static_cast<std::int64_t>(room / static_cast<double>(factor)));
     fill(inputs.at("a"), [&](auto row, auto p) -> double {
         const double sign = rows.whole(2 * row, 0, 1) == 0 ? 1 : -1;
-        // R lies in [2, 2.75) units and C in (0, 1.25): the sum in the binade of 2 to 4.
+        // R lies in [2, 2.75) units and C in (0, 1), so that the sum lies in the binade from 2 to 4.
         const std::int64_t high = 2 * unit + 4 * rows.whole(2 * row + 1, 0, (3 * unit / 4 - 1) / 4);
         const std::int64_t at = p - first;
         if (at >= 0 && at < layout.terms_a) return sign * digit(high, layout.digits_a, static_cast<int>(at));
@@ -217,7 +221,7 @@ void ties(Maker& maker) {
 
 bool has_pairs(const InputRequest& r) { return r.k >= 2; }
 
-/// A term and one that nearly takes it away lie half of k apart.
+/// Makes pairs of terms that nearly cancel, half of k apart.
 void cancel(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const std::int64_t k = maker.request().k, half = k / 2;
@@ -234,8 +238,8 @@ void cancel(Maker& maker) {
 constexpr std::int64_t swamp_terms = 96;
 bool has_swamp(const InputRequest& r) { return r.k >= 2 * swamp_terms; }
 
-/// Per row one large term and later its negative, among reserved places: what is summed between them is lost below the
-/// large one, and the small rest that the output holds tells how.
+/// Makes one large term and later its negative in each row, at reserved places. Terms that are summed between them are
+/// lost below the large one. The small rest in the output shows which of them were lost.
 void swamp(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -259,7 +263,7 @@ void swamp(Maker& maker) {
          [&](auto row, auto column) { return is_reserved(row % r.k) ? large_b : of_b.normal(row * r.n + column); });
 }
 
-/// Exponents over half of the formats' range, as far as no sum overflows fp32 or the output.
+/// Makes exponents over half of the formats' range, limited so that no sum overflows fp32 or the output.
 void wide(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -287,7 +291,8 @@ bool has_scales(const InputRequest& r) {
     return std::any_of(arrays.begin(), arrays.end(), [](std::string_view name) { return name.ends_with("_scale"); });
 }
 
-/// Every scale another one; the first row of a is of zeros, and the last scale of each array a subnormal number.
+/// Makes each scale differ from the next. The first row of a is zero, and the last scale of each array is subnormal if
+/// its format allows.
 void scales(Maker& maker) {
     MadeInputs& inputs = maker.add();
     for (MadeArray& array : inputs.arrays) {
@@ -306,8 +311,8 @@ void scales(Maker& maker) {
 
 bool has_groups(const InputRequest& r) { return r.groups.size() >= 2; }
 
-/// The same rows, dealt to the groups otherwise: all of them to one, the first or the last of which are empty, and one each
-/// to all but one. Of groups with room for more rows, as many as there is room for.
+/// Distributes the rows over the groups in other ways: all to the first group, all to the last, or one row to each
+/// group and the rest to the middle one. If groups have room for more rows, the large group is filled.
 void groups(Maker& maker) {
     const InputRequest& r = maker.request();
     const std::int64_t all = r.group_rows > 0 ? r.group_rows : r.m;
@@ -331,7 +336,7 @@ bool has_subnormals(const InputRequest& r) {
            r.format("b").min_normal_code() > 1;
 }
 
-/// All of a, or of b, is subnormal and the other one large, so that sums are whole numbers of one ordinary unit.
+/// Makes all of a, or all of b, subnormal and the other one large, so that sums are multiples of an ordinary unit.
 void subnormal(Maker& maker) {
     const InputRequest& r = maker.request();
     const double most_sum = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
@@ -341,7 +346,7 @@ void subnormal(Maker& maker) {
             const Format own = r.format(name), other = r.format(*name == 'a' ? "b" : "a");
             const std::int64_t codes = std::max<std::int64_t>(
                 1, std::min((std::int64_t{1} << (own.precision - 1)) - 1, static_cast<std::int64_t>(most_sum / 3)));
-            // The large factor brings the other's unit as near to 1 as its format goes.
+            // The large operand scales the unit of the subnormal one to about 1, as far as its format allows.
             const int up = std::min(static_cast<int>(std::log2(greatest_of(own))) - 2,
                                     -static_cast<int>(std::log2(least_subnormal_of(other))));
             MadeArray& array = inputs.at(name);
@@ -358,7 +363,7 @@ void subnormal(Maker& maker) {
 
 bool has_specials(const InputRequest& r) { return r.format("a").has_nan() && r.m >= 2; }
 
-/// In rows of their own: NaN, both infinities, their difference, infinity times zero, overflow, -0; the rest is ordinary.
+/// Makes one row each with NaN, inf, -inf, inf - inf, inf times zero, overflow, and -0. The other rows are ordinary.
 void specials(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -367,7 +372,7 @@ void specials(Maker& maker) {
     std::int64_t next = 0, step = 7;
     while (std::gcd(step, r.m) != 1) ++step;
     const auto set = [&](double first, double second) {
-        // Rows far apart, and a term anywhere: no two specials meet in a row unless there are too few.
+        // Takes rows far apart and a random term. Two specials meet in a row only if there are too few rows.
         const std::int64_t row = (3 + step * next) % r.m, p = draw.whole(next, 0, r.k - 1);
         ++next;
         a.values[static_cast<std::size_t>(row * r.k + p)] = first;

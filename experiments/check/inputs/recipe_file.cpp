@@ -81,7 +81,7 @@ class PlanReader {
                 return reader_.text(node, key.name);
         }
     }
-    /// `op`, and every key of the table that declarations have.
+    /// Reads `op` and every key of a declaration from the table.
     void read_declaration(const toml::table& table, Declaration& d) const {
         const toml::node* op = table.get("op");
         if (op == nullptr)
@@ -135,7 +135,7 @@ class PlanReader {
         return plan;
     }
 
-    /// Keys that are no declaration's belong to the suite's reader.
+    /// Reads a check of a suite. Keys that do not belong to its declaration are left to the suite's reader.
     InputPlan read_check(const toml::table& table) const {
         InputPlan plan;
         if (const toml::node* name = table.get("name")) plan.name = printable(reader_.text(*name, "name"));
@@ -228,13 +228,13 @@ std::vector<InputPlan> parse_plans(std::string_view text, const std::string& fil
     try {
         return PlanReader(files::split_toml_lines(text), file).read();
     } catch (const Error& error) {
-        // A key that nobody knows is a mistake of whoever calls the program, as an option would be.
+        // An unknown key is a usage error, as an unknown option is.
         throw usage_error(error.parts().what, error.parts().where, error.parts().fix);
     }
 }
 
 std::vector<InputPlan> load_plans(const std::filesystem::path& file) {
-    constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;  // as a suite
+    constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;  // the same limit as for a suite
     return parse_plans(read_file(file, most_bytes), file.string());
 }
 

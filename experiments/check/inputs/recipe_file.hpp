@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inputs are asked for, as people write it: a recipe file, a suite, or words of a command line.
+// Reads requests for inputs: recipe files, suites, and sizes from the command line.
 #pragma once
 #include "experiments/check/inputs/draft.hpp"
 #include "experiments/check/inputs/recipes.hpp"
@@ -13,28 +13,29 @@ namespace macheps::check {
 
 /// Inputs for one declaration.
 struct InputPlan {
-    std::string name;  ///< of the check in a suite; else the operation's
+    std::string name;  ///< name of the check in a suite; otherwise of the operation
     InputRequest request{};
-    std::vector<const Recipe*> recipes{};  ///< nothing: those that a least set needs
-    std::string declined{};                ///< why nothing can be made; empty where it can
+    std::vector<const Recipe*> recipes{};  ///< empty: all that apply are tried, and a small set is used
+    std::string declined{};                ///< reason why no inputs can be made; empty if they can
 };
 
-/// Sets one of m, n, k, batches, rows, columns or seed. Errors: throws Error (usage) where the operation has no such size,
-/// and for numbers that arrays of at most 2^28 elements do not have.
+/// Sets one of batches, group_rows, m, n, k, rows, columns or seed. Errors: throws Error (usage) if the operation has
+/// no such size, or if an array would have more than 2^28 elements.
 void set_size(InputRequest& request, std::string_view name, std::int64_t value, const std::string& where);
-/// Rows of the groups of a product, which together are its m; with group_rows set before, those of the room that each has.
-/// Errors: throws Error (usage) as set_size() does.
+/// Sets the rows of each group of a product, and m to their sum. If group_rows was set before, m counts all rows that
+/// the groups have room for. Errors: throws Error (usage) as set_size() does.
 void set_groups(InputRequest& request, const std::vector<std::int64_t>& sizes, const std::string& where);
-/// `m,n,k`, `batches,m,n,k`, or `rows,columns`.
+/// Sets the sizes `m,n,k`, `batches,m,n,k`, or `rows,columns`.
 void set_shape(InputRequest& request, const std::vector<std::int64_t>& shape, const std::string& where);
 
-/// All inputs of a plan: those of its recipes, or of all that apply. Throws Error (usage) where one of them does not.
+/// Returns all inputs of a plan: those of its recipes, or of all recipes that apply if it names none. Errors: throws
+/// Error (usage) if a named recipe does not apply.
 std::vector<MadeInputs> all_inputs(const InputPlan& plan);
 
-/// The plans of a file: one of a table [recipe], with keys op, inputs, sizes, seed and those of declarations; or one of each
-/// [[check]] of a suite, at the usual sizes. Errors: throws Error (usage) with line and column.
+/// Returns the plans of a file: one for a table [recipe], with keys op, inputs, sizes, seed and those of declarations,
+/// and one for each [[check]] of a suite, with the default sizes. Errors: throws Error (usage) with line and column.
 std::vector<InputPlan> parse_plans(std::string_view text, const std::string& file);
-/// Throws Error (bad input) where the file cannot be read.
+/// Reads a file of plans. Errors: throws Error (bad input) if it cannot be read, and otherwise as parse_plans() does.
 std::vector<InputPlan> load_plans(const std::filesystem::path& file);
 
 }  // namespace macheps::check

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes of inputs: each is there for wrong kernels that others do not show. A new one is a row here and a function.
+// Recipes for inputs. Each shows wrong kernels that the others do not show. To add one, add a function and a row to
+// product_recipes.cpp or row_recipes.cpp.
 #pragma once
 #include "experiments/check/inputs/draft.hpp"
 
@@ -11,20 +12,20 @@ namespace macheps::check {
 
 struct Recipe {
     std::string_view name;
-    std::string_view contents, shows;  ///< in words: what the numbers are, and what they are for
-    /// Whether these formats, sizes and arrays allow it.
+    std::string_view contents, shows;  ///< text: what the numbers are, and which errors they show
+    /// Returns true if the recipe can be used with these formats, sizes and arrays.
     bool (*applies)(const InputRequest& request);
     void (*make)(Maker& maker);
 };
 
 std::span<const Recipe> product_recipes();
 std::span<const Recipe> row_recipes();
-/// Those of an operation's kind, whether or not they apply.
+/// Returns the recipes for this kind of operation, including those that do not apply.
 std::span<const Recipe> recipes_of(const Operation& operation);
-/// Throws Error (usage) with the nearest name.
+/// Returns the recipe of this name. Errors: throws Error (usage) with the nearest name.
 const Recipe& find_recipe(const Operation& operation, std::string_view name, const std::string& where);
 
-/// All inputs of one recipe. Precondition: it applies.
+/// Returns all inputs of one recipe. Precondition: it applies.
 std::vector<MadeInputs> make_inputs(const Recipe& recipe, const InputRequest& request);
 
 }  // namespace macheps::check

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes of operations on rows: contents of the arrays that have an element for each output.
+// Recipes for operations on rows: contents of the first array, and of targets.
 #include "experiments/check/inputs/recipes.hpp"
 
 #include "core/codec.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Sets the first array of elements by a function of its row, its column and the number of columns.
+/// Sets every element of the first array to value(row, column, columns).
 template <class Function>
 void fill(MadeInputs& inputs, Function value) {
     MadeArray& x = inputs.arrays.front();
@@ -64,8 +64,8 @@ void integers(Maker& maker) {
          [&](auto r, auto c, auto columns) { return static_cast<double>(draw.whole(r * columns + c, -4, 4)); });
 }
 
-/// Makes logits over the range of fp32's exponential, and far beyond it in every fourth row. In some other rows the logits are so
-/// far below or above 0 that their own exponentials are all 0 or all infinite.
+/// Makes logits over the range of fp32's exponential, and far beyond it in every fourth row. In some other rows the
+/// logits are so far below or above 0 that their own exponentials are all 0 or all infinite.
 void large(Maker& maker) {
     const Draws draw = maker.draws("x");
     fill(maker.add(), [&](auto r, auto c, auto columns) {
@@ -83,9 +83,10 @@ void constant(Maker& maker) {
     fill(maker.add(), [](auto, auto, auto) { return 1.5; });
 }
 
-/// Makes one huge element in each row, of either sign, so that it is the minimum or the maximum. In half of the rows it is one of
-/// the last terms, each of them in turn, so that exact operations also show an omitted tail. The last element of the array has
-/// the largest magnitude. The sign of a single row is that which the operation returns.
+/// Makes one huge element in each row, of either sign, so that it is the minimum or the maximum. In half of the rows it
+/// is one of the last terms, each of them in turn, so that exact operations also show an omitted tail. The last element
+/// of the array has the largest magnitude. If there is only one row, its huge element has the sign that the operation
+/// returns.
 void one_huge(Maker& maker) {
     const std::int64_t rows = maker.request().rows;
     const double last = rows == 1 && !is_minimum(maker.request()) ? 96 : -96;
@@ -104,9 +105,9 @@ void far_mean(Maker& maker) {
     fill(maker.add(), [&](auto r, auto c, auto columns) { return 100 + draw.normal(r * columns + c); });
 }
 
-/// Makes multiples of a unit: an integer that uses all digits of the format, and its neighbour once in each row. Their sums are
-/// exact in fp32, so that two passes lose only the rounding of the mean, u mean. The variance is about unit^2 / n, and one pass
-/// (mean x^2 - mean^2) returns only a rounding error of mean^2.
+/// Makes multiples of a unit: an integer that uses all digits of the format, and its neighbour once in each row. Their
+/// sums are exact in fp32, so that two passes lose only the rounding of the mean, u mean. The variance is about unit^2
+/// / n, and one pass (mean x^2 - mean^2) returns only a rounding error of mean^2.
 void offset(Maker& maker) {
     const Draws places = maker.draws("place"), sizes = maker.draws("size");
     const Format format = format_of(maker.request());
@@ -121,9 +122,9 @@ void offset(Maker& maker) {
     });
 }
 
-/// Makes rows wholly next to the largest finite number, with either sign, and rows next to half of the largest number that x and
-/// the output both have. A maximum that begins at a finite number is wrong for rows below that number. Other rows are all zeros,
-/// or their first element has the largest magnitude.
+/// Makes rows of numbers next to the largest finite number, of either sign, and rows of numbers next to half of the
+/// largest number that both x and the output have. A maximum that begins at a finite number is wrong for rows below
+/// that number. Other rows are all zeros, or their first element has the largest magnitude.
 void far(Maker& maker) {
     const Draws draw = maker.draws("x");
     const Format format = format_of(maker.request());
@@ -142,8 +143,8 @@ void far(Maker& maker) {
     aim_at_maximum(inputs);
 }
 
-/// Returns how many equal greatest logits m show best that m + log s was rounded to fp32, where s is their number. `unit` is the
-/// distance of floats at m. Results that round to another number of `out` come first.
+/// Returns the number s of equal greatest logits m that shows best that m + log s was rounded to fp32. `unit` is the
+/// distance between floats at m. Results that round to another number of `out` come first.
 std::int64_t shown_count(const Format& out, double unit, std::int64_t columns) {
     std::int64_t best = 1;
     double most = 0;
@@ -156,9 +157,10 @@ std::int64_t shown_count(const Format& out, double unit, std::int64_t columns) {
     return best;
 }
 
-/// Makes logits that have a large offset in common, of either sign. Each row has several equal greatest logits, and all others
-/// are so far below that their exponentials do not count. Forms that subtract the maximum first have no rounding but those of
-/// the logarithm or the quotient. Forms that add it to the logarithm lose half an ulp of the offset, which is as large in each row.
+/// Makes logits that have a large offset in common, of either sign. Each row has several equal greatest logits, and all
+/// others are so far below that their exponentials do not count. Forms that subtract the maximum first have no
+/// roundings except those of the logarithm or the quotient. Forms that add it to the logarithm lose half an ulp of the
+/// offset, which is as large in each row.
 void far_logits(Maker& maker) {
     const Draws offsets = maker.draws("offset"), draw = maker.draws("x");
     const Format format = format_of(maker.request());
@@ -190,8 +192,8 @@ void infinite_rows(Maker& maker) {
 
 bool is_quantised(const InputRequest& r) { return r.declaration.operation->layout == Layout::quantised; }
 
-/// Returns how many midpoints of codes give another code if a quantiser divides instead of multiplying, or the reverse. The decode
-/// scale is `b`, and numbers are midpoints times b.
+/// Returns how many midpoints of codes give another code if a quantiser divides instead of multiplying, or the reverse.
+/// The decode scale is `b`, and numbers are midpoints times b.
 int shown_middles(const Format& out, float b, bool divides) {
     const float encode = 1 / b, decode = divides ? b : 1 / encode;
     const std::int64_t half = std::int64_t{1} << out.precision;
@@ -207,9 +209,9 @@ int shown_middles(const Format& out, float b, bool divides) {
     return count;
 }
 
-/// Makes numbers whose exact quotient by the decode scale is the midpoint of two codes. The decode scale is a small odd number
-/// times a power of two, so that its inverse is rounded. A product with the inverse and a quotient then lie on different sides of
-/// some midpoints, or one of them is a tie.
+/// Makes numbers whose exact quotient by the decode scale is the midpoint of two codes. The decode scale is a small odd
+/// number times a power of two, so that its inverse is rounded. A product with the inverse and a quotient then lie on
+/// different sides of some midpoints, or one of them is a tie.
 void scale_ties(Maker& maker) {
     const Draws middles = maker.draws("middle"), exponents = maker.draws("exponent"), places = maker.draws("place");
     const Format x = format_of(maker.request()), out = maker.request().format("out");
@@ -223,7 +225,7 @@ void scale_ties(Maker& maker) {
     const double greatest = greatest_of(out), unit = greatest * odd <= greatest_of(x) ? odd : odd * 0x1p-16;
     fill(maker.add(), [&](auto r, auto c, auto columns) {
         const std::int64_t i = r * columns + c;
-        // Each group of any granularity has its largest number, which gives the scale.
+        // Every group of any granularity contains the largest number, which determines the scale.
         if (c % 16 == 0) return greatest * unit;
         const auto middle = static_cast<double>(2 * half + 2 * middles.whole(i, 0, half - 1) + 1);
         const double size = middle * std::exp2(static_cast<double>(exponents.whole(i, -3, -1)));
@@ -239,7 +241,7 @@ void small_rms(Maker& maker) {
 void wide(Maker& maker) {
     const Draws draw = maker.draws("x"), exponents = maker.draws("exponent");
     const Format format = format_of(maker.request());
-    // Squares are summed.
+    // Squares are summed, so exponents cover only half of the range.
     const int least = std::max(static_cast<int>(std::log2(least_normal_of(format)) / 2), -40),
               greatest = std::min(static_cast<int>(std::log2(greatest_of(format)) / 2), 40);
     fill(maker.add(), [&](auto r, auto c, auto columns) {
@@ -259,7 +261,7 @@ void subnormal(Maker& maker) {
     });
 }
 
-/// Logits of -inf behind another place in each row, and in one row everywhere.
+/// Makes logits that are -inf from a random place on in each row. Row 1 is all -inf, unless the losses are reduced.
 void masked(Maker& maker) {
     const Draws draw = maker.draws("x"), lengths = maker.draws("length");
     // One row without a finite logit would make the loss of all rows NaN.
@@ -281,7 +283,8 @@ void specials(Maker& maker) {
     });
 }
 
-/// Rows as long as no vector, and next to a tile's. The extreme of the first row is its last element, so that any omitted tail shows.
+/// Makes rows that do not fill vectors, with lengths next to tile sizes. The extreme of the first row is its last
+/// element, so that any omitted tail shows.
 void lengths(Maker& maker) {
     for (const std::int64_t columns : {1, 2, 127, 129, 1023, 1025}) {
         InputRequest request = maker.request();

@@ -24,7 +24,7 @@ const Input* find_input(const Problem& problem, std::string_view name) {
     return nullptr;
 }
 
-/// The rule, if it says all that decides a bit.
+/// Returns the rule if it determines all bits. Throws Declined otherwise.
 MatmulRule rule_in_full(const Problem& problem) {
     const Declaration& d = problem.declaration;
     if (!d.machine)
@@ -55,7 +55,7 @@ MatmulRule rule_in_full(const Problem& problem) {
     return rule;
 }
 
-/// Scales that stay the same along k.
+/// Returns scales that are constant along k.
 OperandScales scales_of(const Input* input, const std::vector<float>& values, std::int64_t first) {
     if (input == nullptr) return {};
     const bool is_one = input->axis == Axis::whole;
@@ -63,7 +63,8 @@ OperandScales scales_of(const Input* input, const std::vector<float>& values, st
         .data = values.data() + (is_one ? 0 : first), .k_block = std::int64_t{1} << 40, .outer_stride = is_one ? 0 : 1};
 }
 
-/// Where the numbers of the columns begin, of rows from `first` on: parts of a sample have columns of their own.
+/// Returns where the numbers of the columns begin for rows from `first` on. Parts of a sample have their own columns,
+/// so the array then has a number for each output.
 std::int64_t first_of_columns(const Input* input, std::int64_t first, std::int64_t columns) {
     return input != nullptr && input->axis == Axis::each ? first * columns : 0;
 }
@@ -123,7 +124,7 @@ MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool) {
         if (biases.size() > 1) std::copy_n(biases.begin() + first_of_columns(bias, first, of.n), of.n, columns.begin());
         args.bias = bias != nullptr ? columns.data() : nullptr;
         args.ld_out = of.n;
-        // Once with the output's rounding, and once without: joins of slices may round to the output's format, too.
+        // Runs without and with the output's rounding, or only with it if joins of slices round to the output's format.
         for (const bool is_rounded : {false, true}) {
             if (!is_rounded && rounds_slices(rule)) continue;
             args.out = (is_rounded ? after : out.before).data() + first * of.n;

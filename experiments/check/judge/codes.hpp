@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codes of reasons: one code has one meaning. Text, JSON, JUnit, SARIF, annotations and docs/check.md use this table.
+// The codes of reasons: one code has one meaning. Text, JSON, JUnit, SARIF, annotations and docs/check.md use this
+// table.
 #pragma once
 #include <span>
 #include <string>

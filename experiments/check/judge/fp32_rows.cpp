@@ -60,11 +60,11 @@ void require_claim(const Problem& problem) {
     }
 }
 
-/// The results of a list with every undecided rounding of a function down, and up; equal where all are decided.
+/// Results of a list with every undecided rounding of a function down, and up. They are equal if all are decided.
 struct BothWays {
     Floats lower{}, upper{};
     std::atomic<std::int64_t> undecided{0};
-    std::atomic<std::int64_t> open_row;  ///< the first in which two are undecided whose numbers meet; `rows`: none
+    std::atomic<std::int64_t> open_row;  ///< first row that combines two undecided numbers; `rows`: none
     explicit BothWays(std::int64_t rows, std::size_t size) : lower(size), upper(size), open_row(rows) {}
 
     void open(std::int64_t row) {
@@ -87,13 +87,13 @@ void run_rows(const Problem& problem, const std::vector<Node>& nodes, BothWays& 
             const Floats& high = down.undecided() == 0 ? low : up.run(row, {});
             std::copy_n(high.begin(), count, ways.upper.begin() + to);
             ways.undecided += down.undecided();
-            // Of two in one sum there are four ways.
+            // Two undecided numbers in one sum have four combinations, of which only two are computed.
             if (problem.declaration.operation->has_reduction && down.undecided() > 1) ways.open(r);
         }
     });
 }
 
-/// The list that goes on from the results of all rows.
+/// Runs the list that reduces the results of all rows.
 void run_across(const Problem& problem, const FunctionTable& table, BothWays& ways) {
     const Defect none{};
     const Listing across = across_of(problem, problem.inputs, none);
@@ -103,7 +103,7 @@ void run_across(const Problem& problem, const FunctionTable& table, BothWays& wa
     const float low = list.run(row, ways.lower).front(), high = list.run(row, ways.upper).front();
     ways.lower.assign(1, low);
     ways.upper.assign(1, high);
-    // Sums rise with each of their terms: where both ends agree, so does what lies between them.
+    // Sums are monotonic in each term, so if both ends agree, so does everything between them.
     if (ways.undecided > 1 && low != high) ways.open(0);
 }
 

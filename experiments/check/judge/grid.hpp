@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the outputs of a check, and over each row, column, 16x16 tile and group of them, in one pass. They are added in
-// one order, whatever number of threads there are.
+// Sums over the outputs of a check, and over each row, column, 16x16 tile and group of them, in one pass. The order of
+// additions does not depend on the number of threads.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 
@@ -9,16 +9,16 @@
 
 namespace macheps::check {
 
-/// `Sum` is what is gathered: Sum{} is of nothing, and add() takes another one in.
+/// `Sum` is the type of a sum. Sum{} is the empty sum, and add() adds another sum.
 template <class Sum>
 struct Grid {
     static constexpr std::int64_t tile = 16;
 
-    /// A batch, or what else begins anew.
+    /// A batch, a group of rows, or a part of a sample.
     struct Group {
         std::int64_t first = 0, rows = 0;
         Sum all{};
-        std::vector<Sum> columns{};  ///< empty of groups of a single row
+        std::vector<Sum> columns{};  ///< empty for groups of a single row
         std::vector<Sum> tiles{};    ///< in rows of ceil(columns / 16)
     };
     Sum all{};
@@ -26,12 +26,13 @@ struct Grid {
     std::vector<Group> groups{};
 };
 
-/// What a task gathers: rows of one group, which are multiples of a tile's but at its end, and columns likewise.
+/// The outputs that a task gathers: a range of rows of one group, and a range of columns. Each range is a multiple of a
+/// tile's size, except at the end.
 struct GridBlock {
     std::size_t group = 0;
-    std::int64_t first = 0, rows = 0;  ///< in rows of all outputs
+    std::int64_t first = 0, rows = 0;  ///< counted in the rows of all outputs
     std::int64_t column = 0, columns = 0;
-    std::int64_t band = 0, stripe = 0;  ///< of the bands of all groups, and the stripes of a band
+    std::int64_t band = 0, stripe = 0;  ///< number of the band in all groups, and of the stripe in its band
 };
 inline constexpr std::int64_t grid_band = 64, grid_stripe = 4096;
 
@@ -48,7 +49,7 @@ inline std::vector<GridBlock> grid_blocks(const Limits& limits, const std::vecto
     return blocks;
 }
 
-/// `element(i)` is the Sum of output i alone.
+/// Gathers all sums. `element(i)` returns the Sum of output i alone.
 template <class Sum, class Element>
 Grid<Sum> gather(const Limits& limits, ThreadPool& pool, const Element& element) {
     constexpr std::int64_t tile = Grid<Sum>::tile;
@@ -102,8 +103,8 @@ Grid<Sum> gather(const Limits& limits, ThreadPool& pool, const Element& element)
     return grid;
 }
 
-/// Outputs in parts of equal length, one after the other: part(first, last) may run on any thread, and join(part's result) is
-/// called in their order.
+/// Divides the outputs into parts of equal length. part(first, last) may run on any thread. join(result) is called with
+/// the results in the order of the parts.
 template <class Part, class Join>
 void in_parts(std::int64_t outputs, ThreadPool& pool, const Part& part, const Join& join) {
     constexpr std::int64_t length = 1 << 15;

@@ -8,7 +8,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Up to here it does not matter how many outputs are distinct: three deviations of independent uniform errors.
+/// Below this z, the number of distinct outputs does not matter. It is three deviations of independent uniform errors.
 constexpr double plain_z = 1;
 
 double effective_number(std::vector<double>& kinds) {
@@ -24,16 +24,18 @@ double effective_number(std::vector<double>& kinds) {
 
 }  // namespace
 
-/// Outputs whose last rounding loses the same are of one kind: equal ones, and those that lie equally far from a code, as all
-/// of a row of log-softmax do where its inputs are multiples of the outputs' ulp.
+/// Returns the kind of output i. The last rounding makes the same error in all outputs of one kind: equal outputs, and
+/// outputs that are equally far from a code. If the inputs of a log-softmax are multiples of the outputs' ulp, all
+/// outputs of a row are of one kind.
 double GroupedErrors::kind_of(std::size_t i) const {
     return l_.is_narrow ? rounding_kind(half_ulp_, l_.exact[i]) : std::fabs(l_.exact[i]);
 }
 
-// The smallest number decides for the following reason. Let errors be sums of w_s x_s over roundings s, with independent x_s and
-// squares of w_s that add up to one. Squared errors of outputs i and j that share the roundings of a set S have a covariance that
-// is proportional to r^2, where r is the sum over S of w_s^2. Over all pairs, r^2 adds up to at most the sum over s and t of
-// w_s^2 w_t^2 min(C_s, C_t), where C_s is the sum of c^2 over the multiplicities of s. That sum is at most the largest C_s.
+// The smallest number decides for the following reason. Let errors be sums of w_s x_s over roundings s, with
+// independent x_s and squares of w_s that add up to one. Squared errors of outputs i and j that share the roundings of
+// a set S have a covariance that is proportional to r^2, where r is the sum over S of w_s^2. Over all pairs, r^2 adds
+// up to at most the sum over s and t of w_s^2 w_t^2 min(C_s, C_t), where C_s is the sum of c^2 over the multiplicities
+// of s. That sum is at most the largest C_s.
 double GroupedErrors::distinct(const OutputBlock& g) const {
     std::vector<double> kinds;
     visit(g, [&](std::size_t i) { kinds.push_back(kind_of(i)); });
@@ -50,8 +52,9 @@ double GroupedErrors::z_of(const OutputBlock& g, const Squares& sums) const {
     if (sums.count < least_group) return 0;
     const double mean = sums.total / sums.count, z = (mean - 1) / std::sqrt(8 / sums.count);
     if (z <= plain_z) return z;
-    // The model assumes uniform rounding errors. The errors of an ideal kernel are not uniform if outputs are close together or
-    // on a grid, or are products of few numbers that are rounded on the way. The kernel is then compared with the ideal kernel.
+    // The model assumes uniform rounding errors. The errors of an ideal kernel are not uniform if outputs are close
+    // together or on a grid, or are products of few numbers that are rounded on the way. The kernel is then compared
+    // with the ideal kernel.
     const double excess = sums.excess(), plain = excess / std::sqrt(8 / sums.count);
     // Counting equal outputs as one does not increase z.
     if (plain <= plain_z) return plain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors of outputs in their deviations, over rectangles of outputs: what the tests of mean squares and bias (T3) weigh.
+// Errors of outputs divided by their deviations, in rectangles of outputs: for tests of mean squares and bias (T3).
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 
@@ -9,8 +9,8 @@
 
 namespace macheps::check {
 
-/// Sums of squared errors, each divided by its deviation. `ideal` is a kernel that is exact except for the last rounding, and
-/// `ideal_inside` is a kernel that is exact except for the last rounding and the roundings to declared formats.
+/// Sums of squared errors, each divided by its deviation. `ideal` is a kernel that makes only the last rounding, and
+/// `ideal_inside` one that makes only the last rounding and the roundings to declared formats.
 struct Squares {
     double total = 0, ideal = 0, ideal_inside = 0, count = 0;
 
@@ -24,7 +24,7 @@ struct Squares {
     double excess() const { return (total - std::max({count, ideal, ideal_inside})) / count; }
 };
 
-/// The deviations beyond which a mean square or a bias is refused.
+/// Mean squares and biases of more than this many deviations are refused.
 inline constexpr double z_limit = 6;
 
 /// A rectangle of outputs.
@@ -39,13 +39,13 @@ class GroupedErrors {
     /// Groups with fewer outputs, or fewer distinct ones, are not judged.
     static constexpr double least_group = 64;
 
-    /// `got` are all outputs; it and the limits must outlive this.
+    /// `got` are all outputs. They and the limits must outlive the object.
     GroupedErrors(const Limits& limits, NumberView got)
         : l_(limits), got_(got), stored_(limits), half_ulp_(limits.format) {}
 
     OutputBlock all() const { return {0, l_.rows, 0, l_.columns}; }
 
-    /// False of what has no error, or none that a deviation is known of.
+    /// Returns true if an output and its exact value are finite, it cannot overflow, and its deviation is known.
     bool is_counted(std::size_t i) const {
         return std::isfinite(got_[i]) && std::isfinite(l_.exact[i]) && l_.deviation[i] > 0 &&
                l_.overflow[i] == Overflowing::never;
@@ -60,7 +60,7 @@ class GroupedErrors {
             }
         }
     }
-    /// Of one output.
+    /// Returns the squares of output i.
     Squares squares_of(std::size_t i) const { return is_counted(i) ? squares_of(i, got_[i]) : Squares{}; }
     /// Returns the squares of output i if its value were `got`.
     Squares squares_of(std::size_t i, double got) const {
@@ -74,10 +74,11 @@ class GroupedErrors {
         if (!l_.rounded_inside.empty()) one.ideal_inside = square_of(stored_(l_.rounded_inside[i]));
         return one;
     }
-    /// Returns the effective number of independent errors of a group: the minimum over all roundings of (sum c)^2 / sum c^2,
-    /// where the c are the numbers of outputs that share an error of the rounding.
+    /// Returns the effective number of independent errors of a group: the minimum over all roundings of (sum c)^2 / sum
+    /// c^2, where the c are the numbers of outputs that share an error of the rounding.
     double distinct(const OutputBlock& g) const;
-    /// z of a group whose sums are known: by its number of distinct outputs where it is large; 0 of groups that are too small.
+    /// Returns z of a group with these sums; 0 for groups that are too small. If z is large, equal outputs count as
+    /// one.
     double z_of(const OutputBlock& g, const Squares& sums) const;
 
   private:

@@ -45,12 +45,12 @@ class Judge {
         if (!options_.only_together) elements();
         if (is_done()) return std::move(j_);
         mean_squares();
-        // Outputs that a coin decided are not compared with rounded ones.
+        // Outputs that are rounded stochastically are not compared with ones that are rounded to nearest.
         if (!is_done() && l_.rounding != Round::stochastic) bias();
         return std::move(j_);
     }
 
-    /// True where a test of single outputs refuses one.
+    /// Returns true if a test of single outputs refuses one.
     bool refuses_any() const {
         constexpr std::size_t step = 1024;
         bool is_improbable = false;
@@ -76,7 +76,8 @@ class Judge {
     bool may_overflow(std::size_t i) const {
         if (l_.overflow[i] != Overflowing::never) return true;
         const double most = std::fabs(l_.exact[i]) + l_.before[i];
-        // Directed and stochastic roundings have no threshold. Beyond the largest number they return it; stochastic ones may overflow.
+        // Directed and stochastic roundings have no threshold. Above the largest number they return that number;
+        // stochastic ones may also overflow.
         if (std::isfinite(threshold_)) return most >= threshold_;
         return most > largest_ && (!l_.is_exact(i) || l_.rounding == Round::stochastic);
     }
@@ -97,7 +98,8 @@ class Judge {
         return got(i) == want || (std::isnan(want) && std::isnan(got(i)));
     }
 
-    /// Of an output with a rounding to one code, or by chance to one of two.
+    /// Returns true if an output that is exact up to the last rounding has its only right code, or one of two if
+    /// rounding is stochastic.
     bool is_right(std::size_t i) const {
         const double y = l_.exact[i], z = got(i);
         if (l_.rounding == Round::stochastic) {
@@ -127,7 +129,7 @@ class Judge {
         };
         const Demand wanted = demand(i);
         const bool is_finite = std::isfinite(got(i));
-        // A saturated number is one code, too.
+        // A saturated output has only one right code, so it counts as exact.
         if (wanted == Demand::overflow && is_finite && l_.is_exact(i)) ++seen.outputs, ++seen.exact_outputs;
         if ((wanted == Demand::either || wanted == Demand::overflow) && may_overflow(i) && is_legal_overflow(i)) return;
         if (is_special_wrong(i, wanted))
@@ -145,7 +147,7 @@ class Judge {
             refuse(seen.probable, l_.probable[i], off / l_.probable[i]);
         }
     }
-    /// Of got_[first] to got_[last].
+    /// Returns the results of got_[first] to got_[last - 1].
     Singles singles(std::size_t first, std::size_t last) const {
         Singles seen;
         for (std::size_t i = first; i < last; ++i) see(first_ + i, seen);
@@ -213,7 +215,7 @@ class Judge {
 
     void mean_squares() {
         const Grid<Squares> grid = gather<Squares>(l_, pool_, [&](std::size_t i) { return errors_.squares_of(i); });
-        // Parts are smaller, and soon looked at: one reason may be enough.
+        // Parts are tested faster, so they come first if one reason is enough.
         if (options_.stops_at_first) mean_squares_of_parts(grid);
         if (!is_done()) mean_square_of_all(grid);
         if (!options_.stops_at_first) mean_squares_of_parts(grid);
@@ -236,7 +238,7 @@ class Judge {
         OutputBlock group{};
         std::string name{};
     };
-    /// Divides parts 0 to count - 1 into groups of neighbours and returns the first part with the largest z of each group.
+    /// Divides parts 0 to count - 1 into groups of neighbours. Returns the first part with the largest z of each group.
     /// part_at(i) returns the rectangle of a part and its sums.
     template <class PartAt>
     std::vector<WorstPart> worst_of(std::int64_t count, const PartAt& part_at) const {
@@ -247,7 +249,7 @@ class Judge {
             for (std::int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) {
                 if (options_.stops_at_first && worst.z > z_limit) return;
                 const auto& [group, sums] = part_at(i);
-                // What counts equal outputs as one is never larger than what does not.
+                // Counting equal outputs as one never increases z.
                 if (sums.count < least_group || !(sums.total / sums.count - 1 > worst.z * std::sqrt(8 / sums.count)))
                     continue;
                 const double z = errors_.z_of(group, sums);
@@ -311,10 +313,10 @@ class Judge {
         refuse_worst(std::move(beyond));
     }
 
-    /// The tiles that the kernel says it makes, of one batch or group.
+    /// Judges the declared tiles of the kernel in one batch or group.
     template <class Parts>
     void declared_tiles(const OutputBlock& of, const Parts& parts) {
-        // Of a sample they would be other outputs' than those that the kernel made together.
+        // In a sample, such tiles would not contain the outputs that the kernel computes together.
         const bool has_whole_tiles = !l_.sample || l_.sample->every() == 1;
         if (l_.tile_rows == 0 || !has_whole_tiles || (l_.tile_rows == tile && l_.tile_columns == tile)) return;
         const std::int64_t across = (of.columns + l_.tile_columns - 1) / l_.tile_columns,
@@ -333,7 +335,8 @@ class Judge {
               });
     }
 
-    /// Against the rounded result: an error before the rounding may have a mean within its bound, truncation has more.
+    /// Compares outputs with rounded exact results. An error before the rounding may have a mean within its bound;
+    /// truncation has a larger one.
     void bias() {
         double count = 0, total = 0, squares = 0, allowed = 0;
         in_parts(
@@ -363,9 +366,9 @@ class Judge {
         j_.bias = mean;
         j_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(count);
         if (std::fabs(mean) <= j_.bias_limit) return;
-        // Errors of one sign move an output by the step that its rounding then takes. That is the error in the mean, but for
-        // numbers that lie on the middle of two codes, as those of a wider format do that an operation hardly changes:
-        // all of them go to the other code.
+        // Errors of one sign move an output by whole steps of its format. On average, these steps are as large as the
+        // errors. The exception is exact results that lie midway between two codes, such as numbers of a wider format
+        // that an operation hardly changes: all of them move to the other code.
         allowed = 0;
         errors_.visit(errors_.all(), [&](std::size_t i) {
             const double y = l_.exact[i], e = std::copysign(l_.before[i], mean < 0 ? -y : y),
@@ -394,7 +397,7 @@ class Judge {
     std::size_t first_;
     double threshold_, largest_;
     Storing stored_;
-    GroupedErrors errors_;  ///< of all outputs: only where `got` are all
+    GroupedErrors errors_;  ///< valid only if `got` are all outputs
     Judgement j_{};
 };
 

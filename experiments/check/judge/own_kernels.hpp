@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Legal kernels that a check runs on its inputs, each with another usual order of summation. They are not a reference. They
-// show how the errors of right kernels behave on this data.
+// Legal kernels that a check runs on its inputs, each with another usual order of summation. They are not a reference.
+// They show how the errors of correct kernels behave on this data.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 #include "experiments/check/truth/fp32_row.hpp"
@@ -10,7 +10,7 @@
 
 namespace macheps::check {
 
-/// One order of summation. A declared order or machine is the only one.
+/// One order of summation. If an order or a machine is declared, it is the only one.
 struct OwnOrder {
     std::string name;
     SumOrder order{};
@@ -22,7 +22,7 @@ struct OwnOrder {
 
 class OwnKernels {
   public:
-    /// `problem` must outlive this.
+    /// `problem` must outlive the object.
     explicit OwnKernels(const Problem& problem);
 
     const std::vector<OwnOrder>& orders() const { return orders_; }

@@ -10,8 +10,9 @@ namespace macheps::check {
 
 namespace {
 
-/// Independent errors of legal kernels reach about an eighth of T2's limit. The limit counts every partial sum as the sum of all
-/// magnitudes and every rounding as half an ulp, which is several times too much. It then allows 6 to 8 deviations.
+/// Independent errors of legal kernels reach about an eighth of T2's limit. The limit counts every partial sum as the
+/// sum of all magnitudes and every rounding as half an ulp, which is several times too much. It then allows 6 to 8
+/// deviations.
 constexpr double share_of_probable = 0.25;
 constexpr double share_of_z = 0.5;
 

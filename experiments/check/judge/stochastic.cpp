@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::size_t parts = 16;
 
-/// Outputs of one part: how many went away from zero, and the least and greatest expectation of that.
+/// Outputs of one part: how many were rounded away from zero, and the bounds of that number's expectation.
 struct Count {
     double outputs = 0, away = 0, least = 0, greatest = 0, variance = 0;
 };
 
-/// Bernstein's inequality: |away - its expectation| exceeds this with at most that probability.
+/// Returns the limit that |away - its expectation| exceeds with at most this probability (Bernstein's inequality).
 double allowance(double variance, double probability) {
     const double log = math::log(2 / probability);
     return log / 3 + std::sqrt(log * log / 9 + 2 * variance * log);
@@ -27,7 +27,7 @@ double allowance(double variance, double probability) {
 }  // namespace
 
 std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, double delta) {
-    std::array<Count, parts + 1> counts{};  // the last one is of all
+    std::array<Count, parts + 1> counts{};  // the last one counts all outputs
     const double grain = Format::power_of_two(-limits.random_bits);
     for (std::size_t i = 0; i < got.size(); ++i) {
         const double size = std::fabs(limits.exact[i]);
@@ -36,7 +36,7 @@ std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, do
         if (around.below == around.above || !std::isfinite(around.above)) continue;
         const double gap = around.above - around.below, part = (size - around.below) / gap,
                      error = limits.before[i] / gap;
-        // So many random bits tell parts of their last one only: what is below it is cut off, or rounded.
+        // Random bits resolve fractions only down to their last bit. The rest is cut off or rounded.
         const double least = std::max(0.0, part - error - grain), greatest = std::min(1.0, part + error + grain);
         const bool is_away = std::fabs(got[i]) >= around.above;
         const auto bin = std::min(parts - 1, static_cast<std::size_t>(part * parts));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stochastic rounding: each output is one of the two numbers around the exact result, and the upper one as often as the part
-// says that was cut off.
+// Tests of stochastic rounding. Each output is one of the two numbers next to the exact result. The probability of the
+// one away from zero is the fraction of the step that is cut off.
 #pragma once
 #include "experiments/check/judge/judge.hpp"
 
@@ -8,8 +8,9 @@
 
 namespace macheps::check {
 
-/// How often outputs went up, all together and by the part that was cut off, against the probabilities of a legal kernel,
-/// which exceeds these limits at most once in 1/delta checks. Nothing to say: no reason.
+/// Compares how often outputs were rounded away from zero with the probabilities of a legal kernel, for all outputs and
+/// by the fraction that is cut off. Returns a reason if they disagree. A legal kernel exceeds these limits in at most
+/// one of 1/delta checks.
 std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, double delta);
 
 }  // namespace macheps::check

@@ -45,7 +45,7 @@ std::vector<std::int64_t> group_starts(const std::vector<std::int64_t>& numbers,
     std::vector<std::int64_t> starts{0};
     for (std::int64_t i = are_sizes || count == groups ? 0 : 1; i < count; ++i) {
         const std::int64_t x = numbers[static_cast<std::size_t>(i)];
-        // Sizes are compared before they are added: 2^63 has no successor.
+        // Sizes are compared before they are added, because the sum could overflow.
         const std::int64_t end = are_sizes && x >= 0 && x <= rows ? starts.back() + x : x;
         if (x < 0 || x > rows || end < starts.back() || end > rows)
             bad(where, fmt::format("group {} ends at row {} of {}", starts.size() - 1, end, rows),
@@ -70,7 +70,7 @@ std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block
     const std::int64_t plane =
         storage == ScaleStorage::linear ? rows * columns : parts_of(rows, 128) * parts_of(columns, 4) * 512;
     const auto count = static_cast<std::int64_t>(scales.values.size());
-    // In the order of the array: of b, blocks of k come first unless it is stored in cuBLAS's tiles.
+    // The axes as they are stored. For b, blocks of k come first, except in cuBLAS's tiles.
     const bool is_k_first = is_b && storage == ScaleStorage::linear;
     const Shape wanted = is_k_first ? Shape{columns, rows} : Shape{rows, columns};
     const bool fits = storage != ScaleStorage::linear ||

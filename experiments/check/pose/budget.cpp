@@ -11,7 +11,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Rows and columns from the first on.
+/// Returns the first `columns` elements of rows [row, row + rows), or nothing if `from` is empty.
 std::vector<double> corner_of(const std::vector<double>& from, std::int64_t row, std::int64_t rows,
                               std::int64_t columns, std::int64_t stride) {
     std::vector<double> to;

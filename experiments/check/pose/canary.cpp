@@ -35,7 +35,7 @@ std::optional<std::int64_t> take_canaries(files::StoredArray& array, const Forma
     }
     const std::size_t each = array.bytes.size() / static_cast<std::size_t>(array.shape.front()),
                       kept = array.bytes.size() - each * static_cast<std::size_t>(rows);
-    // Inputs come with canaries everywhere in `out`, counted from its first element.
+    // make-inputs fills all of `out` with canaries, which are numbered from its first element.
     const std::string whole = canary_bytes(format, array.count());
     std::optional<std::int64_t> changed;
     for (std::size_t i = kept / array.width; i < array.count() && !changed; ++i) {
@@ -49,7 +49,7 @@ std::optional<std::int64_t> take_canaries(files::StoredArray& array, const Forma
 
 namespace {
 
-/// The first element in rows beyond a group that is no canary any more.
+/// Returns the first element that was overwritten in the rows beyond the end of a group, or nothing.
 std::optional<std::int64_t> changed_padding(const Sample& groups, const std::vector<files::StoredArray>& arrays,
                                             const Format& format) {
     const auto out =
@@ -75,14 +75,14 @@ Posed pose_before_canaries(const Declaration& d, std::vector<files::StoredArray>
     for (files::StoredArray& array : arrays) {
         if (array.name != "out") continue;
         const bool is_declared = declared != d.formats.end() && declared->second.format.bits != 0;
-        // pose() says so where nothing tells the format.
+        // If neither the declaration nor the file gives the format, pose() reports that.
         if (is_declared || array.format)
             changed = take_canaries(array, is_declared ? declared->second.format : *array.format, d.canaries);
     }
     Declaration rest = d;
     rest.canaries = 0;
     Sampling of_rest = sampling;
-    of_rest.reads_in_place = false;  // these arrays end here
+    of_rest.reads_in_place = false;  // this function's arrays do not outlive the problem
     Posed posed = pose(rest, arrays, pool, of_rest);
     posed.problem.declaration.canaries = d.canaries;
     posed.problem.changed_canary = changed;

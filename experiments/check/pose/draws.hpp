@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random numbers of made inputs.
+// Random numbers for generated inputs.
 #pragma once
 #include "core/rng.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace macheps::check {
 
-/// Random numbers of one array of one recipe, by element: the same on every machine.
+/// Random numbers for one array of one recipe, indexed by element. They are the same on every machine.
 class Draws {
   public:
     Draws(std::uint64_t seed, std::string_view recipe, std::string_view array);

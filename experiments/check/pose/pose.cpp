@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of files become a problem: found by name, decoded, and their shapes compared with each other.
+// Turns the arrays of files into a problem: finds them by name, decodes them, and compares their shapes with each
+// other.
 #include "experiments/check/declare/declare_products.hpp"
 #include "experiments/check/judge/judge.hpp"
 #include "experiments/check/pose/canary.hpp"
@@ -15,7 +16,7 @@ namespace macheps::check {
 
 namespace {
 
-/// What an operation needs to have been said, and arrays whose names are clear.
+/// Throws if the declaration lacks something that the operation needs, or if two arrays have the same name.
 void check_declaration(const Poser& poser, const Declaration& d, const std::vector<files::StoredArray>& arrays) {
     if (d.operation->has_eps && !d.eps)
         throw usage_error(fmt::format("{} has an eps", d.operation->name), "--eps", "give the kernel's, such as 1e-5");
@@ -24,9 +25,9 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
         throw usage_error("there is no array 'c'", "--beta", "leave it out, or save c");
 }
 
-/// Returns the problem for the usual operand conversion that fits the outputs, or that is nearest if none fits. The declaration
-/// says only that all operands are converted in the same way. A bound for all conversions at once would be thousands of times
-/// wider.
+/// Returns the problem for the first usual operand conversion under which the outputs pass, or for the one with the
+/// smallest error (rho) if none does. The declaration says only that all operands are converted in the same way. A
+/// bound for all conversions at once would be thousands of times wider.
 Posed pose_some_conversion(const Declaration& d, const std::vector<files::StoredArray>& arrays, ThreadPool& pool,
                            const Sampling& sampling) {
     std::optional<Posed> best;

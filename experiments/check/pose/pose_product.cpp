@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arrays of a matrix product: operands in their layouts, batches and groups, scales of blocks.
+// Poses matrix products: operands in their layouts, batches and groups, scales of blocks.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -39,7 +39,7 @@ std::string other_layouts(const Declaration& d, const Shape& a, const Shape& b, 
 
 [[noreturn]] void shapes_disagree(const Poser& poser, const Decoded& a, const Decoded& b, const Shape& out) {
     const Declaration& d = poser.declaration();
-    // Messages show the shapes that the file has.
+    // Messages show the shapes as stored in the file.
     const auto stored = [](Shape shape, bool is_transposed) {
         if (is_transposed) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
         return text_of(shape);
@@ -54,7 +54,7 @@ std::string other_layouts(const Declaration& d, const Shape& a, const Shape& b, 
                   : "a [m,k], b [k,n], out [m,n], each with the same batches in front");
 }
 
-/// Shapes, batches and groups; values are not in it yet.
+/// Returns operands with shapes, batches and groups, but without values.
 ProductOperands arranged(const Poser& poser, const Decoded& a, const Decoded& b, const Shape& out) {
     const std::size_t rank = a.shape.size(), b_rank = b.shape.size();
     ProductOperands of{.batches = product_of(a.shape, 0, rank - 2),
@@ -85,7 +85,7 @@ ProductOperands arranged(const Poser& poser, const Decoded& a, const Decoded& b,
     return of;
 }
 
-/// Of groups that have room for more rows than they have: their sizes; else nothing.
+/// Returns the sizes of the groups if each has room for m rows (a [groups, m, k]), otherwise nothing.
 std::vector<std::int64_t> padded_sizes(const Poser& poser, const ProductOperands& of, const Decoded& a) {
     if (poser.find("groups") == nullptr || a.shape.size() != 3) return {};
     std::vector<std::int64_t> sizes = poser.integers("groups").values;
@@ -103,7 +103,7 @@ std::vector<std::int64_t> padded_sizes(const Poser& poser, const ProductOperands
     return sizes;
 }
 
-/// Numbers of fp32 as tf32 units read them, where that is declared.
+/// Rounds fp32 operands to tf32 as a tf32 unit does, if the declaration says so.
 void convert_operands(const Declaration& d, ProductOperands& of) {
     const OperandConversion* how = find_operand_conversion(d.operands == "any" ? d.conversion : d.operands);
     if (how == nullptr || !how->rounding) return;
@@ -133,7 +133,7 @@ struct BlockScales {
     Format format = fp32;
 };
 
-/// The scales of an operand, if they are declared to change along k.
+/// Returns the block scales of an operand, or none if no blocks are declared.
 BlockScales block_scales(const Poser& poser, const ProductOperands& of, const char* name) {
     const Declaration& d = poser.declaration();
     const auto declared = d.scale_shapes.find(name);
@@ -178,7 +178,7 @@ SumFreedom freedom_of(const Declaration& d, const Format& output) {
     return freedom;
 }
 
-/// The problem becomes that of some of its outputs.
+/// Restricts the problem to the outputs in `part`.
 void take_part(Posed& posed, ProductOperands& of, const std::shared_ptr<const Sample>& part) {
     Problem& problem = posed.problem;
     of = part->operands(of);
@@ -189,7 +189,7 @@ void take_part(Posed& posed, ProductOperands& of, const std::shared_ptr<const Sa
     problem.sample = part;
 }
 
-/// The problem becomes that of a sample of its outputs, all of which are screened.
+/// Screens all outputs if there is no activation, then restricts the problem to a sample of them.
 void take_sample(Posed& posed, ProductOperands& of, const SumFreedom& freedom, std::int64_t every,
                  const Sampling& sampling, ThreadPool& pool) {
     Problem& problem = posed.problem;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantiser's codes are judged with the scales that its rule makes of x, and the scales that it wrote with the same. Rule
-// and granularity are rows of emulation/scaling/rules.hpp: a declaration that names one means that function, and what
-// is judged is the kernel, not the row. Casts are core's codecs.
+// Poses quantisers. The codes are judged with the scales that the rule computes from x, and the scales that the kernel
+// wrote are compared with the same scales. Rules and granularities are rows of emulation/scaling/rules.hpp. A
+// declaration that names a row claims that function, so the check judges the kernel and not the row. Casts use the
+// codecs of core.
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/declare/quantiser_rules.hpp"
@@ -21,7 +22,7 @@ struct Rule {
     const ScaleRule* rule = nullptr;
 };
 
-/// Scale rules of kernels that no policy names.
+/// Scale rules that kernels use, but no policy names.
 constexpr ScaleRule kernel_rules[] = {
     {.name = "amax_over_max",
      .group =
@@ -96,7 +97,7 @@ Scales scales_of(const Rule& how, const Groups& groups, const std::vector<double
     return scales;
 }
 
-/// Compares an array that the kernel wrote with what its rule makes.
+/// Compares an array that the kernel wrote with the values that its rule gives. Records a finding if they differ.
 template <class Wanted>
 void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_t count, Wanted wanted) {
     if (poser.find(name) == nullptr) return;
@@ -115,7 +116,7 @@ void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_
     if (finding.count > 0) posed.problem.findings.push_back(finding);
 }
 
-/// Whether the declared scale is a number, not the name of an array.
+/// Returns true if the declared scale is a number and not the name of an array.
 bool is_number(std::string_view given_scale) { return given_scale != "scale" && given_scale != "encode_scale"; }
 /// Returns the declared scales: one number, or an array with one element for each group.
 Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, std::size_t count) {
@@ -145,7 +146,7 @@ Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, s
     return scales;
 }
 
-/// Returns the scales of all groups as an input of the list: one number, or one for each element.
+/// Returns the scales of all groups as an input of the list of nodes: one number, or one for each element.
 Input scale_input(std::string_view name, const Groups& groups, const Scales& scales,
                   float definition::GroupScale::*part) {
     const std::size_t count = scales.groups.size();

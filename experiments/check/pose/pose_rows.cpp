@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layouts of operations on rows.
+// Poses operations on rows, with one function for each layout.
 #include "experiments/check/pose/poser.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace macheps::check {
 
 namespace {
 
-/// `x` has rows of its last axis.
+/// Sets the columns to the last axis of `shape`, and the rows to the product of all other axes.
 void set_rows(Posed& posed, const Shape& shape) {
     posed.problem.columns = shape.back();
     posed.problem.rows = product_of(shape, 0, shape.size() - 1);
@@ -34,7 +34,7 @@ void add_input(Posed& posed, std::string_view name, DecodedInPlace array) {
     posed.problem.inputs.push_back({.name = name, .axis = Axis::each, .values = std::move(array.values)});
 }
 
-/// What lies at each place of `out` in its row of x; NaN where there is no such place.
+/// Returns the element at place `places[r]` of each row r of x, or NaN if the row has no such place.
 std::vector<double> gathered(const std::vector<std::int64_t>& places, const Decoded& x) {
     const std::int64_t columns = x.shape.back();
     std::vector<double> values(places.size(), std::numeric_limits<double>::quiet_NaN());
@@ -45,7 +45,8 @@ std::vector<double> gathered(const std::vector<std::int64_t>& places, const Deco
     return values;
 }
 
-/// A table whose axes are the last ones of `shape`, or one long, and whose last axis may be half of it.
+/// Repeats a table to `shape`. Its axes are the last ones of `shape`, or have length 1. Its last axis may have half the
+/// length; each element then serves both elements of a pair, or the same place of both halves.
 std::vector<double> repeated(const Poser& poser, std::string_view name, const Decoded& table, const Shape& shape,
                              bool has_pairs) {
     const std::size_t lacks = shape.size() - std::min(shape.size(), table.shape.size());
@@ -82,7 +83,7 @@ std::vector<double> repeated(const Poser& poser, std::string_view name, const De
 void pose_rows(const Poser& poser, Posed& posed) {
     const Operation& operation = *poser.declaration().operation;
     const files::StoredArray* stored = poser.find("x");
-    if (stored == nullptr) poser.decode("x");  // says what there is
+    if (stored == nullptr) poser.decode("x");  // throws an Error that lists the arrays
     Shape shape = stored->shape;
     require_axis(poser, "x", shape);
     if (operation.gives_index) {

@@ -78,7 +78,7 @@ DecodedInPlace Poser::decode_in_place(std::string_view name) const {
 
 Integers Poser::integers(std::string_view name) const {
     const files::StoredArray& array = required(name);
-    // `<i8` of NumPy counts bytes, `I64` of safetensors bits.
+    // The digits count bytes in NumPy's `<i8`, and bits in safetensors' `I64`.
     std::string type = array.type;
     if (!type.empty() && (type[0] == '<' || type[0] == '|')) type.erase(0, 1);
     const bool is_signed = type.starts_with('i') || type.starts_with('I'),
@@ -109,7 +109,7 @@ void Poser::add_inputs(Problem& problem, const Shape& out_shape) const {
         const auto declared = d_.scale_shapes.find(role.name);
         const bool is_declared = declared != d_.scale_shapes.end() || d_.formats.find(role.name) != d_.formats.end();
         if (!role.is_required && !is_declared && find(role.name) == nullptr) continue;
-        // Groups and the scales of blocks are parts of a product's operands.
+        // Groups and block scales belong to the operands of a product.
         if (role.is_layout || (declared != d_.scale_shapes.end() && scale_block(declared->second))) continue;
         DecodedInPlace array = decode_in_place(role.name);
         const auto count = static_cast<std::int64_t>(array.values.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every layout needs of the arrays of a check: found by name, decoded, and refused with their place. Then the layouts.
+// Finds the arrays of a check by name and decodes them; its errors name the file. One function for each layout follows.
 #pragma once
 #include "experiments/check/check.hpp"
 
@@ -23,7 +23,7 @@ struct DecodedInPlace {
     Numbers values{};
 };
 
-/// Whole numbers of whatever integer type the file has.
+/// An array of any integer type, as 64-bit integers.
 struct Integers {
     Shape shape{};
     std::vector<std::int64_t> values{};
@@ -34,20 +34,21 @@ std::int64_t product_of(const Shape& shape, std::size_t from, std::size_t to);
 
 class Poser {
   public:
-    /// `reads_in_place`: the arrays outlive the problem.
+    /// If `reads_in_place` is true, the arrays must outlive the problem.
     Poser(const Declaration& declaration, const std::vector<files::StoredArray>& arrays, bool reads_in_place = false)
         : d_(declaration), arrays_(arrays), reads_in_place_(reads_in_place) {}
 
     [[noreturn]] void bad(std::string_view name, std::string what, std::string fix) const;
-    /// Nothing where there is no such array.
+    /// Returns null if there is no such array.
     const files::StoredArray* find(std::string_view name) const;
     Decoded decode(std::string_view name) const;
-    /// Does the same without a copy of the numbers, where the check reads them in place.
+    /// Does the same, but does not copy the numbers if they can be read in place.
     DecodedInPlace decode_in_place(std::string_view name) const;
     Integers integers(std::string_view name) const;
-    /// `--a-scale` without its hyphens.
+    /// Returns the name of the array's option without the leading hyphens: `a-scale` for `a_scale`.
     static std::string option_name(std::string_view name);
-    /// The arrays of the operation beside the output, whose sizes must fit rows and columns.
+    /// Adds the other input arrays of the operation to the problem, except groups and block scales. Errors: throws
+    /// Error (bad input) if a shape does not fit the rows and columns of the problem.
     void add_inputs(Problem& problem, const Shape& out_shape) const;
 
     const Declaration& declaration() const { return d_; }
@@ -61,8 +62,8 @@ class Poser {
     bool reads_in_place_;
 };
 
-/// One function for each layout: rows, columns and inputs of `posed`, whose output is decoded already but
-/// for places in rows, which become what lies there.
+/// Each function handles one layout and sets rows, columns and inputs of `posed`. The output is already decoded, unless
+/// the operation returns indices into rows of x. pose_rows() then sets the output to the elements at these indices.
 void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Sampling& sampling);
 void pose_rows(const Poser& poser, Posed& posed);
 void pose_gated(const Poser& poser, Posed& posed);

@@ -19,7 +19,7 @@ struct StartRow {
     double size = 0;
 };
 constexpr StartRow starts[] = {{"(0)", 0}, {"(1e4)", 1e4}, {"(65504)", 65504}, {"(3.4e38)", 0x1.fffffep127}};
-/// A maximum of magnitudes may begin at 0. These numbers guard divisions by it.
+/// A maximum of magnitudes may begin at 0. Kernels begin at these numbers instead, to guard divisions by the maximum.
 constexpr StartRow magnitude_starts[] = {{"(1e-12)", 1e-12}, {"(1e-4)", 1e-4}};
 
 }  // namespace
@@ -37,7 +37,7 @@ std::vector<MutantRow> extreme_starts(const Declaration& d) {
         rows.push_back({fmt::format("extreme begins at a number {}", row.text), "range", {.start = start}});
     };
     if (operation.has_extreme && operation.name == "amax") {
-        // Half of the least number or less is stored as zero, which is right.
+        // A start of at most half the smallest subnormal number is stored as zero, which is right.
         const double least = Format::power_of_two(stored.emin() - stored.precision);
         for (const StartRow& row : magnitude_starts) {
             if (row.size > least) add(row, row.size);
@@ -45,13 +45,15 @@ std::vector<MutantRow> extreme_starts(const Declaration& d) {
         return rows;
     }
     for (const StartRow& row : starts) {
-        // Only a row that is wholly beyond the start shows it, if the format of the output can hold the start. In a row of -inf every
-        // place is right.
+        // Only a row whose elements are all less extreme than the start shows the fault, and only if the format of the
+        // output can hold the start. If the output is an index, a row of infinities does not show it, because every
+        // place in such a row is right.
         const bool is_shown = operation.gives_index
                                   ? greatest > row.size
                                   : (format.has_inf() || greatest > row.size) && greatest_stored >= row.size;
-        // The shift of exponentials changes the result only if all of them underflow; e^-104 is less than half of fp32's least number.
-        // A logsumexp is then -inf, which an output of a smaller range may be anyway.
+        // A wrong shift of exponentials changes the result only if all of them underflow. e^-104 is less than half of
+        // the smallest number of fp32. A logsumexp is then -inf. If the output has a smaller range than x, it may be
+        // -inf anyway.
         const double most = operation.name == "logsumexp" ? std::min(greatest, greatest_stored) : greatest;
         const bool is_shift_shown = d.subtracts_max && most > row.size + 104;
         if (operation.has_extreme ? is_shown : operation.has_softmax && is_shift_shown)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong kernels whose extreme begins at a number instead of infinity or the first element of the row. They are right as long as
-// some element of each row is beyond that number, and ordinary test data has no other rows.
+// Wrong kernels whose extreme begins at a number instead of infinity or the first element of the row. They are right as
+// long as each row has an element that is more extreme than that number, and in ordinary test data all rows have one.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 
@@ -8,10 +8,11 @@
 
 namespace macheps::check {
 
-/// Returns those that inputs in the declared format can show. No check is weak for missing them unless it must catch everything.
-/// make-inputs covers them all.
+/// Returns the wrong kernels that inputs in the declared format can show. A check that misses them is weak only if it
+/// must catch everything. make-inputs covers them all.
 std::vector<MutantRow> extreme_starts(const Declaration& declaration);
-/// Returns true if a row of x is wholly beyond the start. Other inputs show nothing of the wrong kernel.
+/// Returns true if the start is more extreme than all elements of some row of x. Other inputs do not show the wrong
+/// kernel.
 bool has_row_beyond(const Problem& problem, double start);
 
 }  // namespace macheps::check

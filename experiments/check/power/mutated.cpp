@@ -9,7 +9,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Each of the two arrays of scales holds the other's, from the beginning again where it is longer.
+/// Exchanges the values of the two arrays of scales. The values of the shorter array are repeated.
 void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
     const auto values_of = [&](std::string_view name) -> const Numbers* {
         for (const Input& input : problem.inputs) {
@@ -27,7 +27,7 @@ void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
     }
 }
 
-/// The inputs as a wrong kernel reads them; none where it reads them as they are.
+/// Returns the inputs as a wrong kernel reads them; empty if it reads them correctly.
 std::vector<Input> misread(const Problem& problem, const Defect& defect) {
     if (defect.shifted.empty() && defect.next.empty() && !defect.exchanges_scales) return {};
     std::vector<Input> inputs = problem.inputs;
@@ -60,7 +60,7 @@ std::vector<OutputRange> growing_parts(const Problem& problem) {
     const std::int64_t unit = outputs_of_row(problem), columns = std::max<std::int64_t>(problem.columns, 1);
     std::vector<OutputRange> parts;
     for (std::int64_t row = 0, elements = 1 << 16; row < problem.rows; elements = 1 << 20) {
-        // A rest that is hardly worth a part of its own goes with the last one.
+        // If less than a quarter of a part would remain, this part takes the rest.
         std::int64_t end = std::min(problem.rows, row + std::max<std::int64_t>(1, elements / columns));
         if ((problem.rows - end) * columns < elements / 4) end = problem.rows;
         parts.push_back({row * unit, end * unit});

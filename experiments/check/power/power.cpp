@@ -21,12 +21,13 @@ namespace macheps::check {
 
 namespace {
 
-/// The right results of a range.
+/// Copies the right results of a range.
 void copy_right(const Limits& limits, const OutputRange& range, std::span<double> exact) {
     std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
 }
 
-/// The exact results, with those of one 16x16 tile (the middle one) or a part of them taken from elsewhere.
+/// Adds a kernel that stores right results except in one rectangle of outputs, such as the middle tile. Each output in
+/// it is the right result of the place that `from` returns.
 template <class From>
 void add_moved(Trial& t, const char* name, std::int64_t row, std::int64_t column, std::int64_t height,
                std::int64_t width, From from) {
@@ -95,7 +96,7 @@ void add_structure(Trial& t) {
         add_moved(t, "a tile transposed", r0, c0, side, side, [&](auto r, auto c) {
             return Place{r0 + (c - c0), c0 + (r - r0)};
         });
-    // The first group that has rows behind another that has some.
+    // Find the first group with rows that follows another group with rows.
     const std::vector<std::int64_t> starts = group_starts_of(t.limits());
     const auto parts = static_cast<std::size_t>(t.limits().sample ? t.limits().sample->every() : 1);
     std::int64_t before = -1;
@@ -112,7 +113,8 @@ void add_structure(Trial& t) {
     }
 }
 
-/// Outputs of a kernel whose only fault is its last rounding: of the exact results, or of the claimed machine's.
+/// Adds kernels whose only fault is the last rounding, of the exact results or, if bits are claimed, of the machine's
+/// results.
 void add_rounding(Trial& t, const MachineOutputs* bits) {
     const Limits& limits = t.limits();
     if (!limits.is_narrow) return;
@@ -132,7 +134,8 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
     const auto to = [&](double x, Round mode) {
         return decode64(limits.format, encode64(limits.format, x, mode, overflow));
     };
-    // A kernel that declares a mode other than to nearest has limits of one ulp. Only truncation may exceed them, in the mean.
+    // If the declared rounding is not to nearest even, the limits allow one ulp. Then only truncation may exceed them,
+    // in the mean.
     const bool is_nearest = limits.rounding == Round::nearest_even;
     for (const auto& [mode, name] : {std::pair{Round::toward_zero, "output truncated"},
                                      {Round::nearest_away, "ties away from zero"},
@@ -149,7 +152,8 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
             return to(x, mode != Round::stochastic ? mode : is_up ? Round::up : Round::down);
         });
     }
-    // Through the other 16-bit format, or one that is wider than the output's.
+    // Rounds twice, first to fp16. For bf16 outputs this is the other 16-bit format; otherwise it is wider than the
+    // output's format.
     if (!is_nearest || limits.format == fp16) return;
     add("rounded twice, by way of fp16", [&](double x) {
         double half = 0, y = 0;
@@ -159,7 +163,8 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
     });
 }
 
-/// One number for all of a times one number for all of b is the same either way.
+/// Returns true if a and b have scales and exchanging them would change a product. It would not if each array had one
+/// scale.
 bool has_two_scales(const Problem& problem) {
     int arrays = 0, many = 0;
     for (const Input& input : problem.inputs) {
@@ -170,13 +175,14 @@ bool has_two_scales(const Problem& problem) {
     return arrays == 2 && many > 0;
 }
 
-/// A wrong list of nodes.
+/// A wrong kernel that evaluates the operation's list of nodes with a defect.
 struct WrongList {
     std::string name;
     std::string_view kind;
     Defect defect;
-    /// True if it is tried only on the first parts of the outputs, because inputs that show a shortcut show it early. Only finite
-    /// outputs count, so that ordinary numbers have to show it, and not only infinities among the inputs.
+    /// True if the kernel is tried only on the first parts of the outputs, because inputs that show a shortcut show it
+    /// early. Only finite outputs count: ordinary numbers have to show the shortcut, and not just infinities among the
+    /// inputs.
     bool is_shortcut = false;
 };
 
@@ -265,7 +271,7 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
     if (size > 1 && count > 0)
         all.push_back({"constant mean", [mean = stored(limits, total / count)](std::size_t) { return mean; }});
     for (const Input& input : problem.inputs) {
-        // The result of a cast, or of a row with one element, may be right as it came.
+        // A cast, or an operation on rows of one element, may return its input unchanged.
         const bool may_be_right =
             problem.declaration.operation->is_bitwise || (problem.is_one_per_row() && problem.columns == 1);
         if (input.axis == Axis::each && input.values.size() == size && !may_be_right)

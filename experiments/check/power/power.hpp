@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a check could have noticed: wrong kernels, made from the exact results, that its tests must refuse.
+// The power of a check: wrong kernels, made from the exact results, that its tests must refuse.
 #pragma once
 #include "experiments/check/bounds/fitness.hpp"
 #include "experiments/check/judge/bits.hpp"
@@ -14,21 +14,22 @@
 
 namespace macheps::check {
 
-/// The outputs of kernels that compute nothing: what a user's own limits are tried on, too.
+/// The output of a kernel that computes nothing. A user's own limits are also tried on such outputs.
 struct NullOutput {
     std::string name;
-    std::function<double(std::size_t i)> value;  ///< of output i; as long as the problem and the limits live
-    OutputRange changes{};                       ///< all others are as a kernel stores them; empty: any may differ
+    std::function<double(std::size_t i)> value;  ///< value of output i; valid while the problem and the limits live
+    OutputRange changes{};                       ///< outputs that may be wrong; empty: any
 };
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool);
 std::vector<double> values_of(const NullOutput& output, const Limits& limits);
 
-/// `bits` are the outputs of the claimed machine, or null if no bits are claimed. `premise` says whether T2 and T3 decide on this
-/// data; if it is null, a new one is made here.
+/// Tries all wrong kernels. `bits` are the outputs of the claimed machine, or null if no bits are claimed. `premise`
+/// says whether T2 and T3 decide on this data; if it is null, a new one is made here.
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
                                 ThreadPool& pool, Premise* premise = nullptr);
 
-/// The faults that a check of one input could detect. A check, a suite and make-inputs all decide by it.
+/// The faults that a check of one input could detect. Checks, suites and make-inputs use it to decide whether a check
+/// is weak.
 struct InputPower {
     Fitness fitness{};
     std::vector<Mutant> mutants{};
@@ -36,8 +37,8 @@ struct InputPower {
 InputPower power_of(const Problem& problem, const Limits& limits, const MachineOutputs* bits, ThreadPool& pool,
                     Premise* premise = nullptr);
 
-/// Returns the name of the wrong kernel that a mutant represents. A kernel that ignores a tail drops more terms of some rows than of
-/// others, so the count in "last 7 terms dropped (K mod 8)" is left out.
+/// Returns the name of the wrong kernel that a mutant represents. A kernel that ignores a tail drops more terms of some
+/// rows than of others, so the count in "last 7 terms dropped (K mod 8)" is left out.
 std::string line_name(std::string_view mutant);
 
 /// The reasons why checks of some inputs together are weak.
@@ -48,10 +49,11 @@ struct Weakness {
     bool is_any() const { return is_unguaranteed || !missed.empty(); }
     bool has(std::string_view mutant) const;
 };
-/// A wrong kernel counts as shown if any input shows it. `require` selects the wrong kernels that have to be shown.
+/// Returns why a check of these inputs would be weak. A wrong kernel counts as shown if any input shows it. `require`
+/// selects the wrong kernels that have to be shown.
 Weakness weakness_of(std::span<const InputPower* const> inputs, Power require);
 
-/// Gives mutants that have a size their thresholds.
+/// Sets the thresholds of mutants that have a size.
 void set_thresholds(const Sharpness& sharpness, std::vector<Mutant>& mutants);
 Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool,
                        Premise* premise = nullptr);

@@ -15,7 +15,7 @@ namespace macheps::check {
 
 namespace {
 
-/// x to the nearest number of so many bits, whatever its exponent (Veltkamp's splitting).
+/// Rounds x to a significand of `bits` bits, with an unlimited exponent (Veltkamp's splitting).
 double to_bits(double x, int bits) {
     const double scaled = x * (Format::power_of_two(53 - bits) + 1);
     return std::isfinite(scaled) ? scaled - (scaled - x) : x;
@@ -25,7 +25,7 @@ double rounded(const Format& format, double x) {
     return decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
 }
 
-/// sums[j] += the products of terms [first, last).
+/// Adds the products of terms [first, last) to the sums of a row.
 void add_terms(const ProductOperands& of, std::int64_t row, std::int64_t first, std::int64_t last,
                std::vector<double>& sums) {
     for (std::int64_t p = first; p < last; ++p) {
@@ -40,7 +40,7 @@ void set_sums(const std::vector<double>& from, std::vector<ProductSum>& to) {
     for (std::size_t j = 0; j < from.size(); ++j) to[j].sum = {from[j], 0};
 }
 
-/// Slices of k, each rounded to the output's format before they are added.
+/// Returns the results of a kernel that rounds the sum of each slice of k to the output's format before it adds them.
 std::vector<double> with_rounded_slices(const Problem& problem, std::int64_t slices, ThreadPool& pool) {
     const ProductOperands& of = problem.products->operands();
     return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
@@ -55,7 +55,7 @@ std::vector<double> with_rounded_slices(const Problem& problem, std::int64_t sli
     });
 }
 
-/// Products of other operands than the check's.
+/// Returns the results for other operands than those of the check.
 std::vector<double> with_operands(const Problem& problem, const ProductOperands& other, ThreadPool& pool) {
     return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
         std::vector<double> all(static_cast<std::size_t>(other.n));
@@ -64,7 +64,7 @@ std::vector<double> with_operands(const Problem& problem, const ProductOperands&
     });
 }
 
-/// Operands that the kernel has in a narrower format.
+/// Returns the results of a kernel that rounds its operands to a narrower format.
 std::vector<double> with_operands(const Problem& problem, const Format& format, Round mode, ThreadPool& pool) {
     ProductOperands narrow = problem.products->operands();
     for (std::vector<double>* x : {&narrow.a, &narrow.b}) {
@@ -73,7 +73,8 @@ std::vector<double> with_operands(const Problem& problem, const Format& format, 
     return with_operands(problem, narrow, pool);
 }
 
-/// Computes a product from fp32 operands that are split in two bf16 parts each, with three of the four products (bf16x3).
+/// Returns the results of a product of fp32 operands that are split in two bf16 parts each, with three of the four
+/// products (bf16x3).
 std::vector<double> in_three_products(const Problem& problem, ThreadPool& pool) {
     ProductOperands both = problem.products->operands(), low = both;
     for (const auto& [sum, rest] : {std::pair{&both.a, &low.a}, std::pair{&both.b, &low.b}}) {
@@ -92,7 +93,7 @@ std::vector<double> in_three_products(const Problem& problem, ThreadPool& pool) 
     });
 }
 
-/// Every block of one operand with the scale of the next block along k.
+/// Returns the results of a kernel that applies to every block of one operand the scale of the next block along k.
 std::vector<double> with_next_scales(const Problem& problem, bool of_b, ThreadPool& pool) {
     ProductOperands wrong = problem.products->operands();
     std::vector<double>& factors = of_b ? wrong.b_factors : wrong.a_factors;
@@ -103,7 +104,7 @@ std::vector<double> with_next_scales(const Problem& problem, bool of_b, ThreadPo
     return with_operands(problem, wrong, pool);
 }
 
-/// What the declared machine gives under another rule.
+/// Returns the results of the emulated machine under another rule.
 std::vector<double> with_rule(const Problem& problem, const MatmulRule& rule, ThreadPool& pool) {
     const ProductOperands& of = problem.products->operands();
     const std::int64_t rows = simulated_rows(problem);

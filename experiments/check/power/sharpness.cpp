@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How small a fault would have been noticed.
+// Finds the smallest faults that a check would have noticed.
 #include "experiments/check/judge/grid.hpp"
 #include "experiments/check/power/power_products.hpp"
 
@@ -13,10 +13,10 @@ namespace {
 
 constexpr double unnoticed = std::numeric_limits<double>::infinity();
 
-/// Of the outputs that one scale error befalls together.
+/// Statistics of outputs that share one scale error.
 struct Part {
     double certain =
-        unnoticed;  ///< the least error that one output's bound refuses, whatever the kernel's own error is
+        unnoticed;  ///< smallest scale error that the bound of an output refuses, whatever the kernel's own error is
     double squares = 0, count = 0;
     bool is_empty = true;
 
@@ -26,8 +26,8 @@ struct Part {
         count += other.count;
         is_empty = is_empty && other.is_empty;
     }
-    /// Returns the smallest common factor that these outputs show. It adds its square to the mean square, which has a limit.
-    /// If the mean square is NaN, T3 does not decide.
+    /// Returns the smallest common scale error that these outputs show. Its square is added to the mean square, which
+    /// has a limit. If the mean square is NaN, T3 does not decide.
     double least(double mean_square) const {
         const double room = 1 + 6 * std::sqrt(8 / std::max(count, 1.0)) - mean_square;
         if (count < 64 || squares <= 0 || !(room > 0)) return certain;
@@ -39,7 +39,7 @@ Part part_of(const Limits& limits, std::size_t i) {
     Part part{.is_empty = false};
     const double y = limits.exact[i], h = limits.deviation[i];
     if (!std::isfinite(y)) return part;
-    // A legal kernel's own error may hide as much as a bound.
+    // The kernel's own error, up to one bound, may hide the scale error. Hence the factor 2.
     if (y != 0) part.certain = 2 * limits.certain[i] / std::fabs(y);
     if (h > 0) {
         part.squares = y / h * (y / h);
@@ -54,7 +54,8 @@ double worst(std::span<const Part> parts, double mean_square) {
     return most;
 }
 
-/// Of outputs in a single row, whose columns are single outputs.
+/// Returns the largest threshold of the columns of a group with a single row, in which each column is a single output.
+/// Returns 0 for other groups.
 double worst_of_single(const Limits& limits, const Grid<Part>::Group& group) {
     double most = 0;
     for (std::int64_t c = 0; c < limits.columns && group.rows == 1; ++c)
@@ -76,7 +77,7 @@ void see_scales(const Limits& limits, double mean_square, Sharpness& s, ThreadPo
     s.scale_of_column = std::max(s.scale_of_column, worst(columns, mean_square));
 }
 
-/// True where the kernel changes an output by more than twice its bound.
+/// Returns true if a kernel with this defect changes an output by more than twice its bound.
 bool is_certain(const Problem& problem, const Limits& limits, const Defect& defect, ThreadPool& pool) {
     const Mutated mutated(problem, defect);
     std::vector<double> exact;

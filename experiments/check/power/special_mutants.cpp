@@ -13,7 +13,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Which numbers are subnormal in a format; none where it has no normal ones.
+/// Tells which numbers are subnormal in a format. Fixed-point and power-of-two formats have no subnormal numbers.
 class Subnormals {
   public:
     explicit Subnormals(const Format& format)
@@ -44,7 +44,7 @@ bool has_subnormal(const Format& format, NumberView values, ThreadPool& pool) {
     return any;
 }
 
-/// The problem with zeros for subnormal operands; nothing where none is subnormal.
+/// Returns the problem with zeros in place of subnormal operands, or nothing if no operand is subnormal.
 std::optional<Problem> with_flushed_operands(const Problem& problem, ThreadPool& pool) {
     const auto format_of = [&](const Input& input) {
         const auto format = problem.declaration.formats.find(input.name);
@@ -71,7 +71,7 @@ std::optional<Problem> with_flushed_operands(const Problem& problem, ThreadPool&
     return flushed;
 }
 
-/// True where a result is another number by a function of it.
+/// Returns true if the function changes any exact result to another number.
 template <class Function>
 bool changes_any(const Limits& limits, ThreadPool& pool, Function function) {
     bool any = false;
@@ -88,7 +88,8 @@ bool changes_any(const Limits& limits, ThreadPool& pool, Function function) {
     return any;
 }
 
-/// Every result by a function of the right one; nothing where that changes none.
+/// Adds a kernel that applies a function to every right result. If the function changes none of them, the kernel counts
+/// as not caught.
 template <class Function>
 void add_changed(Trial& trial, const char* name, Function function) {
     const Limits& limits = trial.limits();
@@ -128,7 +129,7 @@ void add_flushed(Trial& trial, const Problem& problem) {
                    }});
 }
 
-/// Flushes only the results, as a store does. A legal kernel would have to declare this.
+/// Adds a kernel that flushes only the results, as a store does. A legal kernel would have to declare this.
 void add_flushed_outputs(Trial& trial) {
     const Limits& limits = trial.limits();
     const Subnormals is_subnormal(limits.format);
@@ -149,7 +150,8 @@ void add_flushed_outputs(Trial& trial) {
                .store = [flushed](std::size_t, double exact) { return flushed(exact); }});
 }
 
-/// A tile whose accumulators still hold the outputs of the row before it.
+/// Adds a kernel that does not clear the accumulators of one tile: each output of the tile also contains the output one
+/// row above.
 void add_uncleared(Trial& trial) {
     const Limits& limits = trial.limits();
     const std::int64_t tile = limits.tile();

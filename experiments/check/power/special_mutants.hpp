@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong kernels that only inputs made for them show, and faults of a size that somebody chose. No check is weak for missing
-// them unless it is asked to catch everything.
+// Wrong kernels that only inputs made for them show, and faults of a fixed size. A check that misses them is weak only
+// if it must catch everything.
 #pragma once
 #include "experiments/check/power/trial.hpp"
 
@@ -8,11 +8,12 @@
 
 namespace macheps::check {
 
-/// NaN swallowed, infinities and overflow made finite, subnormals flushed, accumulators that keep what they held.
+/// Adds kernels that swallow NaN, make infinities and overflow finite, flush subnormals, or do not clear their
+/// accumulators.
 void add_special_mutants(Trial& trial, const Problem& problem);
 
-/// A stale element, and a row that is larger by 0.001: to compare inputs with each other. What a check would see of such
-/// faults its sharpness says without a chosen size.
+/// Adds a kernel with one stale element, and one with a row that is larger by a factor of 1.001. They serve to compare
+/// inputs with each other. For a check, Sharpness gives the smallest such fault that it would notice.
 void add_size_mutants(Trial& trial);
 
 }  // namespace macheps::check

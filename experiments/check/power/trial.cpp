@@ -8,7 +8,7 @@
 
 namespace macheps::check {
 
-/// In bounds; where a result or its right one is no number, specials are judged instead.
+/// Returns the largest change of a result, in bounds. It ignores changes from or to NaN, which are judged as specials.
 double Trial::largest_change(const OutputRange& range, std::span<const double> exact) const {
     double most = 0;
     in_parts(
@@ -26,7 +26,7 @@ double Trial::largest_change(const OutputRange& range, std::span<const double> e
     return most;
 }
 
-/// True where an output is another than the right kernel's.
+/// Stores the outputs of the wrong kernel. Returns true if any output differs from the right kernel's.
 bool Trial::store(const WrongKernel& wrong, const OutputRange& range, std::span<const double> exact,
                   std::span<double> outputs) const {
     bool is_other = false;
@@ -46,7 +46,7 @@ bool Trial::store(const WrongKernel& wrong, const OutputRange& range, std::span<
     return is_other;
 }
 
-/// True where bits are claimed, and a kernel without this fault would have stored another code.
+/// Returns true if bits are claimed and a kernel without this fault would have stored another code.
 bool Trial::is_code_changed(const WrongKernel& wrong, const OutputRange& range, std::span<const double> exact,
                             std::span<const double> outputs) const {
     if (bits_ == nullptr) return false;
@@ -65,12 +65,13 @@ void Trial::add(const WrongKernel& wrong) {
         exact_.resize(range.size());
         wrong.results(range, exact_);
         mutant.largest = std::max(mutant.largest, largest_change(range, exact_));
-        // It changes an output by more than twice its bound: whatever else such a kernel does, T1 refuses it.
+        // If an output changes by more than twice its bound, T1 refuses it, whatever else the kernel does.
         return mutant.largest > 2;
     };
     bool is_certified = !wrong.changes.is_empty() && is_certain(wrong.changes), is_other = false,
          is_found = is_certified;
-    // A fault of structure or scale must be certain, if it can be; of others it is enough that they are refused.
+    // For a fault of structure or scale, all parts are tried until one certifies it. For other faults, it is enough
+    // that the tests refuse them.
     const bool must_be_certain = wrong.kind == "structure" || wrong.kind == "scale";
     const std::size_t count = wrong.parts == 0 ? parts_.size() : std::min(wrong.parts, parts_.size());
     for (std::size_t p = 0; p < count && !is_found; ++p) {
@@ -89,7 +90,7 @@ void Trial::add(const WrongKernel& wrong) {
                         (differs && refuses_any(limits_, part.first, stored, premise_));
         is_found = mutant.caught && !must_be_certain;
     }
-    // No output alone is refused: all of them together may be.
+    // No single output is refused, but all of them together may be.
     if (!is_certified && !mutant.caught && is_other && count == parts_.size())
         mutant.caught = !judge(limits_, outputs_,
                                {.premise = premise_, .stops_at_first = true, .only_together = true, .pool = &pool_})

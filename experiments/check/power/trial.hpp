@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong kernels on trial: would the tests have refused them? A fault that shows itself in the first part of the outputs is not
-// sought in the rest.
+// Tries wrong kernels: would the tests have refused them? If a fault shows in the first parts of the outputs, the rest
+// is not searched.
 #pragma once
 #include "experiments/check/power/mutated.hpp"
 #include "experiments/check/power/power.hpp"
@@ -13,26 +13,26 @@
 
 namespace macheps::check {
 
-/// What a wrong kernel makes, some outputs at a time.
+/// A wrong kernel, which computes its outputs a part at a time.
 struct WrongKernel {
     std::string name{};
     std::string_view kind{};
     Power required_by = Power::structure;
-    /// Its results before the last rounding, of these outputs.
+    /// Computes the results of a range of outputs before the last rounding.
     std::function<void(const OutputRange& range, std::span<double> exact)> results{};
-    /// What it stores of output i; else its result as the limits say.
+    /// Returns the number that is stored for output i. Default: the result, rounded as the limits say.
     std::function<double(std::size_t i, double exact)> store{};
-    OutputRange changes{};      ///< it leaves all other outputs as they are; empty: it may change any
-    bool is_simulated = false;  ///< nothing is certified by it
+    OutputRange changes{};      ///< the outputs that may be wrong; empty: any
+    bool is_simulated = false;  ///< the fault cannot be certified
     std::size_t parts = 0;      ///< number of parts that it is tried on, from the first; 0: all
     bool has_other_bits =
-        false;  ///< what it stores is compared with a claimed machine's bits, not with the right results'
+        false;  ///< stored numbers are compared with the claimed machine's outputs, not with the right results
 };
 
 class Trial {
   public:
-    /// `parts` are parts of the outputs, in order. `bits` are the outputs of the claimed machine, or null. `premise` says whether T2
-    /// and T3 decide.
+    /// `parts` are parts of the outputs, in order. `bits` are the outputs of the claimed machine, or null. `premise`
+    /// says whether T2 and T3 decide.
     Trial(const Limits& limits, std::vector<OutputRange> parts, const MachineOutputs* bits, ThreadPool& pool,
           std::vector<Mutant>& mutants, Premise* premise = nullptr)
         : limits_(limits),
@@ -49,10 +49,10 @@ class Trial {
     ThreadPool& pool() const { return pool_; }
 
     void add(const WrongKernel& wrong);
-    /// One whose results are known: the first of all outputs, or all of them.
+    /// Adds a wrong kernel with given results, one for each output of this trial.
     void add(std::string name, std::string_view kind, Power by, const std::vector<double>& exact,
              bool is_simulated = false);
-    /// What these inputs have nothing to show of.
+    /// Adds a wrong kernel that these inputs cannot show. It counts as not caught.
     void add_unseen(std::string name, std::string_view kind, Power by) {
         mutants_.push_back({.name = std::move(name), .kind = kind, .required_by = by});
     }
@@ -71,8 +71,8 @@ class Trial {
     std::vector<Mutant>& mutants_;
     Premise* premise_;
     Storing stored_;
-    /// Buffers for the kernel on trial. They are reused, because new memory is slow. float holds outputs exactly: no format of an
-    /// output is wider than fp32.
+    /// Buffers for the kernel on trial. They are reused, because new memory is slow. float holds outputs exactly: no
+    /// format of an output is wider than fp32.
     std::vector<double> exact_{}, stored_part_{};
     std::vector<float> outputs_{};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certain bounds: midpoint-radius inclusion on the list of nodes. With u the unit roundoff and Ex, Ey the operands' bounds,
-// every step keeps first and second order terms, and rounds its bound up.
+// Certain bounds: midpoint-radius inclusion on the list of nodes. With u the unit roundoff and Ex, Ey the operands'
+// bounds, every step keeps first and second order terms, and rounds its bound up.
 #include "experiments/check/truth/nodes.hpp"
 #include "experiments/check/truth/rounding_to.hpp"
 
@@ -12,7 +12,7 @@ namespace macheps::check {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr double upward = 1 + 0x1p-40;  // of a few fp64 operations, each with an error below 2^-53
+constexpr double upward = 1 + 0x1p-40;  // covers a few fp64 operations, each with a relative error below 2^-53
 
 struct Operand {
     double value = 0, bound = 0;
@@ -32,7 +32,8 @@ double overflow_of(const Format& format) {
     return largest + half_ulp(format, largest);
 }
 
-/// What the operand's error becomes in a function of one number; `z` is its exact value.
+/// Returns the error of a function of one number that the operand's error causes. `z` is the exact value of the
+/// function.
 double carried_by_function(Step step, Operand x, double z) {
     const double ax = std::fabs(x.value), r = x.bound / ax, size = std::fabs(z);
     if (x.bound == 0) return 0;
@@ -52,7 +53,8 @@ double carried_by_function(Step step, Operand x, double z) {
             return x.bound <= 1 ? std::min(1.0, z * t * (1 + t)) : 1;
         }
         case Step::tangent:
-            // 1 - z^2 grows by at most e^(2 E) <= 1 + 4 E over the interval. For large |x|, 1 - |tanh| is at most 2 e^(-2 |x|).
+            // 1 - z^2 grows by at most e^(2 E) <= 1 + 4 E over the interval. For large |x|, 1 - |tanh| is at most 2
+            // e^(-2 |x|).
             if (x.bound <= 0.5) return x.bound * std::min(1.0, (1 - z * z) * (1 + 4 * x.bound));
             return std::min(x.bound, ax > x.bound ? std::min(2.0, 2 * upward * math::exp(-2 * (ax - x.bound))) : 2.0);
         case Step::error: {
@@ -67,7 +69,7 @@ double carried_by_function(Step step, Operand x, double z) {
     }
 }
 
-/// What the operands' errors become, before the step's own roundings.
+/// Returns the error that the operands' errors cause, before the step's own roundings.
 double carried(const Node& node, double addend, Operand x, Operand y, double z) {
     const double ax = std::fabs(x.value), ay = std::fabs(y.value);
     switch (node.step) {
@@ -90,7 +92,7 @@ double carried(const Node& node, double addend, Operand x, Operand y, double z) 
     }
 }
 
-/// Relative error of e^x, whose argument two more roundings reach where it is 2^(x log2 e).
+/// Returns the relative error of e^x. A kernel that computes 2^(x log2 e) rounds the argument twice more.
 double exponential_error(const Arithmetic& a, Operand x) {
     const Accuracy& of = a.of(Function::exponential);
     const double size = std::fabs(x.value) + x.bound,
@@ -100,7 +102,7 @@ double exponential_error(const Arithmetic& a, Operand x) {
 
 double function_error(const Accuracy& of, double size) { return of.relative * size + of.absolute; }
 
-/// What the step itself rounds away from a value of at most `size`.
+/// Returns the error of the step's own roundings if the result is at most `size` in magnitude.
 double made(const Node& node, const Arithmetic& a, double size, Operand x, Operand y, double z) {
     const double u = a.unit_roundoff;
     switch (node.step) {
@@ -117,7 +119,7 @@ double made(const Node& node, const Arithmetic& a, double size, Operand x, Opera
         case Step::exponential:
             return size * exponential_error(a, x) + a.of(Function::exponential).absolute + a.least;
         case Step::sigmoid: {
-            // 1 / (1 + e^-x): the exponential counts by its share of the sum, 1 - z.
+            // In 1 / (1 + e^-x), the error of the exponential is weighted by its share of the sum, 1 - z.
             const double error = exponential_error(a, x), sum = (1 - z + x.bound) * error * (1 + error) + 3 * u,
                          bound = size * (sum + a.of(Function::quotient).relative - u) + a.least;
             return !a.is_reference && x.value < -87 ? bound + size : bound;  // e^-x may overflow, or the quotient flush
@@ -139,7 +141,8 @@ double made(const Node& node, const Arithmetic& a, double size, Operand x, Opera
     }
 }
 
-/// A correctly rounded quotient whose divisor is a power of two, as of a mean, has no error if fp32 can hold it.
+/// Returns true if a quotient has no error: the operands are exact, the division is correctly rounded, the divisor is a
+/// power of two (as in many means), and fp32 can hold the quotient.
 bool is_exact_quotient(const Node& node, Operand x, Operand y, double z, const Arithmetic& a) {
     if (node.step != Step::divide || x.bound != 0 || y.bound != 0 || a.of(Function::quotient).relative > 0x1p-24)
         return false;
@@ -147,13 +150,13 @@ bool is_exact_quotient(const Node& node, Operand x, Operand y, double z, const A
     return (divisor.significand & (divisor.significand - 1)) == 0 && static_cast<double>(static_cast<float>(z)) == z;
 }
 
-/// Returns the error bound of one element, or infinity if nothing bounds the result or if it may overflow. `lost` is the error
-/// if an operand may be infinite and the result is still a finite number.
+/// Returns the error bound of one element, or infinity if nothing bounds the result or if it may overflow. `lost` is
+/// the error if an operand may be infinite and the result is still a finite number.
 double element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a,
                      double overflow, double lost = 0) {
     if (!std::isfinite(z)) return 0;  // NaN and infinities are judged as such
     if (node.step == Step::exponential && z == 0) return a.least + a.of(Function::exponential).absolute;
-    const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds it behind its sum
+    const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds it after its sum
     const double before = std::max(carried(node, addend, x, y, z), lost), size = std::fabs(z) + before;
     // Zero operands give zeros, and there is nothing to round.
     if (size == 0 && node.step != Step::sigmoid) return 0;
@@ -164,7 +167,8 @@ double element_bound(const Node& node, const Row& row, Operand x, Operand y, dou
     return std::fabs(z) + bound < overflow ? bound : infinite;
 }
 
-/// Returns how the result of a step may overflow if its operands may. The exact result `z` is finite and has this bound.
+/// Returns how the result of a step may overflow if its operands may. The exact result `z` is finite and has this
+/// bound.
 Overflowing carried_overflow(const Node& node, Operand x, Operand y, Overflowing of_x, Overflowing of_y, double z,
                              double bound) {
     const Overflowing worst = std::max(of_x, of_y), never = Overflowing::never, anything = Overflowing::to_anything;
@@ -212,8 +216,8 @@ Bounded overflowing_bound(const Node& node, const Row& row, Operand x, Operand y
     return {bound, std::max(own, before)};
 }
 
-/// Whether every partial sum is a number of the accumulator, whatever the order: all terms are multiples of one unit, and
-/// their magnitudes together are no more of those than the accumulator counts.
+/// Returns true if the accumulator can hold every partial sum, whatever the order. It can if all terms are multiples of
+/// one unit and the sum of their magnitudes is at most 2^precision units.
 bool is_exact_sum(const SumOrder& order, const std::vector<Wide>& x, std::size_t count, double magnitudes) {
     if (magnitudes == 0) return true;
     const double unit = ulp(order.accumulator, magnitudes);
@@ -236,7 +240,7 @@ Bounded sum_bound(const Node& node, const std::vector<Wide>& x, const std::vecto
     }
     const auto terms = static_cast<std::int64_t>(count);
     const double additions = count > 0 ? static_cast<double>(count - 1) : 0;
-    // The sums here have errors too: of count additions of positive numbers in fp64.
+    // `errors` and `magnitudes` are fp64 sums of nonnegative numbers, and have rounding errors too.
     const double up = (1 + (additions + 4) * 0x1p-52) * upward;
     if (errors == 0 && node.roundings == 0 && magnitudes < a.overflow && is_exact_sum(node.order, x, count, magnitudes))
         return {};
@@ -249,12 +253,13 @@ Bounded sum_bound(const Node& node, const std::vector<Wide>& x, const std::vecto
                             : a.overflow;
     bound *= up;
     if (magnitudes + bound < most) return {bound};
-    // `opposite` bounds the partial sums of the other sign. If they cannot overflow, infinities of both signs never meet.
+    // `opposite` bounds the partial sums of the other sign. If they cannot overflow, infinities of both signs never
+    // meet.
     const double opposite = (magnitudes - std::fabs(z)) / 2 + bound;
     return {bound, opposite < most && std::fabs(z) > bound ? Overflowing::to_infinity : Overflowing::to_anything};
 }
 
-/// Steps whose operands lie elsewhere in the row.
+/// Bounds the steps whose operand is at another place of the row.
 void placed_bound(const Node& node, const Row& row, const std::vector<double>& x, std::vector<double>& out) {
     switch (node.step) {
         case Step::greatest:
@@ -273,7 +278,7 @@ void placed_bound(const Node& node, const Row& row, const std::vector<double>& x
     }
 }
 
-/// Steps without operands.
+/// Bounds a step without operands. Returns false for other steps.
 bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, const Arithmetic& a,
                std::vector<double>& out) {
     if (node.step == Step::input) return true;

@@ -24,7 +24,7 @@ constexpr FunctionTable tables[] = {
     {"cuda.fast",
      {{{2, 1.173, 0x1p-126}, {3, 0, 0x1.82p-22}, {2}, {1}, {0x1p12, 0, 0x1p-126}, {2}, {2}}},
      "CUDA programming guide, 13.2, and PTX ISA: intrinsics and approximations"},
-    // The manual compares with the C++ library; that one's own ulp is added where it has one.
+    // The manual compares with the C++ library. The error of the library's function is added if it has one.
     {"hip",
      {{{2}, {3}, {2}, {1.5}, {3}, {5}, {0.5}}},
      "HIP math API: from tests over short ranges, and 1 ulp of what they compared with"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How accurate the functions of kernels are: what vendors say of their own, as tables that a declaration names.
+// Accuracy of the functions that kernels use: tables of what vendors state. A declaration names a table.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -12,16 +12,17 @@ namespace macheps::check {
 
 enum class Function : std::uint8_t { exponential, logarithm, inverse_root, root, tangent, error, quotient };
 inline constexpr std::size_t function_count = 7;
-/// As declarations spell them.
+/// The names of functions in declarations.
 inline constexpr std::array<std::string_view, function_count> function_names{"exp",  "log", "rsqrt", "sqrt",
                                                                              "tanh", "erf", "div"};
 
-/// |error| <= relative |g| + per_argument |x| |g| + absolute, of g at x.
+/// Error bound of a function g at x: |error| <= relative |g| + per_argument |x| |g| + absolute.
 struct Accuracy {
     double relative = 0, per_argument = 0, absolute = 0;
 };
 
-/// The same in ulp of fp32, as tables of vendors have it; an ulp is at most 2^-23 of the value.
+/// The same bound as in tables of vendors: `ulps` and `per_argument` are in ulp of fp32. An ulp is at most 2^-23 of the
+/// value.
 struct Ulps {
     double ulps = 0.5, per_argument = 0, absolute = 0;
 };
@@ -35,8 +36,8 @@ struct FunctionTable {
 };
 std::span<const FunctionTable> function_tables();
 
-/// A table by its name, behind which single functions may differ: `cuda`, `cuda,exp=4,tanh=16` (ulp of fp32). Errors:
-/// throws Error (usage) with the nearest name.
+/// Returns a table by its name. Other errors of single functions, in ulp of fp32, may follow the name: `cuda`,
+/// `cuda,exp=4,tanh=16`. Errors: throws Error (usage) with the nearest name.
 FunctionTable find_functions(std::string_view text, std::string_view where = "--functions");
 
 /// Returns true if `table` allows larger errors of the function than `than` does.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of Highway's targets those of the CPU engine; whoever lacks them gets plain loops.
+// Uses only the Highway targets of the CPU engine. CPUs without them run plain loops.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
 #endif
@@ -27,8 +27,8 @@ namespace macheps::check::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 namespace {
 
-/// Two vectors of columns at a time, whose sums stay in registers. Products are rounded before they are added, as the plain
-/// loops do it: a fused multiply-add would give other bits.
+/// Computes two vectors of columns at a time, whose sums stay in registers. Products are rounded before they are added,
+/// as in the plain loops. A fused multiply-add would give other bits.
 template <int rows>
 void multiply_rows(const double* a, std::int64_t k, const double* b, double* out) {
     namespace hn = hwy::HWY_NAMESPACE;

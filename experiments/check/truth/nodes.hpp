@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operation as a list of nodes, and what interprets it. A node is a step of the declared computation: its exact value, and
-// the roundings that every legal kernel may make there. Three interpreters walk the list, for one row of the output at
-// a time: `reference` has the values, `bound` what certainly bounds a legal kernel's errors, `spread` how far they spread
-// when the roundings are independent of each other.
+// Describes an operation as a list of nodes, and declares the interpreters of such lists. A node is a step of the
+// declared computation: its exact value, and the roundings that every legal kernel may make there. Three interpreters
+// walk the list, one row of the output at a time. `reference` computes the values. `bound` computes certain bounds of a
+// legal kernel's errors. `spread` computes how far these errors spread if the roundings are independent of each other.
 #pragma once
 #include "core/rounding.hpp"
 #include "experiments/check/truth/functions.hpp"
@@ -21,8 +21,8 @@ namespace macheps::check {
 
 enum class Step : std::uint8_t {
     input,        ///< an array of the check
-    product,      ///< the matrix product's sums, or the rows' results that a list across rows begins with
-    constant,     ///< as near as the compute format comes
+    product,      ///< sums of the matrix product, or results of rows with which a list across rows begins
+    constant,     ///< a constant, which kernels round to the compute format
     add,          ///< x + y
     subtract,     ///< x - y
     multiply,     ///< x y
@@ -35,23 +35,23 @@ enum class Step : std::uint8_t {
     error,             ///< erf
     sigmoid,           ///< 1 / (1 + e^-x), which is 0 where e^-x overflows
     absolute,          ///< |x|
-    larger,            ///< of x and y
-    greatest,          ///< of a row
-    least,             ///< of a row
-    sum,               ///< of a row
-    select,            ///< of a row: its element at the place that `array` names
-    keep,              ///< x, and 0 in rows whose number in `array` is `constant`
-    move,              ///< elements of a row change places
-    accumulate,        ///< product x and addend y, which any chain of the product may have begun with
-    either,            ///< x or y: two usual ways to the same number
-    welford_mean,      ///< of a row by updates with each x in fp32; used only by wrong kernels
+    larger,            ///< the larger of x and y
+    greatest,          ///< largest element of a row
+    least,             ///< smallest element of a row
+    sum,               ///< sum of a row
+    select,            ///< the element of a row at the place that `array` names
+    keep,              ///< x, or 0 in rows whose number in `array` is `constant`
+    move,              ///< the elements of a row at other places (see Move)
+    accumulate,        ///< product x plus addend y; any chain of the product may begin with the addend
+    either,            ///< x or y, which are two usual ways to the same number
+    welford_mean,      ///< mean of a row by updates with each x in fp32; used only by wrong kernels
     welford_variance,  ///< the variance by the same updates
-    slack,             ///< x; kernels may lose `roundings` of a number as large as y on their way to it
-    round,             ///< a kernel may round to `format` here, to nearest even; the value stays what it was
-    convert,           ///< every kernel must round to `format` here, and the value is the rounded one
+    slack,             ///< x; kernels may also lose `roundings` roundings of a number as large as y
+    round,             ///< a kernel may round to `format` here, to nearest even; the exact value is x
+    convert,           ///< every kernel must round to `format` here; the exact value is the rounded one
 };
 
-/// The function whose accuracy a step has.
+/// Returns the function that determines the accuracy of a step.
 constexpr std::optional<Function> function_of(Step step) {
     switch (step) {
         case Step::exponential:
@@ -95,12 +95,12 @@ constexpr bool is_rounded(Step step) {
     }
 }
 
-/// Where an element of a moved row comes from; n elements, h = n / 2.
+/// The source of each element of a moved row. The row has n elements; h = n / 2.
 enum class Move : std::uint8_t {
     turn_halves,  ///< -x[i + h] in the first half, x[i - h] in the second
     turn_pairs,   ///< -x[i + 1] at even places, x[i - 1] at odd ones
-    to_pairs,     ///< what lies in halves, as pairs: x[i / 2]
-    to_halves,    ///< what lies in pairs, as halves: x[2 (i mod h)]
+    to_pairs,     ///< halves to pairs: x[i / 2]
+    to_halves,    ///< pairs to halves: x[2 (i mod h)]
 };
 struct Moved {
     std::int64_t from = 0;
@@ -120,7 +120,7 @@ constexpr Moved moved(Move move, std::int64_t i, std::int64_t n) {
     }
 }
 
-/// A node's place in its list.
+/// The index of a node in its list.
 struct Value {
     int node = -1;
 };
@@ -128,27 +128,28 @@ struct Value {
 struct Node {
     Step step = Step::constant;
     int x = -1, y = -1;                     ///< operands: earlier nodes
-    bool is_row = false;                    ///< one number for a row; else one for each element
-    int array = -1;                         ///< of an input
-    double constant = 0, constant_low = 0;  ///< their sum
-    /// Roundings of the compute format behind the step, where usual kernels differ the most of them; of a sum those of
-    /// the whole sum beside its additions.
+    bool is_row = false;                    ///< one number for the row; otherwise one for each element
+    int array = -1;                         ///< index of the array that the step reads
+    double constant = 0, constant_low = 0;  ///< the constant is the sum of both
+    /// Number of roundings in the compute format after the step. If usual kernels differ, it is the largest number. For
+    /// a sum, it counts roundings of the whole sum, in addition to those of its additions.
     double roundings = 1;
-    double unit_roundings = 0;      ///< of an addition: roundings of numbers as large as one, besides
-    std::int64_t skipped = 0;       ///< of a sum or an extreme: last elements that it leaves out (no legal kernel does)
+    double unit_roundings = 0;      ///< for an addition: further roundings, of numbers as large as 1
+    std::int64_t skipped = 0;       ///< for a sum or extreme: last elements that it leaves out (never in legal kernels)
     SumOrder order{};               ///< of a sum
-    std::optional<double> start{};  ///< of an extreme: the number that it begins with (no legal kernel has one)
-    bool is_narrow_sum = false;     ///< its value is a chain's in the accumulator's format, as a wrong kernel has it
+    std::optional<double> start{};  ///< for an extreme: the number that it begins with (never in legal kernels)
+    bool is_narrow_sum = false;     ///< the value is that of a chain in the accumulator's format, as in a wrong kernel
     Move move = Move::turn_halves;
     Format format{};
     Round rounding = Round::nearest_even;  ///< of a conversion
     Ulps off{.ulps = 0};                   ///< the error of a wrong kernel's function, in ulp of fp32
 };
 
-/// Where an array's elements lie among the outputs'.
+/// How the elements of an array map to outputs: one for each output, row or column, one for all, or rows that an index
+/// selects.
 enum class Axis : std::uint8_t { each, row, column, whole, gathered };
 
-/// A list in the making, in the words of whoever writes an operation.
+/// Builds the list of nodes of an operation.
 class Nodes {
   public:
     Value input(int array, Axis axis) {
@@ -156,7 +157,7 @@ class Nodes {
     }
     Value product() { return put({.step = Step::product}); }
     Value constant(double x) { return put({.step = Step::constant, .is_row = true, .constant = x}); }
-    /// One that no format has: high + low is within 2^-106 of it.
+    /// Adds a constant that no format has. high + low is within 2^-106 of it.
     Value irrational(double high, double low) {
         return put({.step = Step::constant, .is_row = true, .constant = high, .constant_low = low});
     }
@@ -167,7 +168,7 @@ class Nodes {
     Value accumulate(Value product, Value addend) { return two(Step::accumulate, product, addend); }
     Value either(Value x, Value y) { return two(Step::either, x, y, 0); }
     Value slack(Value x, Value y, double roundings) { return two(Step::slack, x, y, roundings); }
-    /// 1 + x of an |x| of at most one that some kernels round once more before they add it.
+    /// Adds 1 + x for an |x| of at most 1. Some kernels round once more before this addition.
     Value one_and(Value x) {
         const Value sum = add(constant(1), x);
         if (!rounds_steps_) nodes_.back().unit_roundings = 1;
@@ -192,7 +193,8 @@ class Nodes {
         return put(
             {.step = Step::convert, .x = x.node, .is_row = at(x).is_row, .format = format, .rounding = rounding});
     }
-    /// The mean and variance of a row by Welford's updates in fp32. A legal kernel may use them only if it declares them.
+    /// Adds the mean and variance of a row by Welford's updates in fp32. A legal kernel may use them only if it
+    /// declares them.
     Value welford_mean(Value x) { return put({.step = Step::welford_mean, .x = x.node, .is_row = true}); }
     Value welford_variance(Value x) { return put({.step = Step::welford_variance, .x = x.node, .is_row = true}); }
     Value greatest(Value x, std::int64_t skipped = 0, std::optional<double> start = {}) {
@@ -211,7 +213,7 @@ class Nodes {
                     .skipped = skipped,
                     .order = order});
     }
-    /// A chain that is rounded to `format` after every addition: no legal kernel's.
+    /// Adds a chain that is rounded to `format` after every addition. No legal kernel has one.
     Value narrow_sum(Value x, const Format& format) {
         return put(
             {.step = Step::sum, .x = x.node, .is_row = true, .order = {.accumulator = format}, .is_narrow_sum = true});
@@ -219,7 +221,7 @@ class Nodes {
     Value select(Value x, int array) {
         return put({.step = Step::select, .x = x.node, .is_row = true, .array = array, .roundings = 0});
     }
-    /// x, and 0 in rows whose number in `array` is `skipped`.
+    /// Adds x, or 0 in rows whose number in `array` is `skipped`.
     Value keep(Value x, int array, double skipped) {
         return put({.step = Step::keep,
                     .x = x.node,
@@ -234,8 +236,8 @@ class Nodes {
     /// Gives every function that is less accurate in `table` than in `than` the largest error that `table` allows.
     /// Affects nodes that are added later.
     void make_functions(const FunctionTable& table, const FunctionTable& than);
-    /// Rounds every step that is added later to fp32, once. The list then gives the numbers of a plain kernel with correctly
-    /// rounded functions and sums, which no other kernel of the same form can do better in every step.
+    /// Rounds every step that is added later to fp32, once. The list then gives the numbers of a plain kernel with
+    /// correctly rounded functions and sums. No kernel of the same form is more accurate in any step.
     void round_steps() { rounds_steps_ = true; }
 
   private:
@@ -268,8 +270,8 @@ struct Input {
     std::string_view name{};
     Axis axis = Axis::each;
     Numbers values{};
-    std::vector<std::int64_t> rows{};  ///< of a gathered one: which of its own rows each row of outputs reads
-    std::int64_t neighbour = 1;        ///< how far the element lies that a wrong kernel may read instead
+    std::vector<std::int64_t> rows{};  ///< if gathered: the row of the array that each row of outputs reads
+    std::int64_t neighbour = 1;        ///< distance to the element that a wrong kernel may read instead
 
     double at(std::int64_t row, std::int64_t column, std::int64_t columns) const {
         std::int64_t place = 0;
@@ -296,52 +298,54 @@ struct Input {
 /// Whether a legal kernel may return anything other than a finite number within its bound.
 enum class Overflowing : std::uint8_t {
     never,
-    to_infinity,  ///< an infinity of the exact value's sign, or the largest finite number where the format saturates
-    to_anything,  ///< an infinity of either sign, or NaN where two of them met
+    to_infinity,  ///< an infinity of the exact value's sign, or the largest finite number if the format saturates
+    to_anything,  ///< an infinity of either sign, or NaN if two of them meet
 };
 
-/// A number that a list begins with, and its errors: a matrix product's sum, or a row's result in a list across rows.
+/// A number that a list begins with, and its errors: the sum of a matrix product or, in a list across rows, the result
+/// of a row.
 struct ProductSum {
     Wide sum{};
-    double certain = 0;      ///< bounds a legal kernel's error
-    double mean = 0;         ///< the part of it that roundings of one sign make
-    double spread = 0;       ///< the norm of its independent local errors
-    double certificate = 0;  ///< bounds the error of `sum` here
+    double certain = 0;      ///< upper bound of a legal kernel's error
+    double mean = 0;         ///< the part of it that roundings of the same sign cause
+    double spread = 0;       ///< norm of its independent local errors
+    double certificate = 0;  ///< upper bound of the error of `sum`
     Overflowing overflow = Overflowing::never;
 };
 
-/// The row that interpreters walk.
+/// The row that the interpreters evaluate.
 struct Row {
-    std::int64_t row = 0, columns = 0;  ///< which, and of how many elements
-    std::int64_t first = 0, count = 0;  ///< the elements that are wanted; a list with sums needs all of them
+    std::int64_t row = 0, columns = 0;  ///< index of the row, and its number of elements
+    std::int64_t first = 0, count = 0;  ///< the elements to evaluate; a list with sums needs all of them
     const std::vector<Input>* inputs = nullptr;
-    const std::vector<ProductSum>* products = nullptr;  ///< of the elements that are wanted
+    const std::vector<ProductSum>* products = nullptr;  ///< one for each element to evaluate
     double addend_certain = 0, addend_mean = 0,
-           addend_spread = 0;  ///< errors of a chain relative to what it begins with
+           addend_spread = 0;  ///< errors of a chain relative to the number that it begins with
 };
 
-/// The number of the row that a node reads.
+/// Returns the number that a node reads for the row.
 inline double number_of(const Node& node, const Row& row) {
     return (*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns);
 }
 
-/// How accurate the arithmetic is that a list runs in.
+/// The accuracy of the arithmetic in which a list is evaluated.
 struct Arithmetic {
     double unit_roundoff = 0x1p-24;
-    double least = 0x1p-150;    ///< half of the least subnormal number
-    double overflow = 0x1p128;  ///< from here on results are infinite
+    double least = 0x1p-150;    ///< half of the smallest subnormal number
+    double overflow = 0x1p128;  ///< results of this size and above are infinite
     std::array<Accuracy, function_count> functions{};
-    bool is_reference = false;  ///< constants and products have the certificate's errors
+    bool is_reference = false;  ///< the arithmetic of reference(): products have their certificates' errors
 
     const Accuracy& of(Function function) const { return functions[static_cast<std::size_t>(function)]; }
 };
 
-/// The fp32 of kernels, with functions as accurate as their vendor says.
+/// Returns the fp32 arithmetic of kernels, with the accuracy of functions that the vendor states.
 Arithmetic kernel_arithmetic(const FunctionTable& table);
-/// What `reference` computes with.
+/// Returns the arithmetic of reference().
 Arithmetic reference_arithmetic();
 
-/// The nodes and elements of a legal kernel that may overflow. The lists are filled from the first such node on.
+/// The nodes and elements of a legal kernel that may overflow. The list of a node is empty if none of its numbers may
+/// overflow.
 struct Overflows {
     bool is_any = false;
     bool is_inside = false;  ///< a node that later nodes read may overflow
@@ -358,28 +362,30 @@ struct Overflows {
     }
 };
 
-/// The errors of one number of a legal kernel: norms of independent roundings and what adds up whatever they do.
+/// The errors of one number of a legal kernel: norms of independent roundings, and errors that always add up.
 struct Spread {
     double linear = 0;  ///< systematic: functions, and means of sums that stall
     double own = 0;     ///< the norm of roundings that no other element of the row shares
     double shared = 0;  ///< the norm of all other roundings
-    double common = 0;  ///< certain bound of what the elements of a row share
+    double common = 0;  ///< certain bound of the errors that the elements of a row share
 };
 
 template <class T>
-using Columns = std::vector<std::vector<T>>;  ///< of each node: its elements, or the one number of the row
+using Columns = std::vector<std::vector<T>>;  ///< for each node: its elements, or its single number for the row
 
-/// Computes every node's exact value, as near as reference_arithmetic() comes.
+/// Computes every node's exact value, up to the errors of reference_arithmetic().
 void reference(const std::vector<Node>& nodes, const Row& row, Columns<Wide>& out);
-/// Bounds every node's error in `arithmetic`, given the values; infinite if nothing bounds it. With `overflows`, a bound
-/// holds for finite results, and `overflows` records where others are legal. Without it, such bounds are infinite.
+/// Computes upper bounds of every node's error in `arithmetic`, given the values. A bound is infinite if the error has
+/// no bound. With `overflows`, a bound holds for finite results, and `overflows` records where others are legal.
+/// Without it, such bounds are infinite.
 void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Arithmetic& arithmetic,
            Columns<double>& out, Overflows* overflows = nullptr);
-/// The spread of every node's error in `arithmetic`, given values and bounds.
+/// Computes the spread of every node's error in `arithmetic`, given values and bounds.
 void spread(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Columns<double>& bounds,
             const Arithmetic& arithmetic, Columns<Spread>& out);
 
-/// Half of the distance between neighbours of `format` at |x|, subnormals included; at infinity that of the top binade.
+/// Returns half of the distance between neighbours of `format` at |x|, subnormals included. Beyond the largest finite
+/// number, this is the distance of the top binade. The result is infinite for infinities, and NaN for NaN.
 double half_ulp(const Format& format, double x);
 
 }  // namespace macheps::check

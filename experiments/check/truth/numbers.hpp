@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of an array of a check: decoded and held, or decoded at every access from the codes that were read.
+// The numbers of an array of a check. They are either decoded and held, or decoded from the file's codes at every
+// access.
 #pragma once
 #include "core/codec.hpp"
 #include "experiments/files/arrays/arrays.hpp"
@@ -58,7 +59,7 @@ class Numbers {
     Numbers() = default;
     Numbers(std::vector<double> values) : held_(std::move(values)) {}
     Numbers(std::initializer_list<double> values) : held_(values) {}
-    /// Returns the numbers of an array without a copy of them. The array must outlive the result. Errors: throws Error as
+    /// Returns the numbers of an array without copying them. The array must outlive the result. Errors: throws Error as
     /// values_of() does.
     static Numbers in_place(const files::StoredArray& array, const Format& format);
     /// Returns true if every code of the format may be in an element, so that in_place() has nothing to test.
@@ -72,7 +73,7 @@ class Numbers {
     IndexIterator<Numbers> end() const { return {this, size()}; }
     operator std::vector<double>() const { return {begin(), end()}; }
 
-    /// The numbers, to be changed. They are decoded first if they are not held.
+    /// Returns the numbers as a vector that may be changed. They are decoded first if they are not held.
     std::vector<double>& held();
     /// Moves element `by` to the front, as std::rotate does.
     void rotate(std::size_t by);
@@ -92,12 +93,12 @@ class Numbers {
     std::vector<double> held_{};
     const files::StoredArray* array_ = nullptr;  ///< null: the numbers are held
     Format format_{};
-    std::shared_ptr<const std::vector<double>> table_{};  ///< of codes of up to 16 bits
+    std::shared_ptr<const std::vector<double>> table_{};  ///< values by code, for codes of up to 16 bits
     std::size_t shift_ = 0;
     double flushed_below_ = 0;
 };
 
-/// A reference to numbers of any of these kinds, which must outlive it.
+/// A reference to a sequence of numbers, which must outlive it.
 class NumberView {
   public:
     using value_type = double;

@@ -11,18 +11,19 @@
 
 namespace macheps::check {
 
-/// Products of a [m,k] and b [k,n], one for each batch; one b may serve all. The rows of a are counted through all batches,
-/// which have m rows each, or as many as `starts` says: groups. Values are those of formats up to fp32.
+/// Operands of the products of a [m,k] and b [k,n], one for each batch. One b may serve all batches. Rows of a are
+/// counted through all batches. Each batch has m rows; if batches are groups, `starts` gives their rows. Values are
+/// those of formats up to fp32.
 struct ProductOperands {
     std::int64_t batches = 1, m = 0, n = 0, k = 0;
     bool has_one_b = true;
-    std::int64_t parts = 1;  ///< so many batches, one after the other, are parts of one: a sample's
+    std::int64_t parts = 1;  ///< number of successive batches that are parts of one; above 1 in a sample
     Format a_format = fp32, b_format = fp32;
-    std::vector<double> a{}, b{};          ///< multiplied by the factors of blocks, where there are any
-    std::vector<std::int64_t> starts{};    ///< of groups: their first rows, and the end; empty: m rows each
-    std::int64_t k_block = 0;              ///< terms that share a factor; 0: there are none
+    std::vector<double> a{}, b{};          ///< multiplied by the block factors, if there are any
+    std::vector<std::int64_t> starts{};    ///< first row of each group, and the end of the last; empty: m rows each
+    std::int64_t k_block = 0;              ///< number of terms that share a factor; 0: no factors
     Format scale_format = fp32;            ///< of factors
-    std::vector<double> raw_a{}, raw_b{};  ///< what the factors multiply; empty without
+    std::vector<double> raw_a{}, raw_b{};  ///< the operands without the factors; empty if there are no factors
     std::vector<double> a_factors{};       ///< [rows, blocks]
     std::vector<double> b_factors{};       ///< [matrices of b, blocks, n]
 
@@ -36,7 +37,7 @@ struct ProductOperands {
         if (starts.empty()) return row / m;
         return std::upper_bound(starts.begin(), starts.end(), row) - starts.begin() - 1;
     }
-    /// Which b belongs to a row.
+    /// Returns the index of the matrix b that belongs to a row.
     std::int64_t batch_of_b(std::int64_t row) const { return has_one_b ? 0 : batch_of(row); }
     double a_at(std::int64_t row, std::int64_t p) const { return a[static_cast<std::size_t>(row * k + p)]; }
     double b_at(std::int64_t row, std::int64_t p, std::int64_t j) const {
@@ -50,7 +51,7 @@ struct ProductOperands {
     double b_factor(std::int64_t matrix, std::int64_t p, std::int64_t j) const {
         return k_block == 0 ? 1 : b_factors[static_cast<std::size_t>((matrix * blocks() + p / k_block) * n + j)];
     }
-    /// a and b from what they were and the factors.
+    /// Sets a and b to raw_a and raw_b times the factors.
     void scale() {
         for (std::size_t i = 0; i < a.size(); ++i) {
             const auto at = static_cast<std::int64_t>(i);
@@ -63,8 +64,8 @@ struct ProductOperands {
     }
 };
 
-/// The largest power of two that divides x, a number that fp32 or a product of two such numbers may be; infinite for zeros
-/// and what is not finite.
+/// Returns the largest power of two that divides x, which must be an fp32 number or the product of two of them. Returns
+/// infinity for zeros, infinities and NaN.
 inline double unit_of(double x) {
     const auto bits = std::bit_cast<std::uint64_t>(x);
     const auto field = static_cast<int>(bits >> 52 & 0x7ff);
@@ -73,7 +74,7 @@ inline double unit_of(double x) {
     return std::bit_cast<double>(static_cast<std::uint64_t>(field - 52 + zeros) << 52);
 }
 
-/// The greatest power of two that is at most |x|: 2^floor(log2 |x|). 0 for zeros and subnormal numbers.
+/// Returns the largest power of two that is at most |x|: 2^floor(log2 |x|). Returns 0 for zeros and subnormal numbers.
 inline double power_below(double x) {
     return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7ff0000000000000u);
 }

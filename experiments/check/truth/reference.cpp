@@ -15,7 +15,7 @@ namespace {
 
 using Wides = std::vector<Wide>;
 
-/// out[i] = function(x[i], y[i]), where a row's one number serves all of its elements.
+/// Computes out[i] = function(x[i], y[i]). If x or y has a single number, it serves all elements.
 template <class Function>
 void each(const Wides& x, const Wides& y, Wides& out, Function function) {
     const std::size_t by_x = x.size() == 1 ? 0 : 1, by_y = y.size() == 1 ? 0 : 1, count = out.size();
@@ -24,7 +24,7 @@ void each(const Wides& x, const Wides& y, Wides& out, Function function) {
 
 bool is_less(Wide x, Wide y) { return x.high < y.high || (x.high == y.high && x.low < y.low); }
 
-/// A NaN is the greatest and the least.
+/// Returns the extreme of a row, or NaN if an element is NaN.
 Wide extreme_of(const Wides& x, const Node& node) {
     const bool is_least = node.step == Step::least;
     const auto skipped = std::min(static_cast<std::ptrdiff_t>(node.skipped), static_cast<std::ptrdiff_t>(x.size()) - 1);
@@ -41,7 +41,8 @@ Wide converted(Wide x, const Format& format, Round rounding) {
     return {decode64(format, encode64(format, x.high, rounding, Overflow::nonsaturate)), 0};
 }
 
-/// The exact sum; a chain in the accumulator's format where that is narrow, which only wrong kernels ask for.
+/// Returns the exact sum. For narrow sums, which only wrong kernels use, it returns the sum of a chain that is rounded
+/// to the accumulator's format after every addition.
 Wide sum_of(const Wides& x, const Node& node, const WideSteps& steps) {
     const std::size_t count = x.size() - std::min(x.size(), static_cast<std::size_t>(node.skipped));
     if (!node.is_narrow_sum) return steps.sum(x.data(), count);
@@ -54,7 +55,7 @@ Wide sum_of(const Wides& x, const Node& node, const WideSteps& steps) {
     return total;
 }
 
-/// Welford's algorithm (1962) in fp32, one x after another.
+/// The state of Welford's algorithm (1962) in fp32, which is updated with each x.
 struct Running {
     float mean = 0, squares = 0;
 };
@@ -70,7 +71,8 @@ Running running_of(const Wides& x) {
     return r;
 }
 
-/// Moves the values of a function by the largest error that a vendor allows. The sign of the error depends on the bits of x.
+/// Moves the values of a function by the largest error that a vendor allows. The sign of the error depends on the bits
+/// of x.
 void put_off(const Node& node, const Wides& x, Wides& out) {
     for (std::size_t i = 0; i < out.size(); ++i) {
         const double at = x[x.size() == 1 ? 0 : i].high, z = out[i].high;
@@ -83,7 +85,7 @@ void put_off(const Node& node, const Wides& x, Wides& out) {
     }
 }
 
-/// The elements of an array that a row reads.
+/// Reads the elements of an array that belong to a row.
 void read_input(const Input& input, const Row& row, Wides& out) {
     const std::int64_t columns = row.columns;
     if (input.axis == Axis::row || input.axis == Axis::whole) {
@@ -97,7 +99,7 @@ void read_input(const Input& input, const Row& row, Wides& out) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = {input.values[first + i], 0};
 }
 
-/// Steps that are more than a function of one or two numbers.
+/// Computes a step that is not a function of one or two numbers. Returns false for other steps.
 bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wides& out, const WideSteps& steps) {
     const Wides* x = node.x < 0 ? nullptr : &values[static_cast<std::size_t>(node.x)];
     switch (node.step) {
@@ -151,7 +153,7 @@ bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wi
 void compute(const Node& node, const Wides& x, const Wides& y, Wides& out, const WideSteps& steps) {
     const WideRow a{x.data(), x.size() == 1}, b{y.data(), y.size() == 1};
     const auto function = [&](WideSteps::One step) {
-        // A row's one number has one result, and serves all elements where there are more.
+        // A single number of the row is computed once, and its result serves all elements.
         if (!a.is_one) return step(x.data(), out.data(), out.size());
         step(x.data(), out.data(), 1);
         std::fill(out.begin() + 1, out.end(), out.front());
@@ -193,7 +195,7 @@ void compute(const Node& node, const Wides& x, const Wides& y, Wides& out, const
             return each(x, x, out, [](Wide a, Wide) { return std::signbit(a.high) ? -a : a; });
         case Step::convert:
             return each(x, x, out, [&](Wide a, Wide) { return converted(a, node.format, node.rounding); });
-        default:  // either, and round, whose exact value is what it rounds
+        default:  // either and round: the exact value is that of x
             return each(x, x, out, [](Wide a, Wide) { return a; });
     }
 }
@@ -232,7 +234,7 @@ Arithmetic kernel_arithmetic(const FunctionTable& table) {
     Arithmetic arithmetic;
     for (std::size_t i = 0; i < function_count; ++i) {
         const Ulps& ulps = table.functions[i];
-        // An ulp is at most two unit roundoffs of the value, and at least the least subnormal number.
+        // An ulp is at most two unit roundoffs of the value, and at least the smallest subnormal number.
         arithmetic.functions[i] = {ulps.ulps * 0x1p-23, ulps.per_argument * 0x1p-23,
                                    ulps.absolute + ulps.ulps * 0x1p-149};
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far errors spread: a number's error is a linear functional of the independent roundings before it, and what counts is
-// the norm of its coefficients. Norms of operands that may share roundings add (Minkowski), and those of roundings that
-// no two elements share add by squares.
+// Computes how far errors spread. The error of a number is a linear functional of the independent roundings before it,
+// and its spread is the norm of the coefficients. Norms of operands that may share roundings are added (Minkowski's
+// inequality). Norms of roundings that no two elements share are added by squares.
 #include "experiments/check/truth/nodes.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace macheps::check {
 
 namespace {
 
-/// The absolute derivatives of a step.
+/// The magnitudes of a step's derivatives.
 struct Slopes {
     double x = 1, y = 0;
 };
@@ -44,12 +44,13 @@ Slopes slopes_of(const Node& node, double x, double y, double z) {
 
 double hypotenuse(double x, double y) { return sqrt(x * x + y * y); }
 
-/// A row's number as its elements see it: they share all of it.
+/// Returns the spread of a row's single number as its elements use it: they share all of its errors.
 Spread as_shared(const Spread& row, double certain) {
     return {.linear = row.linear, .own = 0, .shared = row.own + row.shared, .common = certain};
 }
 
-/// What a step's own roundings add: those of functions are of one sign for all that one knows, the others independent.
+/// The errors of a step's own roundings. Errors of functions may all have the same sign; the other errors are
+/// independent.
 struct Local {
     double linear = 0, own = 0;
 };
@@ -123,15 +124,16 @@ Spread sum_spread(const Node& node, const std::vector<Wide>& x, const std::vecto
     const auto terms = static_cast<std::int64_t>(count);
     const double additions = count > 0 ? static_cast<double>(count - 1) : 0, all = sum_error(node.order, terms),
                  unit = Format::power_of_two(-node.order.accumulator.precision);
-    // Every partial sum is at most the sum of magnitudes, and no term passes through more of them than the tree is high.
+    // Every partial sum is at most the sum of magnitudes, and no term is in more partial sums than the height of the
+    // tree.
     squares += std::min(additions * unit * unit, all * all) * magnitudes * magnitudes;
-    // Of sums so long that addends fall below half a unit of the sum, roundings have a mean.
+    // In sums so long that addends fall below half a unit of the sum, the mean of the rounding errors is not zero.
     s.linear += all * std::min(1.0, all / 2) * magnitudes + node.roundings * a.unit_roundoff * magnitudes;
     s.own = sqrt(squares);
     return s;
 }
 
-/// Steps whose operands lie elsewhere in the row.
+/// Computes the spread of steps whose operand is at another place of the row.
 void placed_spread(const Node& node, const Row& row, const std::vector<Spread>& x, const std::vector<double>& bounds,
                    std::vector<Spread>& out) {
     switch (node.step) {

@@ -20,11 +20,11 @@ struct ShapeRow {
     std::string_view name;
     SumShape shape;
     bool has_width;
-    /// Of n terms, the additions above one of them.
+    /// Returns the largest number of additions that one of n terms passes through.
     std::int64_t (*height)(std::int64_t n, std::int64_t width);
 };
 
-/// Of the flattest tree.
+/// Returns the height of the flattest tree.
 std::int64_t depth(std::int64_t leaves) { return std::bit_width(static_cast<std::uint64_t>(leaves - 1)); }
 std::int64_t quotient(std::int64_t n, std::int64_t width) { return (n + width - 1) / width; }
 
@@ -93,14 +93,14 @@ double sum_height(const SumOrder& order, std::int64_t terms) {
 double sum_error(const SumOrder& order, std::int64_t terms) {
     const double n = static_cast<double>(terms), u = Format::power_of_two(-order.accumulator.precision),
                  height = sum_height(order, terms);
-    // Jeannerod and Rump 2013: (n - 1) u of any order, without terms of second order. Trees have them: (1 + u)^h - 1.
-    // Kahan's sum: 2 u + O(n u^2), Higham, Accuracy and Stability, 4.3.
+    // Any order: (n - 1) u without terms of second order (Jeannerod and Rump 2013). Trees have such terms: (1 + u)^h -
+    // 1. Kahan's sum: 2 u + O(n u^2) (Higham, Accuracy and Stability, 4.3).
     double error = height * u;
     if (order.shape == SumShape::kahan)
         error += 4 * n * u * u;
     else if (order.shape != SumShape::any)
         error *= 1 + height * u;
-    // Terms are rounded on their way into a narrow accumulator.
+    // A narrow accumulator also rounds the terms.
     if (order.is_narrow() && terms > 0) error += u * (1 + error);
     return error;
 }

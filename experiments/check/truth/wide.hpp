@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Double-double arithmetic, in which references are computed: relative errors below 2^-100. What is not finite behaves as
-// fp64 says. erf and tanh are fp64 functions: + - * / fma and core's exp, so that a verdict has the same bits everywhere.
+// Double-double arithmetic for references. Operations have relative errors below 2^-100. Infinities and NaN behave as
+// in fp64. erf and tanh are computed in fp64. They use only + - * / fma and core's exp, so that a verdict has the same
+// bits everywhere.
 #pragma once
 #include "core/math64.hpp"
 
@@ -10,10 +11,10 @@
 namespace macheps::check {
 
 struct Wide {
-    double high = 0, low = 0;  ///< high is their sum, rounded
+    double high = 0, low = 0;  ///< the value is high + low; high is that sum, rounded
 };
 
-// The words of wide.inl.
+// The functions that wide.inl uses, for double.
 inline bool is_finite(double x) { return std::isfinite(x); }
 inline double select(bool condition, double x, double y) { return condition ? x : y; }
 inline double size_of(double x) { return std::fabs(x); }
@@ -22,7 +23,7 @@ inline double most_of(double x) { return x; }
 inline bool any_of(bool x) { return x; }
 using math::exp;
 
-/// 1 / (2 k + 1), as far as erf needs them: of magnitudes below 6 fewer than 14 + 6 25 terms.
+/// 1 / (2 k + 1), for the series of erf. Magnitudes below 6 need fewer than 14 + 6 * 25 terms.
 inline constexpr int most_terms = 164;
 inline constexpr auto odd_reciprocals = [] {
     std::array<double, most_terms + 1> all{};
@@ -38,7 +39,7 @@ inline constexpr auto odd_reciprocals = [] {
 #undef MACHEPS_MATH_REAL
 #undef MACHEPS_MATH_WIDE
 
-/// 1 / sqrt(x), by two steps of Newton's iteration from fp64's.
+/// Returns 1 / sqrt(x), by two Newton steps from the result in fp64.
 inline Wide inverse_root(Wide x) {
     const double start = 1 / sqrt(x.high);
     if (!std::isfinite(start) || start == 0) return {start, 0};
@@ -52,7 +53,7 @@ inline Wide square_root(Wide x) {
     return x * inverse_root(x);
 }
 
-/// Within 2^-51 of log x, relatively.
+/// Returns log x with a relative error below 2^-51.
 inline Wide logarithm(Wide x) {
     const double high = math::log(x.high);
     return std::isfinite(high) && x.high > 0 ? settled(high, x.low / x.high) : Wide{high, 0};

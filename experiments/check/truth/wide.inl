@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Double-double arithmetic and functions, written once for numbers and for vectors of them, whose bits agree therefore. No
-// include guard: wide.hpp includes this for double, wide_steps.cpp once per SIMD target. The includer is inside its
-// namespace, where MACHEPS_MATH_WIDE is a struct of two MACHEPS_MATH_REAL, `high` and `low`, high being their sum, rounded. In
-// scope are + - * / < <= > == ! and the words fma, exp, select, is_finite, size_of (the magnitude), floor_of, most_of (the
-// greatest of a vector) and any_of. Sources: Dekker 1971; Knuth, TAOCP 2, 4.2.2; Joldes, Muller and Popescu, ACM TOMS 44(2),
-// 2017.
+// Double-double arithmetic and functions, written once for numbers and for vectors of them, so that both give the same
+// bits. This file has no include guard: wide.hpp includes it for double, and wide_steps.cpp includes it once for each
+// SIMD target, each inside its own namespace. There, MACHEPS_MATH_WIDE is a struct of two MACHEPS_MATH_REAL, `high` and
+// `low`, and high is high + low, rounded. The operators + - * / < <= > == ! are in scope, and so are fma, exp, select,
+// is_finite, size_of (the magnitude), floor_of, most_of (the largest lane of a vector) and any_of. Sources: Dekker
+// 1971; Knuth, TAOCP 2, 4.2.2; Joldes, Muller and Popescu, ACM TOMS 44(2), 2017.
 
 MACHEPS_MATH_FN MACHEPS_MATH_WIDE settled(MACHEPS_MATH_REAL high, MACHEPS_MATH_REAL low) {
     const MACHEPS_MATH_REAL top = high + low;
@@ -40,7 +40,8 @@ MACHEPS_MATH_FN MACHEPS_MATH_WIDE operator/(MACHEPS_MATH_WIDE x, MACHEPS_MATH_WI
     return {select(is_quotient, quotient.high, first), select(is_quotient, quotient.low, none)};
 }
 
-/// Within 2^-51 of e^x, relatively: core's exp, which vectors have too, has an error below an ulp.
+/// Returns e^x with a relative error below 2^-51. It uses core's exp, which also exists for vectors and has an error
+/// below one ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_WIDE exponential(MACHEPS_MATH_WIDE x) {
     const MACHEPS_MATH_REAL high = exp(x.high), none(0.0);
     const MACHEPS_MATH_WIDE y = settled(high, high * x.low);
@@ -48,18 +49,18 @@ MACHEPS_MATH_FN MACHEPS_MATH_WIDE exponential(MACHEPS_MATH_WIDE x) {
     return {select(is_number, y.high, high), select(is_number, y.low, none)};
 }
 
-/// 1 / (1 + e^-x), within 2^-49 relatively.
+/// Returns 1 / (1 + e^-x) with a relative error below 2^-49.
 MACHEPS_MATH_FN MACHEPS_MATH_WIDE logistic(MACHEPS_MATH_WIDE x) {
     const MACHEPS_MATH_REAL one(1.0), none(0.0);
     const MACHEPS_MATH_WIDE e = exponential(-x), unit{one, none}, y = unit / (unit + e);
-    // What overflows has the quotient 0, and NaN stays what it was.
+    // If e^-x overflows, the quotient is 0. A NaN is returned unchanged.
     const auto is_number = is_finite(e.high);
     const auto is_nan = !(x.high == x.high);
     return {select(is_nan, x.high, select(is_number, y.high, none)),
             select(is_nan, x.low, select(is_number, y.low, none))};
 }
 
-/// Within 2^-47 of erf x, relatively.
+/// Returns erf x with a relative error below 2^-47.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL error_function(MACHEPS_MATH_REAL x) {
     const MACHEPS_MATH_REAL size = size_of(x), square = x * x, twice = square + square, one(1.0), none(0.0);
     const auto is_small = size < MACHEPS_MATH_REAL(6.0);  // 1 - erf 6 is 2e-17
@@ -73,13 +74,14 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL error_function(MACHEPS_MATH_REAL x) {
             one + series * (twice * MACHEPS_MATH_REAL(odd_reciprocals[static_cast<std::size_t>(k)]));
         series = select(MACHEPS_MATH_REAL(static_cast<double>(k)) <= terms, longer, one);
     }
-    // The rounding of x^2 is 2^-53 of up to 36: what it leaves out counts.
+    // x^2 is at most 36, and its rounding error is at most 2^-53 of it. Multiplying e^(-x^2) by 1 - lost corrects for
+    // that error.
     const MACHEPS_MATH_REAL lost = fma(x, x, -square);
     const MACHEPS_MATH_REAL y = MACHEPS_MATH_REAL(0x1.20dd750429b6dp+0) * x * series * (exp(-square) * (one - lost));
     return select(is_small, y, select(x < none, -one, select(x == x, one, x)));
 }
 
-/// Within 2^-49 of tanh x, relatively.
+/// Returns tanh x with a relative error below 2^-49.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL hyperbolic_tangent(MACHEPS_MATH_REAL x) {
     const MACHEPS_MATH_REAL size = size_of(x), one(1.0);
     const MACHEPS_MATH_REAL e = exp(-(size + size));

@@ -14,7 +14,8 @@ namespace macheps::check {
 
 namespace {
 
-/// Inputs as small as they may be for rows of the check's length, within reason: tails are those of the check's own.
+/// Returns a request for small inputs. Rows have the length of the check's, up to a limit, so that they have the same
+/// tails.
 InputRequest small_request(const Declaration& declaration, std::int64_t row_elements) {
     InputRequest request{.declaration = declaration};
     request.declaration.canaries = 0;
@@ -26,7 +27,8 @@ InputRequest small_request(const Declaration& declaration, std::int64_t row_elem
     return request;
 }
 
-/// What the inputs of a recipe show of each wrong kernel; nothing where they cannot be had at this size.
+/// Returns the wrong kernels and whether the inputs of a recipe show them. Returns nothing if the recipe cannot make
+/// inputs of this size.
 std::vector<Mutant> mutants_of(const Recipe& recipe, const InputRequest& request, double delta, ThreadPool& pool) {
     std::vector<Mutant> all;
     try {
@@ -44,7 +46,7 @@ std::vector<Mutant> mutants_of(const Recipe& recipe, const InputRequest& request
     return all;
 }
 
-/// The surer it is to be seen, the larger.
+/// Returns a number that is larger the more clearly the mutant is noticed, and 0 if it is not noticed.
 double visibility(const Mutant& mutant) { return mutant.certified ? mutant.largest : mutant.caught ? 1 : 0; }
 
 }  // namespace
@@ -70,7 +72,8 @@ std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elem
     for (std::size_t i = 0; i < blind.size(); ++i) {
         double most = 0;
         for (const Sight& sight : sights[i]) most = std::max(most, sight.visibility);
-        // Recipes stand in the order in which people know them: the first that shows it about as well as any.
+        // Recipes are listed with the best known first. Take the first one that shows the mutant about as well as the
+        // best one.
         const auto first = std::find_if(sights[i].begin(), sights[i].end(),
                                         [&](const Sight& sight) { return sight.visibility >= most / 10; });
         if (first != sights[i].end()) all.push_back({blind[i], std::string(first->recipe)});

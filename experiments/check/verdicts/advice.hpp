@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do about a weak check: recipes of `check make-inputs` whose inputs show the wrong kernels that it could not catch.
+// Advice on weak checks: recipes of `check make-inputs` whose inputs show the wrong kernels that the check missed.
 #pragma once
 #include "experiments/check/declare/declaration.hpp"
 #include "experiments/check/verdict.hpp"
@@ -14,7 +14,8 @@ class ThreadPool;
 
 namespace macheps::check {
 
-/// Small inputs of each recipe are made and tried. `blind`: names of wrong kernels; those that no recipe shows have no advice.
+/// Makes small inputs of each recipe, and returns for each wrong kernel in `blind` a recipe whose inputs show it. Wrong
+/// kernels that no recipe shows get no advice.
 std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,
                            std::span<const std::string> blind, double delta, ThreadPool& pool);
 

@@ -26,7 +26,7 @@ bool was_judged(const Checked& one) {
     return one.outcome == Outcome::pass || one.outcome == Outcome::weak || one.outcome == Outcome::fail;
 }
 
-/// A number as json_number() writes it.
+/// Reads a number as json_number() writes it.
 double number_of(const Json& json) {
     if (!json.is_string()) return json.get<double>();
     const auto number = parse_number(json.string());
@@ -108,7 +108,8 @@ void compare_row(Checked& one, const BaselineRow& old) {
                static_cast<double>(old.blind.size()));
 }
 
-/// An input that the baseline has and nobody judged. It stands where the other inputs of its check do.
+/// Returns a failed check for an input of the baseline that was not judged. Its source is that of other inputs of the
+/// same check.
 Checked gone_row(std::span<const Checked> checks, const BaselineRow& row) {
     Checked gone{.name = row.name, .input = row.input};
     const auto sibling =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checks said when somebody last agreed: a committed file, check.lock, with a row for each input. Other bits are
-// worth a note, larger errors and less power are a failure.
+// Baselines: the accepted results of checks, in a committed file, check.lock, with a row for each input. Other bits
+// give a note. Larger errors and less power are failures.
 #pragma once
 #include "experiments/check/checked.hpp"
 
@@ -13,10 +13,10 @@
 namespace macheps::check {
 
 struct BaselineRow {
-    std::string name, input;          ///< of the check and its file
-    std::string declaration, inputs;  ///< digests: a row holds for these alone
+    std::string name, input;          ///< the check and its file
+    std::string declaration, inputs;  ///< digests; the row holds only for these
     std::string bits;                 ///< digest of the output
-    double rho = 0, z = 0, rms = 0;   ///< rms of the errors in their modelled deviations
+    double rho = 0, z = 0, rms = 0;   ///< rms: of errors divided by their modelled deviations
     double omega = 0;
     std::vector<std::string> blind{};
 };
@@ -27,12 +27,12 @@ using Baseline = std::vector<BaselineRow>;
 Baseline parse_baseline(std::string_view text, const std::string& file);
 Baseline load_baseline(const std::filesystem::path& file);
 
-/// The baseline that these checks make, sorted by name and input. What failed, or was not judged, keeps the row that
-/// `old` has of it. Checks need their digests.
+/// Returns the text of the baseline of these checks, sorted by name and input. A check that failed or was not judged
+/// keeps its row of `old`. Precondition: the checks have their digests.
 std::string baseline_text(std::span<const Checked> checks, const Baseline& old);
 
-/// Compares with the rows: adds notes, and reasons KC060 and KC062 that make a check fail. Returns the rows that no check is of, each as
-/// an input that fails: what was caught by it is caught no more.
+/// Compares checks with the baseline. Adds notes, and reasons KC060 that make a check fail. Returns an input that fails
+/// (KC062) for each row without a check, because faults that this input caught are no longer caught.
 std::vector<Checked> compare(std::span<Checked> checks, const Baseline& baseline);
 
 }  // namespace macheps::check

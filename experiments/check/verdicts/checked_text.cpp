@@ -17,7 +17,7 @@ namespace macheps::check {
 
 namespace {
 
-/// A relative size, or `none` where it is infinite.
+/// Returns a relative size, or words if it is infinite.
 std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}", x) : "no scale error at all"; }
 
 std::string sharpness_text(const Sharpness& s) {
@@ -33,7 +33,7 @@ std::string sharpness_text(const Sharpness& s) {
 
 bool is_sampled(const Verdict& v) { return v.limits->sample && v.limits->sample->every() > 1; }
 
-/// Which outputs the figures are of, and what is known of the others.
+/// Describes which outputs were judged, and the result of the screen of all outputs.
 std::string sample_text(const Verdict& v) {
     const Sample& sample = *v.limits->sample;
     const std::int64_t all = sample.whole_rows() * sample.whole_columns();
@@ -59,12 +59,12 @@ Json reason_json(const Reason& r) {
             {"ratio", json_number(r.ratio)}};
 }
 
-/// True where outputs were judged, and there are figures to tell.
+/// Returns true if outputs were judged, so that there are figures to report.
 bool has_figures(Outcome outcome) {
     return outcome == Outcome::pass || outcome == Outcome::fail || outcome == Outcome::weak;
 }
 
-/// The names that people know these by, in the document's.
+/// Returns the key of a metric in the JSON document.
 std::string_view key_of(std::string_view metric) {
     if (metric == "max") return "max_abs";
     if (metric == "ulp") return "max_ulp";
@@ -127,7 +127,7 @@ void add_figures(const Checked& checked, Json& one) {
     one["power"] = power;
 }
 
-/// True of a product of narrow operands that was declared as a sum in fp32, and fails by the size of its errors.
+/// Returns true for a product without a declared machine that fails because its errors are too large.
 bool could_be_a_matrix_unit(const Checked& checked) {
     const Declaration& d = checked.declaration;
     if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine) return false;
@@ -150,7 +150,7 @@ std::string dependence_text(const Verdict& v) {
     return text + '\n';
 }
 
-/// The judge's figures, and others that people know.
+/// Returns the figures of the judge, and well-known metrics.
 std::string figures_text(const Verdict& v) {
     const Judgement& j = v.judgement;
     std::string text = fmt::format(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files judged: the arrays of one input, and all checks of a suite.
+// Judges files: the arrays of one input, or all checks of a suite.
 #pragma once
 #include "experiments/check/checked.hpp"
 #include "experiments/check/verdicts/suite.hpp"
@@ -11,31 +11,31 @@
 
 namespace macheps::check {
 
-/// Where the arrays of one input stand.
+/// The files of one input, and the names of its arrays.
 struct Inputs {
     std::vector<std::string> files{};
-    std::map<std::string, std::string> arrays{};  ///< by role: the array's name there, where it has another
+    std::map<std::string, std::string> arrays{};  ///< by role: the array's name in the file, if it differs
 };
 
 struct RunOptions {
-    bool has_digests = false;  ///< of files and arrays
-    bool keeps_limits = true;  ///< of every output; a suite's would fill the memory
+    bool has_digests = false;  ///< compute digests of files and arrays
+    bool keeps_limits = true;  ///< keep the limits of every output; those of a suite would fill the memory
 };
 
 /// Judges the arrays of files. Errors: throws Error as read_arrays() and pose() do, and for a name that no array has.
 Checked check_files(const Declaration& declaration, const Inputs& inputs, const Options& options, const RunOptions& run,
                     ThreadPool& pool);
 
-/// What is told of an input that `error` kept from being judged: its outcome is declined for errors of usage, else
-/// bad_input.
+/// Returns the result for an input that could not be judged because of `error`. Its outcome is declined for usage
+/// errors, otherwise bad_input.
 Checked unjudged(const Declaration& declaration, std::string operation, std::string input, const Error& error);
 
 /// Combines the power of the inputs of one check. A weak input passes unless all inputs together are weak.
 void join_powers(std::span<Checked> inputs);
 
-/// Judges a suite, one element for each file of each check. A wrong kernel that any input of a check catches is no
-/// weakness of the others. What is wrong with an input is its outcome and ends nothing. Errors: throws Error (usage), before
-/// anything is judged, for a pattern that no file matches.
+/// Judges a suite. Returns one element for each file of each check. If any input of a check catches a wrong kernel, the
+/// other inputs are not weak for missing it. An error of one input becomes its outcome, and the suite continues.
+/// Errors: throws Error (usage) before anything is judged if a pattern matches no file.
 std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool& pool);
 
 }  // namespace macheps::check

@@ -64,7 +64,7 @@ class SuiteReader {
     }
 
   private:
-    /// The value as the command line has it.
+    /// Returns the value in the form of the command line.
     std::string value_text(const toml::node& node, std::string_view key, Takes takes) const {
         if (takes == Takes::flag) return reader_.flag(node, key) ? "true" : "false";
         if (takes == Takes::text) return reader_.text(node, key);
@@ -134,7 +134,7 @@ class SuiteReader {
             known.push_back(key.name);
         }
         for (auto&& [key, node] : table) {
-            // A key of other operations says which it is of; any other is a misspelling.
+            // declare() reports keys of other operations. Any other unknown key is a misspelling.
             if (find_declare_key(key.str()) != nullptr) continue;
             if (std::find(known.begin(), known.end(), key.str()) == known.end())
                 throw Error({.what = fmt::format("unknown key '{}' of check '{}'", key.str(), check.name),
@@ -164,15 +164,15 @@ class SuiteReader {
     std::string file_;
 };
 
-/// The names that match a pattern, found a folder at a time.
+/// Finds the files that match a pattern, one folder at a time.
 class PatternWalk {
   public:
     explicit PatternWalk(const std::string& pattern) : pattern_(pattern) {}
 
-    /// Appends the files that `rest` matches, which begin with `before`.
+    /// Appends the files whose paths begin with `before` and match `rest` after that.
     void find(const std::string& before, std::string_view rest, std::vector<std::string>& files) {
         const std::size_t begin = rest.find_first_not_of('/'), end = std::min(rest.find('/', begin), rest.size());
-        if (begin == rest.npos) return;  // a pattern of a folder
+        if (begin == rest.npos) return;  // the pattern ends with a slash and names only folders
         const std::string at = before + std::string(rest.substr(0, begin)), part(rest.substr(begin, end - begin));
         const std::string_view after = rest.substr(end);
         if (part.find_first_of("*?[\\") == part.npos) return step(at + part, after, files);
@@ -205,14 +205,14 @@ Suite parse_suite(std::string_view text, const std::string& file) {
     } catch (const Declined&) {
         throw;
     } catch (const Error& error) {
-        // A suite is a command that stands in a file.
+        // A suite is a command line in a file, so its errors are usage errors.
         throw Error(
             {.what = error.parts().what, .where = error.parts().where, .fix = error.parts().fix, .exit = Exit::usage});
     }
 }
 
 Suite load_suite(const std::filesystem::path& file) {
-    constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;  // what people write is thousands of times smaller
+    constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;  // real suites are thousands of times smaller
     return parse_suite(read_file(file, most_bytes), file.string());
 }
 

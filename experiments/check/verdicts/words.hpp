@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A problem and its verdict in words.
+// Describes problems and reasons in words.
 #pragma once
 #include "experiments/check/check.hpp"
 
@@ -7,10 +7,10 @@
 
 namespace macheps::check {
 
-/// `gemm  bf16[64, 32] x bf16[32, 48], machine any order of fp32 sums -> bf16`.
+/// Returns a text such as `gemm  bf16[64, 32] x bf16[32, 48], machine any order of fp32 sums -> bf16`.
 std::string problem_text(const Problem& problem);
 
-/// The code, the test and what it found; the place below, where there is one.
+/// Returns the code, the test and its finding, followed by a line with the place, if there is one.
 std::string reason_text(const Limits& limits, const Reason& reason);
 
 }  // namespace macheps::check

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps completion SHELL`: completion scripts from the parser itself, so that they cannot lag behind the options.
-// The build runs this verb to install what it prints.
+// `macheps completion SHELL`: prints a completion script that is generated from the parser, so that it always matches
+// the options. The build runs this verb to install its output.
 #include "core/format_table.hpp"
 #include "core/text/quote.hpp"
 #include "experiments/cmd/command.hpp"
@@ -31,7 +31,7 @@ constexpr const char* help =
     "  macheps completion fish > ~/.config/fish/completions/macheps.fish\n"
     "  source <(macheps completion bash)                 for this shell only";
 
-/// What may stand for a value.
+/// The values that complete an option.
 struct Completion {
     std::vector<std::string> words;
     bool files = false, folders = false;
@@ -61,7 +61,7 @@ std::string joined_words(const VerbEntry& verb) {
 
 // ---- bash ----------------------------------------------------------------------------------------------------------
 
-/// The call of a helper in the script that offers `option`'s values.
+/// Returns the call of a helper function in the script that offers the option's values.
 std::string bash_values(const OptionEntry& option) {
     const Completion c = completion_of(option);
     std::string text;
@@ -128,7 +128,7 @@ std::string bash_script(const VerbEntry& root) {
                 names.insert(names.end(), option.names.begin(), option.names.end());
             }
         }
-        // Without a dash, what is typed is a verb or a value.
+        // A word without a dash is a verb or a value.
         if (!verb->verbs.empty()) values += fmt::format("; _macheps_words one '{}'", joined_words(*verb));
         text += fmt::format("        '{}') if [[ $cur == -* ]]; then _macheps_words one '{}'; else :{}; fi ;;\n",
                             verb->name(), fmt::join(names, " "), values);
@@ -139,7 +139,7 @@ std::string bash_script(const VerbEntry& root) {
 
 // ---- zsh -----------------------------------------------------------------------------------------------------------
 
-/// Colons and brackets have a meaning in _arguments.
+/// Escapes colons and brackets, which have a meaning in _arguments.
 std::string zsh_text(std::string_view text) {
     std::string out;
     for (const char c : text) {
@@ -176,7 +176,7 @@ std::string zsh_script(const VerbEntry& root) {
         "}}\n",
         fmt::join(presets, " "));
     for (const VerbEntry* verb : all_verbs(root)) {
-        std::string arguments, first;  // what may stand in the place of a verb
+        std::string arguments, first;  // `first` completes a value in the place of a verb
         for (const OptionEntry& option : verb->options) {
             const std::string what = zsh_text(option.description);
             const std::string value =
@@ -213,14 +213,14 @@ std::string zsh_script(const VerbEntry& root) {
         if (!first.empty()) text += "                *) " + first + " ;;\n";
         text += "            esac ;;\n    esac\n}\n";
     }
-    // Autoloaded from fpath the file is the function's body; sourced, it registers itself.
+    // If the file is autoloaded from fpath, it is the body of the function. If it is sourced, it registers itself.
     text += "if [[ $funcstack[1] == _macheps ]]; then _macheps \"$@\"; else compdef _macheps macheps; fi\n";
     return text;
 }
 
 // ---- fish ----------------------------------------------------------------------------------------------------------
 
-/// fish's single quotes know \' and \\.
+/// Quotes a text for fish, whose single quotes know \' and \\.
 std::string fish_quoted(std::string_view text) {
     std::string out = "'";
     for (const char c : text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps help VERB`: what `macheps VERB --help` prints.
+// `macheps help VERB`: prints the text of `macheps VERB --help`.
 #include "core/text/nearest_name.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/verb_tree.hpp"
@@ -23,7 +23,7 @@ constexpr const char* help_text =
     "  macheps help train\n"
     "  macheps help policy explain";
 
-/// Errors: throws Error (usage) with the nearest name where the path leads to no verb.
+/// Throws Error (usage) with the nearest name if the path does not lead to a verb.
 void require_verb(const std::vector<std::string>& path) {
     const VerbEntry root = verb_tree(program);
     const VerbEntry* at = &root;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps man`: the manual page, made from the help. The build runs this verb to install what it prints.
+// `macheps man`: prints the manual page, which is made from the help. The build runs this verb to install its output.
 #include "core/host/version.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/print.hpp"
@@ -23,7 +23,7 @@ constexpr const char* help =
     "  macheps man | man -l -          read it now\n"
     "  macheps man > macheps.1         for a folder of manual pages";
 
-/// Text that roff prints as it stands: a hyphen stays the one that can be copied, and no line is a request.
+/// Escapes a text so that roff prints it unchanged: hyphens can be copied as hyphens, and no line is a request.
 std::string roff(std::string_view text) {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -42,7 +42,7 @@ std::string roff(std::string_view text) {
 
 bool is_example(std::string_view line) { return line.starts_with("  "); }
 
-/// Paragraphs as they are written for --help: lines that begin with two spaces keep their layout.
+/// Converts paragraphs of --help to roff. Lines that begin with two spaces keep their layout.
 std::string roff_paragraphs(std::string_view text) {
     std::string out = ".PP\n";
     bool keeps = false;
@@ -153,7 +153,7 @@ std::string page(const VerbEntry& root) {
         text += ".SS macheps " + roff(verb->name()) + "\n" + roff(verb->summary) + "\n";
         if (!verb->description.empty()) text += roff_paragraphs(verb->description);
         for (const OptionEntry& option : verb->options) {
-            // Said once, under OPTIONS.
+            // --help is described once, under OPTIONS.
             if (option.names.back() != "--help") text += option_text(option);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check`: outputs of a kernel against what its formats, its K and its order of summation allow.
+// `macheps check`: compares outputs of a kernel with what its formats, its K and its order of summation allow.
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
 #include "experiments/check/verdicts/baseline.hpp"
@@ -83,7 +83,7 @@ void read_options(const Arguments& a, check::Options& options) {
     });
 }
 
-/// Files, and ROLE=NAME.
+/// Returns the files and ROLE=NAME pairs of the command line.
 check::Inputs inputs_of(const Arguments& a, const check::Declaration& d) {
     const std::vector<std::string> roles = check::array_roles(*d.operation);
     check::Inputs inputs;
@@ -101,13 +101,14 @@ check::Inputs inputs_of(const Arguments& a, const check::Declaration& d) {
 
 bool is_suite(const std::string& word) { return std::filesystem::path(word).extension() == ".toml"; }
 
-/// True in a job of GitHub's, whose log shows annotations.
+/// Returns true in a job of GitHub Actions, whose log shows annotations.
 bool is_github() {
     const char* actions = std::getenv("GITHUB_ACTIONS");
     return actions != nullptr && std::string_view(actions) == "true";
 }
 
-/// Adds the table to the page of the job: other commands of its step may have written there.
+/// Appends the table to the summary page of the job. Other commands of the same step may have written to that page
+/// before.
 void add_summary(std::span<const check::Checked> checks) {
     const char* page = std::getenv("GITHUB_STEP_SUMMARY");
     if (page == nullptr || *page == '\0') return;
@@ -115,7 +116,7 @@ void add_summary(std::span<const check::Checked> checks) {
     publish(page, before + check_summary(checks));
 }
 
-/// Writes what CI servers read. Annotations go where no JSON goes.
+/// Writes the reports for CI servers. With --json, annotations go to stderr, because JSON goes to stdout.
 void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
     if (!a.junit.empty()) publish(a.junit, check_junit(checks));
     if (!a.sarif.empty()) publish(a.sarif, json_text(check_sarif(checks)));
@@ -125,8 +126,8 @@ void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
     add_summary(checks);
 }
 
-/// Writes the baseline, or compares with it: inputs of a suite that it has and the suite has no more fail. Files that are
-/// checked alone may be some of many.
+/// Writes the baseline, or compares with it. Inputs that the baseline has and the suite does not have any more fail.
+/// Without a suite, they are ignored, because the given files may be only a part of the inputs.
 void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked>& checks) {
     if (a.baseline.empty()) return;
     const bool has_baseline = is_there(a.baseline);
@@ -157,7 +158,7 @@ std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
     return check::run_suite(suite, a.json || !a.baseline.empty(), pool);
 }
 
-/// The verdict, in the form used by a suite, on a feature that no check can judge yet.
+/// Returns the verdict on a feature that no check can judge yet, in the form used by a suite.
 std::vector<check::Checked> declined(const Arguments& a, const check::Declined& error) {
     std::vector<check::Checked> checks;
     checks.push_back(check::unjudged({}, a.op, a.words.empty() ? "" : a.words.front(), error));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check make-inputs`, which writes inputs for kernels, and `macheps check power`: what a check on such inputs
-// would catch.
+// `macheps check make-inputs` writes inputs for kernels. `macheps check power` reports the wrong kernels that a check
+// on such inputs would catch.
 #include "experiments/cmd/check/inputs.hpp"
 #include "experiments/cmd/check/keys.hpp"
 
@@ -52,7 +52,7 @@ constexpr const char* power_help =
     "  macheps check power --op softmax --x bf16 --out bf16 --shape 64,4096\n\n"
     "Exit codes: 0 all wrong kernels that --require names are caught by some input; 1 some are not; 2 usage, declined.";
 
-/// A file of plans, or one plan as options.
+/// The arguments that give a file of plans, or one plan.
 struct PlanArguments {
     std::string file, op;
     std::vector<std::int64_t> shape, groups;
@@ -82,7 +82,7 @@ struct PlanArguments {
         verb.option("--inputs", inputs, "Names of recipes; all that apply when left out").list().takes("NAME");
         verb.integer("--seed", seed, seed_limits, "Of the random numbers").shows_default();
         describe_keys(verb, check::declare_keys(), declared, [](const check::DeclareKey& key) {
-            // Roundings on the kernel's way are no arrays.
+            // `inner` and `partials` are formats of intermediate results and not of arrays.
             return key.value == "FORMAT" && key.name != "inner" && key.name != "partials"
                        ? fmt::format("Format of {}; fp32 when left out, or no such array where none is required",
                                      key.name)

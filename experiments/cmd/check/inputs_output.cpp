@@ -27,7 +27,8 @@ std::string sizes_text(const InputRequest& r) {
                        fmt::join(r.out_shape(), ", "));
 }
 
-/// Columns have numbers: names of recipes are wider than what stands below them.
+/// Returns the table of wrong kernels by inputs. Its columns are numbered, because names of recipes are wider than the
+/// cells.
 std::string table_text(const Coverage& coverage) {
     std::size_t width = 12;
     for (const Coverage::Line& line : coverage.lines) width = std::max(width, line.mutant.size());

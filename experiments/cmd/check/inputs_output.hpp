@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inputs would catch, for people and for programs.
+// Reports on the wrong kernels that inputs would catch, as text and JSON.
 #pragma once
 #include "core/text/json.hpp"
 #include "experiments/check/check.hpp"
@@ -10,7 +10,8 @@
 
 namespace macheps::cmd::checks {
 
-/// The table of wrong kernels by inputs, the least set of inputs, and what none of them shows.
+/// Returns the table of wrong kernels by inputs, the inputs of the least set, and the required wrong kernels that no
+/// input shows.
 std::string coverage_text(const check::InputPlan& plan, const check::Coverage& coverage,
                           const std::vector<std::size_t>& least, check::Power require);
 Json coverage_json(const check::InputPlan& plan, const check::Coverage& coverage, const std::vector<std::size_t>& least,
@@ -19,10 +20,10 @@ Json coverage_json(const check::InputPlan& plan, const check::Coverage& coverage
 /// Returns one line that explains why checks of all inputs together would be weak.
 std::string weakness_text(const check::Weakness& weakness);
 
-/// What all files would catch together, in a few lines.
+/// Returns how many wrong kernels all files would catch together, and which ones they would not.
 std::string made_text(const check::Coverage& coverage);
 
-/// The recipes of an operation's kind, with what they are for.
+/// Returns the list of all recipes, by kind of operation, with the wrong kernels that each is for.
 std::string recipes_text();
 
 }  // namespace macheps::cmd::checks

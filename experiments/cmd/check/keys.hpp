@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of declarations and of checks as options of a verb.
+// Turns the keys of declarations and of checks into options of a verb.
 #pragma once
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/options.hpp"
@@ -14,13 +14,13 @@
 
 namespace macheps::cmd::checks {
 
-/// What the command line said of the keys of a table; an empty text, and a flag that is not set, say nothing.
+/// The keys of a table that the command line gives. A key is not given if its text is empty or its flag is not set.
 struct SaidKeys {
     explicit SaidKeys(std::size_t keys) : flags(keys), texts(keys), lists(keys) {}
 
     std::deque<bool> flags;
     std::deque<std::string> texts;
-    std::deque<std::vector<std::string>> lists;  ///< of keys that repeat
+    std::deque<std::vector<std::string>> lists;  ///< for keys that repeat
 };
 
 inline std::string option_name(std::string_view key) {
@@ -29,7 +29,7 @@ inline std::string option_name(std::string_view key) {
     return text;
 }
 
-/// Calls `set` with each key that was said, and its text.
+/// Calls `set` with each key that was given, and its text.
 template <class Keys, class Set>
 void for_each_said(const Keys& keys, const SaidKeys& said, Set set) {
     for (std::size_t i = 0; i < said.texts.size(); ++i) {
@@ -45,7 +45,7 @@ inline std::string default_of(const check::OptionKey& key) { return std::string(
 inline bool repeats(const check::DeclareKey&) { return false; }
 inline bool repeats(const check::OptionKey& key) { return key.repeats; }
 
-/// `help_of` gives the help of a key.
+/// Adds an option for each key. `help_of` returns the help text of a key.
 template <class Keys, class Help>
 void describe_keys(Command& verb, const Keys& keys, SaidKeys& said, Help help_of) {
     for (std::size_t i = 0; i < said.texts.size(); ++i) {

@@ -27,7 +27,7 @@ using check::Reason;
 
 namespace {
 
-/// What one input has to say under one code.
+/// The message on one input under one code.
 struct Message {
     std::string code, text;
     std::string_view level;
@@ -46,7 +46,7 @@ std::string sentence_of(const Checked& one, const Reason& reason) {
     return text;
 }
 
-/// Reasons of one code are one message; then the notes.
+/// Returns one message for each code of the reasons, and one for all notes.
 std::vector<Message> messages_of(const Checked& one) {
     std::vector<Message> messages;
     for (const Reason& reason : one.verdict.reasons) {
@@ -67,21 +67,21 @@ std::string title_of(const Checked& one) {
     return printable(one.input.empty() ? one.name : one.name + "/" + one.input);
 }
 
-/// The first reason in one line, or nothing.
+/// Returns the first reason in one line, or an empty text.
 std::string first_reason(const Checked& one) {
     if (one.verdict.reasons.empty()) return {};
     const Reason& reason = one.verdict.reasons.front();
     return fmt::format("{} {}", reason.code, sentence_of(one, reason));
 }
 
-/// False where no output was compared with a number: its figures would read as those of a perfect kernel.
+/// Returns false if no output was compared with a number. Figures would then read as those of a perfect kernel.
 bool has_figures(const Checked& one) {
     const bool was_judged =
         one.outcome == Outcome::pass || one.outcome == Outcome::fail || one.outcome == Outcome::weak;
     return was_judged && one.verdict.judgement.outputs > 0;
 }
 
-/// Of one input in a line: its figures, behind the gravest reason where something is wrong.
+/// Returns one line on an input: its figures, after the first reason if the input did not pass.
 std::string line_of(const Checked& one) {
     if (!has_figures(one)) return first_reason(one);
     const check::Judgement& j = one.verdict.judgement;
@@ -92,7 +92,7 @@ std::string line_of(const Checked& one) {
     return fmt::format("{}; {}", reason.code, figures);
 }
 
-/// Names and texts in a cell of a table: nothing of Markdown or HTML is left in them.
+/// Escapes a text for a cell of a table, so that no Markdown or HTML remains in it.
 std::string cell(std::string_view text) {
     std::string out;
     for (const char c : printable(text)) {
@@ -120,12 +120,13 @@ std::string counts_of(std::span<const Checked> checks) {
 std::string check_suite_text(std::span<const Checked> checks) {
     std::size_t widest = 0;
     for (const Checked& one : checks) widest = std::max(widest, title_of(one).size());
-    widest = std::min<std::size_t>(widest, 48);  // a longer name pushes only its own line out
+    widest = std::min<std::size_t>(widest, 48);  // a longer name moves only its own line
     std::string text;
     for (const Checked& one : checks) {
         text += fmt::format("{:<8}  {:<{}}  {}\n", to_string(one.outcome), title_of(one), widest, line_of(one));
     }
-    // One input alone says all; of many each says what is wrong with it, and only the first ones.
+    // A single input is reported in full. If there are several, only the first ones that did not pass or have notes are
+    // reported, without the details of the check.
     constexpr std::size_t most_told = 20;
     std::size_t told = 0;
     for (const Checked& one : checks) {
@@ -183,7 +184,7 @@ Json check_sarif(std::span<const Checked> checks) {
 std::string check_annotations(std::span<const Checked> checks) {
     std::vector<Annotation> annotations;
     for (const Checked& one : checks) {
-        // An input has one: ten of them should be ten kernels.
+        // Each input has only one annotation, so that the ten that are shown are on ten inputs.
         const std::vector<Message> messages = messages_of(one);
         if (messages.empty()) continue;
         Annotation annotation{.level = std::string(messages.front().level),

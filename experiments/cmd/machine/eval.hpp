@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps machine eval`: recorded results of matrix units (JSON Lines) against the emulation.
+// `macheps machine eval`: compares recorded results of matrix units (JSON Lines) with the emulation.
 #pragma once
 #include "core/error.hpp"
 
@@ -16,10 +16,10 @@ struct EvalOptions {
     bool json = false;
 };
 
-/// The names of instruction_engines().
+/// Returns the names of instruction_engines().
 std::vector<std::string> instruction_engine_names();
 
-/// Prints mismatches, disputed lines and counts per instruction. Exit::check_failed where a line disagrees.
+/// Prints mismatches, disputed lines and counts per instruction. Returns Exit::check_failed if a line disagrees.
 /// Errors: throws Error (bad_input) at a line that cannot be read, (usage) for an unknown engine.
 Exit machine_eval(const EvalOptions& options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `macheps machine eval` prints.
+// The output of `macheps machine eval`.
 #pragma once
 #include "experiments/study/machine/eval.hpp"
 
@@ -7,10 +7,10 @@
 
 namespace macheps::cmd::machine {
 
-/// Mismatches in full, disputed lines, and a table of counts per instruction. `path` is the file's name.
+/// Returns mismatches in full, disputed lines, and a table of counts per instruction. `path` is the file's name.
 std::string machine_eval_text(const study::MachineEvaluation& evaluation, const std::string& path);
 
-/// The same as one JSON document on stdout.
+/// Prints the evaluation as one JSON document on stdout.
 void print_machine_eval_json(const study::MachineEvaluation& evaluation, const std::string& path);
 
 }  // namespace macheps::cmd::machine

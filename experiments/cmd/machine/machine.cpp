@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps machine`: the matrix units, what each computes and what stands behind it.
+// `macheps machine`: prints the matrix units, what each computes, and the evidence for it.
 #include "core/format_table.hpp"
 #include "core/text/nearest_name.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
@@ -119,7 +119,7 @@ std::string evidence_text(const Machine& m) {
     return m.measured.empty() ? evidence : fmt::format("{}: {}", evidence, measured_words(m));
 }
 
-/// The number, unless the machine has no such thing.
+/// Returns the number, or nothing if the machine has no such parameter.
 std::optional<int> number_if(bool has_it, int number) { return has_it ? std::optional(number) : std::nullopt; }
 
 RowTable<Machine> machine_table() {
@@ -156,7 +156,7 @@ Exit list(bool csv, bool json) {
 
 constexpr int indent = 14, line_width = 110;
 
-/// Words, in lines of bounded width, the first behind `name`.
+/// Appends `name` and words, in lines of bounded width.
 void append_words(std::string& text, std::string_view name, std::string_view words) {
     text += fmt::format("{:<{}}", name, indent);
     int column = indent;
@@ -193,12 +193,12 @@ void append_block(std::string& text, std::string_view name, std::string_view lin
 constexpr const char* unverified_text =
     "by a trace of this program: none was recorded on such a device, so the bits rest on the source alone";
 
-/// `2026-11-26`, or the first date and the last one.
+/// Returns a date such as `2026-11-26`, or the first and the last date if they differ.
 std::string dates_of(const evidence::DeviceEvidence& device) {
     return device.first_date == device.last_date ? device.first_date : device.first_date + " to " + device.last_date;
 }
 
-/// `2 traces, 1584 outputs: wgmma.m64n8k16.f32.f16.f16, ...`
+/// Returns a text such as `2 traces, 1584 outputs: wgmma.m64n8k16.f32.f16.f16, ...`.
 std::string traces_of(const evidence::DeviceEvidence& device) {
     return fmt::format("{} {}, {} outputs: {}", device.forms.size(), device.forms.size() == 1 ? "trace" : "traces",
                        device.outputs, fmt::join(device.forms, ", "));
@@ -292,7 +292,7 @@ Json show_json(const Machine& machine) {
     return json;
 }
 
-/// A GPU by the name that people know, and the architecture of its matrix units.
+/// A GPU by its common name, and the architecture of its matrix units.
 struct Gpu {
     std::string_view name, arch;
 };
@@ -304,7 +304,7 @@ constexpr Gpu gpus[] = {
     {"mi210", "CDNA2"}, {"mi250x", "CDNA2"},  {"mi300x", "CDNA3"},  {"mi325x", "CDNA3"},
 };
 
-/// The machines of a GPU or an architecture; none where `name` is neither.
+/// Returns the machines of a GPU or an architecture; none if `name` is neither.
 std::vector<const Machine*> machines_of(const std::string& name) {
     std::string arch = lowered(name);
     for (const Gpu& gpu : gpus) {

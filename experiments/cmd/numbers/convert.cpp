@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps convert`: raw arrays of numbers to codes, and back, through standard input and output.
+// `macheps convert`: converts raw arrays of numbers to codes and back, through standard input and output.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/profile_table.hpp"
@@ -75,7 +75,7 @@ struct Arguments {
     ScaledConversion scaled;
 };
 
-/// Everything that one element needs.
+/// The settings of a conversion. It converts one element at a time.
 struct Conversion {
     Format from, to;
     bool has_profile;
@@ -87,10 +87,10 @@ struct Conversion {
 
     std::uint64_t operator()(std::uint64_t container, std::uint64_t element) const {
         const RandomBits random{.value = round == Round::stochastic ? random_bits(key, element) : 0, .bits = 32};
-        // fp32 and fp64 carry their NaN's payload, which some profiles keep.
+        // fp32 and fp64 numbers are encoded with the payload of a NaN, which some profiles keep.
         if (from == fp32) return encoded(bit_cast<float>(static_cast<std::uint32_t>(container)), random);
         if (from == fp64) return encoded(bit_cast<double>(container), random);
-        // Formats within fp32 leave through it, as libraries do: every such value is exact there.
+        // Numbers of narrower formats go through fp32, as in libraries. fp32 holds each of them exactly.
         return encoded(decode(from, container), random);
     }
 
@@ -102,7 +102,7 @@ struct Conversion {
     }
 };
 
-/// The next bytes of stdin, `most` unless it ends before.
+/// Reads the next bytes of stdin: `most`, or fewer if it ends before.
 std::string read_some(std::size_t most) {
     std::string bytes(most, '\0');
     bytes.resize(std::fread(bytes.data(), 1, most, stdin));
@@ -110,7 +110,7 @@ std::string read_some(std::size_t most) {
     throw Error({.what = fmt::format("cannot read: {}", std::strerror(errno)), .where = "standard input"});
 }
 
-/// Whole elements of `in`, the first of which is `element`, as `out` has them.
+/// Converts the whole elements in `in`. `element` is the index of the first one.
 std::string converted(const Conversion& convert, const std::string& in, std::uint64_t element, UnheldCounts& unheld) {
     const std::size_t in_bytes = element_bytes(convert.from), out_bytes = element_bytes(convert.to);
     std::string out(in.size() / in_bytes * out_bytes, '\0');
@@ -124,7 +124,7 @@ std::string converted(const Conversion& convert, const std::string& in, std::uin
     return out;
 }
 
-/// NumPy's type for a format's values, or for its codes.
+/// Returns NumPy's type for a format's values, or for its codes.
 std::string npy_type(const Format& format) {
     const std::size_t bytes = element_bytes(format);
     const bool is_float = format == fp16 || format == fp32 || format == tf32 || format == fp64;

@@ -29,7 +29,7 @@ using namespace files;
 namespace {
 
 constexpr std::array<const char*, 5> own_options{"IN", "--output", "--granularity", "--scale-rule", "--axis"};
-/// Options that mean nothing beside scales: values are fp32, and a scaled cast saturates.
+/// Options that have no effect with scales, because values are fp32 and a scaled cast saturates.
 constexpr std::array<const char*, 3> other_options{"--from", "--profile", "--saturate"};
 
 bool is_given(const Command& verb, const std::string& option) {
@@ -67,7 +67,7 @@ ZipMember member(std::string_view name, std::string_view type, const std::vector
     return {fmt::format("{}.npy", name), std::move(bytes)};
 }
 
-/// The codes in the least type of NumPy's that holds them.
+/// Returns the codes in the smallest NumPy type that holds them.
 ZipMember code_member(const Format& format, const std::vector<std::int64_t>& shape,
                       const std::vector<std::uint32_t>& codes) {
     if (format.container_bits() <= 8)

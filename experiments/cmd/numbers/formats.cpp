@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps formats`: the table of formats, as text, CSV or JSON.
+// `macheps formats`: prints the table of formats, as text, CSV or JSON.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/profile_table.hpp"
@@ -62,7 +62,7 @@ double min_normal(const NamedFormat& n) { return Format::power_of_two(n.format.e
 
 bool has_exponent(const NamedFormat& n) { return n.format.encoding != Encoding::fixed_point; }
 
-/// A number of a format's exponent; nothing for a fixed-point format.
+/// Returns a number that belongs to a format's exponent, or nothing for a fixed-point format.
 template <class Value>
 std::optional<Value> of_exponent(const NamedFormat& n, Value value) {
     return has_exponent(n) ? std::optional(value) : std::nullopt;
@@ -77,8 +77,8 @@ Json aliases_json(const NamedFormat& n) {
     return aliases;
 }
 
-/// CSV and table have small numbers as hexadecimal floats and the special values in words. The CSV has a column for the aliases
-/// of each system.
+/// CSV and table show small numbers as hexadecimal floats, and the special values in words. The CSV has a column for
+/// the aliases of each system.
 RowTable<NamedFormat> format_table() {
     using Row = const NamedFormat&;
     const auto min_normal_text = [](Row n) { return has_exponent(n) ? hex_float(min_normal(n)) : ""; };
@@ -127,7 +127,7 @@ std::string as_alias_text() {
     return text;
 }
 
-/// A value and its code: `448 (0x7e)`.
+/// Returns a value and its code: `448 (0x7e)`.
 std::string value_and_code(const Format& f, std::uint64_t code) {
     return fmt::format("{} ({})", decimal(decode64(f, code)), hex_code(f, code));
 }

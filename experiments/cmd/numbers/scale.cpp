@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps scale`: what a scale rule makes of a sequence of largest magnitudes.
+// `macheps scale`: prints the scales that a rule computes from a sequence of largest magnitudes.
 #include "core/text/print.hpp"
 #include "emulation/scaling/history.hpp"
 #include "experiments/cmd/command.hpp"
@@ -53,8 +53,8 @@ float amax_of(const std::string& text, const char* option) {
                  .exit = Exit::usage});
 }
 
-/// JSON and CSV have all digits of the double that the fp32 number is. The table has the shortest decimals that tell fp32
-/// numbers apart.
+/// JSON and CSV show the fp32 number with all digits that a double needs. The table shows the shortest decimals that
+/// distinguish fp32 numbers.
 RowColumn<ScaleTraceStep> fp32_column(const char* name, float ScaleTraceStep::*member, Align align) {
     return {name,
             [=](const ScaleTraceStep& step) { return double{step.*member}; },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps scaler`: what a loss scaler does, step by step, where given steps overflow.
+// `macheps scaler`: simulates a loss scaler, step by step, with overflow in given steps.
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -51,10 +51,10 @@ struct Arguments {
     std::vector<std::int64_t> overflow_at;
     std::int64_t steps = 16;
     bool consecutive_hysteresis = false, csv = false, json = false;
-    std::array<std::string, 8> values{};  ///< of key_options
+    std::array<std::string, 8> values{};  ///< in the order of key_options
 };
 
-/// An option that stands for a key of some kinds.
+/// An option for a key that some kinds of scaler have.
 struct KeyOption {
     const char *name, *key, *value, *help;
 };
@@ -78,7 +78,8 @@ const ScalerKey* find_key(const ScalerKind& kind, std::string_view name) {
     return key == kind.keys.end() ? nullptr : &*key;
 }
 
-/// `option` is what errors name. Refuses a key that the kind lacks, with the kinds that have it.
+/// Sets a key. Errors: throws Error (usage) that names `option`. For a key that the kind does not have, it lists the
+/// kinds that have it.
 void set(LossScalerConfig& config, std::string_view name, std::string_view value, const std::string& option) {
     if (const ScalerKey* key = find_key(*config.kind, name)) {
         try {
@@ -119,7 +120,7 @@ LossScalerConfig config_of(const Arguments& a) {
     return config;
 }
 
-/// What a step did, in words.
+/// Describes what a step did.
 std::string words_for(const ScalerStep& row) {
     std::string text;
     const auto say = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
@@ -133,7 +134,7 @@ std::string words_for(const ScalerStep& row) {
     return text.empty() ? "-" : text;
 }
 
-/// CSV and table have no exponents in scales below 10^16.
+/// CSV and table show scales below 10^16 without exponents.
 RowTable<ScalerStep> step_table() {
     const auto scale = [](const ScalerStep& row) { return fmt::to_string(row.scale); };
     const auto scale_after = [](const ScalerStep& row) { return fmt::to_string(row.scale_after); };

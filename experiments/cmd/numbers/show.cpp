@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps show`: one number in every format.
+// `macheps show`: prints one number in every format.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/property.hpp"
@@ -105,11 +105,11 @@ struct Shown {
     Format f;
     std::uint64_t code;
     double value, error, relative_error, ulps;
-    std::optional<std::uint64_t> below, above;  ///< none at the ends, and beside a NaN
+    std::optional<std::uint64_t> below, above;  ///< none at the ends of the format, or next to a NaN
     PropertySet lost;                           ///< properties of the number that the format cannot hold
 };
 
-/// `code`: the code of `f` that was typed, if one was.
+/// Returns x in format `f`. `code` is the code of `f` that was typed, if one was.
 Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::optional<std::uint64_t>& code,
               Round mode, Overflow overflow, RandomBits random) {
     Shown s{.format = name,
@@ -121,7 +121,7 @@ Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::
             .ulps = 0,
             .below = {},
             .above = {},
-            .lost = unheld(f, x.parts())};  // fp64 may make it an infinity or a zero
+            .lost = unheld(f, x.parts())};  // not from fp64, where x may be an infinity or zero
     s.value = decode64(f, s.code);
     const ExactNumber::Distance distance = x.distance_of(f, s.value);
     s.error = distance.error, s.relative_error = distance.relative, s.ulps = distance.ulps;
@@ -133,7 +133,7 @@ Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::
     return s;
 }
 
-/// Nine digits tell the values of every format but fp64 apart.
+/// Returns the value of a neighbour. Nine digits distinguish the values of every format except fp64.
 std::string neighbour(const Shown& s, const std::optional<std::uint64_t>& code) {
     if (!code) return "-";
     const double value = decode64(s.f, *code);
@@ -149,7 +149,7 @@ std::string ulp_text(double ulps) {
     return std::isnan(ulps) ? "nan" : ulps < 1000 ? fmt::format("{:.3g}", ulps) : fmt::format("{:.1e}", ulps);
 }
 
-/// The exact value as a fraction, 819/2^13; a whole number as it is.
+/// Returns the exact value as a fraction, such as 819/2^13. A whole number has no denominator.
 std::string fraction_text(double value) {
     if (!std::isfinite(value) || value == 0) return decimal(value);
     if (value == std::trunc(value) && std::fabs(value) <= 0x1p53) return fmt::format("{:.0f}", value);
@@ -160,7 +160,7 @@ std::string fraction_text(double value) {
     return fmt::format("{:.0f}/2^{}", digits, -exponent);
 }
 
-/// The code's digits: sign|exponent|fraction, where the format has them.
+/// Returns the code's digits: sign|exponent|fraction. Fields that the format does not have are empty.
 std::string fields_text(Format f, std::uint64_t container) {
     const std::uint64_t code = container >> f.padding;
     const auto digits = [code](int from, int count) {
@@ -187,7 +187,7 @@ std::vector<std::string_view> names_of(PropertySet properties) {
     return names;
 }
 
-/// Prints a line for each property that some formats cannot hold, with the results of their conversions.
+/// Returns a line for each property that some formats cannot hold, with the results of their conversions.
 std::string notes(const std::vector<Shown>& rows) {
     std::string text;
     for (const PropertyName& property : property_names) {
@@ -247,7 +247,8 @@ Json json_of(const Shown& s) {
             {"unheld", names_of(s.lost)}};
 }
 
-/// The rounding mode as named by the user. A stochastic mode includes its random bits, which the result depends on.
+/// Returns the rounding mode as named by the user. For stochastic rounding, the text includes the random bits, which
+/// the result depends on.
 std::string mode_text(const Arguments& a, Round mode) {
     return mode == Round::stochastic ? fmt::format("{} with the random bits {:#010x}", a.round, a.random) : a.round;
 }
@@ -328,7 +329,7 @@ void describe(Command& verb) {
     verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
     const Option csv = verb.flag("--csv", a->csv, "CSV on stdout: a row for each VALUE and format");
     verb.flag("--json", a->json, "JSON on stdout: an array with one object per VALUE").excludes(csv);
-    verb.allow_rest();  // -inf and -nan look like options; whatever is no number is refused in run()
+    verb.allow_rest();  // -inf and -nan look like options; run() refuses words that are not numbers
     verb.runs([a, &verb] {
         for (const std::string& word : verb.rest()) {
             if (word != "--") a->values.push_back(word);
