@@ -18,14 +18,15 @@ bool is_within(const Metric& metric, double limit) {
     return metric.is_least ? metric.value >= limit : metric.value <= limit;
 }
 
-/// Returns the largest |error| / (atol + rtol |exact|), or infinity if only one of output and exact value is NaN.
+/// Returns the largest |error| / (atol + rtol |exact|). If the output and the exact value are neither both finite nor the
+/// same, the ratio is infinite.
 double tolerance_ratio(const Limits& limits, NumberView got, const Options& options) {
     double most = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
-        const double y = limits.exact[i], off = std::fabs(got[i] - y),
-                     allowed = options.atol.value_or(0) + options.rtol.value_or(0) * std::fabs(y);
+        const double y = limits.exact[i], allowed = options.atol.value_or(0) + options.rtol.value_or(0) * std::fabs(y);
         if (got[i] == y || (std::isnan(y) && std::isnan(got[i]))) continue;
-        most = std::max(most, std::isnan(off) ? std::numeric_limits<double>::infinity() : off / allowed);
+        if (!std::isfinite(got[i]) || !std::isfinite(y)) return std::numeric_limits<double>::infinity();
+        most = std::max(most, std::fabs(got[i] - y) / allowed);
     }
     return most;
 }

@@ -64,7 +64,9 @@ std::vector<std::int64_t> distances_of(const Limits& limits, NumberView got, Thr
 }
 
 double omega_of(const Problem& problem, const Limits& limits, NumberView got) {
-    const bool is_plain = problem.products != nullptr && problem.inputs.empty() && problem.declaration.alpha == 1;
+    const Declaration& d = problem.declaration;
+    const bool is_plain =
+        problem.products != nullptr && problem.inputs.empty() && d.alpha == 1 && d.activation == "none";
     if (!is_plain) return std::numeric_limits<double>::quiet_NaN();
     double most = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {

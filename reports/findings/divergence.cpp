@@ -147,7 +147,7 @@ class RunsOfPolicy {
         const bool has_this_weight = row.seeds == 1 || policy_.token_weight == manifest.token_weight;
         policy_.token_weight = has_this_weight ? manifest.token_weight : std::nullopt;
         if (row.seeds == 1) row.stress = run.row.stress;
-        if (const auto beside = manifest.beside_precision.find(row.policy); beside != manifest.beside_precision.end())
+        if (const auto beside = manifest.beside_precision.find(run.row.policy); beside != manifest.beside_precision.end())
             policy_.beside_precision = beside->second;
         const WindowMeans tail = tail_loss(run);
         loss_ += tail.loss;

@@ -43,9 +43,11 @@ bool take_line(std::string_view& text, std::vector<std::string_view>& cells, std
             if (unquoted.size() > copies) places.push_back(cells.size() - 1);
         } else {
             const std::size_t end = std::min(text.find_first_of(",\n\""), text.size());
-            cells.push_back(text.substr(0, end));
+            const bool is_crlf = end > 0 && end < text.size() && text[end] == '\n' && text[end - 1] == '\r';
+            cells.push_back(text.substr(0, is_crlf ? end - 1 : end));
             text.remove_prefix(end);
         }
+        if (text.starts_with("\r\n")) text.remove_prefix(1);
         if (!text.empty() && text.front() != ',' && text.front() != '\n') return false;
         is_over = text.empty() || text.front() == '\n';
         if (!text.empty()) text.remove_prefix(1);

@@ -19,8 +19,8 @@ namespace macheps::reports {
 
 namespace csv {
 
-/// Removes the first line of `text` and splits it into cells without their quotes. Cells with quotes inside refer to
-/// copies in `unquoted`. Returns false if a quote is in the wrong place.
+/// Removes the first line of `text`, which ends with LF or CRLF, and splits it into cells without their quotes. Cells
+/// with quotes inside refer to copies in `unquoted`. Returns false if a quote is in the wrong place.
 [[nodiscard]] bool take_line(std::string_view& text, std::vector<std::string_view>& cells,
                              std::vector<std::string>& unquoted);
 

@@ -381,6 +381,18 @@ TEST_CASE("limits that zeros satisfy are refused, however they came about", "[ch
     CHECK(c.judge(y, {.rtol = 0.004, .atol = 0.01}).outcome == Outcome::pass);
 }
 
+TEST_CASE("an infinity that an output lacks is beyond every tolerance", "[check][bugs]") {
+    const float large = 3e38f, infinite = std::numeric_limits<float>::infinity();
+    for (const bool is_right : {true, false}) {
+        const check::Verdict v = judge_arrays({.operation = &check::find_operation("gemm")},
+                                              {array("a", {1, 1}, {1.0f}), array("b", {1, 2}, {infinite, 2.0f}),
+                                               array("out", {1, 2}, {is_right ? infinite : large, 2.0f})},
+                                              {.require = check::Power::null, .rtol = 0.5, .atol = 0.5});
+        CAPTURE(is_right, codes(v));
+        CHECK((codes(v).find("KC052") != std::string::npos) == !is_right);
+    }
+}
+
 TEST_CASE("one nonzero product leaves no freedom, and that is said", "[check][exact]") {
     // Each row of a selects one row of b: the output is b's code, whatever sums it.
     std::mt19937 random(9);

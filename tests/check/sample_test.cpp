@@ -203,6 +203,31 @@ TEST_CASE("no legal product is refused by its screen", "[check][sample]") {
     CHECK(most > 0.1);  // a limit that nobody comes near would test nothing
 }
 
+TEST_CASE("no legal product with alpha, beta and c is refused by its screen", "[check][sample]") {
+    for (int run = 0; run < 12; ++run) {
+        std::mt19937 random(static_cast<unsigned>(run));
+        const Format outs[] = {bf16, fp32, fp16};
+        const ProductCheck c = product(1 + random() % 40, 65 + random() % 100, 1 + random() % 300, "any", bf16,
+                                       outs[run % 3], Draw::normal, false, random);
+        const kernels::Gemm plain{.m = c.g.m, .n = c.g.n, .k = c.g.k, .a = c.g.a, .b = c.g.b};
+        const float alpha = run % 2 == 0 ? 1.0f : 0.5f, beta = run % 4 < 2 ? -0.75f : 3.0f;
+        const Floats added = normal(c.g.m * c.g.n, random, 1, 0.5f);
+        Floats out = plain.run(kernels::Store::fp32, nullptr);
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = alpha * out[i] + beta * added[i];
+        out = c.stored(out);
+        check::Declaration d = c.declaration();
+        d.alpha = alpha;
+        d.beta = beta;
+        std::vector<StoredArray> arrays = c.arrays(out);
+        arrays.push_back(array("c", {i64(c.g.m), i64(c.g.n)}, added));
+        const check::Posed of = check::pose(d, arrays, pool(), one_of(5));
+        REQUIRE(of.problem.screen);
+        const check::Screen& s = *of.problem.screen;
+        CAPTURE(run, alpha, beta, s.ratio);
+        CHECK(s.special.sums + s.certain.sums + s.probable.sums == 0);
+    }
+}
+
 TEST_CASE("outputs that cannot overflow are screened, others are left to the sample", "[check][sample]") {
     std::mt19937 random(17);
     // 64 magnitudes together are beyond fp16, none of them is.

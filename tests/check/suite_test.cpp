@@ -8,7 +8,10 @@
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -324,6 +327,72 @@ TEST_CASE("the backward error of a product is the largest error in sums of magni
     CHECK_THROWS_AS(stored_array("a", {2, 2}, std::vector<float>{1}), Error);
     Declaration misspelt = d;
     CHECK_THROWS_AS(check::declare(misspelt, "machin", "any"), Error);
+}
+
+TEST_CASE("the backward error is that of products without alpha and activation", "[check][suite]") {
+    const StoredArray a = stored_array("a", {1, 1}, std::vector<float>{1}),
+                      b = stored_array("b", {1, 1}, std::vector<float>{2});
+    Declaration plain{.operation = &find_operation("gemm")}, scaled = plain, activated = plain;
+    scaled.alpha = 0.5;
+    activated.activation = "relu";
+    const auto omega = [&](const Declaration& d, float out) {
+        return check_arrays(d, {a, b, stored_array("out", {1, 1}, std::vector<float>{out})}, {}, test::pool()).omega;
+    };
+    CHECK(omega(plain, 3) == 0.5);
+    CHECK(std::isnan(omega(scaled, 3)));
+    CHECK(std::isnan(omega(activated, 3)));
+}
+
+TEST_CASE("the metrics are those that their definitions give by hand", "[check][suite]") {
+    // Exact outputs 3, -4, 0; output 3.5, -4, 0.25: errors 0.5, 0, 0.25.
+    const Checked checked = check_arrays(
+        {.operation = &find_operation("gemm")},
+        {stored_array("a", {1, 1}, std::vector<float>{1}), stored_array("b", {1, 3}, std::vector<float>{3, -4, 0}),
+         stored_array("out", {1, 3}, std::vector<float>{3.5f, -4, 0.25f})},
+        {}, test::pool());
+    const double signal = 25, noise = 0.3125, power = 12.25 + 16 + 0.0625, product = 10.5 + 16;
+    std::map<std::string, double> values;
+    for (const check::Metric& metric : checked.verdict.metrics) values[std::string(metric.name)] = metric.value;
+    CHECK(values.at("max") == 0.5);
+    CHECK(values.at("fro") == Approx(std::sqrt(noise / signal)).epsilon(1e-14));
+    CHECK(values.at("sqnr") == Approx(10 * std::log10(signal / noise)).epsilon(1e-14));
+    CHECK(values.at("cosine") == Approx(product / std::sqrt(signal * power)).epsilon(1e-14));
+    CHECK(values.at("calc_diff") == Approx(1 - 2 * product / (signal + power)).epsilon(1e-12));
+    CHECK(values.size() == 6);  // and ulp, in units of the last place of the exact output
+}
+
+TEST_CASE("a distance in codes counts the values of the format in between", "[check][suite]") {
+    // All finite values of fp16 in order, without -0, which is the same number as 0.
+    std::vector<double> values;
+    for (std::uint32_t code = 0; code < 0x10000; ++code)
+        if (code != 0x8000 && (code & 0x7fff) < 0x7c00) values.push_back(decode64(fp16, code));
+    std::sort(values.begin(), values.end());
+    const auto place = [&](double x) { return std::lower_bound(values.begin(), values.end(), x) - values.begin(); };
+    std::mt19937 random(7);
+    std::vector<float> want, got;
+    std::vector<std::int64_t> distances(18);
+    for (int i = 0; i < 3000; ++i) {
+        // A third lies near zero, where the two may have different signs and be subnormal.
+        const auto middle = static_cast<std::ptrdiff_t>(values.size() / 2), spread = i % 3 == 0 ? 3000 : middle;
+        const auto draw = [&] {
+            return middle + static_cast<std::ptrdiff_t>(random() % static_cast<unsigned>(2 * spread)) - spread;
+        };
+        const std::ptrdiff_t x = draw(), y = i % 5 == 0 ? x : draw();
+        want.push_back(static_cast<float>(values[static_cast<std::size_t>(x)]));
+        got.push_back(static_cast<float>(values[static_cast<std::size_t>(y)]));
+        const auto distance = static_cast<std::uint64_t>(std::abs(place(want.back()) - place(got.back())));
+        ++distances[static_cast<std::size_t>(std::bit_width(distance))];
+    }
+    const auto n = static_cast<std::int64_t>(want.size());
+    Declaration d{.operation = &find_operation("gemm")};
+    d.formats["out"].format = fp16;
+    const Checked checked =
+        check_arrays(d,
+                     {stored_array("a", {1, 1}, std::vector<float>{1}), stored_array("b", {1, n}, want),
+                      test::array("out", {1, n}, got, test::Store::fp16)},
+                     {}, test::pool());
+    while (!distances.empty() && distances.back() == 0) distances.pop_back();
+    CHECK(checked.code_distances == distances);
 }
 
 TEST_CASE("a product that fails as a sum in fp32 is asked for its machine", "[check][suite]") {

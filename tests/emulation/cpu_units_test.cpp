@@ -243,6 +243,32 @@ TEST_CASE("conversions of x86 and Arm differ in what they flush", "[emulation][c
     CHECK(flushed == 11);
 }
 
+TEST_CASE("a result that its format holds is delivered as it is by every unit", "[emulation][cpu_units]") {
+    int rules = 0;
+    for (const Machine* machine : all_machines) {
+        const SumRule& rule = machine->sum;
+        if (rule.model != SumModel::fma_chain && rule.model != SumModel::odd_pairs &&
+            rule.model != SumModel::pair_then_add && rule.model != SumModel::parted_chain)
+            continue;
+        if (rule.delivery == Delivery::fp64_nearest_even) continue;
+        ++rules;
+        const Format f = matrix_unit::delivered_format(rule.delivery);
+        CAPTURE(machine->name);
+        for (const std::uint64_t code :
+             {f.max_finite_code(), f.max_finite_code() - 1, f.min_normal_code(), f.min_normal_code() + 1,
+              encode64(f, 1.0, Round::nearest_even, Overflow::nonsaturate)}) {
+            for (const std::uint64_t sign : {std::uint64_t{0}, f.sign_bit()}) {
+                CHECK(matrix_unit::round_result(rule, decode64(f, code | sign)) == (code | sign));
+            }
+        }
+        // The largest finite value and a bit more, which both round to nearest and rounding to odd may deliver.
+        const double most = decode64(f, f.max_finite_code());
+        if (rule.rounding == Round::to_odd)
+            CHECK(matrix_unit::round_result(rule, std::nextafter(most, HUGE_VAL)) == f.inf_code());
+    }
+    CHECK(rules > 5);
+}
+
 TEST_CASE("an instruction of a CPU is found by its name", "[emulation][cpu_units]") {
     for (const Machine* machine : all_machines) {
         if (!is_cpu_unit(*machine)) continue;

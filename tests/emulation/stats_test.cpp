@@ -27,6 +27,7 @@ std::vector<float> numbers(std::int64_t n, Kind kind, std::uint64_t seed) {
         const std::uint32_t finite = kind == Kind::any_finite && field == 255 ? 254 : field;
         x[i] = bit_cast<float>((r & 0x807fffffu) | finite << 23);
         if (r % 97 == 0) x[i] = bit_cast<float>(r & 0x80000000u);
+        if (r % 89 == 0 && kind == Kind::any_bits) x[i] = bit_cast<float>((r & 0x80000000u) | 0x7f800000u);
     }
     return x;
 }

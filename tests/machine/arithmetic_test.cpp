@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oracle's own arithmetic against the processor's, where the processor has the operation.
+#include "emulation/machine/exact_sum.hpp"
+#include "emulation/machine/step.hpp"
 #include "tests/machine/distributions.hpp"
 #include "tests/machine/ieee.hpp"
 #include "tests/test.hpp"
@@ -69,6 +71,57 @@ TEST_CASE("rounding and decoding agree with the processor's float and double", "
         // Here towards zero still overflows to infinity, from 2^128 on; just below it, the greatest float is right.
         const bool at_the_top = beyond && std::isinf(nearest) && std::fabs(x) < 0x1p128;
         if (!at_the_top) REQUIRE(ieee_code(real(number), f32, Rounding::toward_zero, 24, 0) == code_of(cut));
+    }
+}
+
+TEST_CASE("a fused multiply-add rounds once, also where the exact sum is close to a tie", "[machine][oracle]") {
+    std::mt19937_64 random(8);
+    for (const auto& [name, format] :
+         {std::pair{"f16", macheps::fp16}, {"bf16", macheps::bf16}, {"f32", macheps::fp32}}) {
+        const Type &type = find_type(name), &f32 = find_type("f32");
+        for (int i = 0; i < 20000; ++i) {
+            // c is a normal number. x y is half a unit in the last place of c, and less or more by a relative 2^-46 or so:
+            // (1 + d) (1 - d + e), where d and e are at most a few units in the last place of fp32.
+            const int field = 8 + static_cast<int>(random() % static_cast<unsigned>(type.max_field() - 16));
+            const std::uint64_t c = static_cast<std::uint64_t>(field) << (type.precision - 1) |
+                                    (random() & ((std::uint64_t{1} << (type.precision - 1)) - 1)) |
+                                    (random() & 1) << (type.bits - 1);
+            const int steps = static_cast<int>(random() % 4);
+            const float up = 1 + std::ldexp(static_cast<float>(steps), -23),
+                        down = 1 - std::ldexp(static_cast<float>(steps), -23);
+            const float x = std::ldexp(random() % 2 == 0 ? up : -up, field - type.bias - type.precision);
+            const float y = i % 3 == 0 ? std::nextafter(down, i % 2 == 0 ? 0.0f : 2.0f) : down;
+            const Exact wanted =
+                sum(product(decode(f32, code_of(x)).value, decode(f32, code_of(y)).value), decode(type, c).value);
+            CAPTURE(name, c, x, y);
+            REQUIRE(macheps::matrix_unit::round_fma(format, x, y, c) ==
+                    rounded(wanted, type, Rounding::nearest_even, type.precision));
+        }
+    }
+}
+
+TEST_CASE("an exact sum is rounded by its last bit, however far below the others that bit is", "[machine][oracle]") {
+    const Type& f32 = find_type("f32");
+    std::mt19937_64 random(9);
+    // 2^top, perhaps a last place, half of a last place, and one bit `far` places below that.
+    for (const int top : {-100, -3, 0, 31, 32, 33, 100}) {
+        for (int far = 1; far <= top - 24 + 298; ++far) {
+            macheps::ExactSum made;
+            Exact wanted;
+            const auto add = [&](bool negative, int exponent) {
+                made.add(negative, 1, exponent);
+                wanted = sum(wanted, {negative ? -1 : 1, exponent});
+            };
+            const bool is_negative = random() % 2 == 0;
+            add(is_negative, top);
+            if (random() % 2 == 0) add(is_negative, top - 23);
+            add(is_negative, top - 24);
+            add(random() % 2 == 0, top - 24 - far);
+            CAPTURE(top, far, is_negative);
+            REQUIRE(macheps::detail::encode_unpacked(macheps::fp32, made.value(), macheps::Round::nearest_even,
+                                                     macheps::Overflow::nonsaturate, {}) ==
+                    rounded(wanted, f32, Rounding::nearest_even, f32.precision));
+        }
     }
 }
 

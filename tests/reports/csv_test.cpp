@@ -2,6 +2,7 @@
 #include "reports/rows/csv.hpp"
 
 #include "core/error.hpp"
+#include "reports/rows/row_parser.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace csv_test {
@@ -412,6 +414,39 @@ TEST_CASE("a reader goes by names: other orders, further columns and CRLF are fi
     CHECK(reader.rows()[0] ==
           ExponentRow{.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::zero}, .count = 5});
     CHECK(reader.notes().empty());
+}
+
+TEST_CASE("the reader of a whole file and the parser of single rows read the same cells", "[reports][csv]") {
+    const TemporaryFolder folder;
+    const auto path = folder / "exponents.csv";
+    const std::string header = "run,step,site,exponent,count";
+    for (const char* rows :
+         {"r,1,s,zero,5\n", "r,1,s,zero,5\r\n", "r,1,s,-3,5\r\nt,2,s,4,6\n", "\"r\",1,\"s\",zero,\"5\"\r\n",
+          "\"a,b\",1,\"c\"\"d\",zero,5\r\n", "\"\",1,,zero,5\n", "\"two\r\nlines\",1,s,zero,5\r\n", "",
+          "a\rb,1,s,zero,5\n", "r,1,s,zero,5\r\r\n", "r,1,s,zero\r\n", "r,1,s,zero,5,6\r\n", "r\"\",1,s,zero,5\n",
+          "\"r\"x,1,s,zero,5\r\n", "\"r\"\r,1,s,zero,5\n", "r,1,s,none,5\n"}) {
+        for (const char* end : {"\n", "\r\n"}) {
+            CAPTURE(rows);
+            write_text(path, header + end + rows);
+            const auto all = [](const auto& read) -> std::optional<std::vector<ExponentRow>> {
+                try {
+                    return read();
+                } catch (const Error&) {
+                    return std::nullopt;
+                }
+            };
+            const auto whole = all([&] { return CsvReader<ExponentRow>(path).rows(); });
+            const auto single = all([&] {
+                std::vector<ExponentRow> list;
+                const std::string first = header + (*end == '\r' ? "\r" : "");
+                RowParser<ExponentRow>(first, path).parse(rows, [&](ExponentRow row) {
+                    list.push_back(std::move(row));
+                });
+                return list;
+            });
+            CHECK(whole == single);
+        }
+    }
 }
 
 TEST_CASE("a cell of text is never a formula, a second line or a raw byte", "[reports][csv]") {

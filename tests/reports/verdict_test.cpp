@@ -247,6 +247,28 @@ TEST_CASE("a policy that trains otherwise than fp32 beside its formats is warned
               "low does not differ from fp32 in precision alone, and its gap is that of all: lr 1e-05 (fp32: 0.001)"});
 }
 
+TEST_CASE("each of two policies of one name has the warning of its own folder", "[reports][verdict]") {
+    // The second folder's runs are shown as `low@second`, and its manifest calls them `low`.
+    Log log = log_of({0.03, 0.031, 0.029});
+    log.folders[0].manifest = R"x({"beside_precision": {"low": "lr 1e-05 (fp32: 0.001)"}})x";
+    log.folders.push_back(
+        {.path = "second", .manifest = R"x({"beside_precision": {"low": "lr 2e-05 (fp32: 0.001)"}})x"});
+    const std::size_t runs = log.runs.size();
+    for (std::size_t i = 0; i < runs; ++i) {
+        if (log.runs[i].row.policy != "low") continue;
+        RunLog other = log.runs[i];
+        other.policy = "low@second";
+        other.folder = 1;
+        log.runs.push_back(std::move(other));
+    }
+    const std::vector<std::string> texts = warnings_of(summarise(log));
+    CHECK(texts ==
+          std::vector<std::string>{
+              "low does not differ from fp32 in precision alone, and its gap is that of all: lr 1e-05 (fp32: 0.001)",
+              "low@second does not differ from fp32 in precision alone, and its gap is that of all: lr 2e-05 (fp32: "
+              "0.001)"});
+}
+
 TEST_CASE("the step at which curves part is told where a difference was found", "[reports][verdict]") {
     // The smoothed gap of 0.0035 exceeds a thousandth of the loss, 0.003, and lies within the margin of 0.0075.
     const PolicySummary within = low_of(log_of({0.0035, 0.0036, 0.0034}));

@@ -187,11 +187,6 @@ class Screener {
         }
     }
 
-    /// Bounds of the 64 outputs together: their sum, and the root of the sum of their squares.
-    struct Limit {
-        double sum = 0, norm = 0, own = 0;
-    };
-
     void see(std::int64_t row, std::int64_t block, Screen& seen, double& probable) const {
         const std::int64_t first = block * Screen::width, last = std::min(of_.n, first + Screen::width);
         const std::size_t place = screen_index(row * blocks_ + block);

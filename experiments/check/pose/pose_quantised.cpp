@@ -3,6 +3,7 @@
 // wrote are compared with the same scales. Rules and granularities are rows of emulation/scaling/rules.hpp. A
 // declaration that names a row claims that function, so the check judges the kernel and not the row. Casts use the
 // codecs of core.
+#include "core/text/nearest_name.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/declare/quantiser_rules.hpp"
@@ -45,7 +46,7 @@ Rule rule_of(const Declaration& d, const Format& element) {
     const ScaleRule* rule = d.scale_rule.empty() ? usual_rule(*granularity) : find_quantiser_rule(d.scale_rule);
     if (rule == nullptr)
         throw usage_error(fmt::format("unknown scale rule '{}'", d.scale_rule), "--scale-rule",
-                          "`macheps policy words` lists them");
+                          suggestion(d.scale_rule, quantiser_rules()));
     if (granularity->is_scaled() && !fits(*rule, *granularity))
         throw usage_error(fmt::format("{} has scales of another kind than {}", d.granularity, rule->name),
                           "--scale-rule", fmt::format("one such as {}", granularity->usual_rule));

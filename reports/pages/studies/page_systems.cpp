@@ -150,7 +150,6 @@ std::vector<VerdictMap> maps_of(std::span<const SolveRow> rows) {
                [](const SolveRow& row) { return row.lu; }, [](const SolveRow& row) { return row.machine; },
                [](const SolveRow& row) { return row.scale; }, [](const SolveRow& row) { return row.work; }});
     std::vector<VerdictMap> maps;
-    std::map<std::string, std::vector<double>> conditions;
     for (const SolveRow& row : rows) {
         const std::string title = fmt::format("{}, n = {}", family_of_matrix(row), row.n);
         auto at = std::find_if(maps.begin(), maps.end(), [&](const VerdictMap& map) { return map.title == title; });
