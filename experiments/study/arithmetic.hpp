@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// + - * / and roots in a format that is known at run time: numbers are kept as doubles, and every operation rounds once to
-// nearest even, as Float<F> does. An algorithm is written once, over one of these types.
+// + - * / and square roots in a format that is known at run time. Numbers are held as doubles, and every operation
+// rounds once to nearest even, as Float<F> does. An algorithm is written once, as a template over these types.
 #pragma once
 #include "experiments/study/rounder.hpp"
 
@@ -38,7 +38,8 @@ class FormatArithmetic {
     Rounder<double> round_;
 };
 
-/// The name under which the verbs take IEEE binary128. It is no format of the table: its numbers fit no container of core.
+/// Stands for IEEE binary128 in the options of the verbs. It is not in the format table, because its numbers do not fit
+/// any container of core.
 inline constexpr Format fp128{.bits = 128, .precision = 113, .exponent_bias = 16383};
 
 /// Calls `use` with the arithmetic of a format that is not fp128.

@@ -13,9 +13,9 @@ namespace macheps::study {
 enum class Distribution : std::uint8_t {
     normal,     ///< mean 0, deviation 1
     uniform,    ///< in [-1, 1)
-    positive,   ///< uniform in [0, 1): every sum grows, and truncation shows
-    lognormal,  ///< of either sign, e^(2 z) with z normal: heavy tails
-    equal,      ///< all 1: the accumulator's stall
+    positive,   ///< uniform in [0, 1): every sum grows, so errors by truncation add up
+    lognormal,  ///< +-e^(2 z) with z normal and a random sign: heavy tails
+    equal,      ///< all 1: shows where an accumulator stalls
     outliers,   ///< normal, one in 128 multiplied by 64
 };
 
@@ -30,18 +30,19 @@ inline constexpr NamedDistribution all_distributions[] = {
 std::string_view to_string(Distribution distribution);
 std::optional<Distribution> find_distribution(std::string_view name);
 
-/// Which operand: its outer index counts rows of a, columns of b.
+/// An operand of a product. Its outer index counts the rows of a or the columns of b.
 enum class Operand : std::uint8_t { a, b };
 
-/// Element (outer, p) of an operand, whatever the shape: scale times the draw, rounded to fp32.
+/// Returns element (outer, p) of an operand: `scale` times the drawn number, rounded to fp32. It does not depend on the
+/// shape.
 float drawn_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p,
                     double scale);
 
-/// The same before it is rounded to fp32.
+/// Returns the same element, but not rounded to fp32.
 double drawn_wide_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer,
                           std::int64_t p, double scale);
 
-/// a [m,k] or b [k,n], row-major; `outer` is m or n.
+/// Draws a [m,k] or b [k,n], row-major. `outer` is m or n.
 std::vector<float> drawn_operand(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer,
                                  std::int64_t k, double scale);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds a number that a wider machine type holds to a format, to nearest even, without a branch: what a compiler makes
-// vectors of. The bits are those of encode and decode.
+// Rounds a number held in a wider machine type to a format, to nearest even. There are no branches, so that the
+// compiler can vectorise the code. The results have the same bits as encode followed by decode.
 #pragma once
 #include "core/codec.hpp"
 
@@ -12,14 +12,14 @@
 
 namespace macheps::study {
 
-/// The result of an overflow: the one that the format defines, or Inf in every format. No later addition or multiplication
+/// Result of an overflow: the one that the format defines, or Inf in every format. No later addition or multiplication
 /// hides an Inf.
 enum class Beyond : std::uint8_t { as_format, infinity };
 
-/// `Real` holds every number of the format, and 2^(digits(Real) - precision) times the binade above its largest: float for
-/// formats with up to 5 exponent bits and 11 digits, double for all others up to 25 digits. Sums, products, quotients and
-/// roots of such numbers, computed in Real and rounded here, are correctly rounded: Real has at least 2p + 2 digits
-/// (Figueroa 1995).
+/// `Real` must hold every number of the format, and 2^(digits(Real) - precision) times the binade above its largest
+/// number. That is float for formats with up to 5 exponent bits and 11 digits, and double for all others of up to 25
+/// digits. Sums, products, quotients and square roots of such numbers, computed in Real and rounded here, are correctly
+/// rounded, because Real has at least 2p + 2 digits (Figueroa 1995).
 template <class Real>
 class Rounder {
   public:
@@ -35,14 +35,14 @@ class Rounder {
           lift_(static_cast<Real>(Format::power_of_two(digits - f.precision))),
           zero_(f.has_negative_zero() ? -Real{0} : Real{0}) {}
 
-    /// True for fp16, to which processors round by an instruction: by its least normal and its largest number, its digits, and
-    /// what lies beyond.
+    /// Returns whether the format is fp16, for which processors have rounding instructions. Compares the smallest
+    /// normal number, the largest number, the number of digits and the result of an overflow.
     bool is_half() const {
         return least_ == bits(Real(0x1p-14)) && largest_ == bits(Real(65504)) &&
                lift_ == static_cast<Real>(1ull << (digits - 11)) && beyond_ == infinity;
     }
 
-    /// What a kernel of its own needs, where numbers above the largest become Inf or NaN and zeros keep their sign.
+    /// Constants for kernels outside this class. Sufficient if an overflow gives Inf or NaN and zeros keep their sign.
     struct Constants {
         Real least = 0, largest = 0, beyond = 0;  ///< `beyond`: Inf or NaN
         Real lift = 0;
@@ -52,9 +52,9 @@ class Rounder {
 
     [[gnu::always_inline]] Real operator()(Real x) const { return rounded<false>(x); }
 
-    /// x + 2^s - 2^s, where 2^s is so large that the sum's last place is that of the format at x. `masks` says how choices are
-    /// made: of others GCC 12 makes branches, and no vectors of the loop around them, but for AVX-512, whose registers choose
-    /// faster than masks do.
+    /// Returns x + 2^s - 2^s, where 2^s is so large that the last place of the sum is that of the format at x. With
+    /// `masks`, values are selected by bit masks. GCC 12 turns conditional expressions into branches and then does not
+    /// vectorise the loop around them, except for AVX-512, whose mask registers select faster than bit masks.
     template <bool masks>
     [[gnu::always_inline]] Real rounded(Real x) const {
         const auto chosen = [](bool condition, Bits yes, Bits no) __attribute__((always_inline)) {
@@ -62,8 +62,8 @@ class Rounder {
             return condition ? yes : no;
         };
         const Bits magnitude = bits(x) & ~sign;
-        Bits place = magnitude & infinity;    // 2^floor(log2 |x|); 0 of a subnormal number, Inf of Inf and NaN
-        if constexpr (masks && !is_double) {  // AVX2 has these of 32 bits
+        Bits place = magnitude & infinity;    // 2^floor(log2 |x|); 0 if x is subnormal, Inf if it is Inf or NaN
+        if constexpr (masks && !is_double) {  // AVX2 has these for 32 bits
             place = std::min(std::max(place, least_), most_);
         } else {
             place = chosen(place < least_, least_, place);
@@ -72,7 +72,7 @@ class Rounder {
         const Real shift = real(place) * lift_;
         Bits near = bits((real(magnitude) + shift) - shift);
         near = chosen(near > largest_, beyond_, near);
-        // -0 + -0 is -0; where a format knows no -0, +0 makes one +0.
+        // -0 + -0 is -0. In a format without -0, adding +0 turns -0 into +0.
         const Bits result = bits(real(near | (bits(x) & sign)) + zero_);
         return real(chosen(magnitude > infinity, nan_, result));
     }
@@ -87,13 +87,14 @@ class Rounder {
     [[gnu::always_inline]] static Bits bits(Real x) { return bit_cast<Bits>(x); }
     [[gnu::always_inline]] static Real real(Bits x) { return bit_cast<Real>(x); }
 
-    Bits least_, largest_, most_, beyond_, nan_;  ///< of numbers above zero: they compare as the numbers do
+    Bits least_, largest_, most_, beyond_, nan_;  ///< bits of positive numbers; they compare as the numbers do
     Real lift_, zero_;
 };
 
-/// Numbers of a format that is fp32 with fewer digits, at most 11 (bf16, tf32), held as float. Its numbers are those whose last bits
-/// are zero, subnormal ones too, and its overflow is fp32's, so that rounding is one addition to the bits. fp32's own subnormal
-/// numbers are where a product of more than 8 digits would be rounded twice: `lifts` computes those 2^64 times larger.
+/// Rounds to a format that is fp32 with fewer digits, at most 11 (bf16, tf32), held as float. The numbers of the
+/// format, including subnormal ones and Inf, are the fp32 numbers whose last bits are zero. Rounding is therefore a
+/// single addition to the bits. With more than 8 digits, a product that is subnormal in fp32 would be rounded twice.
+/// `lifts` computes such products 2^64 times larger.
 template <bool lifts>
 class PrefixRounder {
   public:
@@ -104,10 +105,11 @@ class PrefixRounder {
           grid_(static_cast<float>(Format::power_of_two(f.emin() + 1 - f.precision + 64 + 23))),
           wide_(f) {}
 
-    /// The bits of fp32 that the format lacks.
+    /// Returns how many of the significand bits of fp32 the format lacks.
     int cut() const { return cut_; }
 
-    /// A sum or difference of two numbers of the format, which fp32 rounds first, innocuously, and exactly where it is subnormal.
+    /// Rounds a sum or difference of two numbers of the format that fp32 has already rounded. That first rounding is
+    /// innocuous, and exact if the result is subnormal.
     [[gnu::always_inline]] float operator()(float x) const {
         const auto all = bit_cast<std::uint32_t>(x);
         return bit_cast<float>((all + below_half_ + (all >> cut_ & 1)) & keep_);
@@ -131,11 +133,11 @@ class PrefixRounder {
     static constexpr std::int32_t sign = std::numeric_limits<std::int32_t>::min(), least_normal = 0x00800000;
     int cut_;
     std::uint32_t below_half_, keep_;
-    float grid_;  ///< its last place is the format's smallest number, lifted
+    float grid_;  ///< its last place is the format's smallest number times 2^64
     Rounder<double> wide_;
 };
 
-// Products and quotients of numbers of a format, and other numbers, rounded to it.
+// Round a number, a product and a quotient to a format.
 
 template <class Real, class Round>
 [[gnu::always_inline]] inline Real rounded_number(const Round& round, double x) {
@@ -162,12 +164,13 @@ template <class Round, class Real>
     }
 }
 
-/// Formats that the algorithms of this folder round to: sign, exponent and fraction, up to 25 digits, or fp64 itself.
+/// Returns whether the algorithms of this folder can round to the format: it is fp64, or it has sign, exponent and
+/// fraction, at most 25 digits and at most 8 exponent bits.
 constexpr bool is_rounded_here(const Format& f) {
     return f.encoding == Encoding::binary && (f == fp64 || (f.precision <= 25 && f.exponent_bits() <= 8));
 }
 constexpr bool fits_float(const Format& f) { return f.precision <= 11 && f.exponent_bits() <= 5; }
-/// fp32 with fewer digits, 11 at most: what PrefixRounder takes.
+/// Returns whether the format is fp32 with at most 11 digits, as PrefixRounder requires.
 constexpr bool is_prefix_of_fp32(const Format& f) {
     return f.encoding == Encoding::binary && f.precision <= 11 && f.exponent_bits() == 8 && f.emin() == -126 &&
            f.has_inf();

@@ -15,7 +15,7 @@ namespace macheps::study {
 
 namespace {
 
-/// What was typed, and an example of what could have been.
+/// The typed text, and an example of a valid one.
 struct SweepText {
     std::string_view text, example;
 };

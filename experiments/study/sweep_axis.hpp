@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One axis of a sweep, as it is typed: k=16..65536.
+// One axis of a sweep, as typed: k=16..65536.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,24 +10,24 @@
 namespace macheps::study {
 
 struct SweepAxis {
-    std::string name{};  ///< a rule's
+    std::string name{};  ///< the name of a rule
     std::vector<double> values{};
 
     std::vector<std::int64_t> integers() const { return {values.begin(), values.end()}; }
 };
 
-/// An axis that a verb has: how its ranges go on, and what its values may be.
+/// An axis that a verb accepts: its name, the progression of its ranges, and its allowed values.
 struct SweepRule {
     std::string_view name;
-    bool is_size = false;  ///< whole numbers from 1 on
-    double factor = 2;     ///< from value to value of a range
-    double step = 0;       ///< above 0: a range adds this instead, and may begin at 0
+    bool is_size = false;  ///< integers from 1 on
+    double factor = 2;     ///< ratio of consecutive values of a range
+    double step = 0;       ///< above 0: difference of consecutive values instead; a range may then begin at 0
 };
 
-/// `AXIS=FROM..TO` goes on by the rule's factor, or its step, from FROM to TO, both included where TO is met; `AXIS=V,V,...`
-/// is a list. A value is a number or 2^N. Errors: throws Error (usage), with the example.
+/// Parses `AXIS=FROM..TO` or `AXIS=V,V,...`. A range begins at FROM and continues with the factor or step of the rule
+/// as long as values are at most TO. A value is a number or 2^N. Errors: throws Error (usage) with the example.
 SweepAxis parse_sweep(std::string_view text, std::span<const SweepRule> rules, std::string_view example);
-/// The axes of `macheps gemm`: m, n, k and scale, which double.
+/// Parses an axis of `macheps gemm`: m, n, k or scale. Its ranges double.
 SweepAxis parse_sweep(std::string_view text);
 
 }  // namespace macheps::study

@@ -13,7 +13,8 @@ struct End {
     bool is_open = false;
 };
 
-/// Returns the product of two ends, rounded outwards. Zero times an unbounded end is zero: a zero factor always gives zero.
+/// Returns the product of two ends, rounded outwards. Zero times an unbounded end is zero: a zero factor always gives
+/// zero.
 End corner(const Arf& x, bool is_x_open, const Arf& y, bool is_y_open, arf_rnd_t outwards, slong bits) {
     End out;
     if (x.is_zero() || y.is_zero()) {

@@ -102,8 +102,8 @@ class Ball {
     arb_t x_;
 };
 
-/// All real numbers between two ends. An open end is not included. An infinite end means that there is no bound. A lower end
-/// that was rounded down is open, because the bound is below every value.
+/// All real numbers between two ends. An open end is not included. An infinite end means that there is no bound. A
+/// lower end that was rounded down is open, because the bound is below every value.
 struct Span {
     Arf lo{}, hi{};
     bool is_lo_open = false, is_hi_open = false;
@@ -129,7 +129,7 @@ Span root_of(const Span& x, slong bits);
 void set_ball(Ball& out, const Span& x, slong bits);
 Span span_of(const Ball& x, slong bits);
 
-/// Returns the part of `x` between the bounds, which are a function's range.
+/// Cuts `x` to the bounds of a function's range. `is_open`: the function does not reach them.
 void clamp(Span& x, double least, double greatest, bool is_open);
 
 bool is_surely_less(const Span& a, const Span& b);

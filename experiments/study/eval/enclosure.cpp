@@ -14,10 +14,10 @@ namespace macheps::study {
 
 namespace {
 
-/// The parts of a magnitude that rounding reads: its exponent, and its integer multiples of small units.
+/// A magnitude to be rounded: value * 2^exponent, or a size beyond the exponents of all formats.
 struct Magnitude {
-    Fraction value{};    ///< between 1/2 and 2^n for the bits of its numerator, so that it stays small
-    slong exponent = 0;  ///< times 2^exponent
+    Fraction value{};                       ///< of a fraction: the fraction; of an Arf: its significand, an integer
+    slong exponent = 0;                     ///< 0 for a fraction
     bool is_huge = false, is_tiny = false;  ///< beyond the exponents of all formats
 };
 
@@ -52,8 +52,9 @@ slong floor_log2(const Magnitude& x, bool& is_power) {
     return top - (order < 0 ? 1 : 0) + x.exponent;
 }
 
-/// `x`, or a number next to it on the side that `nudge` names (1: of greater magnitude), rounded. The kept digit that decides ties, 33
-/// more, and whether others follow pass through round_shift.
+/// Returns `x`, or a number next to it on the side given by `nudge` (1: greater magnitude, -1: smaller), rounded.
+/// round_shift receives the last kept digit, which decides ties, the 33 digits after it, and a bit that is set if more
+/// follow.
 double rounded(const Format& f, Magnitude x, int nudge, bool is_negative, Round mode, RandomBits random) {
     const auto coded = [&](const Unpacked& value) {
         return decode64(f, detail::encode_unpacked(f, value, mode, Overflow::nonsaturate, random) << f.padding);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact values of formulas and functions, rounded once. Enclosures get more digits until every value in them rounds to the same
-// number. Arb computes them. In a build without Arb, these functions throw.
+// Exact values of formulas and functions, rounded once. Enclosures get more digits until every value in them rounds to
+// the same number. Arb computes them. In a build without Arb, these functions throw.
 #pragma once
 #include "core/rounding.hpp"
 #include "experiments/study/eval/tree.hpp"
@@ -15,7 +15,7 @@ bool has_enclosures();
 /// Errors: throws Error (no_device) that names the package to install.
 void require_enclosures();
 
-/// The exact value of a formula, rounded once.
+/// Exact value of a formula, rounded once.
 struct FormulaReference {
     double rounded = 0;  ///< a number of the format, an infinity or NaN
     double near = 0;     ///< the exact value rounded to fp64; NaN and infinities as they are
@@ -23,24 +23,25 @@ struct FormulaReference {
     bool is_nan = false;
 };
 
-/// Digits (bits) that an enclosure may have: eight times the exponent range of the format, and at least 2048. Differences of numbers
-/// of the format, and of their squares, cancel at most four times that range.
+/// Returns the maximum number of digits (bits) of an enclosure: eight times the exponent range of the format, and at
+/// least 2048. Differences of numbers of the format, and of their squares, cancel at most four times that range.
 constexpr int most_enclosure_bits(const Format& f) {
     const int bits = 8 << f.exponent_bits();
     return bits < 2048 ? 2048 : bits;
 }
 
-/// Empty where the digits or the work of one input do not settle the value. Errors: throws EndlessLoop (walk.hpp).
+/// Returns the exact value, rounded. Empty if the maximum digits or work of one input do not settle it. Errors: throws
+/// EndlessLoop (walk.hpp).
 std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, Round mode,
                                                 const std::vector<double>& inputs);
-/// Whether the precondition of `expression` holds for the numbers as they are; empty where that is not settled.
+/// Returns whether the precondition of `expression` holds for the unrounded numbers. Empty if that is not settled.
 std::optional<bool> is_precondition_met(const Expression& expression, const std::vector<double>& inputs);
-/// One function, or one literal, rounded once to `format`.
+/// Return the value of one function or one literal, rounded once to `format`. Empty if it is not settled.
 std::optional<double> enclosed_call(Op op, const std::vector<double>& x, const Format& format, Round mode,
                                     RandomBits random);
 std::optional<double> enclosed_literal(const Node& node, const Format& format, Round mode, RandomBits random);
 
-/// Arb keeps constants for each thread. Whoever ends a thread's work frees them.
+/// Frees the constants that Arb keeps for each thread. Call this in each thread when its work ends.
 void free_enclosure_memory();
 
 }  // namespace macheps::study

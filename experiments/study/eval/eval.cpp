@@ -35,7 +35,7 @@ InputRange range_of(const EvalGrid& grid, const std::string& input) {
     return {input, -HUGE_VAL, HUGE_VAL};
 }
 
-/// The value of a literal, of one with a minus sign, and of nothing else.
+/// Returns the value of a literal, also with a minus sign. Empty for any other node.
 std::optional<double> literal_value(const Node& node) {
     if (node.kind == Node::Kind::number) return enclosed_literal(node, fp64, Round::nearest_even, {});
     if (node.kind != Node::Kind::call || node.op != Op::neg) return std::nullopt;
@@ -43,8 +43,9 @@ std::optional<double> literal_value(const Node& node) {
     return value ? std::optional(-*value) : value;
 }
 
-/// Narrows the range of the input in `slot` to what a precondition says of it outright: (and (<= 1 x 2) (< y 3)). Where draws
-/// come from all numbers of a format, hardly one of several inputs would meet it.
+/// Narrows the range of the input in `slot` to the bounds that a precondition states directly, such as
+/// (and (<= 1 x 2) (< y 3)). Without this, numbers drawn from the whole format would hardly ever meet a precondition on
+/// several inputs.
 void narrow_range(const Node& condition, int slot, InputRange& range) {
     if (condition.op == Op::both) {
         for (const Node& child : condition.children) narrow_range(child, slot, range);
@@ -71,7 +72,8 @@ void narrow_range(const Node& condition, int slot, InputRange& range) {
     }
 }
 
-/// Where an input is drawn: the range that was asked for, narrowed by the precondition unless that leaves nothing.
+/// Returns the range from which an input is drawn: the requested one, narrowed by the precondition if that leaves a
+/// number.
 InputRange drawn_range(const EvalGrid& grid, const Expression& expression, const Format& f, std::size_t input) {
     const InputRange asked = range_of(grid, expression.inputs[input]);
     InputRange range = asked;
@@ -85,8 +87,8 @@ struct Run {
     std::uint64_t sign = 0, first = 0, count = 0;
 };
 
-/// The finite numbers of a format in a range: positive ones ascending from +0, then negative ones from -0. A range of one number
-/// contains only the zero of the same sign.
+/// Returns the finite numbers of a format in a range: positive ones ascending from +0, then negative ones from -0. A
+/// range of one number contains only the zero of the same sign.
 std::vector<Run> runs_in(const Format& f, const InputRange& range) {
     const double largest = decode64(f, f.max_finite_code() << f.padding);
     const auto magnitude = [&](double x, Round mode) {
@@ -122,8 +124,9 @@ double number_at(const Format& f, const std::vector<Run>& runs, std::uint64_t in
     return 0;
 }
 
-/// The numbers of each input if every combination is evaluated: all numbers for a single input in a format of up to 16 bits, and
-/// ranges with no more numbers than are usually drawn.
+/// Returns the numbers of each input if every combination is evaluated, else nothing. Every combination is evaluated if
+/// there is only one. If no number of points was requested, it is also evaluated if there are at most `usual_points`
+/// combinations, or for at most one input in a format of up to 16 bits.
 std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, const Expression& expression,
                                                         const Format& f) {
     std::vector<std::vector<Run>> out;
@@ -139,16 +142,16 @@ std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, co
     return out;
 }
 
-/// A formula that brings a format along has that one.
+/// Returns the formula's own format if it has one, else the formats of the grid.
 std::vector<Format> formats_of(const EvalGrid& grid, const Expression& expression) {
     return expression.own.format ? std::vector{*expression.own.format} : grid.formats;
 }
 
-/// How often inputs are drawn until they meet a precondition.
+/// Upper bound of the number of draws for one point until its inputs meet the precondition.
 constexpr std::uint32_t most_attempts = 1000;
 
-/// Numbers of the format between the ends of a range, each as likely: by ordinals. Most of these are tiny; where they do not meet a
-/// precondition for long, values are drawn evenly.
+/// Draws an input in a range. All numbers of the format are equally likely (drawn by ordinal), so most of them are
+/// tiny. If they have not met a precondition after half of the attempts, values are drawn uniformly in a bounded range.
 double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& range, std::uint64_t index,
                    std::uint32_t attempt) {
     const auto ordinal_at = [&](double x, bool is_least) {
@@ -168,7 +171,7 @@ double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& rang
         f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
 }
 
-/// With stochastic rounding, the references are rounded to nearest.
+/// Returns the rounding mode of the references: the mode of the formula, but to nearest even if that is stochastic.
 Round reference_mode(const EvalGrid& grid, const Expression& expression) {
     const Round mode = expression.own.round.value_or(grid.round);
     return mode == Round::stochastic ? Round::nearest_even : mode;
@@ -184,7 +187,7 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
         point.result = Walk(system, expression).value(point.inputs);
         if (!system.is_unresolved())
             point.reference = reference_value(expression, f, reference_mode(grid, expression), point.inputs);
-    } catch (const EndlessLoop&) {  // a step too small to move anything: this input has no answer, others may
+    } catch (const EndlessLoop&) {  // such as steps too small to change a sum; other inputs may still have a result
         point.reference.reset();
     }
     if (!point.reference || point.reference->is_nan) return;
@@ -199,8 +202,8 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
     point.ulps = std::fabs((point.result - reference.near) - reference.rest) / ulp(f, reference.rounded);
 }
 
-/// Returns whether the precondition holds for the exact numbers: its constants are not rounded to the formula's format. Returns
-/// false if enclosures do not decide it.
+/// Returns whether the precondition holds for the exact numbers: its constants are not rounded to the formula's format.
+/// Returns false if enclosures do not decide it.
 bool is_accepted(const Expression& expression, const std::vector<double>& inputs) {
     return expression.precondition.empty() || is_precondition_met(expression, inputs).value_or(false);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `macheps eval` runs: formulas in formats, over all of a format's inputs or drawn ones; a row for each.
+// Runs `macheps eval`: formulas in formats, over all inputs of a format or drawn ones, with a row for each formula.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/study/eval/format.hpp"
@@ -12,7 +12,7 @@
 
 namespace macheps::study {
 
-/// Closed; its ends may be infinite.
+/// Closed range of an input. Its ends may be infinite.
 struct InputRange {
     std::string name{};
     double least = 0, greatest = 0;
@@ -26,18 +26,19 @@ struct EvalGrid {
     Functions functions = Functions::correct;
     bool flushes = false;  ///< subnormal results become zeros
     std::vector<InputRange> ranges{};
-    std::int64_t points = 0;  ///< drawn for each formula; 0: all, if there are few
+    std::int64_t points = 0;  ///< number of points to draw for each formula; 0: all points, if there are few
     std::int64_t seed = 0;
 };
 
-/// The number of points to draw if there are more and no number was requested.
+/// Number of points that are drawn if there are more and no number was requested.
 inline constexpr std::int64_t usual_points = 1000;
 
-/// Errors: throws Error (usage) for a format that is not computed in, a range of no input or without numbers, and a function that
-/// `--functions macheps` lacks.
+/// Errors: throws Error (usage) for a format that is not supported, a range of an unknown input, a range without
+/// numbers, and a function that `--functions macheps` lacks; throws Error (no_device) in a build without Arb.
 void require_possible(const EvalGrid& grid);
 
-/// A row for each formula and format; with `point`, one for each input as well. They do not depend on the number of threads.
+/// Calls `row` for each formula and format and, if given, `point` for each input. The rows do not depend on the number
+/// of threads.
 void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(const reports::FormulaRow&)>& row,
               const std::function<void(const reports::FormulaPointRow&)>& point,
               const std::function<void(const std::string&)>& progress);

@@ -16,7 +16,7 @@ namespace {
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
 
-/// The bits of |x| as one rounding needs them: 62 or 63, and a last one that says whether more follow.
+/// Returns |x| with 62 or 63 bits, as one rounding needs it. The last bit is also set if more bits follow.
 Unpacked unpack_ratio(const cpp_rational& x, bool is_negative) {
     if (x == 0) return {Unpacked::Kind::finite, is_negative, 0, 0};
     cpp_int above = abs(numerator(x)), below = denominator(x);
@@ -31,7 +31,7 @@ Unpacked unpack_ratio(const cpp_rational& x, bool is_negative) {
     return {Unpacked::Kind::finite, is_negative, static_cast<std::uint64_t>(whole) | (rest != 0 ? 1u : 0u), exponent};
 }
 
-/// The exponent behind the digits; what no integer holds is beyond every range on its side.
+/// Returns the exponent after the digits, limited to 10^6 in magnitude, which is beyond every format.
 std::int64_t exponent_in(std::string_view text) {
     constexpr std::int64_t most = 1000000;
     const bool is_negative = text.starts_with("-");
@@ -42,7 +42,7 @@ std::int64_t exponent_in(std::string_view text) {
     return is_negative ? -exponent : exponent;
 }
 
-/// The magnitude of a number that parse_number has taken, without its sign.
+/// Returns the magnitude of a number that parse_number accepts. The text has no sign.
 cpp_rational magnitude_of(std::string_view text) {
     const bool is_hexadecimal = text.starts_with("0x") || text.starts_with("0X");
     if (is_hexadecimal) text.remove_prefix(2);
@@ -72,7 +72,7 @@ cpp_rational magnitude_of(std::string_view text) {
     return exponent < 0 ? cpp_rational(whole, power) : cpp_rational(whole * power);
 }
 
-/// A whole number, as it may stand in a fraction.
+/// Reads an integer, such as the numerator or denominator of a fraction.
 std::optional<cpp_rational> read_whole(std::string_view text) {
     const bool is_negative = text.starts_with("-");
     if (!parse_number(text)) return std::nullopt;
@@ -139,14 +139,14 @@ bool ExactNumber::is_near() const { return special_ || (std::isfinite(near()) &&
 
 ExactNumber::Distance ExactNumber::distance_of(Format f, double value) const {
     if (special_ || !std::isfinite(value)) {
-        const double x = special_.value_or(value_ < 0 ? -1 : 1);  // of a finite number only that it is one counts
+        const double x = special_.value_or(value_ < 0 ? -1 : 1);  // only the sign of a finite number matters here
         if (value == x || (std::isnan(value) && std::isnan(x))) return {};
         const double error = value - x;
         return {error, error / std::fabs(x), ulp_error(f, value, x)};
     }
     const Ratio error = Ratio(value) - value_;
     if (error == 0) return {};
-    // The binade is that of the number, which rounding to nearest might leave.
+    // The binade is that of the number itself. Rounding it to nearest could move to the next one.
     const double last_place = ulp(f, rounded(value_, Round::toward_zero));
     const double relative = value_ == 0 ? std::copysign(HUGE_VAL, rounded(error, Round::nearest_even))
                                         : rounded(error / abs(value_), Round::nearest_even);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number exactly as it was typed: a decimal, a fraction, a hexadecimal float. Every format rounds it once, fp64 too.
+// A number exactly as typed: a decimal, a fraction or a hexadecimal float. Every format, including fp64, rounds
+// it once.
 #pragma once
 #include "core/codec.hpp"
 #include "core/rounding.hpp"
@@ -13,21 +14,21 @@ namespace macheps::study {
 
 class ExactNumber {
   public:
-    /// Decimals beyond 10^400 or below 10^-400 are taken for these: no format here tells them apart.
-    /// Empty when the text is no number. inf and nan are, with their signs.
+    /// Parses a number, inf or nan, each with an optional sign. Returns nothing for other texts. Decimals above 10^400
+    /// or below 10^-400 in magnitude become these bounds, because no format here distinguishes them.
     static std::optional<ExactNumber> read(std::string_view text);
     static ExactNumber of(double x);
 
-    /// As core/codec.hpp's encode64, from the exact value.
+    /// Encodes the exact value, as encode64 of core/codec.hpp does for a double.
     std::uint64_t encode(Format f, Round mode, Overflow overflow, RandomBits random) const;
-    /// Its leading bits, and a last one that says whether more follow: its kind and its sign are exact.
+    /// Returns the leading bits of the number. The last one is also set if more follow. Kind and sign are exact.
     Unpacked parts() const;
-    /// Rounded to fp64, to nearest.
+    /// Returns the number rounded to fp64, to nearest even.
     double near() const;
-    bool is_near() const;  ///< whether near() is the number itself
+    bool is_near() const;  ///< whether near() equals the number
 
-    /// value - this, relative to |this|, and in units of the format's last place at this number: each rounded once.
-    /// 0 where both are one infinity, or NaN.
+    /// The difference value - this, the same relative to |this|, and its size in units in the last place of the format
+    /// at this number. Each is rounded once. All are 0 if both numbers are the same infinity or NaN.
     struct Distance {
         double error = 0, relative = 0, ulps = 0;
     };
@@ -38,7 +39,7 @@ class ExactNumber {
     static double rounded(const Ratio& x, Round mode);
 
     Ratio value_{};
-    bool is_negative_ = false;         ///< also of a zero
+    bool is_negative_ = false;         ///< also for a zero
     std::optional<double> special_{};  ///< an infinity, or NaN
 };
 

@@ -23,9 +23,8 @@ double FormatSystem::flushed(double x) const {
 }
 
 double FormatSystem::literal(const Node& node) {
-    const RandomBits random{
-        0x80000000u,
-        32};  // constants are no operation: they draw nothing, and are rounded to nearest unless a context says how
+    // Constants use no random words. They are rounded to nearest unless a context sets a mode.
+    const RandomBits random{0x80000000u, 32};
     return flushed(known(enclosed_literal(node, format_, literal_mode_, random)));
 }
 
@@ -38,7 +37,7 @@ bool has_own_function(Op op, const Format&) {
     return !is_elementary(op) || op == Op::exp || op == Op::log || op == Op::sin || op == Op::cos || op == Op::tanh;
 }
 
-/// core/math.hpp in fp32, core/math64.hpp for fp64, rounded once more.
+/// Computes the function with core/math.hpp in fp32, or with core/math64.hpp for fp64, and rounds it once more.
 double FormatSystem::own(Op op, double x) {
     const auto narrow = static_cast<float>(x);
     double y = 0;
@@ -75,11 +74,12 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
                 return std::isfinite(each) && decode64(format_, code_of(format_, each)) != each;
             });
         if (!has_others) return done_in(format_, mode_, next());
-        // Rounded to odd with two digits more than the format's at least, a result rounds once more as the exact one would.
+        // Rounding to odd in fp64, which has at least two more digits than the format, and then to the format gives the
+        // same as a single rounding of the exact result.
         return decode64(format_,
                         encode64(format_, done_in(fp64, Round::to_odd, {}), mode_, Overflow::nonsaturate, next()));
     };
-    // What is exact of a number of this format, and rounded of another's.
+    // Used for results that are exact if the operand is a number of this format. Numbers of other formats are rounded.
     const auto exact = [&](double value) { return is_mixed_ ? cast(value) : value; };
     const auto coded = [&](double value) {
         const double same = decode64(format_, code_of(format_, value));

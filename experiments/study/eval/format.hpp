@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formulas in a format: every operator one rounding, every function the exact one's value rounded once.
+// Evaluates formulas in a format. Every operator rounds its exact result once. So does every function, unless
+// Functions::macheps selects those of core/math.hpp.
 #pragma once
 #include "core/codec.hpp"
 #include "core/rng.hpp"
@@ -13,8 +14,8 @@ namespace macheps::study {
 
 enum class Functions : std::uint8_t { correct, macheps };
 
-/// Numbers of the format, as doubles. Inside a context of another one, operands are numbers of either, and every operation is the
-/// exact one's result rounded once.
+/// The System of a Walk (walk.hpp) over the numbers of a format, held as doubles. In a context with another format,
+/// operands may be numbers of either format, and every operation rounds its exact result once.
 class FormatSystem {
   public:
     using Number = double;
@@ -44,8 +45,8 @@ class FormatSystem {
 
     Format format_;
     Round mode_, literal_mode_ = Round::nearest_even;
-    std::vector<Surroundings> outside_{};  ///< of the contexts that were entered
-    bool is_mixed_ = false;                ///< a context was entered: there may be numbers of several formats
+    std::vector<Surroundings> outside_{};  ///< settings outside each context that was entered
+    bool is_mixed_ = false;                ///< a context was entered, so that there may be numbers of several formats
     Functions functions_;
     bool flushes_;
     RngKey key_;
@@ -53,7 +54,7 @@ class FormatSystem {
     bool is_unresolved_ = false;
 };
 
-/// Whether `--functions macheps` has it.
+/// Returns whether `--functions macheps` has the operation.
 bool has_own_function(Op op, const Format& format);
 
 }  // namespace macheps::study

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FPCore 2.0: symbolic expressions into trees. Arrays and what only they need are named as skipped.
+// Reads FPCore 2.0 (S-expressions) into trees. FPCores that need arrays, or anything else that is not supported, are
+// reported as skipped.
 #include "core/error.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/study/eval/read.hpp"
@@ -85,7 +86,7 @@ class FormReader {
         }
         constexpr std::string_view ends = "()[]\"; \t\r\n";
         const std::size_t end = std::min(text_.find_first_of(ends, at_), text_.size());
-        out.text = printable(text_.substr(at_, end - at_));  // names are shown
+        out.text = printable(text_.substr(at_, end - at_));  // names are printed in messages
         at_ = end;
         return out;
     }
@@ -95,7 +96,7 @@ class FormReader {
     std::size_t at_ = 0, line_ = 1;
 };
 
-/// What this reader leaves out, rather than wrong.
+/// Thrown for an FPCore that is valid, but not supported by this reader.
 struct LeftOut {
     std::string why;
 };
@@ -113,7 +114,7 @@ class CoreReader {
 
     Expression read(const Form& core) {
         std::size_t at = 1;
-        if (at < core.items.size() && core.items[at].kind == Form::Kind::symbol) ++at;  // a name of its own
+        if (at < core.items.size() && core.items[at].kind == Form::Kind::symbol) ++at;  // the optional name
         if (at >= core.items.size() || core.items[at].kind != Form::Kind::list)
             forms_.fail("an FPCore begins with its inputs", core.line);
         for (const Form& input : core.items[at].items) {
@@ -166,7 +167,7 @@ class CoreReader {
             throw LeftOut{fmt::format("{} {} is not computed in", is_precision ? "a precision" : "a rounding", text)};
         }
     }
-    /// (! :precision binary32 :round toZero body)
+    /// Reads (! :precision binary32 :round toZero body).
     Node context(const Form& form) {
         if (!keeps_precision_) return node(form.items.back());
         RoundingContext found;
@@ -211,7 +212,7 @@ class CoreReader {
         } else {
             const OpRow* row = find_op(head);
             if (row == nullptr) {
-                // A call of another FPCore, or a function that is not here.
+                // A call of another FPCore, or an unsupported function.
                 forms_.fail(fmt::format("unknown function '{}'", head), form.line);
             }
             out.kind = Node::Kind::call;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Infix formulas, by precedence climbing: comparisons below + - below * / below unary minus below ^, which goes from the right.
+// Reads infix formulas by precedence climbing. From lowest to highest precedence: comparisons, + -, * /, unary minus,
+// and ^, which is right-associative.
 #include "core/error.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/study/eval/read.hpp"
@@ -73,7 +74,7 @@ class InfixReader {
     }
     Node sum(int level) {
         Node left = product(level);
-        // A long sum is a deep tree.
+        // A long sum makes a deep tree, so each term counts as a level.
         for (int terms = 0;; ++terms) {
             const bool adds = takes("+");
             if (!adds && !takes("-")) return left;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementary functions over spans. They use Arb's balls and known facts about each function: where it increases, and its range.
+// The elementary functions over spans. They use Arb's balls and known facts about each function: where it increases,
+// and its range.
 #include "experiments/study/eval/real_system.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr double unbounded = HUGE_VAL;
 
-/// An enclosure of the function at one number.
+/// Returns an enclosure of a function at one number.
 using At = Span (*)(const Arf& x, slong bits);
 
 template <void (*function)(arb_t, const arb_t, slong)>
@@ -36,8 +37,8 @@ void cube_root(arb_t out, const arb_t x, slong bits) {
     if (is_negative != 0) arb_neg(out, out);
 }
 
-/// Returns 2^n for the integer n next to `x`, on the side away from infinity. Very long exponents are cut, which gives a weaker
-/// but valid bound.
+/// Returns 2^n for the integer n next to `x`, on the side away from infinity. Very long exponents are cut, which gives
+/// a weaker but valid bound.
 Arf power_of_two_towards_one(const Arf& x) {
     constexpr slong most_exponent_bits = 4096;
     Integer n;
@@ -53,8 +54,8 @@ Arf power_of_two_towards_one(const Arf& x) {
     return out;
 }
 
-/// If `bits` digits do not suffice to place `x` between integer multiples of ln 2, the bounds are powers of two: e^x > 2^x for
-/// positive x, and e^x < 2^x for negative x.
+/// Returns whether `bits` digits do not suffice to place `x` between integer multiples of ln 2. The bounds are then
+/// powers of two: e^x > 2^x for positive x, and e^x < 2^x for negative x.
 bool is_far(const Arf& x, slong bits) { return arf_cmpabs_2exp_si(x.get(), std::max<slong>(64, bits)) >= 0; }
 
 Span at_exp(const Arf& x, slong bits) {
@@ -70,7 +71,7 @@ Span at_exp(const Arf& x, slong bits) {
     return out;
 }
 
-/// 2^x from the fraction of x, which is exact, and its whole part.
+/// Returns an enclosure of 2^x, from the fraction of x, which is exact, and its whole part.
 Span at_exp2(const Arf& x, slong bits) {
     if (is_far(x, 4096)) return at_exp(x, 64);
     Arf whole, fraction;
@@ -97,7 +98,8 @@ Span at_expm1(const Arf& x, slong bits) {
     return sum_of(at_exp(x, bits), one, bits);
 }
 
-/// e^x / 2 and, for sinh, less than 1 below it; for cosh, less than 1 above it.
+/// Returns an enclosure of e^x / 2 plus a number between `least` and `greatest`: from -1 to 0 for sinh, from 0 to 1 for
+/// cosh.
 Span half_exp(const Arf& x, slong bits, double least, double greatest) {
     Span out = sum_of(at_exp(x, bits), {Arf(2 * least), Arf(2 * greatest), true, true}, bits);
     arf_mul_2exp_si(out.lo.get(), out.lo.get(), -1);
@@ -119,7 +121,7 @@ struct MonotoneRow {
     At at;
     bool falls;
     double domain_least, domain_greatest;
-    bool is_domain_open;  ///< its finite ends are not part of it
+    bool is_domain_open;  ///< the finite ends are not part of the domain
     double least, greatest;
     bool is_range_open;  ///< the function never reaches its finite bounds
 };
@@ -144,7 +146,8 @@ constexpr MonotoneRow monotone[] = {
     {Op::erfc, at<arb_hypgeom_erfc>, true, -unbounded, unbounded, false, 0, 2, true},
 };
 
-/// Evaluates the function at the ends of the span. At infinite ends, and if Arb has no finite ball, its range is the bound.
+/// Evaluates the function at the ends of the span. If an end is infinite, or if Arb has no finite ball there, the
+/// result is unbounded on that side, and the caller cuts it to the function's range.
 Span over_ends(At function, bool falls, const Span& x, slong bits) {
     Span all;
     arf_neg_inf(all.lo.get());
@@ -218,7 +221,7 @@ Span over_gamma(const Span& x, slong bits) {
     return over_ball(arb_gamma, x, bits);
 }
 
-/// Below zero, ln |gamma(x)| = ln pi - ln |sin(pi x)| - ln gamma(1 - x).
+/// Computes ln |gamma(x)|. Below zero, it is ln pi - ln |sin(pi x)| - ln gamma(1 - x).
 void log_gamma(arb_t out, const arb_t x, slong bits) {
     if (arb_is_positive(x) != 0) {
         arb_lgamma(out, x, bits);

@@ -68,8 +68,8 @@ constexpr LibraryRow library[] = {{Op::add, [](Doubles x) { return x[0] + x[1]; 
 
 bool is_one(const Real& x) { return x.is_exact() && x.exact.is_whole() && fmpz_is_pm1(x.exact.above()) != 0; }
 
-/// Returns a double with the properties of `x` that decide special results: its sign, whether it is 0, 1 or infinite, and, for the
-/// exponent of a power, whether it is an integer and odd.
+/// Returns a double with the properties of `x` that decide special results: its sign, whether it is 0, 1 or infinite,
+/// and, for the exponent of a power, whether it is an integer and odd.
 double stand_in(const Real& x, bool is_exponent, bool needs_sign) {
     if (x.kind == Real::Kind::nan) return std::numeric_limits<double>::quiet_NaN();
     if (x.kind == Real::Kind::infinite) return x.is_negative ? -HUGE_VAL : HUGE_VAL;
@@ -94,7 +94,7 @@ double stand_in(const Real& x, bool is_exponent, bool needs_sign) {
     return sign < 0 ? -size : size;
 }
 
-/// `k` pi / 4.
+/// Returns `k` pi / 4.
 Real quarter_turns(int k, slong bits) {
     Ball pi;
     arb_const_pi(pi.get(), bits);
@@ -106,7 +106,7 @@ Real quarter_turns(int k, slong bits) {
     return out;
 }
 
-/// The exponent of a power of two, or of ten.
+/// Finds the exponent if `x` is a power of `base`. Returns false if it is not.
 bool find_exponent(const fmpz* x, ulong base, slong& exponent) {
     if (fmpz_sgn(x) <= 0) return false;
     exponent = fmpz_flog_ui(x, base);
@@ -195,7 +195,7 @@ void two_over_root_pi(arb_t out, slong bits) {
     arb_const_sqrt_pi(out, bits);
     arb_ui_div(out, 2, out, bits);
 }
-/// 1 / ln n.
+/// Computes 1 / ln n.
 void inverse_log(arb_t out, ulong n, slong bits) {
     arb_log_ui(out, n, bits);
     arb_inv(out, out, bits);

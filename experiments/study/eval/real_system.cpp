@@ -24,7 +24,7 @@ Real span_real(Span x) {
     return out;
 }
 
-/// floor, ceil, trunc, round (ties away) and nearbyint (ties to even) of a fraction.
+/// Returns floor, ceil, trunc, round (ties away) or nearbyint (ties to even) of a fraction.
 Fraction whole_of(Op op, const Fraction& x) {
     Fraction out;
     fmpz* const n = fmpq_numref(out.get());
@@ -112,7 +112,7 @@ void RealSystem::spend(const std::vector<Real>& x, bool is_function) {
     if (work_ > most_work) throw Exhausted{};
 }
 
-/// Makes a single number of usual size exact.
+/// Returns a span, as an exact fraction if it is a single number of usual size.
 Real RealSystem::settled(Span x) const {
     if (!x.is_point() || arf_bits(x.lo.get()) > most_fraction_bits / 2 ||
         arf_cmpabs_2exp_si(x.lo.get(), most_fraction_bits / 2) > 0 ||

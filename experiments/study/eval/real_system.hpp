@@ -17,14 +17,14 @@ struct Exhausted {};
 struct Real {
     enum class Kind : std::uint8_t { nan, infinite, exact, span };
     Kind kind = Kind::nan;
-    bool is_negative = false;  ///< of an infinity, and of an exact zero
+    bool is_negative = false;  ///< for an infinity or an exact zero
     Fraction exact{};
     Span span{};
 
     bool is_exact() const { return kind == Kind::exact; }
     bool is_number() const { return kind == Kind::exact || kind == Kind::span; }
     bool is_zero() const { return is_exact() && exact.sign() == 0; }
-    /// The sign of a number that is not an exact zero; 0 if the enclosure contains both signs.
+    /// Returns the sign of a number that is not an exact zero, or 0 if the enclosure contains both signs.
     int sign() const {
         if (is_exact()) return exact.sign();
         return span.is_positive() ? 1 : span.is_negative() ? -1 : 0;
@@ -34,20 +34,20 @@ struct Real {
 Real real_of(double x);
 Real exact_real(Fraction x, bool is_negative_zero = false);
 
-/// Computes an exact result that no enclosure can settle: at NaN, infinities, zeros, ones and poles (as in C's Annex F), and
-/// rational roots, powers and logarithms. Returns false if there is no such result.
+/// Computes an exact result that no enclosure can settle: at NaN, infinities, zeros, ones and poles (as in C's Annex
+/// F), and rational roots, powers and logarithms. Returns false if there is no such result.
 bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out);
 bool rational_result(Op op, const std::vector<Real>& x, Real& out);
 
-/// Returns the values of a function over the span of its operand. `is_exact`: the operand is one rational number. Errors: throws
-/// Undecided if the span contains a pole or lies partly outside the domain.
+/// Returns the values of a function over the span of its operand. `is_exact`: the operand is one rational number.
+/// Errors: throws Undecided if the span contains a pole or lies partly outside the domain.
 Real function_over(Op op, const Span& x, bool is_exact, slong bits);
 
 /// Numbers larger than this are no longer kept as fractions.
 inline constexpr slong most_fraction_bits = 20000;
 
-/// The work of one input: arithmetic on 64 digits counts 1, a function on 64 digits counts 16. A time limit would give different
-/// rows on different machines.
+/// The work of one input: arithmetic on 64 digits counts 1, a function on 64 digits counts 16. A time limit would give
+/// different rows on different machines.
 inline constexpr std::uint64_t most_work = 4000000;
 
 /// The System of a Walk (walk.hpp). Errors: throws Undecided and Exhausted.

@@ -89,7 +89,7 @@ std::optional<TestFloatFunction> parse_operation(std::string_view name) {
     return std::nullopt;
 }
 
-/// TestFloat's five bits.
+/// Returns TestFloat's five flag bits.
 unsigned flag_bits(Flags f) {
     return (f.inexact ? 1u : 0u) | (f.underflow ? 2u : 0u) | (f.overflow ? 4u : 0u) | (f.divide_by_zero ? 8u : 0u) |
            (f.invalid ? 16u : 0u);
@@ -103,7 +103,8 @@ std::optional<std::uint64_t> parse_hex(std::string_view text, int digits) {
     return value;
 }
 
-/// The bits that a value of a type may have: fp6 in two digits leaves two, tf32's low 13 are zero.
+/// Returns a mask of the bits that a value of a type may set. For example, fp6 does not use the two highest bits of its
+/// two digits, and the low 13 bits of tf32 are zero.
 std::uint64_t allowed(const TestFloatType& type) {
     if (type.kind == Kind::boolean) return 1;
     if (type.kind == Kind::number)
@@ -168,7 +169,7 @@ Rounded evaluate(const TestFloatFunction& function, const TestFloatOptions& opti
                  const std::array<std::uint64_t, 3>& operands) {
     const auto [a, b, c] = operands;
     const Format f = function.from.format;
-    // testfloat_gen's help has odd mean towards zero for integers; what it computes is odd.
+    // The help of testfloat_gen says that `odd` means toward zero for integers, but the program rounds to odd.
     const Round mode = function.always_toward_zero ? Round::toward_zero : options.round;
     switch (function.does) {
         case Does::arithmetic:

@@ -112,7 +112,7 @@ std::string context_text(const RoundingContext& context) {
     return text;
 }
 
-/// Names of slots: those of bindings get their slot's number where an input has the name too.
+/// `names` has a name for each slot. Bindings are named t and the number of their slot.
 std::string node_text(const Expression& expression, const Node& node, std::vector<std::string>& names) {
     const auto child = [&](std::size_t i) { return node_text(expression, node.children[i], names); };
     std::string out;

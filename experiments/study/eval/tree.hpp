@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's formula as a tree, read from FPCore 2.0 or from infix text. Nothing is rearranged or folded: x^2 stays pow(x, 2).
+// A user's formula as a tree, read from FPCore 2.0 or from infix text. Nothing is rearranged or folded: x^2 stays
+// pow(x, 2).
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
@@ -32,7 +33,7 @@ enum class Op : std::uint8_t {
     trunc,
     round,
     nearbyint,
-    // From here on functions that no algebra gives: each is rounded correctly, or is one of core/math.hpp.
+    // Elementary functions, up to `remainder`. Each is correctly rounded, or is that of core/math.hpp.
     exp,
     exp2,
     expm1,
@@ -62,7 +63,7 @@ enum class Op : std::uint8_t {
     hypot,
     fmod,
     remainder,
-    // Of truth values.
+    // Operators whose result is a truth value.
     less,
     less_equal,
     greater,
@@ -83,44 +84,44 @@ constexpr bool is_truth(Op op) { return op >= Op::less; }
 
 struct OpRow {
     Op op;
-    std::string_view name;  ///< FPCore's
-    int arguments;          ///< -1: any number from one on
+    std::string_view name;  ///< in FPCore
+    int arguments;          ///< -1: one or more
 };
-/// Every operator of FPCore that is read; `neg` is its unary minus.
+/// Returns all supported operators of FPCore. `neg` is the unary minus.
 std::span<const OpRow> op_rows();
 
 struct Node {
-    /// context: what is inside is rounded as Expression::contexts says. cast: a rounding of its own.
+    /// context: children are rounded as Expression::contexts says. cast: one more rounding.
     enum class Kind : std::uint8_t { number, constant, variable, call, choice, let, loop, context, cast };
     Kind kind = Kind::number;
     Op op = Op::add;
-    bool is_sequential = false;  ///< let*, while*: a binding sees the ones before it
-    int slot = 0;                ///< of a variable; of a context its index
+    bool is_sequential = false;  ///< let*, while*: a binding can use the ones before it
+    int slot = 0;                ///< slot of a variable, or index of a context
     std::string text{};          ///< a number's digits, a constant's or a variable's name
-    std::vector<int> slots{};    ///< of bindings
+    std::vector<int> slots{};    ///< slots of the bindings
     std::vector<Node>
         children{};  ///< let: values, body; loop: condition, first values, updates, result; choice: if, then, else
 };
 
-/// What FPCore's `:precision` and `:round` say; what they leave open is the surroundings'.
+/// Values of FPCore's `:precision` and `:round`. The surrounding context provides those that are absent.
 struct RoundingContext {
     std::optional<Format> format{};
     std::optional<Round> round{};
 };
 
 struct Expression {
-    std::string name{};                 ///< of an FPCore, or empty
-    std::vector<std::string> inputs{};  ///< names of variables; slot i holds input i
-    int slots = 0;                      ///< of inputs and bindings
+    std::string name{};                 ///< name of an FPCore, or empty
+    std::vector<std::string> inputs{};  ///< names of the variables; slot i holds input i
+    int slots = 0;                      ///< number of inputs and bindings
     Node body{};
     std::vector<Node> precondition{};  ///< none or one
-    RoundingContext own{};             ///< of the whole body
+    RoundingContext own{};             ///< context of the whole body
     std::vector<RoundingContext> contexts{};
-    std::string text{};  ///< as it was typed, on one line
+    std::string text{};  ///< as typed, on one line
 };
 
-/// Errors: throws Error (usage) that shows the place. Any name but a constant's is an input; `allowed` names them all where it
-/// is not empty.
+/// Parses an infix formula. Every name is an input, unless it is the name of a constant. Errors: throws Error (usage)
+/// with the column.
 Expression parse_infix(std::string_view text);
 
 struct SkippedCore {
@@ -128,13 +129,13 @@ struct SkippedCore {
 };
 struct Cores {
     std::vector<Expression> expressions{};
-    std::vector<SkippedCore> skipped{};  ///< with arrays, and such
+    std::vector<SkippedCore> skipped{};  ///< those with unsupported features, such as arrays
 };
-/// All FPCores of a text; `where` is its name in errors. With `keeps_precision` their contexts and casts are read, else left away.
-/// Errors: throws Error (bad_input) with the line.
+/// Parses all FPCores of a text. `where` names the text in errors. With `keeps_precision`, contexts and casts are kept,
+/// otherwise they are dropped. Errors: throws Error (bad_input) with the line.
 Cores parse_cores(std::string_view text, const std::string& where, bool keeps_precision = false);
 
-/// The tree as an FPCore.
+/// Returns the formula as an FPCore.
 std::string fpcore_text(const Expression& expression);
 
 }  // namespace macheps::study

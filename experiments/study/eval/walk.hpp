@@ -8,23 +8,24 @@
 
 namespace macheps::study {
 
-/// Turns of all loops of one evaluation; whoever runs into this many waits for ever.
+/// Upper bound of the iterations of all loops in one evaluation. A loop that exceeds it counts as endless.
 inline constexpr int most_loop_turns = 100000;
 
-/// A loop of one evaluation that was given up.
+/// Thrown if the loops of an evaluation exceed most_loop_turns.
 struct EndlessLoop : Error {
     using Error::Error;
 };
 
-/// A System has a Number, and the functions that are called here: literal, apply, compare and test. One that rounds to a format has
-/// enter, leave and cast, too; to the others contexts and casts change nothing.
+/// Evaluates an expression with a System. A System has a type Number and the functions literal, apply, compare and
+/// test. One that rounds to a format also has enter, leave and cast. With other Systems, contexts and casts change
+/// nothing.
 template <class System>
 class Walk {
   public:
     using Number = typename System::Number;
     Walk(System& system, const Expression& expression) : system_(system), expression_(expression) {}
 
-    /// Errors: throws Error (usage) where a loop does not end.
+    /// Returns the value of the expression. Errors: throws EndlessLoop (usage) if a loop does not end.
     Number value(const std::vector<Number>& inputs) {
         start(inputs);
         return number(expression_.body);
@@ -91,7 +92,8 @@ class Walk {
             return use();
         }
     }
-    /// The values of children `first` and following, bound after all of them, or each before the next.
+    /// Evaluates the children from `first` on and binds the values to slots: each at once if `is_sequential`, else all
+    /// at the end.
     void bind(const Node& node, std::size_t first, bool is_sequential) {
         std::vector<Number> values;
         for (std::size_t i = 0; i < node.slots.size(); ++i) {
@@ -108,7 +110,7 @@ class Walk {
         std::vector<Number> arguments;
         for (const Node& child : node.children) arguments.push_back(number(child));
         if (node.op != Op::add && node.op != Op::mul) return system_.apply(node.op, arguments);
-        // Any number of operands, from the left.
+        // + and * take any number of operands, from the left.
         Number out = arguments.front();
         for (std::size_t i = 1; i < arguments.size(); ++i) out = system_.apply(node.op, {out, arguments[i]});
         return out;
@@ -141,7 +143,7 @@ class Walk {
         std::vector<Number> arguments;
         for (const Node& child : node.children) arguments.push_back(number(child));
         for (std::size_t i = 0; i < arguments.size(); ++i) {
-            // All pairs differ, or each neighbour compares.
+            // != compares all pairs. The other operators compare neighbours.
             const std::size_t last = node.op == Op::unequal ? arguments.size() : std::min(i + 2, arguments.size());
             for (std::size_t j = i + 1; j < last; ++j) {
                 if (!system_.compare(node.op, arguments[i], arguments[j])) return false;

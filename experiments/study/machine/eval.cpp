@@ -15,7 +15,7 @@ namespace macheps::study {
 
 namespace {
 
-/// Alone, and as each element of a matrix that is wider than a panel of the kernels.
+/// Evaluates the instruction alone, and as each element of a matrix that is wider than a panel of the kernels.
 template <Simd level>
 std::vector<std::uint64_t> run_on(const Instruction& instruction, const InstructionOperands& operands) {
     constexpr std::size_t rows = 3, columns = 67;
@@ -70,7 +70,7 @@ void MachineEvaluation::add(std::size_t number, const MachineLine& line, std::si
         bool agreed = true;
         for (const std::uint64_t d : engines[e]->run(line.instruction, line.operands)) {
             const auto match = line.matches(d);
-            // Engines may not differ among themselves either.
+            // Engines must also agree with each other.
             if (match && (took.empty() || *match == took)) {
                 took = *match;
                 continue;

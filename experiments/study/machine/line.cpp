@@ -127,7 +127,7 @@ MachineLine machine_line_of(const Json& line, std::string_view where) {
         out.operands.b_scale = codes(line, "sb", machine.scale, out.instruction.scale_count(), where);
     }
     out.d = expected(field(line, "d", where), machine.result, "d", where);
-    // One NaN is as good as another where the machine leaves their bits open.
+    // If the machine does not specify the bits of NaN, any NaN is right.
     if (!machine.fixes_nan() && ExpectedBits{ExpectedBits::Kind::nan}.holds(machine.result, out.d.bits))
         out.d = {ExpectedBits::Kind::nan, 0};
     out.kind = optional_text(line, "cls");
@@ -136,7 +136,7 @@ MachineLine machine_line_of(const Json& line, std::string_view where) {
         if (!alt->is_object()) bad("\"alt\" is no object", where, "write {\"name\": \"bits\", ...}");
         for (const auto& [name, value] : alt->items())
             out.alternatives.push_back({name, expected(value, machine.result, "alt." + name, where)});
-        // The first that fits is named, whatever order the line has them in.
+        // The first match is reported, so the order must not depend on the order in the line.
         std::sort(out.alternatives.begin(), out.alternatives.end(),
                   [](const auto& a, const auto& b) { return a.name < b.name; });
     }

@@ -11,7 +11,7 @@
 
 namespace macheps::study {
 
-/// A result that is asked for: bits, any NaN, or a zero of either sign.
+/// An expected result: bits, any NaN, or a zero of either sign.
 struct ExpectedBits {
     enum class Kind { bits, nan, zero } kind = Kind::bits;
     std::uint64_t bits = 0;
@@ -28,23 +28,24 @@ struct MachineLine {
         ExpectedBits d;
     };
     std::vector<Alternative> alternatives;  ///< results that other sources give
-    std::string kind, status;               ///< `cls` and `status`, empty where the line has none
+    std::string kind, status;               ///< `cls` and `status`; empty if the line has none
 
-    /// Whose result it is: `d`, an alternative's name, or nothing.
+    /// Returns the entry that the result matches: `d`, the name of an alternative, or nothing.
     std::optional<std::string> matches(std::uint64_t result) const;
 };
 
-/// The object that a line holds. Errors: throws Error that names `where`.
+/// Parses a line as a JSON object. Errors: throws Error that names `where`.
 Json parse_line_object(std::string_view text, std::string_view where);
 
-/// The text behind a key of a line. Errors: throws Error that names `where` and the key.
+/// Returns the text of a key of a line. Errors: throws Error that names `where` and the key.
 std::string line_text(const Json& line, const char* key, std::string_view where);
 
-/// The code behind `value`, which the line calls `name`. Errors: as above.
+/// Parses a code. `name` is its name in errors. Errors: as above.
 std::uint64_t line_bits(const Json& value, const Format& format, const std::string& name, std::string_view where);
 
-/// Reads a line: keys arch, instr, qual, a, b, c, d, with block scales sa and sb; cls, status and alt may be there, and
-/// others are passed over. Errors: throws Error that names `where`, the key, and what was expected.
+/// Reads a line. It has the keys arch, instr, qual, a, b, c and d, and sa and sb with block scales. The keys cls,
+/// status and alt are optional, and others are ignored. Errors: throws Error that names `where`, the key, and what was
+/// expected.
 MachineLine parse_machine_line(std::string_view text, std::string_view where);
 MachineLine machine_line_of(const Json& line, std::string_view where);
 

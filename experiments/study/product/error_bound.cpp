@@ -10,10 +10,11 @@ namespace {
 
 double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k + each - 1) / each); }
 
-/// Half of the least subnormal number: what rounding to nearest loses below the normal numbers.
+/// Returns half of the smallest subnormal number, the largest error of rounding to nearest below the normal numbers.
 double half_least(const Format& format) { return Format::power_of_two(format.emin() - format.precision); }
 
-/// Blocks of k: the longest chain, and an addition for each further block, lane, and the bias in front.
+/// Adds the errors of blocks of k: those of the longest chain, and an addition for each further block and lane and for
+/// the bias.
 void add_blocks(ErrorBound& bound, const MatmulRule& rule, std::int64_t k) {
     std::int64_t longest = 0, blocks = 0;
     for (std::int64_t p = 0; p < k; ++blocks) {
@@ -27,7 +28,7 @@ void add_blocks(ErrorBound& bound, const MatmulRule& rule, std::int64_t k) {
     bound.add({joins, fp32.unit_roundoff()});
 }
 
-/// One slice: chains, promoted where the rule says so. `slices` of them underflow.
+/// Adds the errors of one slice: its chains, promoted if the rule says so. Underflows count for all `slices` slices.
 void add_slice(ErrorBound& bound, const MatmulRule& rule, std::int64_t k, double slices) {
     if (rule.has_blocks()) return add_blocks(bound, rule, k);
     const Machine& machine = *rule.machine;
@@ -45,7 +46,7 @@ void add_slice(ErrorBound& bound, const MatmulRule& rule, std::int64_t k, double
     bound.add({blocks, single});
 }
 
-/// The sums of slices, joined.
+/// Adds the errors of joining the sums of slices.
 void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
     const double slices = rule.slices, single = fp32.unit_roundoff(), out = output.unit_roundoff();
     bound.add({slices, single});
@@ -66,7 +67,7 @@ void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
     }
 }
 
-/// A sum of format `before` on its way to the output: `factors` multiplications in fp32, and a rounding.
+/// Adds the errors between a sum of format `before` and the output: `factors` multiplications in fp32, and a rounding.
 void add_output(ErrorBound& bound, const Format& before, const Format& output, int factors) {
     if (factors > 0) {
         bound.add({static_cast<double>(factors), fp32.unit_roundoff()});
@@ -82,7 +83,7 @@ void add_output(ErrorBound& bound, const Format& before, const Format& output, i
 }  // namespace
 
 void LocalErrors::add(const ModelError& error) {
-    // Of mean zero, but at worst each makes the sum larger, and the next error with it.
+    // Unbiased errors have mean zero, but in the worst case each enlarges the sum, and with it the next error.
     const double sum = error.kind == ErrorKind::unbiased
                            ? std::min(std::expm1(error.count * std::log1p(error.size)), 0x1p500)
                            : error.count * error.size;
@@ -110,7 +111,7 @@ double ErrorBound::lost(const OutputSize& size) const {
 
 double ErrorBound::certain(const OutputSize& size) const {
     const double bound = terms_.sum() * size.lifted + sums_.sum() * size.magnitudes + lost(size);
-    return bound * (1 + 0x1p-40);  // the roundings of this and of what it is compared with
+    return bound * (1 + 0x1p-40);  // covers the roundings of this computation and of the computed error
 }
 
 double ErrorBound::probable(const OutputSize& size, double lambda) const {
@@ -131,7 +132,7 @@ ErrorBound error_bound(const MatmulRule& rule, std::int64_t k, const Format& out
         add_slice(bound, rule, std::min(length, k), rule.slices);
         add_join(bound, rule, output);
     }
-    // Promoted, joined or scaled sums are fp32, whatever the machine gives.
+    // Promoted, joined or scaled sums are fp32, whatever the result format of the machine.
     const bool is_single = rule.promotion != Promotion::none || rule.slices > 1 || rule.has_blocks();
     add_output(bound, is_single ? fp32 : rule.machine->result, output, factors);
     return bound;

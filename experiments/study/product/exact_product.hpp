@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of products of fp32 numbers, as fixed-point integers: the reference that the emulated machines are
-// measured against. It shares no code with emulation/.
+// Exact sums of products of fp32 numbers, as fixed-point integers: the reference for the errors of the emulated
+// machines. It shares no code with emulation/.
 #pragma once
 #include "core/host/thread_pool.hpp"
 
@@ -11,21 +11,21 @@
 
 namespace macheps::study {
 
-/// `high` is the value rounded to nearest, ties to even. high + low is the value with a relative error of at most 2^-105, exact if 105
-/// bits suffice. Where `low` is subnormal, the error is at most 2^-1075.
+/// `high` is the value rounded to nearest, ties to even. high + low is the value with a relative error of at most
+/// 2^-105, exact if 105 bits suffice. If `low` is subnormal, the error is at most 2^-1075.
 struct WideValue {
     double high = 0, low = 0;
 };
 
-/// The value of a fixed-point number whose digit i counts 2^(32 i + lowest). Digits may exceed 32 bits and have signs; the last one
-/// has room for all carries.
+/// Returns the value of a fixed-point number whose digit i counts 2^(32 i + lowest). Digits may exceed 32 bits and have
+/// signs. The last one must have room for all carries.
 WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest);
 
-/// A sum of products of finite floats without any rounding: an integer of 608 bits with unit 2^-298, the least product
-/// of two fp32 numbers. Takes up to 2^30 products.
+/// A sum of products of finite floats without any rounding: an integer of 640 bits with unit 2^-298, the smallest
+/// product of two fp32 numbers. It has room for 2^30 products.
 class ExactAccumulator {
   public:
-    /// One operand, split: (-1)^s * significand * 2^exponent with the significand below 2^24.
+    /// One operand, split into significand * 2^exponent, with the magnitude of the significand below 2^24.
     struct Parts {
         std::int32_t significand = 0;  ///< with sign
         std::int32_t exponent = 0;     ///< at least -149
@@ -37,7 +37,7 @@ class ExactAccumulator {
         const std::int64_t product = std::int64_t{a.significand} * b.significand;
         const auto place = static_cast<unsigned>(a.exponent + b.exponent + 298);
         const unsigned word = place / 32, shift = place % 32;
-        // 48 bits moved by at most 31: three words of 32 bits, each added with the sign of the product.
+        // 48 bits shifted by at most 31 cover three words of 32 bits. Each is added with the sign of the product.
         const std::int64_t sign = product < 0 ? -1 : 1;
         const std::uint64_t magnitude = static_cast<std::uint64_t>(product * sign);
         const std::uint64_t low = (magnitude & 0xffffffffu) << shift, high = (magnitude >> 32) << shift;
@@ -49,7 +49,7 @@ class ExactAccumulator {
 
   private:
     static constexpr int lowest = -298;
-    /// Word i counts 2^(32 i - 298). The greatest product ends below bit 554; what is above holds carries.
+    /// Word i counts 2^(32 i - 298). The largest product ends below bit 554; words above hold carries.
     static constexpr int words = 20;
     std::array<std::int64_t, words> digits_{};
 };
@@ -59,20 +59,21 @@ struct ExactOutput {
     double magnitudes = 0;  ///< sum of |a||b|, fp64
 };
 
-/// Factors that change along k: those of the terms [block * i, block * (i + 1)) are a[row * blocks + i] and
-/// b[column * blocks + i], blocks = ceil(k / block). Without a block there are none.
+/// Factors that change along k. The terms [block * i, block * (i + 1)) have the factors a[row * blocks + i] and
+/// b[column * blocks + i], blocks = ceil(k / block). If `block` is 0, there are no factors.
 struct BlockFactors {
     std::int64_t block = 0;
     std::vector<float> a{}, b{};
 };
 
-/// [m,n] outputs of a [m,k] times b [k,n], row-major, finite values only: exact sums without factors, else exact sums
-/// of each block, multiplied by its factors and added with an error below 2^-100 of the magnitudes.
+/// Returns the [m,n] outputs of a [m,k] times b [k,n], row-major, for finite values. Without factors, the sums are
+/// exact. With factors, the exact sum of each block is multiplied by its factors and added, with an error below 2^-100
+/// of the magnitudes.
 std::vector<ExactOutput> exact_product(std::span<const float> a, std::span<const float> b, std::int64_t m,
                                        std::int64_t n, std::int64_t k, ThreadPool& pool,
                                        const BlockFactors& factors = {});
 
-/// x + y, and x * factor, to within 2^-104 of the magnitudes.
+/// Return x + y and x * factor, to within 2^-104 of the magnitudes.
 WideValue sum(const WideValue& x, const WideValue& y);
 WideValue scaled(const WideValue& x, double factor);
 

@@ -19,7 +19,7 @@ namespace macheps::study {
 
 namespace {
 
-/// Operands as a machine gets them, and what its outputs should be.
+/// Operands as a machine gets them, and the outputs that it should have.
 struct Prepared {
     RoundedOperand a{}, b{};
     float out_scale = 1;
@@ -52,7 +52,7 @@ Prepared prepare(Backend& backend, ThreadPool& pool, const GemmData& data) {
     return p;
 }
 
-/// The outputs of a machine or an order.
+/// Outputs of a machine or an order.
 struct Outputs {
     std::vector<float> values{};
     std::vector<unsigned char> saturated{};  ///< 1: finite, although something overflowed on the way
@@ -62,8 +62,8 @@ struct Outputs {
     bool counts(std::size_t i) const { return std::isfinite(values[i]) && saturated[i] == 0; }
 };
 
-/// The figures that come from the outputs and their bounds. The row's bounds are the largest of the outputs', relative to
-/// the magnitudes as the errors are.
+/// Sets the figures that come from the outputs and their bounds. The bounds of the row are the largest of all outputs
+/// and, like the errors, relative to the magnitudes.
 void compare(reports::GemmRow& row, const Outputs& outputs, const Prepared& operands, const ErrorBound& bound,
              double lambda) {
     row.lambda = lambda;
@@ -96,7 +96,8 @@ void compare(reports::GemmRow& row, const Outputs& outputs, const Prepared& oper
     row.beyond_probable = beyond_probable;
 }
 
-/// The outputs of an order in a format of its own: sums, a multiplication by the scale, and a rounding to the output.
+/// Computes the outputs of an order of summation: sums in its format, a multiplication by the scale, and a rounding to
+/// the output.
 Outputs order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& data, const Prepared& p,
                       const Format& output, std::string_view name) {
     const RngKey stream{static_cast<std::uint64_t>(data.seed), 0, site_id(name)};
@@ -105,7 +106,7 @@ Outputs order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& d
     const auto k = static_cast<std::size_t>(data.k), n = static_cast<std::size_t>(data.n);
     pool.run(data.m * data.n, [&](std::int64_t element) {
         const auto at = static_cast<std::size_t>(element), i = at / n, j = at % n;
-        std::vector<double> products(k);  // exact: of two numbers that fp32 holds
+        std::vector<double> products(k);  // exact, because fp32 holds both factors
         for (std::size_t t = 0; t < k; ++t) products[t] = double{p.a.host[i * k + t]} * double{p.b.host[t * n + j]};
         bool saturates = false;
         auto sum = static_cast<float>(order.sum(products, stream, static_cast<std::uint64_t>(element), &saturates));
@@ -117,7 +118,7 @@ Outputs order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& d
     return out;
 }
 
-/// The machine's evidence, or `unverified` where no source documents the rule as a whole.
+/// Returns the machine's evidence, or `unverified` if no source documents the rule as a whole.
 std::string evidence_of(const SpelledRule& spelled, const GemmData& data, const Format& output) {
     if (spelled.order) return std::string(to_string(Evidence::definition));
     const MatmulUse use = use_of(data.formats, data.scaling, output);
@@ -176,7 +177,7 @@ reports::GemmRow product_row(Backend& backend, ThreadPool& pool, const GemmGrid&
                          .n = data.n,
                          .k = data.k};
     measure<float>(row, out.values, operands.exact, output, out.saturated);
-    // A factor of the whole product is one multiplication; those of row and column are two.
+    // One scale for the whole product is one multiplication. Scales of rows and columns are two.
     const int factors = data.scaling == OperandScaling::row ? 2 : operands.out_scale != 1 ? 1 : 0;
     const ErrorBound bound = spelled.order ? error_bound(*spelled.order, data.k, output, factors)
                                            : error_bound(spelled.rule, data.k, output, factors);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error of matrix products on machines, against exact sums, over a grid of shapes, formats and data.
+// The error of matrix products on machines, compared with exact sums, over a grid of shapes, formats and data.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
@@ -14,7 +14,7 @@
 
 namespace macheps::study {
 
-/// Every combination of what the lists hold, machines innermost.
+/// Every combination of the elements of the lists, machines innermost.
 struct GemmGrid {
     std::vector<SpelledRule> machines{};
     std::vector<FormatPair> formats{};
@@ -26,22 +26,22 @@ struct GemmGrid {
     double lambda = 4;
 };
 
-/// True when it takes operands of these formats, and something takes the scales in. An order in a format of its own takes
-/// scales of the whole product.
+/// Returns whether the rule takes operands with these formats and scales. An order of summation takes only scales of
+/// the whole product.
 bool takes(const SpelledRule& spelled, const FormatPair& formats, OperandScaling scaling);
 
-/// The operands of a grid, in the order in which they are run: k varies fastest, then n, m, scale.
+/// Returns the operands of a grid in the order in which they run: k varies fastest, then n, m, scale.
 std::vector<GemmData> all_data(const GemmGrid& grid);
 
 struct GemmProgress {
-    std::size_t done = 0, rows = 0;  ///< products measured, and to measure
-    std::string_view machine{};      ///< the one that comes next
+    std::size_t done = 0, rows = 0;  ///< number of products measured so far, and in total
+    std::string_view machine{};      ///< the next one
     GemmData data{};
 };
 
-/// Runs the grid; machines that do not take a pair of formats, or its scales, are left out there. `row` receives each
-/// product's row, `progress` what comes next. The same bits for every number of threads. Errors: throws Error (usage)
-/// when no machine takes any of the operands.
+/// Runs the grid. Machines that do not take a pair of formats or its scales are skipped for that pair. `row` receives
+/// the row of each product, `progress` what comes next. Rows have the same bits for every number of threads. Errors:
+/// throws Error (usage) if no machine takes any of the operands.
 void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid,
               const std::function<void(const reports::GemmRow&)>& row,
               const std::function<void(const GemmProgress&)>& progress = {});

@@ -7,7 +7,7 @@ namespace macheps::study {
 
 namespace {
 
-/// How a and b are scaled, by the names of emulation/scaling/rules.hpp.
+/// Scaling of a and b, by the names of emulation/scaling/rules.hpp.
 struct Recipe {
     OperandScaling scaling;
     const Granularity *a, *b;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the narrow matrices that a wide product is made of, on the machine, and whether they are the integers they
-// should be.
+// Computes the narrow products that make up a wide product, on a machine, and counts elements that are not the exact
+// integers.
 #pragma once
 #include "experiments/study/product/narrow_product.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace macheps::study {
 
-/// a b on the machine; the operands hold numbers of `format`, in the layout of the wide ones.
+/// Computes a b on the machine. The operands hold numbers of `format`, in the layout of the wide operands.
 class MachineProduct {
   public:
     MachineProduct(Backend& backend, const MatmulRule& rule, const WideOperands& x, const Format& format)
@@ -45,20 +45,20 @@ class MachineProduct {
     std::vector<float> host_;
 };
 
-/// a b of matrices of integers, on the machine or the integer unit, beside what 64-bit integers make of them.
+/// Computes a b of integer matrices, on the machine or the integer unit, and compares it with 64-bit integers.
 class IntegerProduct {
   public:
     IntegerProduct(Backend& backend, const MatmulRule& rule, const WideOperands& x, const Format& format);
 
     const std::vector<double>& operator()(const std::vector<float>& a, const std::vector<float>& b);
-    /// Elements of all products until now that are not the integers they should be.
+    /// Returns the number of elements of all products so far that are not the exact integers.
     std::uint64_t inexact() const { return inexact_; }
 
   private:
     const WideOperands& x_;
     std::optional<MachineProduct> machine_{};  ///< none: the integer unit
     std::vector<double> got_;
-    std::vector<std::int64_t> sums_;  ///< of one row
+    std::vector<std::int64_t> sums_;  ///< those of one row
     std::uint64_t inexact_ = 0;
 };
 

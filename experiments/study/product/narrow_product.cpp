@@ -28,17 +28,18 @@ constexpr ViaRow ways[] = {
 };
 
 constexpr int most_slices = 64, most_digit_bits = 25, most_auto_slices = 24;
-constexpr int most_integer_bits = 7;  ///< a digit of 8 may be 128, which int8 lacks
+constexpr int most_integer_bits = 7;  ///< a digit of 8 bits may be 128, which int8 does not have
 
 int log2_up(std::int64_t k) { return std::bit_width(static_cast<std::uint64_t>(k) - 1); }
 
-/// One operand as integers: element (outer, p) is the sum over t of digits[t] 2^(exponent[outer] - (bits - 1) - bits t).
+/// One operand as integers: element (outer, p) is the sum over t of digits[t] 2^(exponent[outer] - (bits - 1) - bits
+/// t).
 struct Digits {
     std::vector<int> exponents{};
-    std::vector<std::vector<float>> slices{};  ///< in the operand's own layout
+    std::vector<std::vector<float>> slices{};  ///< in the layout of the operand
 };
 
-/// `outer` numbers its rows (of a) or columns (of b).
+/// Splits an operand with `outer` rows (of a) or columns (of b).
 template <class At>
 Digits split_operand(std::int64_t outer, std::int64_t k, std::size_t size, const At& at, std::span<const double> x,
                      int bits, int slices) {
@@ -61,7 +62,8 @@ Digits split_operand(std::int64_t outer, std::int64_t k, std::size_t size, const
     return d;
 }
 
-/// Sums the digit products in fp64, one rounding each, or exactly with one rounding at the end: 334 digits hold every one.
+/// Sums the products of digits in fp64 with one rounding for each, or in 334 digits with one rounding to fp64 at the
+/// end.
 class Combination {
   public:
     using Exact = boost::multiprecision::cpp_bin_float_100;
@@ -87,7 +89,8 @@ class Combination {
     std::vector<Exact> exact_;
 };
 
-/// How far the medians of the rows lie below their exponents, at most: what wide rows need beyond 55 bits.
+/// Returns the largest distance, in binades, from the largest magnitude of a row to its median. Wide rows need that
+/// many bits in addition to 55.
 template <class At>
 int widest_row(std::int64_t outer, std::int64_t k, const At& at, std::span<const double> x) {
     int widest = 0;
@@ -142,7 +145,7 @@ NarrowProduct ozaki_product(Backend& backend, const ViaPlan& plan, const WideOpe
     return result;
 }
 
-/// Parts of fp32 numbers: each the rest, rounded to the format.
+/// Splits fp32 numbers into parts: each is the rest, rounded to the format.
 std::vector<std::vector<float>> parts_of(std::span<const double> x, const Format& format, int count) {
     std::vector<std::vector<float>> parts(static_cast<std::size_t>(count), std::vector<float>(x.size()));
     for (std::size_t i = 0; i < x.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the errors of each output are relative to, from the operands.
+// Computes the magnitudes to which the errors of each output are relative, from the operands.
 #pragma once
 #include "experiments/study/product/error_bound.hpp"
 #include "experiments/study/product/exact_product.hpp"
@@ -10,7 +10,7 @@
 
 namespace macheps::study {
 
-/// Of each of the [m,n] outputs of `a` times `b`, operands as rounded_operand made them; `exact` are their exact sums, in
+/// Returns the sizes of the [m,n] outputs of `a` times `b`, which rounded_operand made. `exact` has the exact sums, in
 /// the output's units.
 std::vector<OutputSize> output_sizes(const GemmData& data, const RoundedOperand& a, const RoundedOperand& b,
                                      std::span<const ExactOutput> exact, ThreadPool& pool);

@@ -13,7 +13,7 @@ namespace macheps::study {
 
 namespace {
 
-/// The mean, the largest and the root mean square of magnitudes.
+/// Mean, maximum and root mean square of magnitudes.
 struct Moments {
     std::uint64_t count = 0;
     double largest = 0, sum = 0, squares = 0;

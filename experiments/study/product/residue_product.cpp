@@ -17,7 +17,7 @@ namespace macheps::study {
 
 namespace {
 
-using Integer = boost::multiprecision::int512_t;  // 24 moduli have a product below 2^180
+using Integer = boost::multiprecision::int512_t;  // the product of 24 moduli is below 2^185
 using Rounding = boost::multiprecision::cpp_bin_float_100;
 
 Integer product_of(const std::vector<int>& moduli) {
@@ -26,7 +26,7 @@ Integer product_of(const std::vector<int>& moduli) {
     return product;
 }
 
-/// In [-m / 2, m / 2): magnitudes of 128 at the most.
+/// Returns the residue in [-m / 2, m / 2), of magnitude at most 128.
 int residue(std::int64_t x, int m) {
     const auto r = static_cast<int>(x % m), up = (m + 1) / 2;
     return r >= up ? r - m : r < up - m ? r + m : r;
@@ -59,7 +59,7 @@ struct WholeOperand {
     }
 };
 
-/// w with w = 1 modulo m, and 0 modulo the others, whose product is `rest`.
+/// Returns w with w = 1 modulo m and w = 0 modulo the other moduli, whose product is `rest`.
 Integer weight_of(const Integer& rest, int m) {
     const auto r = static_cast<int>(rest % m);
     int inverse = 1;
@@ -88,7 +88,7 @@ int residue_integer_bits(int moduli, std::int64_t k) {
 
 bool has_exact_residues(const SpelledRule& machine, std::int64_t k) {
     if (is_integer_unit(*machine.rule.machine)) return k < 1 << (31 - 2 * residue_bits);
-    // The rule of digits of 8 bits, whose magnitudes have 7.
+    // The same rule as for digits of 8 bits, whose magnitudes are also at most 2^7.
     return exact_digit_bits(machine, k) >= residue_bits + 1;
 }
 

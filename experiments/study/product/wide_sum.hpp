@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of products of fp64 numbers, as fixed-point integers. They are the reference of `gemm --via` under any cancellation.
+// Exact sums of products of fp64 numbers, as fixed-point integers. They are the reference of `gemm --via`, exact under
+// any cancellation.
 #pragma once
 #include "core/codec.hpp"
 #include "experiments/study/product/exact_product.hpp"
@@ -9,7 +10,8 @@
 
 namespace macheps::study {
 
-/// A sum of up to 2^30 products of finite doubles without any rounding, with unit 2^-2148, the square of the least fp64 number.
+/// A sum of up to 2^30 products of finite doubles without any rounding, with unit 2^-2148, the square of the smallest
+/// fp64 number.
 class WideSum {
   public:
     void add_product(double a, double b) {
@@ -27,7 +29,7 @@ class WideSum {
     }
 
   private:
-    /// 64 bits shifted by at most 31 cover three digits.
+    /// Adds 64 bits. Shifted by at most 31, they cover three digits.
     void add(std::int64_t sign, std::uint64_t bits, int place) {
         const auto word = static_cast<std::size_t>(place / 32);
         const int shift = place % 32;

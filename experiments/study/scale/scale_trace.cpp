@@ -76,7 +76,7 @@ std::vector<ScaleTraceStep> trace_of_history(const ScaleQuestion& question, cons
     return steps;
 }
 
-/// The tensor's own scales; `amaxes` are those of its blocks.
+/// Returns the scale of the whole tensor whose blocks have the amaxes of the question.
 definition::GroupScale tensor_scale(const ScaleQuestion& question, const ScaleRule& rule) {
     if (rule.tensor == nullptr) return {};
     float amax = 0;
@@ -96,7 +96,7 @@ std::vector<ScaleTraceStep> trace_of_groups(const ScaleQuestion& question, const
     return steps;
 }
 
-/// Throws where the question says something that the rule does not read.
+/// Throws if the question sets an option that the rule does not read.
 void refuse_unread(const ScaleQuestion& question, const ScaleRule& rule) {
     const auto refuse = [&](const char* field, bool is_said, bool (*reads)(const ScaleRule&)) {
         if (!is_said || reads(rule)) return;

@@ -60,7 +60,8 @@ void check_format(const Format& format, const Granularity& granularity) {
     throw FieldError("to", fmt::format("scales of NVFP4 on {}", format_name(format)), "its elements are e2m1fn");
 }
 
-/// True where the contraction runs along the last axis: a scale per row spans all columns, one per column all rows.
+/// Returns whether the contraction runs along the last axis. It does for a scale per row, which spans all columns. It
+/// does not for a scale per column, which spans all rows.
 bool k_is_last(const Granularity& granularity, std::optional<int> axis) {
     if (granularity.operand.empty()) return axis.value_or(1) == 1;
     const int own = granularity.operand == "a" ? 1 : 0;
@@ -83,8 +84,8 @@ void check_blocks(const Granularity& granularity, bool last, std::int64_t rows, 
     check(rows, last ? granularity.outer : granularity.k, "rows");
 }
 
-/// NaN in `decoded` where what was to be rounded was none, and the format of the codes has none to show it: a code that
-/// stands there is as good as another. Rules that pass over NaN elements saturate them.
+/// Sets `decoded` to NaN where the scaled value was NaN and the format of the codes has no NaN. The code there is
+/// arbitrary. Rules that ignore NaN elements saturate them instead.
 void restore_nan(const ScaledCast& how, const ScaledArray& made, std::span<const float> values, std::int64_t columns,
                  std::vector<float>& decoded) {
     const Format& format = how.cast.format;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear systems in any format for programs that keep their matrices in Eigen. Optional: nothing else of macheps includes it.
-// Eigen is storage here: factors and solutions are those of lu.hpp, cholesky.hpp and qr.hpp, whose order of operations is fixed.
-// Eigen's own decompositions run on Float<F> too, but add in an order that depends on their version and block sizes.
+// Linear systems in any format for programs that keep their matrices in Eigen. Optional: no other file of macheps
+// includes it. Eigen is only the storage. Factors and solutions come from lu.hpp, cholesky.hpp and qr.hpp, whose order
+// of operations is fixed. Eigen's own decompositions also run on Float<F>, but their order of additions depends on
+// Eigen's version and block sizes.
 #pragma once
 #include "core/types/eigen.hpp"
 #include "experiments/study/arithmetic.hpp"
@@ -21,8 +22,8 @@ using FloatMatrix = Eigen::Matrix<Float<F>, Eigen::Dynamic, Eigen::Dynamic, Eige
 template <Format F>
 using FloatVector = Eigen::Matrix<Float<F>, Eigen::Dynamic, 1>;
 
-/// The factors of a square matrix, in its own format: what P A = L U, A = L L' or A = Q R leaves (factors.hpp).
-/// Errors: throws Error (usage) where `a` is not square.
+/// Returns the factors of a square matrix, in its own format: those of P A = L U, A = L L' or A = Q R (factors.hpp).
+/// Errors: throws Error (usage) if `a` is not square.
 template <Format F>
 Factors factor(const Eigen::Ref<const FloatMatrix<F>>& a, Factorisation kind = Factorisation::lu, int threads = 1) {
     require_square(a.rows(), a.cols());
@@ -36,7 +37,7 @@ Factors factor(const Eigen::Ref<const FloatMatrix<F>>& a, Factorisation kind = F
     return factor_lu(numbers, {.format = F}, pool);
 }
 
-/// L and U, or their like, as a matrix of the format.
+/// Returns L and U, or the factors of the other kinds, as a matrix of the format.
 template <Format F>
 FloatMatrix<F> numbers_of(const Factors& factors) {
     FloatMatrix<F> lu(factors.lu.n, factors.lu.n);
@@ -46,8 +47,8 @@ FloatMatrix<F> numbers_of(const Factors& factors) {
     return lu;
 }
 
-/// x with A x = b, by substitution in the format, every operation rounded once. Where the factors are not regular, x is
-/// NaN throughout. Errors: throws Error (usage) where b has another size.
+/// Returns x with A x = b, by substitution in the format, where every operation rounds once. If the factors are not
+/// regular, every element of x is NaN. Errors: throws Error (usage) if b has another size.
 template <Format F>
 FloatVector<F> solve(const Factors& factors, const Eigen::Ref<const FloatVector<F>>& b) {
     require_rows(b.size(), factors.lu.n);

@@ -10,7 +10,7 @@ namespace {
 
 double largest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
 
-/// e where x = m 2^e with m in [1/2, 1); 0 for 0.
+/// Returns e with x = m 2^e and m in [1/2, 1), or 0 for 0.
 int exponent_of(double x) {
     int exponent = 0;
     std::frexp(x, &exponent);
@@ -19,7 +19,7 @@ int exponent_of(double x) {
 
 int floor_half(int x) { return x >= 0 ? x / 2 : -((1 - x) / 2); }
 
-/// The largest magnitudes of the rows, or of the columns, of R A C.
+/// Returns the largest magnitude of each row, or of each column, of R A C.
 std::vector<double> largest_in(const Matrix& a, const Equilibration& scaling, bool of_columns) {
     std::vector<double> most(static_cast<std::size_t>(a.n));
     for (std::int64_t i = 0; i < a.n; ++i) {
@@ -38,7 +38,7 @@ std::vector<int> negated_exponents(const std::vector<double>& values, bool halve
     return exponents;
 }
 
-/// Returns true if a row or a column of `rounded` is zero and the same one of `a` is not.
+/// Returns whether a row or a column of `rounded` is zero and the same one of `a` is not.
 bool has_emptied_line(const Matrix& a, const Matrix& rounded) {
     for (std::int64_t i = 0; i < a.n; ++i) {
         bool had_row = false, had_column = false, has_row = false, has_column = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scaling of a matrix before it is rounded to a narrow format: A_f = fl(mu R A C), every factor a power of two, so that
+// Scales a matrix before it is rounded to a narrow format: A_f = fl(mu R A C). Every factor is a power of two, so that
 // scaling itself rounds nothing (after Higham, Pranesh, Zounon 2019).
 #pragma once
 #include "core/format.hpp"
@@ -14,9 +14,9 @@ namespace macheps::study {
 
 enum class Scale : std::uint8_t {
     none,
-    scalar,     ///< mu alone
+    scalar,     ///< only mu
     two_sided,  ///< rows, then columns of the result, then mu
-    symmetric,  ///< the same factors for row i and column i, then mu: a symmetric matrix stays one
+    symmetric,  ///< the same factors for row i and column i, then mu: a symmetric matrix stays symmetric
 };
 
 struct ScaleName {
@@ -38,18 +38,19 @@ struct Equilibration {
     int column(std::int64_t j) const { return columns.empty() ? 0 : columns[static_cast<std::size_t>(j)]; }
 };
 
-/// Formats whose largest number is 10^6 or more have range enough, and are never scaled.
+/// Returns whether a format needs scaling. One whose largest number is 10^6 or more has enough range and is never
+/// scaled.
 bool is_scaled(const Format& format);
 Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale);
 
-/// What rounding A did. Counts are over elements that are not zero.
+/// Effects of rounding A. Counts are over elements that are not zero.
 struct CastCounts {
     std::int64_t underflow = 0, to_subnormal = 0, overflow = 0;
-    bool leaves_range = false;  ///< an element became Inf or NaN, or was clipped where the format has neither
+    bool leaves_range = false;  ///< an element became Inf or NaN, or was clipped in a format without them
     bool empties_line = false;  ///< a row or a column that was not zero became zero
 };
 
-/// fl(mu R A C), one rounding for each element.
+/// Returns fl(mu R A C), with one rounding for each element.
 Matrix cast_matrix(const Matrix& a, const Equilibration& scaling, const Format& format, CastCounts& counts);
 
 }  // namespace macheps::study

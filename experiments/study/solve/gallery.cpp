@@ -20,7 +20,7 @@ namespace {
 
 using Numbers = std::span<const double>;
 
-/// A matrix of which each element has a formula.
+/// Makes a matrix from a formula for its elements.
 template <class Element>
 Matrix elementwise_matrix(std::int64_t n, Element element) {
     Matrix a(n);
@@ -59,7 +59,8 @@ Matrix moler_matrix(std::int64_t n, std::uint64_t, Numbers) {
         n, [](std::int64_t i, std::int64_t j) { return static_cast<double>(i == j ? i + 1 : std::min(i, j) - 1); });
 }
 
-/// Upper triangular: row i is s^i times 1, -c, -c, ... with s and c the sine and cosine of the angle.
+/// Makes Kahan's upper triangular matrix: row i is s^i times 1, -c, -c, ... with s and c the sine and cosine of the
+/// angle.
 Matrix kahan_matrix(std::int64_t n, std::uint64_t, Numbers numbers) {
     const double s = math::sin(numbers[0]), c = math::cos(numbers[0]);
     Matrix a(n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GMRES, left-preconditioned by factors of low precision or by nothing, from zero and without restarts (Saad, Schultz 1986, with modified
-// Gram-Schmidt and Givens rotations): products with A and the preconditioner in one arithmetic, everything else in another.
+// GMRES that starts from zero, without restarts (Saad, Schultz 1986, with modified Gram-Schmidt and Givens rotations).
+// It is left-preconditioned by low-precision factors, or not at all. Products with A and the preconditioner use one
+// arithmetic, everything else another.
 #pragma once
 #include "experiments/study/solve/equilibrate.hpp"
 #include "experiments/study/solve/factor/triangular.hpp"
@@ -15,10 +16,11 @@ struct GmresResult {
     std::vector<double> d{};
     std::int64_t inner = 0;
     double residual = 0;     ///< |g| / beta at the end
-    bool is_finite = false;  ///< false: beta, or something on the way, was not
+    bool is_finite = false;  ///< false: beta or an intermediate result was not finite
 };
 
-/// C U^-1 L^-1 P R, or 1 without `preconditions`, and A, in the arithmetic of the products.
+/// The matrix A and the preconditioner C U^-1 L^-1 P R (the identity if not `preconditions`), in the arithmetic of the
+/// products.
 template <class Products>
 class Preconditioner {
   public:
@@ -32,13 +34,13 @@ class Preconditioner {
           scaling_(scaling),
           preconditions_(preconditions) {}
 
-    /// Of a vector of doubles: a residual.
+    /// Applies the preconditioner to a vector of doubles, such as a residual.
     std::vector<double> apply(const std::vector<double>& v) const {
         std::vector<Number> z;
         for (const double x : v) z.push_back(in_.from(x));
         return solved(std::move(z));
     }
-    /// Of A v, which stays in the arithmetic of the products.
+    /// Applies the preconditioner to A v, which is not rounded to double before.
     std::vector<double> apply_to_product(const std::vector<double>& v) const {
         const std::size_t n = v.size();
         std::vector<Number> x, z(n);
@@ -76,7 +78,8 @@ class Preconditioner {
     bool preconditions_;
 };
 
-/// The correction of a residual: d with C U^-1 L^-1 P R A d = C U^-1 L^-1 P R r, until the residual has fallen by `tolerance`.
+/// Returns the correction d for a residual r: solves C U^-1 L^-1 P R A d = C U^-1 L^-1 P R r until the residual has
+/// fallen by the factor `tolerance`.
 template <class Rest, class Products>
 GmresResult gmres(const Rest& in, const Preconditioner<Products>& system, const std::vector<double>& r,
                   double tolerance) {

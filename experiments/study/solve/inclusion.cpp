@@ -10,15 +10,17 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double tiny = std::numeric_limits<double>::denorm_min();
 
-/// Returns an upper bound of a sum or product of nonnegative numbers from its fp64 value after `operations` roundings. Each
-/// rounding loses at most a share of 2^-53, or 2^-1075 if it underflows. The factor and the sum below are rounded as well.
+/// Returns an upper bound of a sum or product of nonnegative numbers from its fp64 value after `operations` roundings.
+/// Each rounding loses at most a share of 2^-53, or 2^-1075 if it underflows. The factor and the sum below are rounded
+/// as well.
 double above(double value, std::int64_t operations) {
     const auto count = static_cast<double>(operations + 4);
     return value * (1 + count * 0x1p-52) + count * tiny;
 }
 
-/// Any positive weights are valid. These are the row sums of |A| after its columns were scaled, so that neither the scaling of
-/// the rows nor that of the columns makes alpha large. Empty if a row or a column of A is zero or outside the range of fp64.
+/// Any positive weights are valid. These are the row sums of |A| after its columns were scaled, so that neither the
+/// scaling of the rows nor that of the columns makes alpha large. Empty if a row or a column of A is zero or outside
+/// the range of fp64.
 std::vector<double> weights_of(const Matrix& a) {
     const std::int64_t n = a.n;
     std::vector<double> largest(static_cast<std::size_t>(n)), weights(static_cast<std::size_t>(n));
@@ -37,10 +39,10 @@ std::vector<double> weights_of(const Matrix& a) {
     return weights;
 }
 
-/// Columns of Y and of the computed F = I - A Y.
+/// Number of columns of Y, and of the computed F = I - A Y, in a block.
 constexpr std::int64_t block_width = 16;
 
-/// The contribution of the columns of one block to |Y| v and to |F| v.
+/// Contribution of the columns of one block to |Y| v and to |F| v.
 struct BlockSums {
     std::vector<double> reached{}, left{};
 };
@@ -79,7 +81,8 @@ BlockSums block_sums(const Matrix& a, const std::vector<Number>& inverse, std::i
     return sums;
 }
 
-/// |F - E| <= gamma (I + |A| |Y|), gamma = (n + 1) u / (1 - (n + 1) u): sums of n + 1 terms (Higham 2002, 3.1). A product that
+/// Computes the bounds. The computed F satisfies |F - E| <= gamma (I + |A| |Y|) with
+/// gamma = (n + 1) u / (1 - (n + 1) u), because it consists of sums of n + 1 terms (Higham 2002, 3.1). A product that
 /// underflows adds at most 2^-1074.
 template <class Number>
 Contraction contraction_of(const Matrix& a, const std::vector<Number>& inverse, ThreadPool& pool) {
@@ -181,7 +184,8 @@ double error_bound(const Matrix& a, std::span<const double> b, const std::vector
     const std::vector<Oct> r = wide_residual(a, b, x, pool);
     std::vector<double> sizes(x.size());
     std::transform(x.begin(), x.end(), sizes.begin(), [](const Oct& each) { return magnitude_above(each); });
-    // The computed r is off by (n + 1) u / (1 - (n + 1) u) of the terms, u = 2^-237, and an underflow is below 2^-1074.
+    // The computed r has an error of (n + 1) u / (1 - (n + 1) u) times the terms, u = 2^-237. An underflow is below
+    // 2^-1074.
     const double gamma = static_cast<double>(a.n + 2) * 0x1p-237;
     double rho = 0;
     for (std::int64_t i = 0; i < a.n; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A square matrix of fp64 numbers, row-major, and the norms that figures are made of.
+// A square matrix of fp64 numbers, row-major, and its norms.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -21,7 +21,7 @@ struct Matrix {
     bool operator==(const Matrix&) const = default;
 };
 
-/// max |x_i|; NaN where one is NaN.
+/// Returns max |x_i|, or NaN if an element is NaN.
 inline double max_norm(std::span<const double> x) {
     double most = 0;
     for (const double each : x) {
@@ -31,7 +31,7 @@ inline double max_norm(std::span<const double> x) {
     return most;
 }
 
-/// The largest sum of the magnitudes of a row.
+/// Returns the largest sum of the magnitudes of a row.
 inline double row_sum_norm(const Matrix& a) {
     double most = 0;
     for (std::int64_t i = 0; i < a.n; ++i) {
@@ -43,7 +43,7 @@ inline double row_sum_norm(const Matrix& a) {
 }
 
 inline bool all_finite(std::span<const double> x) {
-    // What is not finite has an exponent of ones, to which one more carries into the sign.
+    // An Inf or NaN has an exponent of only ones. Adding one carries into the sign.
     constexpr std::uint64_t exponent = 0x7ff0000000000000, one = 0x0010000000000000;
     std::uint64_t carried = 0;
     for (const double each : x) carried |= (std::bit_cast<std::uint64_t>(each) & exponent) + one;

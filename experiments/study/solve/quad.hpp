@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 113 digits, in software: the reference that results are measured against, and the format `fp128` of residuals. Inside the
-// range of IEEE binary128 it has its bits, with every compiler.
+// Arithmetic with 113 digits in software, for references and for the format `fp128` of residuals. Inside the range of
+// IEEE binary128 it has the same bits, with every compiler.
 #pragma once
 #include "experiments/study/arithmetic.hpp"
 
@@ -21,8 +21,8 @@ struct QuadArithmetic {
     static Quad sqrt(const Quad& a) { return boost::multiprecision::sqrt(a); }
 };
 
-/// A number of 113 digits, rounded once to a format that fp64 holds with two digits to spare, or to fp64: by way of an fp64
-/// number that is odd wherever it is not exact.
+/// Rounds a number of 113 digits once to fp64, or to a format that has at least two digits less. In the second case it
+/// is first rounded to odd in fp64.
 inline double rounded_quad(const Quad& x, const Format& format) {
     double near = static_cast<double>(x);
     if (format == fp64 || !std::isfinite(near)) return near;
@@ -32,7 +32,7 @@ inline double rounded_quad(const Quad& x, const Format& format) {
     return decode64(format, encode64(format, near, Round::nearest_even, Overflow::nonsaturate));
 }
 
-/// Calls `use` with the arithmetic of a format, fp128 among them.
+/// Calls `use` with the arithmetic of a format, which may be fp128.
 template <class Use>
 decltype(auto) with_wide_arithmetic(const Format& format, Use&& use) {
     if (format == fp128) return std::forward<Use>(use)(QuadArithmetic{});

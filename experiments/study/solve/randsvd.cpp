@@ -7,7 +7,7 @@ namespace macheps::study {
 
 namespace {
 
-/// 1 = first ... last = 1 / condition, each rounded once: 100 decimal digits are 334 bits.
+/// Returns n singular values from 1 to 1 / condition, each rounded once from 100 decimal digits (334 bits).
 std::vector<double> singular_values(std::int64_t n, double condition, int mode) {
     using Wide = boost::multiprecision::cpp_bin_float_100;
     std::vector<double> values(static_cast<std::size_t>(n), 1);
@@ -33,8 +33,8 @@ std::vector<double> singular_values(std::int64_t n, double condition, int mode) 
     return values;
 }
 
-/// Householder reflections of growing length, each on the last rows of every column. Columns stand side by side in a row,
-/// so that the inner loops run over them.
+/// Applies Householder reflections of growing length to the last rows of every column. The inner loops run over the
+/// columns, which are contiguous in a row.
 void reflect_rows(Matrix& a, std::uint64_t seed, std::int64_t stream) {
     std::vector<double> v, t(static_cast<std::size_t>(a.n));
     for (std::int64_t m = 2; m <= a.n; ++m) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// P A = L U with 113 digits.
+/// Factors of P A = L U with 113 digits.
 struct QuadFactors {
     std::int64_t n = 0;
     std::vector<Quad> lu{};
@@ -123,7 +123,7 @@ void measure_by_inverse(const Matrix& a, const std::vector<Quad>& inverse, Refer
     if (reference.x_norm > 0) reference.cond_x = cond_x / reference.x_norm;
 }
 
-/// y = A^-1 z and y = A^-T z from fp64 factors.
+/// Returns A^-1 z, or A^-T z if `transposed`, from fp64 factors.
 std::vector<double> solve_native(const Factors& f, const std::vector<double>& z, bool transposed) {
     const std::int64_t n = f.lu.n;
     std::vector<double> y(static_cast<std::size_t>(n));
@@ -155,8 +155,8 @@ std::vector<double> solve_native(const Factors& f, const std::vector<double>& z,
     return y;
 }
 
-/// The largest row sum of |inverse| = the 1-norm of the inverse's transpose, estimated from below: Hager 1984, with Higham's
-/// alternating vector (1988).
+/// Returns a lower estimate of the largest row sum of |inverse|, which is the 1-norm of the inverse's transpose (Hager
+/// 1984, with Higham's alternating vector, 1988).
 double inverse_norm_estimate(const Factors& f) {
     const std::int64_t n = f.lu.n;
     const auto size = static_cast<std::size_t>(n);
@@ -195,7 +195,8 @@ void estimate_condition(const Matrix& a, const Factors& native, Reference& refer
     reference.kappa_kind = "estimate";
 }
 
-/// Starts with x = 0 and corrects it until a correction is negligible. Empty if the corrections do not shrink.
+/// Returns the solution: starts with x = 0 and corrects it until a correction is negligible. Empty if the corrections
+/// do not shrink.
 std::vector<Oct> refined_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool,
                                   const std::function<std::vector<Oct>(const std::vector<Oct>& r)>& correction) {
     std::vector<Oct> x(b.size());
@@ -226,7 +227,7 @@ std::vector<Oct> solution_by(const QuadFactors& f, const Matrix& a, std::span<co
     });
 }
 
-/// The residual is scaled by a power of two so that it and the correction fit in fp64.
+/// Returns the solution. The residual is scaled by a power of two so that it and the correction fit in fp64.
 std::vector<Oct> solution_by(const Factors& f, const Matrix& a, std::span<const double> b, ThreadPool& pool) {
     return refined_solution(a, b, pool, [&](const std::vector<Oct>& r) {
         Oct most = 0;
@@ -248,7 +249,7 @@ void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>&
     double size = 0;
     for (const Oct& each : x) size = std::max(size, magnitude_above(each));
     const double bound = error_bound(a, b, x, known, pool) + size * 0x1p-112;  // x is rounded to 113 digits
-    const double least = size * (1 - 0x1p-50) - 2 * bound;  // of the exact solution's largest element
+    const double least = size * (1 - 0x1p-50) - 2 * bound;  // lower bound of the exact solution's largest element
     const bool is_zero = size == 0 && std::all_of(b.begin(), b.end(), [](double each) { return each == 0; });
     const double relative = is_zero ? 0 : bound / least * (1 + 0x1p-50);
     if (!known.holds() || (!is_zero && !(least > 0 && relative <= most_reference_error))) return;

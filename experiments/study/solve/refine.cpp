@@ -12,7 +12,7 @@ namespace macheps::study {
 
 namespace {
 
-/// s = b_i; s = s - a_ij x_j in u_r, j ascending; then one rounding to u.
+/// Computes s = b_i and then s = s - a_ij x_j in u_r, j ascending, and rounds s once to u.
 std::vector<double> working_residual(const Matrix& a, std::span<const double> b, std::span<const double> x,
                                      const RefinePlan& plan) {
     std::vector<double> r(x.size());
@@ -37,7 +37,7 @@ std::vector<double> working_residual(const Matrix& a, std::span<const double> b,
     return r;
 }
 
-/// One system with its factors, as a refinement sees it.
+/// One system with its factors, and the operations that a refinement needs.
 class System {
   public:
     System(const Matrix& a, const Factors& factors, const Equilibration& scaling, const RefinePlan& plan)
@@ -54,7 +54,7 @@ class System {
         });
     }
 
-    /// mu C U^-1 L^-1 P R z, the substitutions in u_s.
+    /// Returns mu C U^-1 L^-1 P R z, with the substitutions in u_s.
     std::vector<double> solve(std::span<const double> z) const {
         return with_arithmetic(plan_.substitution, [&](const auto& in) {
             std::vector<double> scaled(z.size());
@@ -71,7 +71,7 @@ class System {
         });
     }
 
-    /// The exponent that brings the largest |R r| t into [1, 2).
+    /// Returns the exponent of the power of two t that brings the largest |R r| t into [1, 2).
     int residual_exponent(std::span<const double> r) const {
         double most = 0;
         for (std::int64_t i = 0; i < a_.n; ++i) {
@@ -90,13 +90,13 @@ class System {
     std::function<GmresResult(const std::vector<double>&)> gmres_{};
 };
 
-/// x and what is known of it.
+/// The current x, its residual and its errors.
 class Iterate {
   public:
     Iterate(const Matrix& a, std::span<const double> b, const RefinePlan& plan, const Reference& reference)
         : a_(a), b_(b), plan_(plan), reference_(reference), norm_(row_sum_norm(a)) {}
 
-    /// The residual as the method has it, and the errors of x; false where something is not finite.
+    /// Computes the residual as the method does, and the errors of x. Returns false if x or the residual is not finite.
     bool look(const std::vector<double>& x) {
         errors_ = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
         if (!all_finite(x)) return false;
@@ -127,7 +127,8 @@ class Iterate {
     SolutionErrors errors_{};
 };
 
-/// The correction of x by a residual: t d, and what GMRES said. Empty where it is not finite.
+/// Returns t d, where d is the correction of x for the residual r and t = 2^exponent, and stores the results of GMRES
+/// in `next`. Empty if the result of GMRES is not finite.
 std::vector<double> correction_of(const System& system, const std::vector<double>& r, int exponent,
                                   const RefinePlan& plan, RefineStep& next) {
     std::vector<double> scaled(r.size());
@@ -139,7 +140,7 @@ std::vector<double> correction_of(const System& system, const std::vector<double
     return result.is_finite ? std::move(result.d) : std::vector<double>{};
 }
 
-/// x_i + fl(fl(d_i) / t) in u; the largest correction.
+/// Adds fl(fl(d_i) / t) to x_i in u, with t = 2^exponent. Returns the magnitude of the largest correction.
 double add_correction(std::vector<double>& x, const std::vector<double>& d, int exponent, const Format& work) {
     double most = 0;
     with_arithmetic(work, [&](const auto& in) {

@@ -18,7 +18,7 @@ namespace macheps::study {
 
 namespace {
 
-/// What is factored and solved in one row.
+/// Settings of one factorisation. Each method adds a row.
 struct Cell {
     Format factor{};
     Factorisation kind{};
@@ -26,7 +26,7 @@ struct Cell {
     Scale scale{};
 };
 
-/// A factorisation, its operations per n^3, and those of a solution with it per n^2.
+/// A factorisation, its number of operations divided by n^3, and that of a solution with its factors divided by n^2.
 struct FactorisationRow {
     Factorisation kind;
     Factors (*factor)(const Matrix& low, const LuPlan& plan, ThreadPool& pool);
@@ -59,7 +59,8 @@ std::vector<Cell> cells_of(const SolveGrid& grid) {
     return cells;
 }
 
-/// The operand format of a machine that holds the factor's numbers best: the factor's own, or the one with the most digits.
+/// Returns the operand format of a machine that holds the factor's numbers best: that of the factor, or the one with
+/// the most digits.
 Format machine_operands(const Machine& machine, const Format& factor) {
     if (machine.operands.contains(factor)) return factor;
     Format best = factor;
@@ -138,7 +139,7 @@ Problem problem_of(const SolveGrid& grid, const MatrixChoice& choice, std::int64
     return p;
 }
 
-/// The rows of one cell: one factorisation, then each method.
+/// Rows of one cell: one factorisation, and a row for each method.
 struct CellRows {
     std::vector<reports::SolveRow> rows{};
     std::vector<reports::SolveStepRow> steps{};
@@ -280,7 +281,7 @@ std::string solver_format_name(const Format& format) {
 
 namespace {
 
-/// What only LU has, or a symmetric matrix has not.
+/// Throws if the grid has options that only LU supports, or a scaling that destroys symmetry for Cholesky.
 void require_of_kind(const SolveGrid& grid, const Cell& cell) {
     if (cell.kind == Factorisation::lu) return;
     const std::string where = fmt::format("--factorisation {}", to_string(cell.kind));
@@ -342,7 +343,8 @@ SolveCost cost_of(const SolveGrid& grid, int threads) {
             largest = std::max(largest, n);
         }
     }
-    // A, its factors and copies in fp64; for each thread the matrix and its factors with 113 digits, and GMRES's basis.
+    // A, its factors and copies in fp64, and for each thread the matrix and its factors with 113 digits and the basis
+    // of GMRES.
     cost.bytes = static_cast<double>(largest) * static_cast<double>(largest) * (8 * 6 + 80.0 * threads);
     return cost;
 }
@@ -360,7 +362,8 @@ void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void
                     before(choice.text + (n > 0 ? fmt::format(", n = {}", n) : "") + fmt::format(", seed {}", seed));
                 const Problem problem = problem_of(grid, choice, n, seed, pool);
                 std::vector<CellRows> results(cells.size());
-                // One cell uses all threads itself, many are dealt out: inside a task of the pool nothing is dealt again.
+                // A single cell uses all threads itself. Several cells are distributed over the threads, and nested
+                // calls of the pool run serially.
                 pool.run(static_cast<std::int64_t>(cells.size()), [&](std::int64_t i) {
                     results[static_cast<std::size_t>(i)] =
                         run_cell(grid, problem, cells[static_cast<std::size_t>(i)], pool);

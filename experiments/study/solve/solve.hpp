@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear systems over a grid: matrices, sizes, seeds, factor formats, machines, scalings and methods, a row for each.
+// Linear systems over a grid of matrices, sizes, seeds, factor formats, machines, scalings and methods, with a row for
+// each.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
@@ -14,47 +15,47 @@
 
 namespace macheps::study {
 
-/// Every combination of what the lists hold, methods innermost.
+/// Every combination of the elements of the lists, methods innermost.
 struct SolveGrid {
     std::vector<MatrixChoice> matrices{};
     std::vector<std::int64_t> sizes{100}, seeds{0};
     std::vector<Format> factors{};
     std::vector<Factorisation> factorisations{Factorisation::lu};
-    std::vector<std::optional<SpelledRule>> machines{std::nullopt};  ///< of blocked updates
-    std::vector<Scale> scales{};                                     ///< empty: two_sided, and symmetric of Cholesky
+    std::vector<std::optional<SpelledRule>> machines{std::nullopt};  ///< for blocked updates
+    std::vector<Scale> scales{};                                     ///< empty: two_sided, or symmetric for Cholesky
     std::vector<Method> methods{};
-    std::optional<Format> substitution{};  ///< absent: the factor's
+    std::optional<Format> substitution{};  ///< absent: that of the factor
     Format work = fp64;
-    /// Absent: fp128 and u and fp128 beside fp64; fp64 and u and fp64 beside a narrower u.
+    /// Defaults if absent, with u = `work`: fp128, u and fp128 if u is fp64, else fp64, u and fp64.
     std::optional<Format> residual{}, gmres{}, precond{};
     std::int64_t block = 0;  ///< columns of a panel; 0: right-looking
     std::optional<Format> operands{},
-        accumulator{};  ///< of blocked updates without a machine; absent: the factor's, fp32
+        accumulator{};  ///< for blocked updates without a machine; absent: the factor's, and fp32 (fp64 for fp64)
     bool pivots = true, fused = false;
-    double shift = 0;  ///< of Cholesky: the diagonal grows by this many unit roundoffs of the factor's format
+    double shift = 0;  ///< for Cholesky: each diagonal element grows by this many unit roundoffs of the factor's format
     Stop stop = Stop::residual;
     int max_steps = 30;
     double gmres_tolerance = 1e-4;
 };
 
-/// A format by name, fp128 among them where `is_wide`. Errors: throws Error (usage), also for formats that these algorithms
-/// do not round to: those without sign and fraction, and those of more than 25 digits other than fp64.
+/// Returns a format by name; fp128 only if `is_wide`. Errors: throws Error (usage), also for formats that these
+/// algorithms do not round to: those without sign and fraction, and those of more than 25 digits other than fp64.
 Format solver_format(std::string_view name, std::string_view option, bool is_wide = false);
 std::string solver_format_name(const Format& format);
 
-/// Throws Error (usage) where some combination of a grid means nothing: a machine that does not take the factor's format,
-/// factors that the substitution cannot hold, residuals narrower than x.
+/// Throws Error (usage) if a combination of the grid is meaningless: for example, a machine that does not take the
+/// operands, factors that the substitution cannot hold, or residuals narrower than x.
 void require_possible(const SolveGrid& grid);
 
 struct SolveCost {
     std::size_t rows = 0;
-    double flops = 0;  ///< in the factors' formats
-    double bytes = 0;  ///< of the largest system
+    double flops = 0;  ///< in the formats of the factors
+    double bytes = 0;  ///< for the largest system
 };
 SolveCost cost_of(const SolveGrid& grid, int threads);
 
-/// Runs the grid in its order. `row` receives each system's row, `steps`, where it is given, each x of it before that;
-/// `before` what comes next, in words. The same rows for every number of threads.
+/// Runs the grid in its order. `row` receives the row of each system. If given, `steps` receives each x of a system
+/// before its row, and `before` a description of the next system. Rows are the same for every number of threads.
 void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void(const reports::SolveRow&)>& row,
                const std::function<void(const reports::SolveStepRow&)>& steps = {},
                const std::function<void(const std::string&)>& before = {});

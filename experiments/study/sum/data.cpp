@@ -18,7 +18,8 @@ double rounded_once(const Format& format, double x) {
     return decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
 }
 
-/// Formats that fp32 contains use the operands of `macheps gemm`, which are fp32. Other formats keep every digit that was drawn.
+/// Returns a drawn term. Formats that fp32 contains use the operands of `macheps gemm`, which are fp32. Other formats
+/// keep every digit that was drawn.
 double drawn_term(const Format& format, Distribution distribution, Operand operand, std::uint64_t seed,
                   std::int64_t i) {
     const bool is_wide = format.precision > fp32.precision || format.emin() < fp32.emin();
@@ -26,17 +27,18 @@ double drawn_term(const Format& format, Distribution distribution, Operand opera
     return rounded_once(format, is_wide ? drawn : double{static_cast<float>(drawn)});
 }
 
-/// Returns the 53 random bits from which the distributions of operands.hpp are made.
+/// Returns the 53 random bits from which the distributions of operands.hpp are made, as a number in [0, 1).
 double drawn_uniform(const char* site, std::uint64_t seed, std::uint64_t p) {
     const PhiloxBlock random = random_block({.seed = seed, .site = site_id(site)}, p);
     const std::uint64_t first = std::uint64_t{random.word[1]} << 32 | random.word[0];
     return static_cast<double>(first >> 11) * 0x1p-53;
 }
 
-/// 1 / (i + 1), rounded once: op divides exactly, and whole numbers that no fp64 loses are its operands.
+/// Returns 1 / (i + 1), rounded once.
 double harmonic_term(const Format& format, std::int64_t i) {
     const double quotient = 1 / static_cast<double>(i + 1), rest = std::fma(-quotient, static_cast<double>(i + 1), 1.0);
-    // An fp64 quotient that is odd where it is not exact rounds to fewer digits as the quotient does.
+    // The fp64 quotient is first made odd if it is inexact. Rounding it to fewer digits then gives the same as rounding
+    // the exact quotient.
     if (format == fp64 || rest == 0 || (bit_cast<std::uint64_t>(quotient) & 1) != 0)
         return rounded_once(format, quotient);
     return rounded_once(format, std::nextafter(quotient, rest > 0 ? 2.0 : 0.0));
@@ -102,7 +104,7 @@ SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t 
                             ? harmonic_term(format, i)
                             : drawn_term(format, data.distribution, Operand::a, seed, i));
         if (!is_dot) continue;
-        // The second operand of the harmonic series is drawn: positive.
+        // The second operand of the harmonic series is drawn from `positive`.
         const Distribution of_b = data.kind == SumData::Kind::harmonic ? Distribution::positive : data.distribution;
         out.y.push_back(drawn_term(format, of_b, Operand::b, seed, i));
     }
@@ -111,7 +113,7 @@ SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t 
 
 ProductUnderflows product_underflows(const Format& format, const SumVectors& vectors) {
     ProductUnderflows count;
-    // The last place of a product of two numbers of p digits is 2^(ex + ey - 2p + 2) at least.
+    // The last place of a product of two numbers of p digits is at least 2^(ex + ey - 2p + 2).
     const int least = format.emin() - format.precision + 1;
     for (std::size_t i = 0; i < vectors.y.size(); ++i) {
         const double x = vectors.x[i], y = vectors.y[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of doubles and of their products, and how far a number is from one.
+// Exact sums of doubles and of their products, and distances of numbers from them.
 #pragma once
 #include "core/overflow.hpp"
 #include "emulation/machine/exact_sum.hpp"
@@ -9,7 +9,7 @@
 
 namespace macheps::study {
 
-/// Exact sums, which have an infinity or a NaN where a term has.
+/// An exact sum. If a term is infinite or NaN, so is the sum.
 class ExactTotal {
   public:
     void add(double x) {
@@ -19,7 +19,7 @@ class ExactTotal {
         const int zeros = std::countr_zero(u.significand);
         sum_.add(u.negative, u.significand >> zeros, u.exponent + zeros);
     }
-    /// The exact product, in two numbers where one does not hold it.
+    /// Adds the exact product, as two numbers if one cannot hold it.
     void add_product(double x, double y) {
         const double p = x * y;
         add(p);
@@ -40,7 +40,7 @@ class ExactTotal {
                std::isfinite(rounded(format, mode, random));
     }
     double to_double() const { return rounded(fp64, Round::nearest_even, {}); }
-    /// value - sum, rounded once.
+    /// Returns value - sum, rounded once.
     double error_of(double value) const {
         ExactTotal difference = *this;
         difference.add(-value);

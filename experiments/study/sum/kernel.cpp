@@ -13,7 +13,7 @@ namespace macheps::study {
 
 namespace {
 
-/// The formulas are those of docs/sums.md, one operation a line or operator.
+/// The orders of summation, by the formulas of docs/sums.md. Each call of `r` is one rounded operation.
 class LaneOrders {
   public:
     LaneOrders(LaneArithmetic& arithmetic, const SumTerms& terms) : r(arithmetic), terms_(terms) {}
@@ -24,7 +24,7 @@ class LaneOrders {
         return s;
     }
 
-    /// Slices of `size` terms, recursive; their sums likewise.
+    /// Sums slices of `size` terms recursively, and their sums in the same way.
     LanePack slices(std::int64_t size) {
         LanePack s{};
         for (std::int64_t first = 0; first < terms_.n; first += size) {
@@ -36,7 +36,8 @@ class LaneOrders {
         return s;
     }
 
-    /// The tree that splits at the largest power of two below n, as a counter: whole subtrees wait until their equals come.
+    /// Sums by the tree that splits at the largest power of two below n. It works like a binary counter: a complete
+    /// subtree waits for one of the same size.
     LanePack pairwise() {
         LanePack waiting[64];
         int depth = 0;
@@ -52,7 +53,8 @@ class LaneOrders {
         return depth == 0 ? LanePack{} : waiting[0];
     }
 
-    /// The lane rule of emulation/reduce.hpp: 32 partial sums, which fold by halves; above 1024 terms that of chunks' sums.
+    /// Sums by the lane rule of emulation/reduce.hpp: 32 partial sums, folded by halves. Above 1024 terms, the terms
+    /// are the sums of chunks.
     LanePack lane_rule(std::int64_t first, std::int64_t n) {
         std::int64_t width = 1;
         while ((n + width - 1) / width > chunk) width *= chunk;
@@ -68,8 +70,9 @@ class LaneOrders {
         return part[0];
     }
 
-    /// torch.sum of contiguous numbers on a CPU, in one thread (aten/src/ATen/native/cpu/SumKernel.cpp): vectors of 8, dealt to 4
-    /// accumulators; each of these counts its terms in 4 levels, and a full level goes up into the next one.
+    /// Sums as torch.sum does for contiguous numbers on a CPU, in one thread (aten/src/ATen/native/cpu/SumKernel.cpp).
+    /// Vectors of 8 go to 4 accumulators in turn. Each accumulator has 4 levels, and a full level is added to the next
+    /// one.
     LanePack torch_sum() {
         constexpr std::int64_t vector = 8, accumulators = 4, levels = 4;
         const std::int64_t vectors = terms_.n / vector, rows = vectors / accumulators;
@@ -84,7 +87,7 @@ class LaneOrders {
                 LanePack level[levels] = {};
                 for (std::int64_t row = 0; row < rows; ++row) {
                     level[0] = r.add(level[0], term((row * accumulators + j) * vector + lane));
-                    // The last rows are too few for a whole level, and stay below.
+                    // The last rows do not fill a level and stay in the lower ones.
                     for (std::int64_t l = 1; l < levels && ((row + 1) & (full << (l - 1) * power)) == 0; ++l) {
                         level[l] = r.add(level[l], level[l - 1]);
                         level[l - 1] = {};
@@ -133,7 +136,7 @@ class LaneOrders {
         }
         return r.add(s, c);
     }
-    /// Ogita, Rump, Oishi 2005.
+    /// Sums by SumK (Ogita, Rump, Oishi 2005).
     LanePack sum_k(std::int64_t passes) {
         const std::int64_t n = terms_.n;
         if (n == 0) return {};
@@ -172,13 +175,13 @@ class LaneOrders {
         }
         return out;
     }
-    /// s = s + term i for i from first to end - 1; moved as add_run has it, counted from the first term.
+    /// Computes s = s + term i for i from `first` to `end` - 1. `moved` is as in add_run, counted from `first`.
     void add_terms(std::int64_t first, std::int64_t end, LanePack& s, LaneSteps& moved) {
         if (terms_.y == nullptr) {
             return r.add_run(terms_.x + first * (terms_.is_shared ? 1 : sum_lanes), terms_.is_shared, end - first, s,
                              moved);
         }
-        // A product and the sum that it goes to are one step after the other, of random words too.
+        // Each product is followed by its addition, so random words are used in this order as well.
         for (std::int64_t i = first; i < end; ++i) {
             LaneSteps step{};
             r.add_run(term(i).lane, false, 1, s, step);
@@ -250,7 +253,7 @@ LaneSums sum_in_lanes(LaneArithmetic& arithmetic, SumMethod method, std::int64_t
             break;
         case SumMethod::exact:
         case SumMethod::machine:
-            break;  // not of these: sum.cpp
+            break;  // computed in sum.cpp
     }
     return out;
 }

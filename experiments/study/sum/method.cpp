@@ -23,7 +23,8 @@ std::int64_t block_height(std::int64_t n, std::int64_t size) {
     return std::min(size, n) - 1 + quotient_up(n, size) - 1;
 }
 std::int64_t slice_height(std::int64_t n, std::int64_t slices) { return block_height(n, quotient_up(n, slices)); }
-/// Of the lane rule: the fullest lane, whose start at +0 is exact, and five folds.
+/// Returns the height of the lane rule: the additions of the fullest lane, without the first one to +0, which is exact,
+/// and five folds.
 std::int64_t lane_height(std::int64_t n, std::int64_t parameter) {
     constexpr std::int64_t lanes = 32, chunk = 1024;
     if (n <= chunk) return quotient_up(n, lanes) - 1 + 5;
@@ -31,8 +32,8 @@ std::int64_t lane_height(std::int64_t n, std::int64_t parameter) {
     while (quotient_up(n, width) > chunk) width *= chunk;
     return lane_height(width, parameter) + quotient_up(quotient_up(n, width), lanes) - 1 + 5;
 }
-/// Of torch.sum: full levels, of which each first addition is to +0; the fold of levels, vectors left over, the fold of
-/// accumulators, numbers left over and eight lanes.
+/// Returns the height of torch.sum: the additions of the levels, without the first one to +0 in each, then the fold of
+/// the levels, the remaining vectors, the fold of the accumulators, the remaining numbers, and the eight lanes.
 std::int64_t torch_height(std::int64_t n, std::int64_t) {
     const std::int64_t rows = n / 32, left = n / 8 % 4;
     const int power =
@@ -46,22 +47,23 @@ std::int64_t torch_height(std::int64_t n, std::int64_t) {
     return height + left + 3 + n % 8 + 7;
 }
 std::int64_t no_height(std::int64_t, std::int64_t) { return 1; }
-/// Every fused product and sum is a rounding, the first one too.
+/// Every fma rounds, including the first one.
 std::int64_t fused_height(std::int64_t n, std::int64_t) { return n; }
 
-/// gamma_m = m u / (1 - m u), which means something below m u = 1.
+/// Returns gamma_m = m u / (1 - m u), which is defined for m u < 1.
 std::optional<double> gamma(double m, double unit) {
     if (m * unit >= 1) return std::nullopt;
     return m * unit / (1 - m * unit);
 }
 
-/// Knuth, The Art of Computer Programming 4.2.2, exercise 19: 2 u + 6 n u^2 + n u^3 of S, to nearest, n u small.
+/// Knuth, The Art of Computer Programming 4.2.2, exercise 19: (2 u + 6 n u^2 + n u^3) S, for rounding to nearest and
+/// small n u.
 std::optional<double> kahan_bound(const SumSetting& s) {
     const double nu = static_cast<double>(s.n) * s.unit;
     if (!s.is_nearest || nu > 0.1) return std::nullopt;
     return 2 + 6 * nu + nu * s.unit;
 }
-/// Ogita, Rump, Oishi 2005: u |s| + gamma^2 S with n - 1 terms in gamma; of Dot2 n terms.
+/// Ogita, Rump, Oishi 2005: u |s| + gamma^2 S. gamma has n - 1 terms, for Dot2 n terms.
 std::optional<double> second_order(const SumSetting& s, double terms) {
     const std::optional<double> g = gamma(terms, s.unit);
     if (!s.is_nearest || !g) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds the exact sum of two doubles to a format, in every mode, without a branch: what a compiler makes vectors of. The bits
-// are those of op (core/arithmetic.hpp).
+// Rounds the exact sum of two doubles to a format, in every mode. There are no branches, so that the compiler can
+// vectorise the code. The results have the bits of op (core/arithmetic.hpp).
 #pragma once
 #include "core/codec.hpp"
 #include "core/rounding.hpp"
@@ -12,7 +12,7 @@
 
 namespace macheps::study {
 
-/// x + y = sum + rest, exactly (Knuth), wherever nothing overflows.
+/// A sum without error: x + y = sum + rest (Knuth), if nothing overflows.
 struct ExactPair {
     double sum, rest;
 };
@@ -21,7 +21,7 @@ struct ExactPair {
     return {sum, (x - of_x) + (y - of_y)};
 }
 
-/// The double that stands for sum + rest in every rounding to 50 digits or fewer: sum, made odd where there is a rest.
+/// Returns a double that rounds to 50 digits or fewer as sum + rest does: sum, made odd if there is a rest.
 [[gnu::always_inline]] inline double odd_sum(const ExactPair& x) {
     const auto bits = bit_cast<std::uint64_t>(x.sum);
     const bool is_short = x.rest != 0 && (bits & 1) == 0;
@@ -30,8 +30,8 @@ struct ExactPair {
     return is_short && std::fabs(x.sum) <= 0x1p1000 ? odd : x.sum;
 }
 
-/// Formats of up to 25 digits whose exponents fp32 holds, in the modes that Rounder does not know. A sum lies between
-/// `kept`, which is its magnitude cut off at the format's last place, and the next number; the mode says which it becomes.
+/// Rounds to formats of up to 25 digits whose exponents fp32 holds, in the modes that Rounder does not have. `kept` is
+/// the magnitude of the sum, cut off at the format's last place. The mode selects `kept` or the next number.
 class ModeRounder {
   public:
     explicit ModeRounder(const Format& f, Round mode, Beyond beyond = Beyond::as_format)
@@ -53,14 +53,14 @@ class ModeRounder {
     /// `word` is 32 random bits, as a number; only a stochastic rounding reads it.
     [[gnu::always_inline]] double operator()(const ExactPair& x, double word) const {
         const double magnitude = std::fabs(x.sum), rest = x.sum < 0 ? -x.rest : x.rest;
-        // Just below the magnitude, where the rest lies inward: the digits are cut off there.
+        // If the rest points toward zero, the digits are cut off just below the magnitude.
         const double inner = rest < 0 ? bit_cast<double>(bit_cast<std::uint64_t>(magnitude) - 1) : magnitude;
         double place = binade(inner);
         place = place < least_ ? least_ : place;
         place = place > most_ ? most_ : place;
         const double shift = place * lift_, quantum = place * last_place_;
         const double near = (inner + shift) - shift, kept = near > inner ? near - quantum : near;
-        const double cut = magnitude - kept;  // exact; with the rest it is what the mode decides about
+        const double cut = magnitude - kept;  // exact; the mode decides from it and the rest
         const bool is_inexact = cut != 0 || rest != 0;
         const double beside_half = (cut - quantum / 2) + rest;  // a sum of two doubles has the right sign
         const bool is_odd = (kept + 2 * shift) - 2 * shift != kept;
@@ -68,7 +68,7 @@ class ModeRounder {
         const double scale = bit_cast<double>((std::uint64_t{2 * 1023 + 32} << 52) - bit_cast<std::uint64_t>(quantum));
         const double beside_word = (cut * scale - (0x1p32 - word)) + rest * scale;
         const bool is_negative = std::signbit(x.sum);
-        // Bits rather than branches: every case is computed, and the mode picks one.
+        // No branches: every case is computed, and the mode selects one.
         const bool is_beyond_half = beside_half > 0, is_tie = beside_half == 0, is_drawn = beside_word >= 0;
         const bool away = ((mode_ == Round::nearest_even) & (is_beyond_half | (is_tie & is_odd))) |
                           ((mode_ == Round::nearest_away) & (is_beyond_half | is_tie)) |
@@ -85,7 +85,7 @@ class ModeRounder {
   private:
     static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-    /// 2^floor(log2 x) of a normal number, 0 of a smaller one.
+    /// Returns 2^floor(log2 x) for a normal number, and 0 for a smaller one.
     [[gnu::always_inline]] static double binade(double x) {
         return bit_cast<double>(bit_cast<std::uint64_t>(x) & 0x7ff0000000000000ull);
     }

@@ -12,9 +12,9 @@ namespace macheps::study {
 
 namespace {
 
-// Each is the arithmetic of one lane; `word` is the random word of the operation.
+// Each class is the arithmetic of one lane. `word` is the random word of the operation.
 
-/// To nearest even: sums and products by Figueroa's theorem; a fused product goes by way of an odd sum.
+/// Rounds to nearest even. Sums and products follow Figueroa's theorem. An fma goes through a sum that is made odd.
 class NearestLane {
   public:
     static constexpr bool draws = false;
@@ -36,7 +36,7 @@ class ModeLane {
         : round_(format, mode, beyond), is_down_(mode == Round::down) {}
     [[gnu::always_inline]] double add(double a, double b, double word) const {
         ExactPair x = two_sum(a, b);
-        // An exact zero sum of unlike signs is -0 when rounding down, and +0 else.
+        // An exact zero sum of unlike signs is -0 when rounding down, and +0 otherwise.
         const bool is_signed = std::copysign(1.0, a) + std::copysign(1.0, b) < 2;
         x.sum = (is_down_ & is_signed & (x.sum == 0)) ? -0.0 : x.sum;
         return round_(x, word);
@@ -53,13 +53,13 @@ class ModeLane {
 class NativeLane {
   public:
     static constexpr bool draws = false;
-    NativeLane(const Format&, Round, Beyond) {}  // its overflow is Inf anyway
+    NativeLane(const Format&, Round, Beyond) {}  // its overflow is always Inf
     [[gnu::always_inline]] double add(double a, double b, double) const { return a + b; }
     [[gnu::always_inline]] double mul(double a, double b, double) const { return a * b; }
     [[gnu::always_inline]] double fma(double a, double b, double c, double) const { return std::fma(a, b, c); }
 };
 
-/// fp64 in the other modes, by the definition.
+/// fp64 in the other modes, computed by op (core/arithmetic.hpp).
 class DefinedLane {
   public:
     static constexpr bool draws = true;
@@ -82,7 +82,7 @@ class DefinedLane {
     Beyond beyond_;
 };
 
-/// Loops over lanes, of which the compiler makes vectors of the function that they are inlined into. The rounding is copied,
+/// Loops over lanes. The compiler vectorises them in the function into which they are inlined. The rounding is copied,
 /// so that its constants stay in registers.
 template <class Lane>
 struct LaneLoops {
@@ -106,7 +106,7 @@ struct LaneLoops {
         const Lane lane = *static_cast<const Lane*>(rounder);
         for (int l = 0; l < sum_lanes; ++l) out.lane[l] = lane.fma(a.lane[l], b.lane[l], c.lane[l], word.lane[l]);
     }
-    /// Without random words. A step waits for the one before it, so that everything between them stays in this loop.
+    /// Adds without random words. Each step waits for the one before, so all of them stay in this loop.
     [[gnu::always_inline]] static void add_run(const void* rounder, const double* x, bool is_shared, std::int64_t n,
                                                LanePack& sums, LaneSteps& moved) {
         const Lane lane = *static_cast<const Lane*>(rounder);
@@ -132,7 +132,7 @@ struct LaneLoops {
     }
 };
 
-/// philox4x32_10 of every lane.
+/// Computes philox4x32_10 for every lane.
 [[gnu::always_inline]] inline void draw_words(const LaneKeys& keys, std::uint64_t block, LaneWords& words) {
     std::uint32_t x0[sum_lanes], x1[sum_lanes], x2[sum_lanes], x3[sum_lanes], k0[sum_lanes], k1[sum_lanes];
     for (int l = 0; l < sum_lanes; ++l) {
@@ -162,7 +162,8 @@ struct LaneLoops {
     }
 }
 
-// The loops, compiled for one instruction set. `attribute` is what the compiler is told about it.
+// Defines a struct with the loops, compiled for one instruction set. `attribute` names the instruction set to the
+// compiler.
 #define MACHEPS_SUM_TARGET(name, attribute)                                                                        \
     template <class Lane>                                                                                          \
     struct name {                                                                                                  \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of sixteen sums side by side, on vectors of the chosen width: the bits of every lane are those of op
+// Arithmetic of sixteen sums at once, on vectors of the chosen width. Every lane has the bits of op
 // (core/arithmetic.hpp), whatever the width.
 #pragma once
 #include "core/format.hpp"
@@ -16,8 +16,8 @@ namespace macheps::study {
 
 inline constexpr int sum_lanes = 16;
 
-/// Aligned as its numbers are: of what a function returns GCC 12 keeps no greater alignment where it is no variable, and vector code
-/// that counts on it faults.
+/// Has only the alignment of its numbers. GCC 12 does not keep a larger alignment for a returned temporary, and vector
+/// code that relies on it would fault.
 struct LanePack {
     double lane[sum_lanes];
 };
@@ -31,7 +31,7 @@ struct LaneWords {
 /// An index or a count for each lane.
 using LaneSteps = std::array<std::int64_t, sum_lanes>;
 
-/// What one format, mode and instruction set needs, behind functions that know it.
+/// The functions for one format, mode and instruction set. They know the type of `rounder`.
 struct LaneKernels {
     using Two = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word,
                          LanePack& out);
@@ -42,7 +42,7 @@ struct LaneKernels {
     Two add = nullptr, sub = nullptr, mul = nullptr;
     Three fma = nullptr;
     Run add_run = nullptr;
-    bool draws = false;  ///< whether the words are read
+    bool draws = false;  ///< whether the random words are read
 };
 
 /// Sixteen lanes of one format and mode. The format has at most 25 digits and exponents that fp32 holds, or is fp64.
@@ -60,8 +60,9 @@ class LaneArithmetic {
         return out;
     }
 
-    /// sums = sums + x_i for i from 0 to n - 1, one after the other: x [n] in every lane where it is shared, else [n, sum_lanes].
-    /// `moved` becomes the index behind the last term that changed a lane's sum, and is left where none did.
+    /// Computes sums = sums + x_i for i from 0 to n - 1, one after the other. x is [n], the same for every lane, if
+    /// `is_shared`, otherwise [n, sum_lanes]. `moved` becomes 1 plus the index of the last term that changed a lane's
+    /// sum. It is unchanged if none did.
     void add_run(const double* x, bool is_shared, std::int64_t n, LanePack& sums, LaneSteps& moved) {
         if (!kernels_.draws) return kernels_.add_run(rounder_.get(), x, is_shared, n, sums, moved);
         for (std::int64_t i = 0; i < n; ++i) {
@@ -82,7 +83,7 @@ class LaneArithmetic {
         kernel(rounder_.get(), a, b, next(), out);
         return out;
     }
-    /// The next word of every lane: one for each operation, also where its result is exact.
+    /// Returns the next word of every lane. Each operation uses one, even if its result is exact.
     const LanePack& next() {
         if (!kernels_.draws) return words_.word[0];
         if ((element_ & 3) == 0) refill_(keys_, element_ >> 2, words_);

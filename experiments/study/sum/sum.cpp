@@ -21,7 +21,7 @@ namespace macheps::study {
 
 namespace {
 
-/// One data set in one format, of all seeds, and the results: [seed][method][round][trial].
+/// One data set in one format, for all seeds, and the results: [seed][method][round][trial].
 struct SumBatch {
     const SumGrid& grid;
     const SumData& data;
@@ -30,7 +30,7 @@ struct SumBatch {
     std::vector<SumSeed> seeds{};
 
     struct Result {
-        std::vector<double> values{};            ///< of the trials that differ
+        std::vector<double> values{};            ///< of the trials that can differ
         std::vector<unsigned char> saturated{};  ///< 1: finite, although an operation overflowed on the way to it
         std::optional<std::int64_t> stagnated_at{};
     };
@@ -50,8 +50,7 @@ RngKey sum_key(std::uint64_t seed, std::int64_t trial) {
     return {.seed = seed, .step = static_cast<std::uint32_t>(trial), .site = site_id("sum.round")};
 }
 
-/// The vectors in the order of their terms' magnitudes. Products are rounded before they are compared, so a dot product gives
-/// up its second vector.
+/// Returns the terms x sorted by magnitude. For dot products, x holds the rounded products (sorted_products).
 SumVectors sorted_terms(const SumVectors& terms, bool descends) {
     std::vector<std::size_t> order(terms.x.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -64,7 +63,7 @@ SumVectors sorted_terms(const SumVectors& terms, bool descends) {
     return out;
 }
 
-/// What one call of the kernel computes: up to sixteen trials of one seed, or seeds of one trial.
+/// The work of one call of the kernel: up to sixteen trials of one seed, or one trial of up to sixteen seeds.
 struct LaneGroup {
     std::size_t method = 0, round = 0;
     std::size_t seed = 0;
@@ -102,7 +101,7 @@ std::vector<LaneGroup> lane_groups(const SumBatch& batch) {
     return groups;
 }
 
-/// [n, sum_lanes] of the seeds from `first` on; lanes without a seed repeat the last one.
+/// Returns the columns as [n, sum_lanes]. Lanes without a column repeat the last one.
 std::vector<double> interleaved(const std::vector<const std::vector<double>*>& columns) {
     const std::size_t n = columns.front()->size();
     std::vector<double> out(n * sum_lanes);
@@ -124,7 +123,8 @@ LaneKeys keys_of(const SumBatch& batch, const LaneGroup& group) {
     return keys;
 }
 
-/// Sorted products: all are rounded first, then sorted lane by lane, and then added with the words that follow.
+/// Adds sorted products: all are rounded first, then sorted in each lane, and then added with the random words that
+/// follow.
 LaneSums sorted_products(LaneArithmetic& arithmetic, const SumTerms& terms, bool descends) {
     const auto n = static_cast<std::size_t>(terms.n);
     std::vector<SumVectors> lanes(sum_lanes);
@@ -178,8 +178,9 @@ void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
             terms.y = all_y.data();
         }
     }
-    // If the format or the mode can hide an overflow, the sum is first computed with Inf as the result of an overflow, because Inf
-    // stays in every later sum. If that sum is finite, no overflow occurred and it is the sum in the format.
+    // If the format or the mode can hide an overflow, the sum is first computed with Inf as the result of an overflow,
+    // because Inf stays in every later sum. If that sum is finite, no overflow occurred and it is the sum in the
+    // format.
     const bool is_marked = hides_overflow(batch.format, round);
     LaneSums sums = lane_sums(batch, simd, group, terms, is_marked ? Beyond::infinity : Beyond::as_format);
     std::array<bool, sum_lanes> has_overflowed{};
@@ -254,11 +255,11 @@ void put_bounds(reports::SumRow& row, const SumBatch& batch, const SumChoice& ch
             batch.grid.is_dot && choice.row->method != SumMethod::chain && choice.row->method != SumMethod::exact;
         row.height = choice.row->height(batch.n, choice.parameter) + (rounds_products ? 1 : 0);
         const auto h = static_cast<double>(*row.height), u = batch.format.unit_roundoff() * off;
-        // To nearest, and where magnitudes are cut, the sum of the terms carries no second order; else a sum may grow with each
-        // rounding, and where products are rounded their errors do: (1 + u)^h - 1.
+        // If rounding to nearest or toward zero, the bound of a sum has no second-order term. In other modes a sum may
+        // grow with each rounding, and if products are rounded, their errors may grow. The bound is then (1 + u)^h - 1.
         const bool is_linear =
             !rounds_products && choice.row->method != SumMethod::chain && (is_nearest || round == Round::toward_zero);
-        // Above h u = 1 the latter says nothing any more.
+        // If h u > 1, that bound is useless.
         if (is_linear || h * u <= 1) row.bound_unit = is_linear ? off * h : off * std::expm1(h * std::log1p(u)) / u;
         if (is_nearest || round == Round::stochastic) row.probable_unit = off * batch.grid.lambda * std::sqrt(h);
     } else if (choice.row->bound != nullptr && !(batch.grid.is_dot && choice.row->method != SumMethod::dot2)) {
@@ -275,8 +276,8 @@ void put_bounds(reports::SumRow& row, const SumBatch& batch, const SumChoice& ch
         row.probable_unit.reset();
         return;
     }
-    // A sum of two numbers of the format does not underflow, a product does, and so does the error of one. Later roundings let
-    // each of these grow by 1 + u at most. The exact sum underflows once.
+    // Sums of two numbers of the format do not underflow, but products and their errors do. Later roundings let each of
+    // these grow by at most 1 + u. The exact sum underflows once.
     const bool is_exact = choice.row->method == SumMethod::exact;
     const bool rounds_products = choice.row->height != nullptr && choice.row->method != SumMethod::chain && !is_exact;
     const std::int64_t fine = is_exact ? std::min<std::int64_t>(seed.underflows.fine, 1) : seed.underflows.fine;
@@ -322,7 +323,7 @@ reports::SumRow sum_row(SumBatch& batch, std::size_t at_seed, std::size_t at_met
         squares += e * e;
         total += e;
     }
-    // Trials that would not differ were run once, and count as many.
+    // Trials that cannot differ were run only once.
     const auto finite = static_cast<double>(result.values.size() - row.nonfinite);
     if (finite > 0 && unit > 0) {
         row.rms_unit = std::sqrt(squares / finite);
@@ -393,7 +394,7 @@ SumCost cost_of(const SumGrid& grid) {
                 }
                 cost.rows += rows * grid.seeds.size();
                 cost.terms += sums * static_cast<double>(n) * static_cast<double>(grid.seeds.size());
-                // The vectors of every seed, side by side once more in each thread, and sumK's copy.
+                // The vectors of every seed, the interleaved copies of one thread, and sumK's copy.
                 cost.bytes = std::max(cost.bytes, static_cast<double>(n) * 8 *
                                                       (2 * static_cast<double>(grid.seeds.size()) + 3 * sum_lanes));
             }

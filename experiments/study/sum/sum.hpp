@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `macheps sum` runs: methods in formats, on data, with roundings; a row for each.
+// Runs `macheps sum`: methods in formats, on data, with rounding modes, with a row for each.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/cpu/simd/simd.hpp"
@@ -25,16 +25,17 @@ struct SumGrid {
 
 struct SumCost {
     std::size_t rows = 0;
-    double terms = 0;  ///< added, over all trials that differ
+    double terms = 0;  ///< number of terms added, over all trials that differ
     double bytes = 0;  ///< at the largest size
 };
 SumCost cost_of(const SumGrid& grid);
 
-/// Errors: throws Error (usage) for a format that is not computed in here, for `cancel` without its c or with an odd n, and
-/// for a machine that takes none of the formats.
+/// Errors: throws Error (usage) for an unsupported format, for `cancel` without its c or with an odd n, and for a
+/// machine that takes none of the formats.
 void require_possible(const SumGrid& grid);
 
-/// Rows in the order data, format, n, seed, method, rounding. They depend neither on `simd` nor on the number of threads.
+/// Runs the grid. Rows are in the order data, format, n, seed, method, rounding. They depend neither on `simd` nor on
+/// the number of threads.
 void run_sums(ThreadPool& pool, Simd simd, const SumGrid& grid, const std::function<void(const reports::SumRow&)>& row,
               const std::function<void(const std::string&)>& progress);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The factorisations as plain loops over any scalar with + - * / and sqrt: Float<F>, double, 113 digits. They say what the
-// kernels of this folder compute, which return the same bits; `a` is a row-major array of n * n numbers, in place.
+// The factorisations as plain loops over any scalar with + - * / and sqrt: Float<F>, double, or 113 digits. They define
+// what the kernels of this folder compute; the kernels return the same bits. `a` is a row-major array of n * n numbers,
+// factored in place.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -8,10 +9,10 @@
 
 namespace macheps::study::definition {
 
-/// Gaussian elimination by rows: pivot = the first of the largest magnitudes at or below the diagonal; l = a_ik / a_kk;
-/// a_ij = a_ij - l a_kj, product and difference rounded apart, or in one with `fused`. L (its unit diagonal left out) and U
-/// take the place of a; rows[i] is the row of a that row i came from. False, and no more than begun, where a pivot is zero
-/// or no finite number.
+/// Gaussian elimination by rows: l = a_ik / a_kk and a_ij = a_ij - l a_kj. Product and difference are rounded
+/// separately, or in one rounding with `fused`. The pivot is the first of the largest magnitudes at or below the
+/// diagonal. L (without its unit diagonal) and U replace a, and rows[i] is the row of a from which row i came. Returns
+/// false if a pivot is zero or not finite; a is then only partly factored.
 template <class Number>
 bool lu(std::int64_t n, Number* a, std::vector<std::int64_t>& rows, bool pivoted = true, bool fused = false) {
     using std::abs;
@@ -42,8 +43,9 @@ bool lu(std::int64_t n, Number* a, std::vector<std::int64_t>& rows, bool pivoted
     return true;
 }
 
-/// Cholesky by columns: l_kk = sqrt(a_kk), l_ik = a_ik / l_kk, a_ij = a_ij - l_ik l_jk below the diagonal, product and
-/// difference rounded apart. Reads and writes the lower half. False where a_kk is not above zero, or not finite.
+/// Cholesky factorisation by columns: l_kk = sqrt(a_kk), l_ik = a_ik / l_kk, and a_ij = a_ij - l_ik l_jk below the
+/// diagonal, where product and difference are rounded separately. Reads and writes only the lower half. Returns false
+/// if a_kk is not above zero or not finite.
 template <class Number>
 bool cholesky(std::int64_t n, Number* a) {
     using std::isfinite;
@@ -60,11 +62,11 @@ bool cholesky(std::int64_t n, Number* a) {
     return true;
 }
 
-/// Householder's QR by columns. The column from the diagonal on is divided by the power of two of its largest element, to x;
-/// v = x, but v_k = x_k + sign(x_k) s with s = sqrt(sum of x_i x_i), and beta = 2 / (sum of v_i v_i), sums ascending from +0.
-/// r_kk = -sign(x_k) s times that power. Columns behind it: t = beta (sum of v_i a_ij), a_ij = a_ij - v_i t. The last
-/// column is left as it is. v takes the column's place. False where a column is zero, or not finite. Numbers of up to 53
-/// digits.
+/// Householder QR by columns. The part of a column from the diagonal on, divided by the power of two of its largest
+/// element, is x. Then v = x, except v_k = x_k + sign(x_k) s with s = sqrt(sum of x_i x_i), and
+/// beta = 2 / (sum of v_i v_i). Sums ascend from +0. The diagonal element r_kk is -sign(x_k) s times that power of two.
+/// In the columns to the right, t = beta (sum of v_i a_ij) and a_ij = a_ij - v_i t. v replaces the column. The last
+/// column stays unchanged. Returns false if a column is zero or not finite. Numbers may have up to 53 digits.
 template <class Number>
 bool qr(std::int64_t n, Number* a, std::vector<Number>& diagonal, std::vector<Number>& betas) {
     using std::abs;

@@ -56,7 +56,7 @@ double lu_error(const Matrix& a, const Factors& factors) {
             const double l = k == i && has_ones ? -1 : -lu(i, k);
             const double* u = lu.row(k);
             for (std::int64_t j = k; j < n; ++j) {
-                // Twice the digits: what product and sum lose is added apart.
+                // Twice the digits: the errors of product and sum are added separately.
                 const double p = l * u[j], lost = std::fma(l, u[j], -p);
                 const double s = sum[static_cast<std::size_t>(j)], t = s + p, z = t - s;
                 low[static_cast<std::size_t>(j)] += ((s - (t - z)) + (p - z)) + lost;

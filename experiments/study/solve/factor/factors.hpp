@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a factorisation leaves, whichever it is: what the triangular solves read, and what says how good it was.
+// The result of any factorisation: the factors that the triangular solves read, and measures of their quality.
 #pragma once
 #include "experiments/study/solve/matrix.hpp"
 
@@ -12,8 +12,8 @@ namespace macheps::study {
 
 enum class Factorisation : std::uint8_t {
     lu,        ///< P A = L U
-    cholesky,  ///< A = L L', of symmetric positive definite matrices
-    qr,        ///< A = Q R, by Householder's reflections
+    cholesky,  ///< A = L L', for symmetric positive definite matrices
+    qr,        ///< A = Q R, by Householder reflections
 };
 
 struct FactorisationName {
@@ -28,12 +28,12 @@ std::optional<Factorisation> find_factorisation(std::string_view name);
 
 struct Factors {
     Factorisation kind = Factorisation::lu;
-    /// LU: L below the diagonal (ones on it are left out), U on and above it. Cholesky: L on and below the diagonal, L' above.
+    /// LU: L below the diagonal (without its ones), U on and above it. Cholesky: L on and below the diagonal, L' above.
     /// QR: the vectors of the reflections on and below the diagonal, R above it.
     Matrix lu{};
     std::vector<std::int64_t> rows{};         ///< row i of P A is this row of A
-    std::vector<double> diagonal{}, betas{};  ///< QR: of R; reflection k is 1 - betas[k] v v'
-    bool is_regular = false;  ///< false: a pivot was zero, or below it in Cholesky, or a factor is no finite number
+    std::vector<double> diagonal{}, betas{};  ///< QR: diagonal of R; reflection k is 1 - betas[k] v v'
+    bool is_regular = false;  ///< false: a pivot was zero (in Cholesky: or negative), or a factor is not finite
 };
 
 /// The reason why a factorisation ended before its last column.
@@ -46,10 +46,10 @@ enum class Breakdown : std::uint8_t {
 };
 Breakdown breakdown_of(const Factors& factors);
 
-/// norm(P A - L U) / norm(A), row sums of magnitudes, or the same of A - L L' and A - Q R; infinite where a factor is not
-/// finite.
+/// Returns norm(P A - L U) / norm(A), or the same for A - L L' or A - Q R. The norm is the largest row sum of
+/// magnitudes. Infinite if a factor is not finite.
 double lu_error(const Matrix& a, const Factors& factors);
-/// max |u_ij| / max |a_ij|, of U, of R, or of Cholesky's U = D L'.
+/// Returns max |u_ij| / max |a_ij| for U, for R, or for Cholesky's U = D L'.
 double growth_factor(const Matrix& a, const Factors& factors);
 
 }  // namespace macheps::study

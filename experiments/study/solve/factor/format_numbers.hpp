@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In what numbers of the processor a kernel holds those of a format: the narrowest that rounds innocuously.
+// Selects the machine type in which a kernel holds the numbers of a format: the narrowest in which the first rounding
+// is innocuous.
 #pragma once
 #include "experiments/study/solve/factor/row_update.hpp"
 #include "experiments/study/solve/matrix.hpp"
@@ -10,7 +11,8 @@
 
 namespace macheps::study {
 
-/// True where all are finite. Else every NaN becomes the one that core makes: which one a kernel leaves depends on its vectors.
+/// Returns whether all values are finite. If not, replaces every NaN by that of core, because the NaN of a kernel
+/// depends on its vectors.
 inline bool are_finite_made_canonical(std::vector<double>& values) {
     if (all_finite(values)) return true;
     for (double& x : values) {
@@ -19,7 +21,8 @@ inline bool are_finite_made_canonical(std::vector<double>& values) {
     return false;
 }
 
-/// result = narrow. False where one is not finite: they are looked at where they are in the cache anyway.
+/// Copies `narrow` to `result`. Returns false if a number is not finite. The numbers are checked here because they are
+/// in the cache.
 inline bool widen(const std::vector<float>& narrow, std::vector<double>& result) {
     constexpr std::size_t together = 4096;
     result.clear();
@@ -27,7 +30,7 @@ inline bool widen(const std::vector<float>& narrow, std::vector<double>& result)
     std::uint32_t overflows = 0;
     for (std::size_t first = 0; first < narrow.size(); first += together) {
         const std::size_t last = std::min(first + together, narrow.size());
-        // An exponent of ones becomes a carry to the sign.
+        // Adding one to an exponent of only ones carries into the sign.
         for (std::size_t i = first; i < last; ++i)
             overflows |= (bit_cast<std::uint32_t>(narrow[i]) & 0x7fffffffu) + 0x00800000u;
         result.insert(result.end(), narrow.begin() + static_cast<std::ptrdiff_t>(first),
@@ -36,9 +39,9 @@ inline bool widen(const std::vector<float>& narrow, std::vector<double>& result)
     return overflows >> 31 == 0 || are_finite_made_canonical(result);
 }
 
-/// Calls use(numbers, round) on a copy of `values`, held as float or double, and puts what becomes of them into `result`, which
-/// may be `values`. `round` is that of the format, Unrounded for fp32 in float and fp64 in double. True where `use` says so
-/// and the result is finite; a NaN in it is the one that core makes.
+/// Calls use(numbers, round) on a copy of `values`, held as float or double, and stores the changed numbers in
+/// `result`, which may be `values`. `round` rounds to the format; it is Unrounded for fp32 in float and for fp64 in
+/// double. Returns true if `use` does and the result is finite. Every NaN in the result is that of core.
 template <class Use>
 bool with_numbers_of(const Format& format, const std::vector<double>& values, std::vector<double>& result,
                      const Use& use) {

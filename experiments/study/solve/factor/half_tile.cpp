@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RowTile's update where the processor computes in fp16: twice the numbers in a register, and no rounding apart, as its
-// instructions round every product and difference once, to nearest even.
+// The update of a RowTile on processors with fp16 arithmetic. A register holds twice as many numbers, and no separate
+// rounding is needed: the instructions round every product and difference once, to nearest even.
 #include "experiments/study/solve/factor/row_tile.hpp"
 
-// Clang 14 declares these instructions only where a whole file is compiled for them.
+// Clang 14 declares these instructions only if a whole file is compiled for them.
 #if defined(__x86_64__) && (!defined(__clang__) || defined(__AVX512FP16__))
 #include <immintrin.h>
 
@@ -22,14 +22,14 @@ constexpr std::int64_t vectors = 4, columns_together = vectors * lanes;
 constexpr std::int64_t rows_together = 4;
 constexpr std::int64_t terms_together = 16;
 
-/// The first `count` of sixteen lanes, none where it is below 0.
+/// Returns a mask of the first `count` of sixteen lanes. It is empty if `count` is negative.
 [[gnu::always_inline]] inline __mmask16 first_lanes(std::int64_t count) {
     return static_cast<__mmask16>(count >= 16 ? 0xffff : (1 << std::max<std::int64_t>(count, 0)) - 1);
 }
 
-// The forms with masks: GCC 12's plain ones read a register that they call undefined.
+// Masked forms, because the plain forms of GCC 12 read an undefined register.
 
-/// x[0, count), at most 32 numbers of fp16 held as float; zeros behind them.
+/// Loads x[0, count), at most 32 fp16 numbers held as float, and fills up with zeros.
 [[gnu::always_inline, MACHEPS_HALF_TARGET]] inline __m512h load_halves(const float* x, std::int64_t count) {
     constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     const __m512 low = _mm512_maskz_loadu_ps(first_lanes(count), x);
@@ -38,7 +38,7 @@ constexpr std::int64_t terms_together = 16;
     return _mm512_castsi512_ph(_mm512_maskz_inserti64x4(0xff, narrow, _mm512_maskz_cvtps_ph(0xffff, high, nearest), 1));
 }
 
-/// Sixteen numbers of a register: the first or the last.
+/// Returns the first (0) or last (1) sixteen numbers of a register.
 template <int part>
 [[gnu::always_inline, MACHEPS_HALF_TARGET]] inline __m256i half_of(__m512h x) {
     return _mm512_maskz_extracti64x4_epi64(0xff, _mm512_castph_si512(x), part);
@@ -55,7 +55,7 @@ struct Columns {
     std::int64_t first_term, terms, first, count;
 };
 
-/// `rows` rows of the tile from `row` on lose the terms of `columns`.
+/// Subtracts the terms of `columns` from `rows` rows of the tile, from `row` on.
 template <int rows>
 [[gnu::always_inline, MACHEPS_HALF_TARGET]] inline void update_rows(const RowTile<float>& t, const Columns& columns,
                                                                     std::int64_t row) {

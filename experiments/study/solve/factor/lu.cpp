@@ -17,7 +17,7 @@ namespace macheps::study {
 
 namespace {
 
-/// a - l u with one rounding, for formats whose fused sums fp64 does not round innocuously.
+/// Computes a - l u with one rounding, for formats whose fused sums are not rounded innocuously in fp64.
 struct CodeFma {
     Format format;
     double operator()(double l, double u, double a) const {
@@ -27,7 +27,7 @@ struct CodeFma {
     }
 };
 
-/// Numbers in `Real`, every operation rounded by `round`.
+/// Factors the matrix in place. Numbers are held in `Real`, and `round` rounds every operation.
 template <class Real, class Round>
 bool factor_in_place(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, const LuPlan& plan, Simd simd,
                      const Round& round, ThreadPool& pool) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LU with partial pivoting in any format, and on any machine: the kernels. `definitions.hpp` says what they compute.
+// LU with partial pivoting in any format and on any machine: the kernels. `definitions.hpp` defines what they compute.
 #pragma once
 #include "core/format.hpp"
 #include "core/host/thread_pool.hpp"
@@ -12,20 +12,22 @@
 
 namespace macheps::study {
 
-/// How a matrix is factored.
+/// Settings of an LU factorisation.
 struct LuPlan {
-    Format format{};         ///< of L and U, and of every operation that no machine does
-    bool pivots = true;      ///< false: the diagonal, as HPL-MxP has it
+    Format format{};         ///< format of L and U, and of every operation that a machine does not compute
+    bool pivots = true;      ///< false: pivots are the diagonal elements, as in HPL-MxP
     bool fused = false;      ///< a - l u with one rounding
     std::int64_t block = 0;  ///< columns of a panel; 0: right-looking, one column at a time
-    /// Of the blocked update A22 = fl(C - L21 U12), C = A22. With a machine the sum is that machine's, C its addend; else
-    /// c = c - l u in `accumulator`, product and difference rounded apart. l and u are rounded to `operands` before.
+    /// For the blocked update A22 = fl(C - L21 U12), C = A22. With a machine, the sum is that of the machine with
+    /// addend C. Without one, c = c - l u in `accumulator`, where product and difference are rounded separately. l and
+    /// u are first rounded to `operands`.
     std::optional<MatmulRule> rule{};
     Format operands{}, accumulator{};
 };
 
-/// `a` holds numbers of the plan's format. The same bits on every instruction set and for every number of threads. The memory
-/// of `earlier` factors serves again: what the operating system gives anew it clears first.
+/// Returns the factors of `a`, which holds numbers of the plan's format. The bits are the same on every instruction set
+/// and for every number of threads. The memory of `earlier` factors is reused, because the operating system clears new
+/// memory first.
 Factors factor_lu(const Matrix& a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd(),
                   Factors earlier = {});
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A panel of LU, or all of it where there are no blocks: its columns, each in one piece, eliminated one by one. Columns further
-// right wait until several are done, and then lose all of those at once; every number meets the same operations in the same
-// order as if it had not waited.
+// A panel of LU, or the whole matrix if there are no blocks. Its columns are contiguous and are eliminated one at a
+// time. Columns farther right are updated only after several eliminations, with all of them at once. Every number goes
+// through the same operations in the same order as without this delay.
 #pragma once
 #include "experiments/study/solve/factor/row_tile.hpp"
 
@@ -15,7 +15,7 @@ namespace macheps::study {
 template <class Real>
 class LuPanel {
   public:
-    /// Columns [first, last) of a [n, n], from row `first` on.
+    /// Copies columns [first, last) of a [n, n] from row `first` on.
     void take(std::int64_t n, const Real* a, std::int64_t first, std::int64_t last) {
         first_ = first;
         height_ = n - first;
@@ -25,14 +25,15 @@ class LuPanel {
         for_each([&](std::int64_t i, std::int64_t j) { column(j)[i] = a[(first + i) * n + first + j]; });
     }
 
-    /// Puts the panel where it was taken from.
+    /// Copies the panel back to its place.
     void give(std::int64_t n, Real* a) const {
         for_each([&](std::int64_t i, std::int64_t j) { a[(first_ + i) * n + first_ + j] = column(j)[i]; });
     }
 
-    /// find_pivot(numbers, count) gives the index of one; divide(by, numbers, count) divides; update(factor, u, to, count) makes
-    /// to[j] = fl(to[j] - factor u[j]), and update_rows(tile) does it to many; swap(k, pivot) exchanges two rows of the whole matrix.
-    /// False where a pivot is zero or not finite.
+    /// Eliminates the columns. find_pivot(numbers, count) returns the index of the pivot; divide(by, numbers, count)
+    /// divides; update(factor, u, to, count) computes to[j] = fl(to[j] - factor u[j]), and update_rows(tile) does so
+    /// for many rows; swap(k, pivot) exchanges two rows of the whole matrix. Returns false if a pivot is zero or not
+    /// finite.
     template <class FindPivot, class Divide, class Update, class UpdateRows, class Swap>
     bool eliminate(const FindPivot& find_pivot, const Divide& divide, const Update& update,
                    const UpdateRows& update_rows, const Swap& swap) {
@@ -62,7 +63,7 @@ class LuPanel {
         return true;
     }
 
-    /// The rows of U beside the panel, by forward substitution.
+    /// Computes the rows of U to the right of the panel, by forward substitution.
     template <class Update, class UpdateRows>
     void solve_beside(std::int64_t n, Real* a, const Update& update, const UpdateRows& update_rows) {
         constexpr std::int64_t ld = columns_beside + apart;
@@ -93,14 +94,15 @@ class LuPanel {
     }
 
   private:
-    static constexpr std::int64_t together = 16;        ///< columns or rows that others lose at once
-    static constexpr std::int64_t columns_beside = 96;  ///< of U, which stay in the first cache
-    static constexpr std::int64_t apart = 16;           ///< so that columns do not share lines of the cache
+    static constexpr std::int64_t together = 16;        ///< columns or rows that are subtracted at once
+    static constexpr std::int64_t columns_beside = 96;  ///< columns of U at a time, which stay in the L1 cache
+    static constexpr std::int64_t apart = 16;           ///< padding against cache conflicts between columns
 
     Real* column(std::int64_t j) { return columns_.data() + j * ld_; }
     const Real* column(std::int64_t j) const { return columns_.data() + j * ld_; }
 
-    /// Elements (i, j) of the panel, some rows of a few columns after the other: as many lines of the cache as stay there.
+    /// Calls use(i, j) for all elements of the panel, a few rows at a time, so that the cache lines of the columns stay
+    /// in the cache.
     template <class Use>
     void for_each(const Use& use) const {
         for (std::int64_t row = 0; row < height_; row += together) {
@@ -110,8 +112,8 @@ class LuPanel {
         }
     }
 
-    /// Rows [begin, end) of the columns from `end` on lose the columns [begin, done) left of them: row by row, as these are longer
-    /// than the triangle's columns.
+    /// Subtracts the columns [begin, done) from rows [begin, end) of the columns from `end` on. Works row by row,
+    /// because these rows are longer than the columns of the triangle.
     template <class Update>
     void solve_right_of(std::int64_t begin, std::int64_t done, std::int64_t end, const Update& update) {
         const std::int64_t count = width_ - end;

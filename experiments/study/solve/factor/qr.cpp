@@ -12,7 +12,8 @@ namespace macheps::study {
 
 namespace {
 
-/// The sums over rows i from `k` on of v_i a_ij, j > k, are `t` [n - k - 1]; then a_ij = a_ij - v_i (beta t_j).
+/// Computes t_j, the sum over rows i from `k` on of v_i a_ij, for j > k, and then a_ij = a_ij - v_i (beta t_j). `t` has
+/// n - k - 1 elements.
 template <class Real, class Round>
 void reflect(std::int64_t n, std::int64_t k, Real* a, Real beta, std::vector<Real>& t, const Round& round,
              ThreadPool& pool, Simd simd) {
@@ -33,8 +34,8 @@ void reflect(std::int64_t n, std::int64_t k, Real* a, Real beta, std::vector<Rea
     });
 }
 
-/// Numbers in `Real`, every operation rounded by `round`. False where a column has nothing left, or something that is not
-/// finite.
+/// Factors the matrix in place. Numbers are held in `Real`, and `round` rounds every operation. Returns false if the
+/// rest of a column is zero or not finite.
 template <class Real, class Round>
 bool qr_in_place(std::int64_t n, Real* a, std::vector<double>& diagonal, std::vector<double>& betas, const Round& round,
                  ThreadPool& pool, Simd simd) {
@@ -74,7 +75,7 @@ bool qr_in_place(std::int64_t n, Real* a, std::vector<double>& diagonal, std::ve
     return true;
 }
 
-/// norm(A - Q R) of the arithmetic's numbers; the reflections go from the last one back.
+/// Returns norm(A - Q R), computed in Number. The reflections are applied from the last one to the first.
 template <class Number>
 double qr_distance(const Matrix& a, const Factors& factors) {
     const std::int64_t n = a.n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QR by Householder's reflections in any format: the kernel. `definitions.hpp` says what it computes.
+// Householder QR in any format: the kernel. `definitions.hpp` defines what it computes.
 #pragma once
 #include "core/format.hpp"
 #include "core/host/thread_pool.hpp"
@@ -8,10 +8,12 @@
 
 namespace macheps::study {
 
-/// `a` holds numbers of `format`. The same bits on every instruction set and for every number of threads.
+/// Returns the factors of `a`, which holds numbers of `format`. The bits are the same on every instruction set and for
+/// every number of threads.
 Factors factor_qr(Matrix a, const Format& format, ThreadPool& pool, Simd simd = chosen_simd());
 
-/// norm(A - Q R) / norm(A), the product of Q and R in fp64, or with 113 digits where fp64 is the factors' format.
+/// Returns norm(A - Q R) / norm(A). The product of Q and R is computed in fp64, or with 113 digits if the factors are
+/// not numbers of fp32.
 double qr_error(const Matrix& a, const Factors& factors);
 
 }  // namespace macheps::study

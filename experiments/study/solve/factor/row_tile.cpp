@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of Highway's targets those of the CPU engine; whoever lacks them calls update_row.
+// Uses only the Highway targets that the CPU engine has. Processors without them use update_row.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
 #endif
@@ -28,7 +28,7 @@ struct ToHalf {
     HWY_INLINE V operator()(V x) const { return hn::PromoteTo(D(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), x)); }
 };
 
-/// PrefixRounder's addition to the bits: just below half of the last place, or half of it where the number is odd.
+/// PrefixRounder's addition to the bits: half of the last place if the last kept digit is odd, else that minus one.
 class ToPrefix {
   public:
     explicit ToPrefix(int cut)
@@ -54,7 +54,8 @@ class ToPrefix {
     Bits shift_, last_, half_, below_half_, keep_;
 };
 
-/// Rounder's sum with a power of two and difference, each fused with the power's product by `lift`, which is exact.
+/// Rounder's addition and subtraction of a power of two. Each is fused with the multiplication by `lift`, which is
+/// exact.
 class ToFormat {
   public:
     explicit ToFormat(const Rounder<float>::Constants& format)
@@ -66,7 +67,7 @@ class ToFormat {
     HWY_INLINE V operator()(V x) const {
         const V magnitude = hn::Abs(x), place = hn::Max(hn::And(x, infinity_), least_);
         const V near = hn::NegMulAdd(place, lift_, hn::MulAdd(place, lift_, magnitude));
-        // Of Inf and NaN `near` is a NaN; what is beyond takes a NaN's part from the number itself.
+        // If x is Inf or NaN, `near` is NaN. Adding `beyond` (Inf or NaN) to the magnitude keeps a NaN.
         const V result = hn::IfThenElse(hn::Le(near, largest_), near, hn::Add(magnitude, beyond_));
         return hn::CopySignToAbs(result, x);
     }
@@ -75,7 +76,8 @@ class ToFormat {
     V least_, largest_, beyond_, lift_, infinity_;
 };
 
-/// `rows` rows from `row` on, `vectors` vectors of columns from `column` on, `last` lanes of the last of them.
+/// Updates `rows` rows from `row` on and `vectors` vectors of columns from `column` on. The last vector has `last`
+/// lanes.
 template <int rows, int vectors, class Rounding>
 HWY_INLINE void update_block(const Rounding& round, const RowTile<float>& t, std::int64_t row, std::int64_t column,
                              std::int64_t last) {
@@ -169,7 +171,7 @@ void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<floa
     choose(simd, nullptr, N_AVX2::float_tile, N_AVX3::float_tile)(tile, format);
 }
 #else
-// No Simd but scalar is there, which does not ask.
+// Only Simd::scalar exists here, and it does not use these functions.
 void update_half_tile(Simd, const RowTile<float>&) {}
 void update_prefix_tile(Simd, const RowTile<float>&, int) {}
 void update_float_tile(Simd, const RowTile<float>&, const Rounder<float>::Constants&) {}

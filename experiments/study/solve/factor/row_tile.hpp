@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several rows minus multiples of several others, every operation rounded: what stays in registers where update_row would
-// carry it through memory.
+// Subtracts multiples of several rows from several others and rounds every operation. The numbers stay in registers,
+// while update_row would move them through memory.
 #pragma once
 #include "experiments/study/solve/factor/row_update.hpp"
 
@@ -8,7 +8,8 @@
 
 namespace macheps::study {
 
-/// A matrix a [rows, width] and what it loses: l [rows, terms] u [terms, width]. The rows of each are `ld` numbers apart.
+/// A matrix a [rows, width] from which l [rows, terms] u [terms, width] is subtracted. Their rows are ld_a, ld_l and
+/// ld_u numbers apart.
 template <class Real>
 struct RowTile {
     std::int64_t rows = 0, terms = 0, width = 0;
@@ -20,19 +21,19 @@ struct RowTile {
     std::int64_t ld_a = 0;
 };
 
-/// a[i][j] = round(a[i][j] - round(l[i][k] u[k][j])) for k ascending, rounded to fp16. `simd` is not scalar.
+/// Computes a[i][j] = round(a[i][j] - round(l[i][k] u[k][j])) for ascending k, rounded to fp16. `simd` is not scalar.
 void update_half_tile(Simd simd, const RowTile<float>& tile);
-/// The same where the processor computes in fp16 itself (AVX512-FP16). Which NaN a NaN is may differ.
+/// Does the same with the processor's fp16 arithmetic (AVX512-FP16). The bits of NaNs may differ.
 void update_half_tile_in_half(const RowTile<float>& tile);
-/// Whether it does, and the compiler knew how to say so.
+/// Returns whether the processor has AVX512-FP16 and the compiler supports it.
 bool has_half_arithmetic();
-/// The same, rounded to fp32 without its last `cut` bits, 16 at least.
+/// Does the same, rounded to fp32 without its last `cut` bits, at least 16.
 void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut);
 
-/// The same in a format whose rounding has constants.
+/// Does the same in a format whose rounding has constants.
 void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<float>::Constants& format);
 
-/// The same in any format. Which NaN a NaN is depends on the instruction set.
+/// Does the same in any format. The bits of NaNs depend on the instruction set.
 template <class Real, class Round>
 void update_tile(Simd simd, const Round& round, const RowTile<Real>& tile) {
     if constexpr (std::is_same_v<Round, Rounder<float>>) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A system solved with its factors, in any arithmetic: every product and every difference rounded apart.
+// Solves a system with its factors, in any arithmetic. Every product and every difference is rounded separately.
 #pragma once
 #include "experiments/study/solve/factor/factors.hpp"
 
@@ -7,7 +7,7 @@
 
 namespace macheps::study {
 
-/// Throws Error (usage) where a matrix is not square, or a right-hand side has not as many rows as the matrix.
+/// Throw Error (usage) if a matrix is not square, or if a right-hand side does not have as many rows as the matrix.
 void require_square(std::int64_t rows, std::int64_t columns);
 void require_rows(std::int64_t rows, std::int64_t wanted);
 
@@ -29,7 +29,7 @@ struct FactorNumbers {
     const Number* row(std::int64_t i) const { return lu.data() + i * size(); }
 };
 
-/// y = L^-1 y: y_i = y_i - l_ij y_j, j ascending; then, of Cholesky, y_i / l_ii.
+/// Computes y = L^-1 y: y_i = y_i - l_ij y_j, j ascending, and then, for Cholesky, y_i / l_ii.
 template <class Arithmetic, class Number = typename Arithmetic::Number>
 void substitute_forward(const Arithmetic& in, const FactorNumbers<Number>& f, std::vector<Number>& y) {
     for (std::int64_t i = 0; i < f.size(); ++i) {
@@ -39,7 +39,7 @@ void substitute_forward(const Arithmetic& in, const FactorNumbers<Number>& f, st
     }
 }
 
-/// y = Q' y, reflection by reflection: t = beta (sum of v_i y_i, i ascending from +0); y_i = y_i - v_i t.
+/// Computes y = Q' y, one reflection at a time: t = beta (sum of v_i y_i, i ascending from +0), y_i = y_i - v_i t.
 template <class Arithmetic, class Number = typename Arithmetic::Number>
 void reflect_vector(const Arithmetic& in, const FactorNumbers<Number>& f, std::vector<Number>& y) {
     for (std::int64_t k = 0; k + 1 < f.size(); ++k) {
@@ -53,7 +53,7 @@ void reflect_vector(const Arithmetic& in, const FactorNumbers<Number>& f, std::v
     }
 }
 
-/// y = U^-1 L^-1 P z, or R^-1 Q' z. `z` comes in the matrix's order.
+/// Returns U^-1 L^-1 P z, or R^-1 Q' z. `z` is in the row order of the matrix.
 template <class Arithmetic, class Number = typename Arithmetic::Number>
 std::vector<Number> substitute(const Arithmetic& in, const FactorNumbers<Number>& f, const std::vector<Number>& z) {
     std::vector<Number> y;
