@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be told from the tables alone: keys that the framework does not know, or not in this version, values of a
-// wrong type, words that are no choice, and keys that decide no format, rounding or scale.
+// Checks that need only the tables: keys that the framework or this version does not know, values of a wrong type,
+// words that are not valid choices, and keys that decide no format, rounding or scale.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/framework_keys.hpp"
@@ -29,7 +29,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
     return words;
 }
 
-/// Whether the path is the row's, where a part `*` stands for any key.
+/// Returns whether the path matches the row's path, in which a part `*` matches any key.
 bool matches(std::string_view row, std::string_view path) {
     for (;;) {
         const std::size_t row_dot = row.find('.'), dot = path.find('.');
@@ -42,7 +42,7 @@ bool matches(std::string_view row, std::string_view path) {
     }
 }
 
-/// Whether the row's path goes on below `path`.
+/// Returns whether the row's path continues below `path`.
 bool is_below(std::string_view row, std::string_view path) {
     std::size_t parts = static_cast<std::size_t>(std::count(path.begin(), path.end(), '.')) + 1, at = 0;
     for (; parts > 0; --parts) {
@@ -77,13 +77,13 @@ std::string_view article_and_kind(const files::ConfigValue& value) {
     return "a map";
 }
 
-/// How an error shows a value: `'1e-5'` for a scalar, "a list" for what is long.
+/// Returns a value as findings show it: `'1e-5' (a text)` for a scalar, "a list" or "a map" otherwise.
 std::string shown(const files::ConfigValue& value) {
     if (value.is_list() || value.is_map()) return std::string(article_and_kind(value));
     return fmt::format("'{}' ({})", value.written, article_and_kind(value));
 }
 
-/// A number as YAML 1.1 takes it for one: an exponent needs a point before it.
+/// Returns a number as YAML 1.1 reads it: with an exponent, it needs a decimal point.
 std::string number_text(double number) {
     std::string text = fmt::format("{}", number);
     const std::size_t exponent = text.find('e');
@@ -91,7 +91,8 @@ std::string number_text(double number) {
     return text;
 }
 
-/// The first key that holds the word, as `loss_scale_window` holds `windo`; a word of few letters is in too many.
+/// Returns the first key that contains the word, for example `loss_scale_window` for `windo`. Returns nothing for a
+/// short word, because too many keys contain it.
 std::string key_with(std::string_view word, const std::vector<std::string>& keys) {
     constexpr std::size_t fewest_letters = 5;
     if (word.size() < fewest_letters) return {};
@@ -116,7 +117,7 @@ class KeyCheck {
 
   private:
     struct Found {
-        const KeyRow* row = nullptr;  // of this version, or else of another
+        const KeyRow* row = nullptr;  // row of this version or, if there is none, of another
         bool is_of_version = false;
     };
 
@@ -166,7 +167,7 @@ class KeyCheck {
         if (!context_.root_is_shared() && !is_shared(path)) unknown(entry, path, {}, {});
     }
 
-    /// Whether the framework that has handed the root on has a key of that name itself.
+    /// Returns whether the framework that delegated the root has a key of that name itself.
     bool is_of_caller(std::string_view path) const {
         const Framework* caller = context_.shared_by();
         if (caller == nullptr) return false;
@@ -175,7 +176,8 @@ class KeyCheck {
                find_framework_key(framework_key_text(caller->name), path).has_value();
     }
 
-    /// Whether a framework that the root is handed on to knows the key, in whatever version: it checks the key itself.
+    /// Returns whether a framework to which the root is delegated knows the key in any version. That framework then
+    /// checks the key.
     bool is_shared(std::string_view path) const {
         const std::vector<const Framework*> others = sharing();
         return std::any_of(others.begin(), others.end(), [&](const Framework* other) {
@@ -197,7 +199,7 @@ class KeyCheck {
     Finding& report(FindingCode code, std::string_view rule, const files::ConfigValue::Entry& entry,
                     const std::string& path, std::string message, std::string instead) {
         Finding& finding = context_.report(code, rule, {path}, std::move(message), std::move(instead));
-        finding.place = entry.place;  // of a key that holds a dot itself, no path leads to it
+        finding.place = entry.place;  // no path leads to a key that itself contains a dot
         return finding;
     }
 
@@ -224,7 +226,7 @@ class KeyCheck {
         finding.framework_refuses = refuses;
     }
 
-    /// The nearest key beside it, or the same key in another map.
+    /// Returns advice: the same key in another map, or the nearest key of the same map.
     std::string remedy(const std::string& path) const {
         std::vector<std::string> beside;
         std::string elsewhere;
@@ -247,7 +249,7 @@ class KeyCheck {
         }
         if (!elsewhere.empty()) return fmt::format("it is known as `{}`", elsewhere);
         std::string nearest = nearest_name(leaf_of(path), beside);
-        // Among hundreds of keys, one that differs in many letters is none that was meant.
+        // There are hundreds of keys, so a key that differs in many letters is not the intended one.
         const std::size_t most_edits = std::max<std::size_t>(2, leaf_of(path).size() / 4);
         if (edit_distance(leaf_of(path), nearest) > most_edits) nearest.clear();
         if (nearest.empty()) nearest = key_with(leaf_of(path), beside);

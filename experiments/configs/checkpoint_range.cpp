@@ -67,7 +67,7 @@ std::optional<Evidence> evidence_of(const ImportContext& context) {
                                      model->source, value->written),
                          std::string(key)};
     });
-    // The framework's own rules may have found out: a model that was made in bf16 under autocast to fp16.
+    // The framework's rules may already have found it: for example, a model created in bf16 under autocast to fp16.
     if (!found && context.resolved().word("store") == "B") found = Evidence{"the config keeps the weights in bf16", {}};
     return found;
 }

@@ -15,11 +15,11 @@ struct KnownModel {
     std::string_view source;   ///< the page where its owners or users state this
 };
 std::span<const KnownModel> bf16_models();
-/// The family of a model's name or path ("meta-llama/Llama-3.2-1B"); nullptr where nothing is known.
+/// Returns the family of a model's name or path ("meta-llama/Llama-3.2-1B"), or nullptr if nothing is known.
 const KnownModel* find_bf16_model(std::string_view name);
 
-/// Reports a bf16 checkpoint that the config trains or evaluates in fp16. The dtype comes from --checkpoint-dtype, from a dtype
-/// key of the config, or from the model's name, in this order.
+/// Reports a bf16 checkpoint that the config trains or evaluates in fp16. The dtype comes from --checkpoint-dtype, from
+/// a dtype key of the config, or from the model's name, in this order.
 void report_checkpoint_range(ImportContext& context);
 
 }  // namespace macheps::configs

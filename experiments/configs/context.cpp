@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What YAML 1.1 and the parsers of arguments take for a boolean.
+/// Returns the boolean that YAML 1.1 and argument parsers read from a text, or nothing.
 std::optional<bool> spelled_flag(std::string_view text) {
     const std::string word = lowered(text);
     for (const std::string_view yes : {"true", "yes", "on", "y", "t", "1"}) {
@@ -186,7 +186,7 @@ Finding& ImportContext::report(FindingCode code, std::string_view rule, std::ini
     Finding finding;
     finding.code = code;
     finding.rule = fmt::format("{}/{}", framework_->name, rule);
-    finding.message = printable(message);  // it may name a file
+    finding.message = printable(message);  // the message may contain the name of a file
     finding.instead = printable(instead);
     for (const std::string_view key : keys) finding.keys.push_back(full_path(key));
     if (keys.size() > 0) finding.key = finding.keys.front();
@@ -210,7 +210,7 @@ void ImportContext::delegate(const Framework& other, std::string_view at) {
     } else if (const files::ConfigValue* found = root_.find(at); found != nullptr && found->is_map()) {
         part = *found;
     }
-    // Paths in another file are that file's own.
+    // Paths in another file begin at the root of that file.
     const bool is_same_file = part.place.file == root_.place.file;
     ImportContext inner(other, std::move(part), *options_);
     inner.prefix_ = is_same_file ? full_path(at) : std::string{};
@@ -304,14 +304,15 @@ void ImportContext::report_device() {
 }
 
 void ImportContext::report_defaults() {
-    // One key may decide several fields: that is one default, told once.
+    // One key may decide several fields. This is one default, which is reported once.
     std::map<std::pair<std::string, std::string>, std::string> fields_of;  // by path and origin
     for (const DefaultUsed& one : defaults_used_) {
         const ResolvedField* field = resolved_.find(one.field);
         if (field == nullptr) continue;
         std::string& fields = fields_of[{one.path, one.from}];
         fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one.field, scalar_text(field->value.value));
-        // One parameter is part of what the default says ("clip torch 1"); many stand in the table of fields.
+        // A single parameter belongs to the text of the default ("clip torch 1"). Several parameters are shown in the
+        // table of fields.
         if (field->value.parts.size() == 1) fields += " " + scalar_text(field->value.parts.front().second);
     }
     for (const auto& [default_used, fields] : fields_of) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an importer has to say about a config: one finding for each thing that a reader of it should know.
+// Findings of an importer about a config: one for each thing that a reader of the config should know.
 #pragma once
 #include "experiments/files/config/value.hpp"
 
@@ -25,19 +25,19 @@ enum class FindingSeverity : std::uint8_t { error, warning, note };
 
 struct Finding {
     FindingCode code = FindingCode::note;
-    /// A rule's id that stays for ever: `deepspeed/initial-scale-trap`. Suppressions and SARIF name it.
+    /// Permanent id of a rule: `deepspeed/initial-scale-trap`. Suppressions and SARIF use it.
     std::string rule;
     files::ConfigPlace place;
-    std::string key;                ///< the dotted path of the key to change; empty where there is none
-    std::vector<std::string> keys;  ///< every key that the condition reads, `key` among them
+    std::string key;                ///< dotted path of the key to change; empty if there is none
+    std::vector<std::string> keys;  ///< every key that the condition reads, including `key`
     std::string message;            ///< what happens
-    std::string instead;            ///< what to write instead; empty where nothing is wrong
-    /// An unknown key is an error only where the framework itself refuses it.
+    std::string instead;            ///< what to write instead; empty if nothing is wrong
+    /// Whether the framework refuses an unknown key. The finding is an error only in this case.
     bool framework_refuses = false;
 };
 
 FindingSeverity severity(const Finding& finding);
-/// "error", "warning", "note".
+/// Returns "error", "warning" or "note".
 std::string_view to_string(FindingSeverity severity);
 
 }  // namespace macheps::configs

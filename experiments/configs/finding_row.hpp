@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework's findings as a table: a row for each thing that it refuses, warns about or decides silently, with the
-// condition as a small function over what the framework has made of the config.
+// The findings of a framework as a table: a row for each thing that it refuses, warns about or decides silently. The
+// condition of a row is a small function of the values that the framework derives from the config.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -18,16 +18,16 @@ namespace macheps::configs {
 struct Said {
     std::string message;  ///< what happens
     std::string instead;  ///< what to write instead
-    std::size_t key = 0;  ///< which of the row's keys is the one to change
+    std::size_t key = 0;  ///< index, in the row's keys, of the key to change
 };
 
-/// `Facts` is what the framework's resolve() has derived, so that no condition derives it again.
+/// `Facts` holds the values that the framework's resolve() has derived, so that conditions do not derive them again.
 template <class Facts>
 struct FindingRow {
     std::string_view id;  ///< without the framework's name: "initial-scale-trap"
     FindingCode code = FindingCode::note;
-    std::initializer_list<std::string_view> keys;  ///< read by the condition; the first one is the one to change,
-                                                   ///< unless what is said names another
+    std::initializer_list<std::string_view> keys;  ///< keys that the condition reads; the first one is to be changed,
+                                                   ///< unless Said::key names another
     std::optional<Said> (*said)(const ImportContext&, const Facts&) = nullptr;
 };
 

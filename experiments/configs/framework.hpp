@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework whose configs are read: a table of its keys and as little code as its own tricks need. To add a key, add
-// a row to the framework's table; to add a framework, write a file and name its row in frameworks.cpp.
+// A framework whose configs are read: a table of its keys, and as little code as its special cases need. To add a key,
+// add a row to the framework's table. To add a framework, write its folder and add its row to frameworks.cpp.
 //
-// How a config goes through: the files are merged (files/config/value.hpp), `check_keys` walks the tree along the rows (unknown
-// keys, types, choices, version ranges, keys without effect), and `resolve` reads values through Section and sets fields and findings.
+// A config is processed in three steps. The files are merged (files/config/value.hpp). `check_keys` compares the tree
+// with the rows (unknown keys, types, choices, version ranges, keys without effect). `resolve` reads values through
+// ImportContext and sets fields and findings.
 #pragma once
 #include "experiments/configs/import.hpp"
 
@@ -18,31 +19,31 @@
 
 namespace macheps::configs {
 
-/// What a key takes. check_keys judges it.
+/// Type of the value of a key, which check_keys checks.
 enum class KeyType : std::uint8_t { flag, number, count, text, choice, dtype, list, map, any };
 
-/// A default and the first version that has it; the last row that is not newer than the version holds.
+/// A default value and the first version that has it. The last row that is not newer than the version applies.
 struct VersionedDefault {
-    std::string_view since;  ///< "" is the oldest version
-    std::string_view value;  ///< as it would be written; "unset" where the key has none
+    std::string_view since;  ///< "" means from the oldest version on
+    std::string_view value;  ///< as a file would contain it; "unset" if the key has no default
 };
 
-/// What a key does to numbers.
+/// Effect of a key on numbers.
 enum class KeyEffect : std::uint8_t {
     numeric,  ///< read by resolve()
-    inert,    ///< known, decides no format, rounding or scale: an I
+    inert,    ///< known, but decides no format, rounding or scale: reported as FindingCode::inert
 };
 
 /// A key of a framework's config.
 struct KeyRow {
     std::string_view
-        path;  ///< dotted, from the root of the framework's config: "fp16.loss_scale"; a part `*` stands for any key
+        path;  ///< dotted, from the root of the framework's config: "fp16.loss_scale"; a part `*` matches any key
     KeyType type = KeyType::any;
     std::initializer_list<VersionedDefault> defaults{};
     KeyEffect effect = KeyEffect::numeric;
-    std::string_view choices{};         ///< of a choice: words with spaces between them, compared case-sensitively
+    std::string_view choices{};         ///< for a choice: words separated by spaces, compared case-sensitively
     std::string_view since{}, until{};  ///< versions that know the key: since <= version < until
-    std::string_view sets{};            ///< the fields that it decides: "store compute"
+    std::string_view sets{};            ///< the fields that the key decides: "store compute"
     std::string_view summary{};
 };
 
@@ -57,7 +58,7 @@ struct IncludedFile {
     std::string identity, includer;  ///< canonical paths of this file and of the file that names it
     std::string path;                ///< the path that was opened
     std::string key;                 ///< the key that names it
-    files::ConfigPlace place;        ///< where that key has its value
+    files::ConfigPlace place;        ///< place of the value of that key
 };
 
 class ImportContext;
@@ -65,126 +66,133 @@ class ImportContext;
 struct Framework {
     std::string_view name;            ///< "deepspeed"
     std::string_view title;           ///< "DeepSpeed"
-    std::string_view newest, oldest;  ///< versions that the tables describe; newest is the default
+    std::string_view newest, oldest;  ///< versions that the tables describe; the newest is the default
     std::span<const KeyRow> keys;
-    /// Keys without effect on numbers beside those of keys/NAME.txt (framework_keys.hpp): names with spaces between them.
-    /// A key that also has a row is what the row says.
+    /// Names, separated by spaces, of keys without effect on numbers, in addition to keys/NAME.txt
+    /// (framework_keys.hpp). If a key also has a row, the row applies.
     std::string_view inert_keys{};
-    /// Frameworks, with spaces between them, whose keys may stand beside its own at the root, as Transformers' do in
-    /// LLaMA-Factory's files: its resolve() delegates the root to them, and they check those keys.
+    /// Names, separated by spaces, of frameworks whose keys may also be at the root, as Transformers' keys are in
+    /// LLaMA-Factory's files. resolve() delegates the root to these frameworks, and they check those keys.
     std::string_view shares_root_with{};
-    /// The kind of model that it trains, `llama`; empty where any may be meant.
+    /// Kind of model that the framework trains: `llama`. Empty if it can be any kind.
     std::string_view model{};
     /// Keys that name configs of other frameworks. Those files are read as parts of this config.
     std::initializer_list<FileKey> file_keys{};
-    /// Keys that name the model, and keys that give the dtype in which it is loaded, each with spaces between them.
+    /// Keys that name the model, and keys that give the dtype in which it is loaded, separated by spaces.
     std::string_view model_keys{}, dtype_keys{};
-    /// How sure it is from its keys alone that a tree is of this framework: 0, not; 100, nothing else can be meant.
+    /// Returns, judged by the keys alone, how certain it is that a tree belongs to this framework: from 0 (it does not)
+    /// to 100 (no other framework is possible).
     int (*recognises)(const files::ConfigValue& root) = nullptr;
-    /// Whether an unknown key at this path makes the framework itself refuse the config.
+    /// Returns whether the framework refuses a config with an unknown key at this path.
     bool (*refuses_unknown)(const ImportContext&, std::string_view path) = nullptr;
-    /// What to do about an unknown key that no known one resembles.
+    /// Advice for an unknown key that resembles no known key.
     std::string_view unknown_remedy = "remove it";
-    /// Whether a boolean between quotes ("false") is read as that boolean; where this is null or says no, it is a text that
-    /// is not empty, and so true.
+    /// Returns whether a quoted boolean ("false") is read as that boolean. If this is null or returns false, the
+    /// boolean is a non-empty text and therefore true.
     bool (*reads_quoted_booleans)(const ImportContext&) = nullptr;
-    /// What a value of a type that the key does not take is: an error unless this says otherwise, and nothing where it
-    /// gives nothing (the framework's resolve() then reports it).
+    /// Returns the code of the finding for a value of the wrong type, or nothing if resolve() reports it. If this is
+    /// null, the code is `error`.
     std::optional<FindingCode> (*judges_type)(const ImportContext&, const KeyRow&, const files::ConfigValue&) = nullptr;
-    /// Follows pointers to other files, includes and environment variables; may be null. Called before check_keys.
+    /// Reads the files that the config names, includes and environment variables. Called before check_keys. May be
+    /// null.
     void (*prepare)(ImportContext&) = nullptr;
-    /// Sets every field and reports every finding that is not about a single key's spelling.
+    /// Sets every field and reports every finding that is not about the spelling of a single key.
     void (*resolve)(ImportContext&) = nullptr;
 };
 
 std::span<const Framework* const> frameworks();
 const Framework* find_framework(std::string_view name);
 
-/// The state of one import. Findings are collected; nothing here throws for a config that is merely wrong.
+/// The state of one import. Findings are collected. Nothing here throws if a config is merely wrong.
 class ImportContext {
   public:
     ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options);
 
     const Framework& framework() const { return *framework_; }
-    /// The version of this framework, or of another that it calls ("transformers" under llamafactory).
+    /// Returns the version of this framework, or of another one that it calls ("transformers" under llamafactory).
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
-    /// Whether that version is this one or a later one.
+    /// Returns whether the version is at least `first`.
     bool since(std::string_view framework, std::string_view first) const {
         return version(framework) >= parse_version(first);
     }
     bool since(std::string_view first) const { return since(framework_->name, first); }
-    /// Reading the device or the checkpoint's dtype is what makes an assumed one a D.
+    /// The device, or the dtype of the checkpoint. If it was assumed, reading it causes a finding with the code
+    /// `defaulted`.
     const DeviceProfile& device() const;
     std::string_view checkpoint_dtype() const;  ///< fp32, fp16 or bf16
     const ImportOptions& options() const { return *options_; }
-    std::string_view environment(std::string_view name) const;  ///< empty where the variable is not set
+    std::string_view environment(std::string_view name) const;  ///< empty if the variable is not set
 
     files::ConfigValue& root() { return root_; }
     const files::ConfigValue& root() const { return root_; }
 
-    // Reading. Each looks at a dotted path; a key that is absent, null or of the wrong type (which check_keys reports) gives its
-    // default of this version, and nothing where it has none.
-    /// Whether the key stands in a file or an override, with another value than null.
+    // Readers. Each takes a dotted path. If the key is absent or null, or if check_keys reports its type, they return
+    // the default of this version, or nothing if there is none.
+    /// Returns whether a file or an override sets the key to a value other than null.
     bool has(std::string_view path) const;
     bool flag(std::string_view path) const;
-    std::optional<bool> maybe_flag(std::string_view path) const;  ///< nothing also for "auto" and null
+    std::optional<bool> maybe_flag(std::string_view path) const;  ///< nothing for "auto", a list or a map
     std::optional<double> number(std::string_view path) const;
-    std::string text(
-        std::string_view path) const;  ///< also of booleans and numbers, as written; the default where absent
-    /// 'F', 'H' or 'B' for a dtype's name ("bfloat16", "torch.float16", "half"); 0 where absent or unknown.
+    std::string text(std::string_view path) const;  ///< also of booleans and numbers, as written; the default if absent
+    /// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for another text or
+    /// none.
     char dtype(std::string_view path) const;
     const files::ConfigValue* value(std::string_view path) const { return root_.find(path); }
-    /// "ds.json:3:5 fp16.loss_scale", or "default of deepspeed 0.19.6": what `from` of a field says of this key.
+    /// Returns the text for `from` of a field that this key decides: "ds.json:3:5 fp16.loss_scale" or "default of
+    /// deepspeed 0.19.6".
     std::string from(std::string_view path) const;
     Origin origin(std::string_view path) const { return has(path) ? Origin::file : Origin::standard; }
 
     // Results.
     ResolvedConfig& resolved() { return resolved_; }
     const ResolvedConfig& resolved() const { return resolved_; }
-    /// Sets a field from a key: its origin and `from` follow from whether the key is in a file.
+    /// Sets a field from a key. Its origin and `from` depend on whether the key is in a file.
     void set(std::string_view field, FieldValue value, std::string_view from_path);
-    /// Sets a field that follows from others ("from compute") or from the device.
+    /// Sets a field that follows from other fields ("from compute") or from the device.
     void infer(std::string_view field, FieldValue value, std::string from);
     void by_device(std::string_view field, FieldValue value);
 
-    /// A finding at a key: its place is that of the key, or of the nearest map above it that stands in a file.
-    /// `rule` without the framework's name, which is put before it ("initial-scale-trap").
+    /// Reports a finding at the first key. Its place is that of the key or, if no file has the key, that of the nearest
+    /// enclosing map. `rule` does not have the framework's name, which is added in front ("initial-scale-trap").
     Finding& report(FindingCode code, std::string_view rule, std::initializer_list<std::string_view> keys,
                     std::string message, std::string instead = {});
     const std::vector<Finding>& findings() const { return findings_; }
     std::vector<Finding>& findings() { return findings_; }
 
-    /// Runs another framework's table over a subtree, as the framework itself hands its options on (DeepSpeed's JSON in HF
-    /// arguments; HF arguments in LLaMA-Factory's). Its fields and findings come into this context; paths are prefixed by `at`
-    /// ("" for the root itself, whose other keys it then takes for the caller's).
+    /// Runs another framework on a subtree, as the framework itself passes its options on (DeepSpeed's JSON in HF
+    /// arguments, HF arguments in LLaMA-Factory's). Its fields and findings are added to this context, and their paths
+    /// are prefixed by `at`. If `at` is "", the other framework gets the whole root. It then takes keys that are not in
+    /// its tables for keys of the caller.
     void delegate(const Framework& other, std::string_view at);
-    /// Reads another file as a part of this config, for prepare(): its places are its own, and its repeated keys and its
-    /// suppressions count. `at` is where `key` names it: a relative path is looked for beside that file, then from the
-    /// working folder. A file that is missing or unreadable is a finding there, and nothing is returned; so is a circle.
+    /// Reads another file as a part of this config, for prepare(). The file keeps its own places, and its repeated keys
+    /// and suppressions count. `at` is the place where `key` names the file. A relative path is first looked up in the
+    /// folder of that place's file, then in the working folder. If neither has it, a given file with the same name is
+    /// used. If the file is missing, unreadable or leads back to itself, reports a finding at `at` and returns nothing.
     std::optional<files::ConfigValue> read_file(std::string_view key, const files::ConfigPlace& at,
                                                 const std::string& path);
-    /// Where the key stands, or the nearest map above it that stands in a file.
+    /// Returns the place of the key or, if no file has the key, of the nearest enclosing map.
     const files::ConfigPlace& place_of(std::string_view path) const;
 
     // For the importer itself.
-    /// prepare, check_keys, resolve.
+    /// Runs prepare, check_keys and resolve.
     void run();
-    void report_device();  ///< the field `device`, where resolve() has not set it
-    /// A D for each default that decided a field, once nothing can change the fields any more.
+    void report_device();  ///< sets the field `device`, if resolve() has not set it
+    /// Reports each default that decided a field. Call it when no field can change any more.
     void report_defaults();
     void add_file(files::ConfigFile& file);  ///< keeps the repeated keys and suppressions of a file
     const std::vector<files::RepeatedKey>& repeated() const { return repeated_; }
     const std::vector<files::IgnoredRule>& ignored_rules() const { return ignored_rules_; }
-    std::vector<std::string> included() const;  ///< the files that read_file() has read
+    std::vector<std::string> included() const;  ///< paths of the files that read_file() has read
     std::span<const IncludedFile> included_files() const { return included_; }
-    /// True where the root is another framework's, which has handed it on: keys that are not known are that one's.
+    /// Returns whether the root belongs to another framework that delegated it. Keys that are unknown here then belong
+    /// to that framework.
     bool root_is_shared() const { return shared_by_ != nullptr; }
-    /// That framework; null where the root is this one's own.
+    /// Returns that framework, or null if the root belongs to this one.
     const Framework* shared_by() const { return shared_by_; }
 
   private:
-    /// What a default has decided: found by set(), told by report_defaults().
+    /// A field that a default decided. set() records it, and report_defaults() reports it.
     struct DefaultUsed {
         std::string field, path, from;
     };
@@ -202,20 +210,22 @@ class ImportContext {
     std::vector<files::RepeatedKey> repeated_;
     std::vector<files::IgnoredRule> ignored_rules_;
     std::vector<IncludedFile> included_;
-    std::string prefix_;  // of the paths of a part that was handed on
+    std::string prefix_;  // prefix of the paths in a delegated part
     const Framework* shared_by_ = nullptr;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;
 };
 
-/// 'F', 'H' or 'B' for a dtype's name ("bfloat16", "torch.float16", "half"), 0 for any other text.
+/// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for any other text.
 char dtype_letter(std::string_view name);
 
-/// The number without its fraction, the nearest int where it is too large for one, 0 for NaN: a config may say anything.
+/// Returns the number without its fraction. Returns the nearest int if the number is too large for one, and 0 for NaN,
+/// because a config may contain any number.
 int to_int(double number);
 
-/// The default of a key in a version; nothing where the rows have none.
+/// Returns the default of a key in a version, or nothing if the rows have none.
 std::optional<std::string_view> default_of(const Framework& framework, std::string_view path, FrameworkVersion version);
-/// Reports unknown keys, wrong types, words that are no choice, keys of other versions, and keys without effect.
+/// Reports unknown keys, wrong types, words that are not valid choices, keys of other versions, and keys without
+/// effect.
 void check_keys(ImportContext& context);
 
 }  // namespace macheps::configs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles the lists of frameworks' keys in, which scripts/framework-keys writes.
+# Compiles the lists of framework keys, which scripts/framework-keys writes, into the library.
 set(framework_key_rows "")
 foreach(framework accelerate axolotl deepspeed llamafactory megatron transformers)
     set(key_file ${CMAKE_CURRENT_LIST_DIR}/keys/${framework}.txt)

@@ -5,7 +5,7 @@ namespace macheps::configs {
 
 namespace {
 
-/// Takes the text up to `separator` off the front.
+/// Removes the text up to and including `separator` from the front, and returns it without the separator.
 std::string_view take(std::string_view& text, char separator) {
     const std::size_t end = text.find(separator);
     const std::string_view taken = text.substr(0, end);
@@ -22,7 +22,7 @@ bool stands_for(std::string_view pattern, std::string_view path) {
     return pattern.empty() && path.empty();
 }
 
-/// Calls `see` with each key until it says that it has seen enough.
+/// Calls `see` with each key until it returns true.
 template <class See>
 void each_key(std::string_view text, See see) {
     while (!text.empty()) {

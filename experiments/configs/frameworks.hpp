@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frameworks, each defined in the file of its name; frameworks.cpp lists them.
+// The frameworks. Each is defined in the file of its name, and frameworks.cpp lists them.
 #pragma once
 #include "experiments/configs/framework.hpp"
 

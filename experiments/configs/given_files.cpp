@@ -36,7 +36,7 @@ std::vector<const Framework*> recognise(const files::ConfigValue& root) {
     return likeliest;
 }
 
-/// "Transformers", "Transformers or DeepSpeed".
+/// Returns a text such as "Transformers" or "Transformers or DeepSpeed".
 std::string titles(const std::vector<const Framework*>& owners) {
     std::vector<std::string_view> words;
     for (const Framework* each : owners) words.push_back(each->title);
@@ -70,7 +70,7 @@ files::ConfigFile read_map(const std::string& path) {
                  .fix = "Write a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
 }
 
-/// The arguments in their order: files that are parts of the config, and overrides.
+/// Joins the arguments in their order: files that are parts of the config, and overrides.
 files::ConfigFile joined(std::span<const std::string> arguments, const std::vector<Given>& files) {
     files::ConfigFile all;
     bool is_first = true;
@@ -101,7 +101,8 @@ files::ConfigFile joined(std::span<const std::string> arguments, const std::vect
     return all;
 }
 
-/// A version without a framework name belongs to the framework of the config, which is unknown while files are compared.
+/// A version without a framework name belongs to the framework of the config, which is unknown while files are
+/// compared.
 ImportOptions without_unnamed_version(ImportOptions options) {
     options.versions.erase("");
     return options;

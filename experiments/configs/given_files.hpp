@@ -26,8 +26,8 @@ struct GivenFiles {
     std::vector<NamedFile> named;          ///< files that are read at the key that names them and are not merged
 };
 
-/// Reads the arguments. Each file is recognised by its keys. The order only decides which value of a repeated key is the later
-/// one. Throws Error for files of two frameworks if neither file names the other.
+/// Reads the arguments. Each file is recognised by its keys. The order only decides which value of a repeated key is
+/// the later one. Throws Error for files of two frameworks if neither file names the other.
 GivenFiles read_given_files(std::span<const std::string> files_and_overrides, const ImportOptions& options);
 
 /// Returns whether an argument is `key=value` and not the name of a file.

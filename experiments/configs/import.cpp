@@ -64,7 +64,7 @@ void report_named(ImportContext& context, const GivenFiles& given) {
     }
 }
 
-/// Findings about the config as a whole: what its framework is, and whether the tables know its version.
+/// Reports findings about the whole config: its framework, and whether the tables know its version.
 void report_framework(ImportContext& context, const ImportOptions& options) {
     const Framework& framework = context.framework();
     if (options.framework.empty()) {
@@ -92,7 +92,8 @@ void report_repeated(ImportContext& context) {
     }
 }
 
-/// Takes out what comments silence. A comment that silences nothing is worth a note: its rule may be misspelt.
+/// Removes findings that comments in the files suppress. Reports a comment that suppresses nothing, because its rule
+/// may be misspelt.
 void silence(ImportContext& context) {
     std::vector<Finding>& findings = context.findings();
     std::vector<files::IgnoredRule> unused;
@@ -139,7 +140,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     const Framework& framework = *files.framework;
     ImportOptions options = given;
     options.given_files.insert(options.given_files.end(), files.files.begin(), files.files.end());
-    // A version without a name is that of the framework whose config this is.
+    // A version without a name belongs to the framework of this config.
     if (const auto unnamed = options.versions.find(""); unnamed != options.versions.end()) {
         options.versions.insert_or_assign(std::string(framework.name), unnamed->second);
         options.versions.erase(unnamed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a config computes, whatever framework it is written for: one field for each thing that decides a number, each
-// with where it came from.
+// What a config computes, independent of its framework: one field, with its source, for each thing that decides a
+// number.
 #pragma once
 #include "experiments/files/config/value.hpp"
 
@@ -14,13 +14,14 @@
 
 namespace macheps::configs {
 
-/// The value of a field, or of one of its parts: a word ("F", "H", "B", "T", "torch-cuda", "ds-zero"), a number or a flag.
+/// The value of a field or of one of its parts: a word ("F", "H", "B", "T", "torch-cuda", "ds-zero"), a number or a
+/// flag.
 using FieldScalar = std::variant<std::string, double, bool>;
 
 struct FieldValue {
     FieldScalar value;
-    /// Parameters, for fields that have them (`scaler`, `clip`, `fp8`, ...), in the order of print. JSON prints a field that
-    /// has parts as an object whose first member is `kind`, the value above.
+    /// Parameters of fields that have them (`scaler`, `clip`, `fp8`, ...), in the order of print. JSON prints a field
+    /// with parts as an object whose first member is `kind`, the value above.
     std::vector<std::pair<std::string, FieldScalar>> parts;
     bool operator==(const FieldValue&) const = default;
 };
@@ -29,10 +30,10 @@ enum class Origin : std::uint8_t {
     file,      ///< a key of a file or an override
     standard,  ///< the default of the framework's version
     inferred,  ///< follows from other fields
-    device,    ///< the device profile decided
+    device,    ///< decided by the device profile
 };
 
-/// A row of `policy import`'s table.
+/// A row of the table that `policy import` prints.
 struct ResolvedField {
     std::string_view name;  ///< a name of field_rows
     FieldValue value;
@@ -40,28 +41,29 @@ struct ResolvedField {
     std::string from;  ///< "ds.json:3:5 fp16.loss_scale", "default of deepspeed 0.19.6", "from compute", "device a100"
 };
 
-/// One row per field, in the order of print. A new field is a row here.
+/// A row for each field, in the order of print. To add a field, add a row.
 struct FieldRow {
     std::string_view name;     ///< "store"
     std::string_view summary;  ///< "format in which parameters are kept"
 };
 std::span<const FieldRow> field_rows();
 
-/// "bf16" where JSON has the letter B, "6" for 6.0; other words as they are.
+/// Returns "bf16" for the letter B, "6" for 6.0, and other words unchanged.
 std::string scalar_text(const FieldScalar& value);
-/// "torch max=1": the value, and its parts by name.
+/// Returns the value and its parts by name: "torch max=1".
 std::string field_text(const FieldValue& value);
 
 /// The fields of one config.
 class ResolvedConfig {
   public:
-    /// Sets a field; an earlier value is replaced. The name is one of field_rows (an Error of the program otherwise).
+    /// Sets a field and replaces its earlier value. Throws Error if the name is not in field_rows, which is a mistake
+    /// in the program.
     void set(std::string_view name, FieldValue value, Origin origin, std::string from);
-    /// nullptr where nothing has set the field.
+    /// Returns nullptr if the field is not set.
     const ResolvedField* find(std::string_view name) const;
-    /// The word of a field, empty where it is not set or is no word.
+    /// Returns the word of a field, or an empty text if it is not set or is not a word.
     std::string_view word(std::string_view name) const;
-    /// In the order of field_rows, those that are set.
+    /// Returns the fields that are set, in the order of field_rows.
     std::vector<const ResolvedField*> fields() const;
 
   private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions of frameworks, compared as their numbers: "0.16.5" < "0.17.1" < "5".
+// Versions of frameworks, compared by their numbers: "0.16.5" < "0.17.1" < "5".
 #pragma once
 #include <array>
 #include <compare>
@@ -13,7 +13,8 @@ struct FrameworkVersion {
     auto operator<=>(const FrameworkVersion&) const = default;
 };
 
-/// "0.19.6", "5", "4.41.0.dev0" (letters after the numbers are left out). Throws Error (exit 2) for a text without a number.
+/// Parses a text such as "0.19.6", "5" or "4.41.0.dev0". Letters after the numbers are ignored. Throws Error (exit 2)
+/// for a text without a number.
 FrameworkVersion parse_version(std::string_view text);
 std::string to_string(const FrameworkVersion& version);
 

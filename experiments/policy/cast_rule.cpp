@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spelling of a cast: read and written here alone.
+// The spelling of a cast as text. Only this file reads and writes it.
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "core/text/nearest_name.hpp"
@@ -15,7 +15,7 @@ namespace macheps::policy {
 
 namespace {
 
-// Rounding modes, overflows and scale rules are words of one list, so their names must differ.
+// Rounding modes, overflows, scale rules and amax choices share one list of words, so their names must differ.
 static_assert([] {
     for (const ScaleRule& rule : scale_rules) {
         for (const RoundName& row : round_names) {
@@ -49,11 +49,11 @@ const auto& row_named(const Table& table, std::string_view what, std::string_vie
 }
 
 Overflow usual_overflow(const CastRule& rule) {
-    // A scale puts amax on the largest finite value; a rounding upwards there must not become Inf or NaN.
+    // A scale maps amax to the largest finite value. If that rounds up, the result must not become Inf or NaN.
     return rule.has_scale() ? Overflow::saturate : Overflow::nonsaturate;
 }
 
-/// A word that is the name of a row. False where it is none.
+/// Reads a word that is the name of a row, or `hadamard`. Returns false for any other word.
 bool read_word(CastRule& cast, std::string_view word, const std::string& where) {
     if (has_name(round_names, word)) {
         cast.round = parse_round(word, where);
@@ -71,7 +71,7 @@ bool read_word(CastRule& cast, std::string_view word, const std::string& where) 
     return true;
 }
 
-/// The number behind the sign of `key=17`; -1 where it is no number.
+/// Returns the number after the `=` of `key=17`, or -1 if it is not a number.
 int number_of(std::string_view digits) {
     int count = 0;
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
@@ -86,7 +86,7 @@ int number_within(std::string_view key, std::string_view digits, int least, int 
                  .fix = fmt::format("give {} to {}", least, most)});
 }
 
-/// A word of the form `key=value`. False where it is none.
+/// Reads a word of the form `key=value`. Returns false for any other word.
 bool read_setting(CastRule& cast, std::string_view word, const std::string& where) {
     const std::size_t sign = word.find('=');
     if (sign == std::string_view::npos) return false;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view block_word = "block.";
 
-/// `block.3.mlp.up` as (3, `mlp.up`); the block is empty for what stands outside of blocks.
+/// Splits `block.3.mlp.up` into (3, `mlp.up`). The block is empty if the site is outside the blocks.
 std::pair<std::string, std::string> split_block(const std::string& site) {
     if (!site.starts_with(block_word)) return {"", site};
     const std::size_t dot = site.find('.', block_word.size());
@@ -25,7 +25,7 @@ struct Cells {
     std::string cast, machine;
 };
 
-/// By `site:slot`; `-` stands for none.
+/// Returns the cells of each `site:slot`. `-` means no machine.
 std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
     std::map<std::string, Cells> cells;
     for (const ResolvedPolicy::Row& row : policy.table()) {
@@ -34,7 +34,7 @@ std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
     return cells;
 }
 
-/// Linears that a rule left out: said of both, or it is a difference.
+/// Adds a difference for each linear that the rules of only one of the two policies left out.
 void compare_left_out(const ResolvedPolicy& a, const ResolvedPolicy& b, std::vector<Difference>& list) {
     const std::vector<std::string> left_a = a.left_out_sites(), left_b = b.left_out_sites();
     const std::set<std::string> in_a(left_a.begin(), left_a.end()), in_b(left_b.begin(), left_b.end());
@@ -47,7 +47,7 @@ void compare_left_out(const ResolvedPolicy& a, const ResolvedPolicy& b, std::vec
     }
 }
 
-/// Joins the blocks that differ in the same way.
+/// Joins blocks that differ in the same way.
 std::vector<Difference> folded(const std::vector<Difference>& list,
                                const std::map<std::string, std::size_t>& blocks_of) {
     struct Group {
@@ -86,7 +86,7 @@ std::vector<Difference> folded(const std::vector<Difference>& list,
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// Kind and keys of the two, each key that either kind has: those of `a` first.
+/// Compares kind and keys. Keys that only one of the kinds has are included. The keys of `a` come first.
 void compare_scalers(const LossScalerConfig& a, const LossScalerConfig& b, std::vector<Difference>& list) {
     const Settings of_a = settings_of(a), of_b = settings_of(b);
     const auto find = [](const Settings& settings, const std::string& name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FSDP's float8 all-gather: ranks send the codes of their shards of a weight, under one scale that the amax of all shards
-// makes. Source: torchao/float8/fsdp_utils.py.
+// FSDP's float8 all-gather: ranks send the codes of their shards of a weight. All shards have the same scale, which is
+// computed from the amax over all of them. Source: torchao/float8/fsdp_utils.py.
 #pragma once
 #include "experiments/policy/policy.hpp"
 
@@ -9,11 +9,12 @@
 
 namespace macheps::policy {
 
-/// The weight of the linear `site` is gathered so. It is cast from the shards' own format, that of the master copy where
-/// there is one, and so without a rounding to the format of other gathered weights. One scale for all shards gives each
-/// element the code that a cast of the whole weight gives it: nothing else remembers the shards. Powers of two are not
-/// asked of that scale, whatever the recipe says. Throws Error naming `where` for a weight whose scale is not one number
-/// made of the weight itself.
+/// Changes the policy so that the weight of the linear `site` is gathered as codes. The weight is cast from the format
+/// of the shards, which is that of the master copy if there is one. It is therefore not rounded to the format of other
+/// gathered weights. All shards have one scale, so each element gets the same code as in a cast of the whole weight,
+/// and nothing else depends on the shards. The scale is not rounded to a power of two, even if the recipe says so.
+/// Throws Error naming `where` if the scale of the weight is not a single number that is computed from the weight
+/// itself.
 void gather_as_codes(ResolvedPolicy& policy, std::string_view site, const std::string& where);
 
 }  // namespace macheps::policy

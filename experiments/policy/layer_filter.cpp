@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: accelerate/utils/{ao,transformer_engine}.py, llamafactory/train/fp8_utils.py, axolotl/monkeypatch/accelerate/
-// float8_moe_filter.py, torchao/float8/float8_linear_utils.py, torchao/prototype/moe_training/README.md,
-// transformer_engine/pytorch/utils.py, megatron/core/fp8_utils.py.
+// Sources: accelerate/utils/{ao,transformer_engine}.py, llamafactory/train/fp8_utils.py,
+// axolotl/monkeypatch/accelerate/float8_moe_filter.py, torchao/float8/float8_linear_utils.py,
+// torchao/prototype/moe_training/README.md, transformer_engine/pytorch/utils.py, megatron/core/fp8_utils.py.
 #include "experiments/policy/layer_filter.hpp"
 
 #include "core/text/nearest_name.hpp"
@@ -22,7 +22,7 @@ std::string not_multiple(const FrameworkLinear& linear, std::int64_t of) {
     return fmt::format("{} does not divide its sides {} x {}", of, linear.out, linear.in);
 }
 
-/// True when some part of the name between dots is one of these words.
+/// Returns whether a part of the name between dots is one of these words.
 bool has_segment(std::string_view name, std::initializer_list<std::string_view> words) {
     while (!name.empty()) {
         const std::string_view segment = name.substr(0, name.find('.'));
@@ -51,7 +51,7 @@ FilterVerdict accelerate_ao(Linears all, std::size_t i) {
     return {};
 }
 
-/// The conversion of a module returns at its first Linear that does not fit, and so leaves those behind it alone too.
+/// The conversion of a module stops at its first Linear that does not fit, so it also skips the Linears after it.
 FilterVerdict accelerate_te(Linears all, std::size_t i) {
     if (std::string why = not_multiple(all[i], 16); !why.empty()) return {std::move(why)};
     for (std::size_t before = 0; before < i; ++before) {
@@ -98,7 +98,7 @@ FilterVerdict blocks(Linears all, std::size_t i) {
     return {router(all[i])};
 }
 
-/// Rounded to nearest, and one at least.
+/// Leaves out the last 16 % of the hidden linears, rounded to nearest, but at least one.
 FilterVerdict nvfp4_paper(Linears all, std::size_t i) {
     if (!all[i].is_hidden()) return {"it is outside the blocks"};
     const auto is_hidden = [](const FrameworkLinear& linear) { return linear.is_hidden(); };
@@ -213,7 +213,7 @@ std::map<std::string, FilterVerdict, std::less<>> left_out_by(const LayerChoice&
         if (told.why.empty() || verdict.raises) told.why = fmt::format("{}: {}", all[i].name, verdict.why);
         told.raises = told.raises || verdict.raises;
     }
-    // What is one matrix here has one cast, which the other parts would have had to share.
+    // A site is one matrix with one cast. If some of its parts are left out, the other parts are also left out.
     for (const auto& [site, count] : parts_left) {
         if (count < parts[site])
             left_out.find(site)->second.why += fmt::format("; {} is one matrix, and stays as a whole", site);

@@ -18,8 +18,9 @@ Enum enumerator(std::int64_t value) {
     return static_cast<Enum>(value);
 }
 
-// A kernel keeps its name while only what its caller chooses is said: slices, the machine of one that serves many, the
-// interval of one that takes it. Every other option makes it a kernel without a name.
+// A choice keeps the name of its kernel as long as a policy only sets what a caller of the kernel may choose: the
+// slices, the machine if the kernel serves many, and the interval if the kernel accepts one. Any other option removes
+// the name.
 
 void apply_rule(std::int64_t value, MatmulChoice& choice) {
     const NamedMatmulRule& named = all_matmul_rules()[static_cast<std::size_t>(value)];
@@ -99,7 +100,7 @@ constexpr MatmulKey keys[] = {
      .summary = "how a partial sum joins the main accumulator"},
     {.name = "split_k",
      .least = 1,
-     .most = 1024,  // libraries stop at some tens
+     .most = 1024,  // libraries use a few tens at most
      .apply = [](std::int64_t value, MatmulChoice& choice) { choice.rule.slices = static_cast<int>(value); },
      .source = "NVIDIA/cutlass split-k and stream-k; cuBLASLt CUBLASLT_ALGO_CONFIG_SPLITK_NUM",
      .summary = "slices of k that are summed apart"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy may say of a matmul, beside its casts: `forward = { machine = "sm90.wgmma.fp8", promote = 128 }`.
-// A key is a row: parser, resolver and `macheps policy words` read it.
+// Keys of a matmul in a policy, in addition to its casts: `forward = { machine = "sm90.wgmma.fp8", promote = 128 }`.
+// A key is a row, which the parser, the resolver and `macheps policy words` read.
 #pragma once
 #include "experiments/policy/policy.hpp"
 
@@ -15,22 +15,23 @@ namespace macheps::policy {
 
 struct MatmulKey {
     enum class Takes : std::uint8_t { name, count, flag };
-    /// When the key of a table is applied to what earlier rules left. A `base` begins the matmul's rule anew, and a
-    /// machine said beside a named rule replaces that rule's own; `last` has the last word on what an option set.
+    /// Order in which the keys of a table change the choice that earlier rules left. A table with a `base` or `machine`
+    /// key first resets the matmul's rule. A machine in the same table as a named rule replaces the rule's machine. A
+    /// `last` key is applied after the options and overrides them.
     enum class Turn : std::uint8_t { base, machine, option, last };
 
     std::string_view name;
     Takes takes = Takes::count;
-    std::string_view what{};                                ///< of a name: what it names, in the words of errors
-    std::vector<std::string_view> (*names)() = nullptr;     ///< of a name: those that it may be
-    int least = 0, most = std::numeric_limits<int>::max();  ///< of a count
+    std::string_view what{};                                ///< for a name: what kind of name, in errors
+    std::vector<std::string_view> (*names)() = nullptr;     ///< for a name: the valid names
+    int least = 0, most = std::numeric_limits<int>::max();  ///< limits of a count
     Turn turn = Turn::option;
-    /// The one group that may have this key, and then only at sites with a bias, whose matmul keeps its rule; empty:
-    /// every matmul may have it.
+    /// If not empty: the only group that may have this key, and only at sites with a weight, to which a bias may be
+    /// added. Such a key does not change the matmul's rule. If empty, every matmul may have the key.
     std::string_view only_with_bias_in{};
-    /// Changes `choice`. `value` is the place of a name in names(), a count, or 0 and 1.
+    /// Changes `choice`. `value` is the index of a name in names(), a count, or 0 or 1.
     void (*apply)(std::int64_t value, MatmulChoice& choice) = nullptr;
-    /// What `policy explain` says of the choice behind its rule; null where to_string(MatmulRule) says it.
+    /// Returns what `policy explain` prints after the rule; null if to_string(MatmulRule) already includes it.
     std::string (*print)(const MatmulChoice& choice) = nullptr;
     std::string_view source{}, summary{};
 
@@ -39,9 +40,9 @@ struct MatmulKey {
     bool begins_anew() const { return turn == Turn::base || turn == Turn::machine; }
 };
 
-/// In the order of errors and of `macheps policy words`.
+/// Returns the keys in the order of errors and of `macheps policy words`.
 std::span<const MatmulKey> matmul_keys();
-/// The key of that name, or nullptr.
+/// Returns the key of that name, or nullptr.
 const MatmulKey* find_matmul_key(std::string_view name);
 
 }  // namespace macheps::policy

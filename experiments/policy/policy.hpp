@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy: an ordered list of rules, site pattern -> cast or matmul; later rules win. Resolved once against a model's
-// sites.
+// Policy: an ordered list of rules, each mapping a site pattern to a cast or matmul. Later rules win. A policy is
+// resolved once against the sites of a model.
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
@@ -24,7 +24,7 @@
 
 namespace macheps::policy {
 
-/// What happens to the values at one slot.
+/// The cast of the values at one slot.
 struct CastRule {
     Format format = fp32;
     Round round = Round::nearest_even;
@@ -32,52 +32,53 @@ struct CastRule {
     const Granularity* granularity = no_scale;
     const ScaleRule* scale_rule = usual_rule(*no_scale);
     int random_bits = 32;
-    DelayedScaling delayed{};  ///< read by a scale rule with a history
-    Format via = fp32;         ///< values are rounded to it first
-    bool hadamard = false;     ///< 16 terms of the contraction after the other are first mixed by a Hadamard matrix
+    DelayedScaling delayed{};  ///< only used by a scale rule with a history
+    Format via = fp32;         ///< values are first rounded to this format
+    bool hadamard = false;     ///< each group of 16 terms of the contraction is first mixed by a Hadamard matrix
 
     bool operator==(const CastRule&) const = default;
     bool has_scale() const { return granularity->is_scaled(); }
     bool is_identity() const { return format == fp32 && !has_scale(); }
     bool has_history() const { return has_scale() && scale_rule->has_history(); }
-    /// True when what is cast is not the values themselves.
+    /// Returns whether the values are changed before they are cast.
     bool is_prepared() const { return !(via == fp32) || hadamard; }
 };
 
-/// "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate", "tf32:nearest_away"; the spelling that parse_cast reads.
+/// Returns the spelling that parse_cast reads: "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate",
+/// "tf32:nearest_away".
 std::string to_string(const CastRule& rule);
 
-/// How a linear's or product's matmul sums and ends. The casts are those of its slots.
+/// How a matmul of a linear or product sums and adds the bias. Its casts belong to its slots.
 struct MatmulChoice {
     MatmulRule rule{};
     bool bias_after = false;  ///< the bias is added after the output's rounding, and the sum is rounded again
-    const NamedMatmulRule* named = nullptr;  ///< where `rule` came from, unless an option was changed since
-    std::string unverified;  ///< why the bits may not be the hardware's; empty: nothing is known to be open
+    const NamedMatmulRule* named = nullptr;  ///< the kernel that `rule` comes from, unless an option was changed since
+    std::string unverified;  ///< why the bits may differ from the hardware's; empty if no reason is known
     bool operator==(const MatmulChoice&) const = default;
 };
 
-/// "fp32.chain", "sm90.wgmma.fp8, cublaslt.fp8.split, bias after, unverified".
+/// Returns a text such as "fp32.chain" or "sm90.wgmma.fp8, cublaslt.fp8.split, bias after, unverified".
 std::string to_string(const MatmulChoice& choice);
 
-/// How data parallel ranks make one gradient of theirs; read only where there are several.
+/// How data parallel ranks combine their gradients. Only used if there are several ranks.
 struct ReduceConfig {
-    std::optional<CastRule> wire{};  ///< what is sent, without a scale; nothing: in the gradient's own format
+    std::optional<CastRule> wire{};  ///< cast of the gradients that are sent, without a scale; none: their own format
     const ReduceOrder* order = &reduce_orders[0];
     const Averaging* average = &averagings[0];
     const Bucketing* bucket = &bucketings[0];
-    std::int64_t start = 1;  ///< of a ring: chunk c begins at rank c + start
+    std::int64_t start = 1;  ///< for a ring: chunk c begins at rank c + start
     bool accumulates_in_wire = false;
     double predivide = 1;
     bool divides = false;
 
     bool operator==(const ReduceConfig&) const = default;
 };
-/// Keys and values, as a policy file writes them.
+/// Returns keys and values as a policy file writes them.
 std::vector<std::pair<std::string, std::string>> settings_of(const ReduceConfig& config);
-/// "wire bf16, order ring, average before".
+/// Returns a text such as "wire bf16, order ring, average before".
 std::string to_string(const ReduceConfig& config);
 
-/// A preset or a file of a policy, as it was read.
+/// A preset or policy file, with the text that was read.
 struct PolicySource {
     std::string name;  ///< the preset's name or the file's path
     bool is_file = false;
@@ -86,7 +87,7 @@ struct PolicySource {
     bool operator==(const PolicySource&) const = default;
 };
 
-/// The config that a policy was made of, for the record: files and overrides as they were read.
+/// The config that a policy was imported from, for the record: files and overrides as they were read.
 struct PolicyConfig {
     std::string framework, version, device;
     std::vector<std::pair<std::string, std::string>> files;  ///< name and text
@@ -94,31 +95,31 @@ struct PolicyConfig {
     bool operator==(const PolicyConfig&) const = default;
 };
 
-/// One policy, parsed and with its `extends` chain joined, not yet resolved.
+/// A parsed policy, joined with the policies that it extends, but not yet resolved.
 struct Policy {
     struct Rule;  // defined in rule.hpp
     std::string name, description;
-    std::string text;                   ///< the TOML it was read from
-    std::vector<std::string> chain;     ///< names of `extends`, nearest first
-    std::vector<PolicySource> sources;  ///< its own text, then that of each `extends`
+    std::string text;                   ///< the TOML that it was read from
+    std::vector<std::string> chain;     ///< names of the policies that it extends, nearest first
+    std::vector<PolicySource> sources;  ///< its own text, then the text of each policy that it extends
     std::vector<std::shared_ptr<const Rule>> rules;
     LossScalerConfig loss_scaler;
     Format optimizer_arithmetic = fp32;
     TrainingRecipe training{};
     ReduceConfig reduce{};
-    PolicyConfig config{};  ///< without files where the policy was made of no config
+    PolicyConfig config{};  ///< without files if the policy was not imported from a config
 };
 
-/// A policy against one model: a plain table that the model reads.
+/// A policy resolved for one model: a plain table that the model reads.
 struct ResolvedPolicy {
-    /// The rule of `site:slot` or `parameter:slot`; fp32 (identity) when nothing was said. Throws Error for a name that
-    /// the model does not have: a slip in the program, not in the policy.
+    /// Returns the cast of `site:slot` or `parameter:slot`, which is fp32 (identity) if no rule set one. Throws Error
+    /// if the model has no such name. This is a mistake in the program, not in the policy.
     const CastRule& cast(std::string_view site_and_slot) const;
-    /// `matmul` is forward, input_grad, weight_grad, grad_a or grad_b.
+    /// Returns a matmul of a site. `matmul` is forward, input_grad, weight_grad, grad_a or grad_b.
     const MatmulChoice& matmul(std::string_view site, std::string_view matmul) const;
-    /// True when a rule gave this parameter a master copy.
+    /// Returns whether a rule gave this parameter a master copy.
     bool has_master(std::string_view parameter) const;
-    /// True when a rule gave this parameter a sum of its own for the gradients of micro-batches.
+    /// Returns whether a rule gave this parameter a separate sum for the gradients of micro-batches.
     bool has_sum(std::string_view parameter) const;
 
     std::string name, description;
@@ -126,58 +127,60 @@ struct ResolvedPolicy {
     Format optimizer_arithmetic = fp32;
     TrainingRecipe training{};
     ReduceConfig reduce{};
-    /// A linear that a rule's filter, or its `multiple_of`, left as it was.
+    /// A linear that a rule left as it was, because of its filter, its `multiple_of` or the blocks that it skips.
     struct LeftOut {
         std::string site, why;
-        bool asks_low = false;  ///< for 8 bits or fewer
+        bool asks_low = false;  ///< the rule has a cast to 8 bits or fewer
         bool operator==(const LeftOut&) const = default;
     };
     std::vector<LeftOut> left_out;
     std::vector<std::string> left_out_sites() const;
 
-    /// Linears whose forward operands are of 8 bits or fewer, and those that rules asked for: these and the ones left out.
+    /// Number of linears with a forward operand of 8 bits or fewer (`low`), and of those that rules asked for
+    /// (`asked`): these and the ones that were left out.
     struct LowLinears {
         int low = 0, asked = 0;
         bool operator==(const LowLinears&) const = default;
     };
     LowLinears low_linears() const;
 
-    /// A slot, as `policy explain` prints it.
+    /// A slot as `policy explain` prints it.
     struct Row {
         std::string site, slot;
-        std::string cast;     ///< `-` for the master copy of a parameter that has none
-        std::string machine;  ///< where a matmul ends: what it runs on
+        std::string cast;     ///< `-` for the master copy or sum of a parameter that has none
+        std::string machine;  ///< for the output of a matmul: the machine that it runs on
         std::string rule;
-        bool is_default = false;  ///< nothing is rounded here, and no machine but fp32.chain sums
+        bool is_default = false;  ///< nothing is rounded here, and no machine except fp32.chain sums
     };
     std::vector<Row> table() const;
-    /// The same policy with only those sites, parameters and slots in `order` and `left_out` whose name, or `name:slot`,
-    /// matches the pattern.
+    /// Returns the same policy, whose `order` and `left_out` contain only the sites, parameters and slots whose name or
+    /// `name:slot` matches the pattern.
     ResolvedPolicy restricted_to(std::string_view pattern) const;
-    /// What the matmuls run on, in the order of the model, and how many run on each; "bias after" is left out.
+    /// Returns what the matmuls run on, in the order of the model, and how many run on each. "bias after" is not part
+    /// of the text.
     std::vector<std::pair<std::string, int>> machines() const;
-    /// Why some of them are unverified, each reason once.
+    /// Returns why some matmuls are unverified, each reason once.
     std::vector<std::string> unverified() const;
 
     std::map<std::string, CastRule, std::less<>> casts;
-    bool casts_nothing = true;  ///< every one of them is the identity
+    bool casts_nothing = true;  ///< every cast is the identity
     std::map<std::string, MatmulChoice, std::less<>> matmuls;
     std::map<std::string, std::string, std::less<>> origin;  ///< slot -> "preset amp-bf16, rule 3"
-    /// Every site or parameter with a slot of it, in the order of the model.
+    /// Pairs of a site or parameter and one of its slots, in the order of the model.
     std::vector<std::pair<std::string, std::string>> order;
 };
 
-/// Names of the presets compiled in, in the order of a report: fp32 first.
+/// Returns the names of the compiled-in presets in the order of a report: fp32 first.
 std::vector<std::string_view> preset_names();
-/// The TOML of a preset; throws Error with the nearest name when there is none.
+/// Returns the TOML of a preset. If there is none, throws Error with the nearest name.
 std::string_view preset_text(std::string_view name);
 
-/// A preset's name, or the path of a .toml file (anything with a dot or a slash).
+/// Loads a policy from a preset's name or the path of a .toml file (any name with a dot, slash or backslash).
 Policy load_policy(std::string_view name_or_path);
-/// `origin` is the file or preset named in errors: file, line, column and remedy.
+/// Parses a policy. Errors name `origin` as its file, the line and column, and a remedy.
 Policy parse_policy(std::string_view toml, const std::string& origin);
-/// The policy that `sources` were recorded from (Policy::sources): what it extends is taken from there, whatever the
-/// presets and files of that name say today.
+/// Parses the policy that `sources` were recorded from (Policy::sources). The policies that it extends are also read
+/// from `sources`, even if the presets and files with these names have changed since.
 Policy parse_policy(std::span<const PolicySource> sources);
 ResolvedPolicy resolve(const Policy& policy, const SiteList& model);
 

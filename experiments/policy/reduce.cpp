@@ -9,7 +9,7 @@ namespace macheps::policy {
 
 namespace {
 
-/// A key of [reduce]: what sets it, and how it is told.
+/// A key of [reduce] with its reader and its printer.
 struct ReduceKey {
     std::string_view name, summary;
     void (*read)(const files::TomlReader&, const toml::node&, ReduceConfig&);

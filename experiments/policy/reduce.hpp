@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How data parallel ranks make one gradient of theirs: the rows behind the words of [reduce]. What each of them computes is in
-// docs/ranks.md, and in training/run/optimizer/all_reduce.cpp, where an order has its function.
+// How data parallel ranks combine their gradients: the rows for the words of [reduce]. docs/ranks.md defines what each
+// row computes. training/run/optimizer/all_reduce.cpp has a function for each order.
 #pragma once
 #include <iterator>
 #include <string_view>
 
 namespace macheps::policy {
 
-/// In which order the parts of the ranks are added up.
+/// Order in which the parts of the ranks are added.
 struct ReduceOrder {
     std::string_view name, source, summary;
 };
@@ -24,7 +24,7 @@ inline constexpr ReduceOrder reduce_orders[] = {
      "the parts are added in fp64 in the order of ranks and rounded once: what the other orders are measured by"},
 };
 
-/// Where the sum becomes a mean.
+/// How the sum becomes a mean: when and by what it is divided.
 struct Averaging {
     std::string_view name, source, summary;
 };
@@ -37,7 +37,7 @@ inline constexpr Averaging averagings[] = {
      "by f before and ranks / f after; f doubles from 1 while it divides the ranks and ranks / f is more than f"},
 };
 
-/// What one reduction is of.
+/// The gradients that are reduced together as one vector.
 struct Bucketing {
     std::string_view name, source, summary;
 };

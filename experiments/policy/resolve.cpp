@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy against a model's sites: globs become a table, once.
+// Resolves a policy against the sites of a model: patterns become a table, once.
 #include "core/format_table.hpp"
 #include "core/text/nearest_name.hpp"
 #include "emulation/machine/table.hpp"
@@ -15,7 +15,7 @@ namespace macheps::policy {
 
 namespace {
 
-/// What a policy can speak about, as one list: sites and parameters alike.
+/// A site or parameter that the rules of a policy can match.
 struct Target {
     std::string name;
     std::vector<std::string_view> slots, matmuls;
@@ -40,7 +40,7 @@ bool contains(const std::vector<std::string_view>& list, std::string_view name) 
 
 std::string key_of(std::string_view target, std::string_view slot) { return fmt::format("{}:{}", target, slot); }
 
-/// The granularity of the same block that the other operand may have.
+/// Returns the granularity with the same block for the other operand.
 constexpr const Granularity& other_side(const Granularity& one) {
     return *std::find_if(std::begin(granularities), std::end(granularities), [&](const Granularity& row) {
         return row.outer == one.outer && row.k == one.k && row.kind == one.kind && row.operand != one.operand;
@@ -144,7 +144,7 @@ class Resolver {
         if (kept_.none_of_some() && rule.layers.chooses()) no_linear_left(rule);
     }
 
-    /// False for a linear that the rule leaves as it was; notes its name and the reason.
+    /// Returns false if the rule leaves this linear as it was, and records its name and the reason.
     bool may_touch(const Policy::Rule& rule, const Target& target) {
         if (target.site == nullptr || !target.site->kind.has_weight) return true;
         const auto found = left_out_.find(target.name);
@@ -191,7 +191,8 @@ class Resolver {
         places_[key] = rule.where(each.at);
     }
 
-    /// The machine must read what the slots make, and its rule must mean something.
+    /// Throws Error if the machine cannot read the operands or its rule is impossible for them. Records why the bits of
+    /// the matmul are unverified.
     void check(const Target& target, std::string_view matmul) {
         const std::string key = key_of(target.name, matmul);
         MatmulChoice& choice = result_.matmuls.at(key);
@@ -220,7 +221,7 @@ class Resolver {
             }
             a_scales = b_scales = {};
         }
-        // A library's kernel is what it is: one that takes in no scales of blocks is refused below.
+        // The rule of a named kernel is not changed. If it does not apply the block scales, it is refused below.
         if (choice.named == nullptr) choice.rule = with_block_scales(choice.rule, a_scales, b_scales);
         choice.unverified = check_matmul_rule(choice.rule,
                                               {.a = a.format,
@@ -233,7 +234,7 @@ class Resolver {
                                               place(key), choice.named);
     }
 
-    /// Where a rule spoke of the matmul or, failing that, of its operands.
+    /// Returns the place of the rule that last set the matmul or, if none did, one of its operands.
     std::string place(const std::string& key) const {
         for (const char* slot : {"", ".a", ".b"}) {
             if (const auto at = places_.find(key + slot); at != places_.end()) {
@@ -310,9 +311,9 @@ class Resolver {
     std::vector<Target> sites_, parameters_;
     ResolvedPolicy result_;
     std::map<std::string, std::string> places_;                   ///< slot or matmul -> where a rule last set it
-    std::map<std::string, FilterVerdict, std::less<>> left_out_;  ///< by the rule that is being applied
-    std::map<std::string, std::string> gathered_;  ///< linear -> the rule whose `all_gather` speaks of it
-    /// Whether that rule has met linears that it leaves alone, and others.
+    std::map<std::string, FilterVerdict, std::less<>> left_out_;  ///< linears that the current rule leaves out
+    std::map<std::string, std::string> gathered_;  ///< linear -> place of the last rule with `all_gather` for it
+    /// Whether the current rule applies to some linears (`kept`), and whether it leaves some out (`left`).
     struct Kept {
         bool kept = false, left = false;
         bool none_of_some() const { return left && !kept; }
@@ -355,7 +356,7 @@ std::vector<std::string> ResolvedPolicy::left_out_sites() const {
 ResolvedPolicy::LowLinears ResolvedPolicy::low_linears() const {
     LowLinears count;
     for (const auto& [site, slot] : order) {
-        if (slot != "forward.bias") continue;  // a linear's alone
+        if (slot != "forward.bias") continue;  // only linears have this slot
         const bool is_low = cast(key_of(site, "forward.a")).format.bits <= 8;
         count.low += is_low ? 1 : 0;
         const auto asks = [&name = site](const LeftOut& one) { return one.site == name && one.asks_low; };
@@ -420,7 +421,7 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
         Row row{.site = site, .slot = slot, .cast = to_string(rule), .machine = {}, .rule = "default"};
         if ((slot == "master" && !has_master(site)) || (slot == "accum" && !has_sum(site))) row.cast = "-";
         if (const auto from = origin.find(key); from != origin.end()) row.rule = from->second;
-        // The machine stands where its sum ends.
+        // The machine is shown in the row of the output.
         if (slot.ends_with(".out")) {
             const auto choice = matmuls.find(key_of(site, slot.substr(0, slot.size() - 4)));
             if (choice != matmuls.end()) {

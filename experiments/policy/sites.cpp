@@ -34,8 +34,8 @@ void for_each_slot(Visitor&& visit) {
 
 constexpr std::size_t most_pattern_bytes = 4096;
 
-/// For each character of the pattern, where the brace that opens there closes; npos where none opens, or it does not
-/// close. `deepest` becomes how deep they nest.
+/// Returns, for each character of the pattern, the index of the brace that closes the one opened there, or npos if none
+/// opens there or it does not close. Sets `deepest` to the depth of nesting.
 std::vector<std::size_t> closing_braces(std::string_view pattern, std::size_t& deepest) {
     std::vector<std::size_t> closes(pattern.size(), std::string_view::npos), open;
     deepest = 0;
@@ -49,8 +49,8 @@ std::vector<std::size_t> closing_braces(std::string_view pattern, std::size_t& d
     return closes;
 }
 
-/// A pattern against one name. The whole set of positions goes through the pattern at once, and each character of it is
-/// looked at once, so that the time is at most the product of both lengths.
+/// Matches a pattern against one name. The whole set of possible positions goes through the pattern at once, and each
+/// character of the pattern is read once. The time is therefore at most proportional to the product of both lengths.
 class Glob {
   public:
     Glob(std::string_view pattern, std::string_view name) : pattern_(pattern), name_(name) {}
@@ -61,10 +61,10 @@ class Glob {
     }
 
   private:
-    /// How many characters of the name the pattern so far can have consumed: every such number, ascending.
+    /// Numbers of characters of the name that the pattern so far can have consumed, ascending.
     using Reached = std::vector<std::size_t>;
 
-    /// Through the characters `from` to `to` of the pattern.
+    /// Matches the characters `from` to `to` of the pattern.
     Reached advance(std::size_t from, std::size_t to, Reached reached) const {
         for (std::size_t p = from; p < to && !reached.empty(); ++p) {
             const char c = pattern_[p];
@@ -86,7 +86,7 @@ class Glob {
         return reached;
     }
 
-    /// Through the alternatives of the brace at `open`.
+    /// Matches the alternatives of the brace at `open`.
     Reached through_alternatives(std::size_t open, const Reached& reached) const {
         Reached next;
         for (std::size_t i = open + 1, start = i; i <= closes_[open]; ++i) {
@@ -95,7 +95,7 @@ class Glob {
                 next.insert(next.end(), ends.begin(), ends.end());
                 start = i + 1;
             } else if (closes_[i] != std::string_view::npos) {
-                i = closes_[i];  // a comma inside belongs to the inner braces
+                i = closes_[i];  // commas inside belong to the inner braces
             }
         }
         std::sort(next.begin(), next.end());
@@ -145,7 +145,7 @@ bool is_matmul_group(std::string_view group) {
 std::span<const std::string_view> model_names() { return all_model_names; }
 
 bool glob_match(std::string_view pattern, std::string_view name) {
-    // Most patterns are of other names, which what stands before their first sign tells.
+    // Most patterns do not match, and usually their text before the first special character shows it.
     const std::size_t plain = std::min(pattern.find_first_of("*?{"), pattern.size());
     if (!name.starts_with(pattern.substr(0, plain))) return false;
     return plain == pattern.size() ? name.size() == plain : Glob(pattern, name).matches();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sites: a name for every place where a number can be rounded. A model lists its own; a policy speaks about them.
+// Sites: a name for every place where a number can be rounded. A model lists its sites, and the rules of a policy refer
+// to them.
 //
-// A site has slots, written after a colon: `block.3.mlp.up:forward.a`. Which slots it has depends on its kind, and each
-// kind is a row below, with a sentence for every slot: `macheps policy words` prints them. A slot more is a row more; the
-// parser, `policy explain` and the presets' tests follow.
+// A site has slots, written after a colon: `block.3.mlp.up:forward.a`. The kind of a site determines its slots. Each
+// kind is a row below, with a sentence for every slot, which `macheps policy words` prints. To add a slot, add a row.
+// The parser, `policy explain` and the presets' tests need no change.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,23 +16,23 @@ namespace macheps::policy {
 
 struct Site;
 
-/// A place within a site, or within a parameter, where a number can be rounded.
+/// A place in a site or parameter where a number can be rounded.
 struct SlotRow {
-    std::string_view name;  ///< `forward.a`: its group, a dot, and its name there; parameters have no groups
+    std::string_view name;  ///< `forward.a`: group, dot and name in the group; slots of parameters have no groups
     std::string_view summary;
-    bool Site::*only = nullptr;  ///< the slot exists at sites where this is true; null: at all of the kind
+    bool Site::*only = nullptr;  ///< the slot exists only at sites where this is true; null: at all sites of the kind
 };
 
-/// What a site computes, and so which slots and matmuls it has.
+/// Kind of computation at a site, which determines its slots and matmuls.
 struct SiteKind {
     std::string_view name, summary;
     std::span<const SlotRow> slots;
-    std::span<const std::string_view> matmuls{};  ///< groups of slots whose a, b and out are those of a matmul
-    /// True when b is a weight with in x out features: `multiple_of` asks for them, a bias may be added, and operands may
-    /// have scales of their own rows, columns or blocks.
+    std::span<const std::string_view> matmuls{};  ///< groups of slots that belong to a matmul, with slots a, b and out
+    /// Whether b is a weight with in x out features. If it is, `multiple_of` applies, a bias may be added, and operands
+    /// may have scales for rows, columns or blocks.
     bool has_weight = false;
 
-    /// Kinds are told apart by their names.
+    /// Compares the names.
     constexpr bool operator==(const SiteKind& other) const { return name == other.name; }
 
     static const SiteKind linear, elementwise, product, loss, rms_norm, rope, gated;
@@ -40,12 +41,12 @@ struct SiteKind {
 struct Site {
     std::string name;  ///< `block.3.mlp.up`
     SiteKind kind = SiteKind::elementwise;
-    std::int64_t in = 0, out = 0;  ///< a linear's features
-    bool scaled = false;           ///< attn.scores: has the `scaled` slots
-    bool grouped = false;          ///< a product whose b serves several heads of a: has the slot grad_b.sum
-    /// Elements of forward.out that autograd keeps for the backward pass, for one sample of a batch.
+    std::int64_t in = 0, out = 0;  ///< features of a linear
+    bool scaled = false;           ///< has the `scaled` slots (attn.scores)
+    bool grouped = false;          ///< a product whose b is shared by several heads of a; has the slot grad_b.sum
+    /// Number of elements of forward.out that autograd keeps for the backward pass, for one sample of a batch.
     std::int64_t saved = 0;
-    /// A slot whose values autograd keeps beside forward.out, of as many elements; empty when there is none.
+    /// Slot whose values autograd keeps in addition to forward.out, with as many elements; empty if there is none.
     std::string_view saved_beside{};
 };
 
@@ -54,9 +55,9 @@ struct Parameter {
     std::int64_t count = 0;
 };
 
-/// What a policy is resolved against.
+/// The sites and parameters of a model, against which a policy is resolved.
 struct SiteList {
-    std::string model;  ///< its kind, which rules may ask for: `gpt2`, `llama`
+    std::string model;  ///< kind of the model, which rules can be restricted to: `gpt2`, `llama`
     std::vector<Site> sites;
     std::vector<Parameter> parameters;
 };
@@ -169,12 +170,12 @@ inline constexpr SiteKind SiteKind::rope{.name = "rope",
 inline constexpr SiteKind SiteKind::gated{
     .name = "gated", .summary = "mlp.act with a gate: silu(gate) times up", .slots = site_rows::gated_slots};
 
-/// Every kind. Lists of slots in errors are in this order.
+/// All kinds. Errors list slots in this order.
 inline constexpr const SiteKind* all_site_kinds[] = {&SiteKind::linear, &SiteKind::elementwise, &SiteKind::product,
                                                      &SiteKind::loss,   &SiteKind::rms_norm,    &SiteKind::rope,
                                                      &SiteKind::gated};
 
-/// What a parameter has, as `block.3.mlp.up.weight:value`.
+/// The slots of a parameter, written as `block.3.mlp.up.weight:value`.
 inline constexpr SlotRow parameter_slots[] = {
     {"value", "the weight that forward and backward read"},
     {"master", "a copy of the weight that the optimiser updates instead; there is none unless a rule names it"},
@@ -188,25 +189,28 @@ inline constexpr SlotRow parameter_slots[] = {
     {"update", "what a step adds to the weight; not read where [optimizer] arithmetic is narrower than fp32"},
 };
 
-/// The kinds of model there are: gpt2, llama.
+/// Returns the kinds of model: gpt2, llama.
 std::span<const std::string_view> model_names();
-/// The slots of this site, in the order of its kind's rows.
+/// Returns the slots of this site, in the order of its kind's rows.
 std::vector<std::string_view> slots_of(const Site& site);
-/// The matmuls of a linear or a product; none for other kinds.
+/// Returns the matmuls of a linear or product, and none for other kinds.
 std::vector<std::string_view> matmuls_of(const Site& site);
 
-/// What stands before the dot in any slot of a site, each once: `forward`, `grad`, ... Rules have a table for each.
+/// Returns the names before the dot of all slots of sites, each once: `forward`, `grad`, ... Rules have a table for
+/// each.
 std::vector<std::string_view> slot_groups();
-/// What stands behind the dot in the slots of a group, over all kinds of site, each once.
+/// Returns the names after the dot of the slots of a group, over all kinds of site, each once.
 std::vector<std::string_view> slots_in_group(std::string_view group);
-/// True when some kind of site has a matmul of this name.
+/// Returns whether some kind of site has a matmul of this name.
 bool is_matmul_group(std::string_view group);
 
-/// Glob: `*` any characters (dots too), `?` one, `{a,b}` alternatives, which may nest.
+/// Returns whether the name matches a glob: `*` matches any characters (also dots), `?` one character, and `{a,b}`
+/// alternatives, which may nest.
 bool glob_match(std::string_view pattern, std::string_view name);
-/// False when a brace opens and does not close, or the reverse; glob_match takes such a brace literally.
+/// Returns false if a brace opens and does not close, or the reverse. glob_match takes such a brace literally.
 bool braces_match(std::string_view pattern);
-/// Why a pattern of others is refused before it is matched: `the pattern has 5000 bytes, ...`. Empty where it is not.
+/// Returns why a user's pattern is refused before it is matched (`the pattern has 5000 bytes, ...`), or an empty text
+/// if it is not refused.
 std::string problem_of_pattern(std::string_view pattern);
 
 }  // namespace macheps::policy

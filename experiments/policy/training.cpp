@@ -25,7 +25,7 @@ std::vector<std::string_view> names_of_rows(const Rows& rows) {
 }
 std::vector<std::string_view> kind_names() { return {optimizer_names.begin(), optimizer_names.end()}; }
 
-/// Setter and printer of a number that a recipe may hold.
+/// Setter and printer of an optional number of a recipe.
 template <auto member>
 void set_number(TrainingRecipe& recipe, double value) {
     using Value = typename std::remove_reference_t<decltype(recipe.*member)>::value_type;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy says of an optimiser step beside its casts: how gradients are added up and clipped, with whose arithmetic the optimiser
-// moves the weights, and its constants. What a policy does not say is the run's own.
+// Settings of a policy for an optimiser step, other than its casts: how gradients are added and clipped, which kernel's
+// arithmetic updates the weights, and the constants of the optimiser. The training run determines everything that a
+// policy does not set.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -13,23 +14,24 @@
 
 namespace macheps::policy {
 
-/// adamw: decay is taken from the weight. adam: the decayed weight is added to the gradient first (L2). sgd: with momentum.
+/// adamw: the decay is subtracted from the weight. adam: the decay times the weight is first added to the gradient
+/// (L2). sgd: with momentum.
 enum class OptimizerKind : std::uint8_t { adamw, sgd, adam };
 
-/// How gradients are clipped by their norm: what the norm is taken of, and how it becomes a factor. In the formulas, `norm` is that of the
-/// unscaled gradients and S what the loss was multiplied by.
+/// How gradients are clipped by their norm: how the norm is computed and how it becomes a factor. In the formulas,
+/// `norm` is the norm of the unscaled gradients, and S is the loss scale.
 struct ClipFormula {
     enum class Norm : std::uint8_t {
-        elements,     ///< of all elements, in fp32
-        tensors,      ///< of the tensors' norms, each fp32
-        tensors_fp64  ///< the same in fp64, the result in fp32
+        elements,     ///< norm of all elements, in fp32
+        tensors,      ///< norm of the norms of the tensors, each in fp32
+        tensors_fp64  ///< norm of the norms of the tensors in fp64, with the result in fp32
     };
     std::string_view name, summary, source;
     Norm norm = Norm::tensors;
-    bool in_grad_format = false;  ///< norms and factor are numbers of the gradients' own format
+    bool in_grad_format = false;  ///< norms and factor have the gradients' own format
     bool is_combined = false;     ///< one product unscales and clips
-    bool only_shrinks = false;    ///< a factor of 1 or more, or a NaN, is not multiplied by
-    bool widens = false;          ///< gradients are fp32 copies from here on, as those of master weights are
+    bool only_shrinks = false;    ///< a factor that is at least 1 or NaN is not applied
+    bool widens = false;          ///< gradients are fp32 copies from here on, like those of master weights
 };
 
 // clang-format off
@@ -48,7 +50,7 @@ inline constexpr ClipFormula clip_formulas[] = {
 };
 // clang-format on
 
-/// Where a step of Adam rounds. `plain` is Backend::adamw, and each other kernel a type in emulation/adam.inl.
+/// Roundings in a step of Adam. `plain` is Backend::adamw. Each other kernel is a type in emulation/adam.inl.
 struct AdamKernel {
     std::string_view name, summary, source;
 };
@@ -71,21 +73,21 @@ inline constexpr AdamKernel adam_kernels[] = {
 };
 // clang-format on
 
-/// Values of the model that are made as large as in pretrained models. In exact arithmetic the results do not change.
+/// Values of the model that are made as large as in pretrained models. In exact arithmetic, the results do not change.
 struct Stress {
-    std::optional<double> outliers{};  ///< how large a few channels are, see model/outliers.hpp
+    std::optional<double> outliers{};  ///< size of a few channels, see training/model/outliers.hpp
 
     bool operator==(const Stress&) const = default;
 };
 
-/// What was said; nothing where it was not.
+/// The settings of a policy. A setting that the policy does not make is empty or null.
 struct TrainingRecipe {
     const ClipFormula* clip = nullptr;
     const AdamKernel* kernel = nullptr;
     std::optional<OptimizerKind> optimizer{};
     std::optional<std::int64_t> micro_batches{};
     std::optional<double> max_norm{}, lr{}, beta1{}, beta2{}, eps{}, weight_decay{}, momentum{};
-    std::optional<bool> rate_waits{};  ///< the learning rate stands still in skipped steps
+    std::optional<bool> rate_waits{};  ///< the schedule of the learning rate does not advance in skipped steps
     std::optional<bool> recompute{};   ///< gradient checkpointing
     Stress stress{};
 
@@ -94,26 +96,27 @@ struct TrainingRecipe {
     const AdamKernel& adam_kernel() const { return kernel != nullptr ? *kernel : adam_kernels[0]; }
 };
 
-/// A key of [optimizer], [clip], [accumulation], [backward] or [stress] that sets a part of a TrainingRecipe. To add a key, add a row.
+/// A key of [optimizer], [clip], [accumulation], [backward] or [stress] that sets a part of a TrainingRecipe. To add a
+/// key, add a row.
 struct TrainingKey {
     enum class Takes : std::uint8_t { name, number, count, flag };
     std::string_view table, name, summary;
     Takes takes = Takes::number;
-    bool is_of_precision = false;  ///< it says where numbers round, or where they lie, and not what is computed
+    bool is_of_precision = false;  ///< decides how numbers are rounded or stored, not the function that is computed
     std::vector<std::string_view> (*names)() = nullptr;
-    bool (*is_good)(double) = nullptr;  ///< of a number; null: anything finite
-    std::string_view wanted{};          ///< `0 or more`: what is_good asks for
-    /// `value` is the number, 0 or 1, or the place of a name in names().
+    bool (*is_good)(double) = nullptr;  ///< accepts a number; null: any finite number
+    std::string_view wanted{};          ///< `0 or more`: what is_good accepts
+    /// Sets the key. `value` is the number, 0 or 1 for a flag, or the index of a name in names().
     void (*set)(TrainingRecipe&, double value) = nullptr;
-    /// As it would be written; nothing where nothing was said.
+    /// Returns the value as a policy file writes it, or nothing if it is not set.
     std::optional<std::string> (*text)(const TrainingRecipe&) = nullptr;
 };
 std::span<const TrainingKey> training_keys();
-/// The keys of one table.
+/// Returns the keys of one table.
 std::vector<const TrainingKey*> training_keys_of(std::string_view table);
-/// The tables that have such keys, in the order of the keys.
+/// Returns the tables that have such keys, in the order of the keys.
 std::vector<std::string_view> training_tables();
-/// What a recipe says, as (`clip.formula`, "torch").
+/// Returns the settings of a recipe as pairs such as (`clip.formula`, "torch").
 std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecipe& recipe);
 
 /// Returns the [stress] settings of a recipe, with powers of two: "outliers=2^11". Empty if there are none.

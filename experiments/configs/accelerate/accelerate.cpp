@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of `accelerate launch`: autocast, fp8 recipes, FSDP, and what is handed to DeepSpeed. Sources: accelerate/accelerator.py,
-// state.py, commands/launch.py, utils/{dataclasses,launch,ao,transformer_engine}.py of 0.30.1 to 1.15.0.
+// The file of `accelerate launch`: autocast, fp8 recipes, FSDP, and the parts that are passed on to DeepSpeed. Sources:
+// accelerate/accelerator.py, state.py, commands/launch.py, utils/{dataclasses,launch,ao,transformer_engine}.py of
+// 0.30.1 to 1.15.0.
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
@@ -79,31 +80,34 @@ FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
                                .sharded = facts.fsdp && facts.fsdp_version == 1});
 }
 
-/// Under DeepSpeed the section is not read, and Transformer Engine's own defaults train.
+/// Returns the recipe of Transformer Engine. Under DeepSpeed, Accelerate does not read the section `fp8_config`, so the
+/// defaults of Transformer Engine apply.
 FieldValue transformer_engine_recipe(const ImportContext& context, const Facts& facts) {
     const auto key = [&](std::string_view name) { return fmt::format("fp8_config.{}", name); };
     const bool is_read = !facts.deepspeed;
     FieldValue recipe{.value = std::string("te_delayed"), .parts = {}};
     if (is_read && context.flag(key("use_mxfp8_block_scaling"))) {
-        // HYBRID is Accelerate's default, which is not passed on: Transformer Engine's own is E4M3.
+        // Accelerate does not pass on HYBRID, because it is Accelerate's default. The default of Transformer Engine is
+        // E4M3.
         recipe.value = std::string("te_mxfp8");
         recipe.parts = {{"format", std::string("E4M3")}};
     } else {
-        // Values equal to Accelerate's own defaults are not passed on, so that most_recent is TE's default, max.
+        // Accelerate does not pass on values equal to its own defaults, so most_recent becomes the default of
+        // Transformer Engine, max.
         recipe.parts = {{"format", is_read ? context.text(key("fp8_format")) : std::string("HYBRID")},
                         {"margin", is_read ? context.number(key("margin")).value_or(0) : 0.0},
                         {"history", is_read ? context.number(key("amax_history_len")).value_or(1024) : 1024.0},
                         {"algorithm", std::string("max")}};
     }
     recipe.parts.emplace_back("filter", std::string("accelerate-te"));
-    // Gradients of weights come out in the format of autocast: no buffer of fp32 is handed to the product.
+    // Weight gradients have the format of autocast, because the matmul gets no fp32 buffer.
     if (is_read && linear_overrides(context).value_or(std::array<bool, 3>{})[2])
         recipe.parts.emplace_back("weight_grad", std::string("bf16"));
     recipe.parts.emplace_back("weight_grad_out", std::string("bf16"));
     return recipe;
 }
 
-/// Products of Linear layers in fp8, the rest under bf16 autocast.
+/// Sets the matmuls of Linear layers to fp8. The rest stays under bf16 autocast.
 void set_fp8(ImportContext& context, const Facts& facts) {
     const auto flag = [&](std::string_view key) { return context.flag(fmt::format("fp8_config.{}", key)); };
     const bool gathers = facts.fsdp && facts.fsdp_version == 2;
@@ -190,7 +194,8 @@ void resolve(ImportContext& context) {
         context.infer("device", word_field("cpu"), "from distributed_type MULTI_CPU");
 }
 
-/// The launcher puts a section's prefix before keys that lack it.
+/// Gives the keys of a section one spelling, with the prefix or without it. The launcher adds the prefix to keys that
+/// lack it, so both spellings mean the same.
 void normalise(ImportContext& context, std::string_view section, std::string_view prefix, bool keeps_prefix) {
     files::ConfigValue* map = context.root().find(section);
     if (map == nullptr || !map->is_map()) return;
@@ -202,14 +207,14 @@ void normalise(ImportContext& context, std::string_view section, std::string_vie
     }
 }
 
-/// Sets a value that is "auto", and with `makes_key` one that is not there.
+/// Sets a value that is "auto" or, with `makes_key`, missing.
 void fill(files::ConfigValue& section, std::string_view path, std::string_view written, bool makes_key) {
     files::ConfigValue* value = section.find(path);
     if (value != nullptr ? value->is_text() && value->written == "auto" : makes_key)
         section.set(path, files::yaml_scalar(written, value != nullptr ? value->place : section.place));
 }
 
-/// What DeepSpeedPlugin makes of its file, or of the few keys that stand for one.
+/// Fills the section as DeepSpeedPlugin does, from its file or, if there is none, from a few keys of deepspeed_config.
 void fill_deepspeed(const ImportContext& context, const std::string& precision, files::ConfigValue& section,
                     bool is_file) {
     const auto text = [&](std::string_view key) { return context.text(fmt::format("deepspeed_config.{}", key)); };
@@ -264,7 +269,7 @@ extern const Framework framework{
     .keys = accelerate::keys(),
     .file_keys = {{"deepspeed_config.deepspeed_config_file", "deepspeed"}},
     .recognises = accelerate::recognises,
-    // The data class of the file raises on unknown keys; the maps in it become options of the launcher, which nobody checks.
+    // The data class of the file raises on unknown keys. The maps in it become launcher options, which are not checked.
     .refuses_unknown = [](const ImportContext&,
                           std::string_view path) { return path.find('.') == std::string_view::npos; },
     .prepare = accelerate::prepare,

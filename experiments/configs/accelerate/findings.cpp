@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to say about a file of `accelerate launch`: a row for each error of the launcher and the Accelerator, each
-// silent decision and each trap.
+// Findings about a file of `accelerate launch`: a row for each error of the launcher and the Accelerator, each silent
+// decision and each trap.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "experiments/configs/finding_row.hpp"

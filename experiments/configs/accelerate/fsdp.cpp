@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: accelerate/utils/dataclasses.py (set_mixed_precision of FullyShardedDataParallelPlugin), accelerator.py (prepare_model).
+// Sources: accelerate/utils/dataclasses.py (set_mixed_precision of FullyShardedDataParallelPlugin), accelerator.py
+// (prepare_model).
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -13,7 +14,7 @@ void set_accelerate_fsdp(ImportContext& context, char low, int version, std::str
     const std::string why = fmt::format("Accelerate's policy of FSDP {} for {}", version, format_word(low));
     context.infer("oplist", word_field("torch-cuda"), "Accelerate wraps the forward pass of FSDP in autocast as well");
     context.infer("reduce", letter(low), why);
-    // FSDP 2 has no dtype of buffers: they stay as they were loaded.
+    // FSDP 2 has no dtype for buffers, so they keep the format in which they were loaded.
     context.infer("buffers", letter(version == 1 ? low : 'F'), why);
     context.infer("predivide", {.value = std::string(version == 2 && low == 'B' ? "average" : "split"), .parts = {}},
                   why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of Accelerate's file that decide numbers. Sources: accelerate/commands/config/config_args.py, commands/launch.py and
-// utils/dataclasses.py of 0.30.1 to 1.15.0.
+// The keys of Accelerate's file that decide numbers. Sources: accelerate/commands/config/config_args.py,
+// commands/launch.py and utils/dataclasses.py of 0.30.1 to 1.15.0.
 #include "experiments/configs/accelerate/accelerate.hpp"
 
 namespace macheps::configs::accelerate {
@@ -42,7 +42,7 @@ const KeyRow key_rows[] = {
      .defaults = {{"", "true"}},
      .since = "1.11",
      .sets = "fp8"},
-    // What the questionnaire of `accelerate config` writes, and no recipe reads.
+    // The questionnaire of `accelerate config` writes these keys, but no recipe reads them.
     {.path = "fp8_config.amax_history_length", .type = any, .effect = KeyEffect::inert, .since = "0.34"},
     {.path = "fp8_config.amax_compute_algorithm", .type = any, .effect = KeyEffect::inert, .since = "0.34"},
     {.path = "fp8_config.optimization_level", .type = any, .effect = KeyEffect::inert, .since = "0.34"},
@@ -70,7 +70,7 @@ const KeyRow key_rows[] = {
      .type = number,
      .defaults = {{"", "1.0"}},
      .sets = "clip"},
-    // What a program passes to Accelerator(kwargs_handlers=[...]): no file has it, an override on the command line may.
+    // Arguments that a program passes to Accelerator(kwargs_handlers=[...]). No file has them, but an override may.
     {.path = "kwargs_handlers", .type = map},
     {.path = "kwargs_handlers.GradScalerKwargs", .type = map},
     {.path = "kwargs_handlers.GradScalerKwargs.init_scale",

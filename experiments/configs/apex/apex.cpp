@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA Apex: the arguments of amp.initialize, at the root or in a section `apex`. Sources: apex/amp/frontend.py, scaler.py,
-// _initialize.py at e13873de, the last tree with apex.amp.
+// NVIDIA Apex: the arguments of amp.initialize, at the root or in a section `apex`. Sources: apex/amp/frontend.py,
+// scaler.py, _initialize.py at e13873de, the last tree with apex.amp.
 #include "experiments/configs/apex/apex.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -69,7 +69,7 @@ Facts facts_of(const ImportContext& context) {
     Facts facts{.level = context.text("opt_level"), .static_scale = {}};
     const files::ConfigValue* scale = context.value("loss_scale");
     if (scale == nullptr || scale->is_null()) {
-        // The levels' own: O0 and O3 do not scale.
+        // The default of the level: O0 and O3 do not scale.
         facts.is_dynamic = facts.level == "O1" || facts.level == "O2";
         if (!facts.is_dynamic) facts.static_scale = 1;
     } else if (scale->written == "dynamic") {
@@ -83,7 +83,7 @@ Facts facts_of(const ImportContext& context) {
 using Maybe = std::optional<Said>;
 using enum FindingCode;
 
-/// Properties that O1 has no use for: setting one of them raises.
+/// Reports a property that O1 does not use. amp.initialize raises if it is set.
 Maybe not_with_o1(const ImportContext& context, const Facts& facts, std::string_view key) {
     if (facts.level != "O1" || !context.has(key) || (key == "cast_model_type" && context.text(key) == "false"))
         return {};
@@ -158,7 +158,7 @@ void resolve(ImportContext& context) {
     }
     if (context.has("master_weights") && facts.level != "O1")
         context.set("master", letter(context.flag("master_weights") ? 'F' : '-'), "master_weights");
-    // O2 and O3 cast what the model returns back to fp32.
+    // O2 and O3 cast the outputs of the model back to fp32.
     if (facts.level == "O2" || facts.level == "O3")
         context.infer("logits", letter('F'), "from opt_level: outputs are cast to fp32");
     const bool has_scale_key = context.has("loss_scale");
@@ -174,7 +174,7 @@ void resolve(ImportContext& context) {
     context.infer("fp8", word_field("none"), "Apex has none");
 }
 
-/// `apex: {...}` is the config itself.
+/// If there is a section `apex`, it is the whole config.
 void prepare(ImportContext& context) {
     if (const files::ConfigValue* section = context.value("apex"); section != nullptr && section->is_map()) {
         files::ConfigValue inner = *section;

@@ -20,7 +20,7 @@ bool is_word(const ImportContext& context, std::string_view path, std::string_vi
     return value != nullptr && value->is_text() && value->written == word;
 }
 
-/// A key that stands for a feature: true, a text, a list or a map that is not empty.
+/// Returns whether a key enables a feature: it is true, or a text, list or map that is not empty.
 bool is_set(const ImportContext& context, std::string_view path) {
     const files::ConfigValue* value = context.value(path);
     if (value == nullptr || value->is_null()) return false;
@@ -30,7 +30,8 @@ bool is_set(const ImportContext& context, std::string_view path) {
     return !value->written.empty() && value->written != "false";
 }
 
-/// The canonical name of the attention kernel: the key itself, or the first of the older flags that stand for one.
+/// Returns the canonical name of the attention kernel: the value of attn_implementation, or the kernel of the first
+/// older flag that is on.
 std::string attention(const ImportContext& context) {
     if (std::string named = context.text("attn_implementation"); !named.empty()) return named;
     constexpr std::pair<std::string_view, std::string_view> flags[] = {
@@ -48,12 +49,13 @@ std::string attention(const ImportContext& context) {
     return {};
 }
 
-/// Only eager and sdpa take norms and embeddings in fp32.
+/// Returns whether a kernel is named that does not accept norms and embeddings in fp32. Only eager and sdpa accept
+/// them.
 bool has_low_attention(std::string_view attention) {
     return !attention.empty() && attention != "eager" && attention != "sdpa";
 }
 
-/// The version of FSDP: the key of the root, or either spelling inside `fsdp_config`.
+/// Returns the version of FSDP, from the key at the root or either spelling inside `fsdp_config`.
 int fsdp_version(const ImportContext& context) {
     for (const std::string_view path : {"fsdp_version", "fsdp_config.version", "fsdp_config.fsdp_version"}) {
         if (const double version = context.number(path).value_or(0); version != 0) return version == 2 ? 2 : 1;
@@ -61,9 +63,10 @@ int fsdp_version(const ImportContext& context) {
     return 1;
 }
 
-/// What the loader quantises: bitsandbytes' 4 bits under `qlora`, its 8 bits under `lora`, and nothing else that is asked for.
+/// Returns the format of a quantised base, or an empty text. bitsandbytes uses 4 bits only under `qlora` and 8 bits
+/// only under `lora`.
 std::string quantised_base(const ImportContext& context, std::string_view adapter) {
-    // 0.9.2 still hands the flags to the loader whatever the adapter.
+    // 0.9.2 still passes load_in_4bit to the loader for every adapter.
     if ((adapter == "qlora" || !context.since("0.17")) && context.flag("load_in_4bit"))
         return context.text("bnb_config_kwargs.bnb_4bit_quant_type");
     if (adapter == "lora" && context.flag("load_in_8bit")) return "int8";
@@ -72,7 +75,8 @@ std::string quantised_base(const ImportContext& context, std::string_view adapte
     return {};
 }
 
-/// FSDP with efficient loading, and ZeRO-3, keep prepare_model_for_kbit_training from running.
+/// Returns whether prepare_model_for_kbit_training runs. ZeRO-3 and FSDP prevent it, except FSDP with `lora` and
+/// without efficient loading.
 bool casts_for_kbit(const ImportContext& context, const Facts& facts) {
     if (facts.adapter != "lora" && facts.adapter != "qlora") return false;
     if (!context.flag("load_in_4bit") && !context.flag("load_in_8bit")) return false;
@@ -229,7 +233,7 @@ void resolve(ImportContext& context) {
         context.delegate(deepspeed::framework, "deepspeed");
 }
 
-/// A key of DeepSpeed's file that stands at "auto" and what Axolotl's Trainer fills in.
+/// Sets a key of DeepSpeed's file that is "auto" to the value that Axolotl's Trainer fills in.
 void fill_auto(ImportContext& context, std::string_view path, std::string_view text, files::ConfigValue::Kind kind) {
     files::ConfigValue* value = context.root().find(fmt::format("deepspeed.{}", path));
     if (value == nullptr || value->written != "auto") return;
@@ -245,7 +249,7 @@ void fill_auto(ImportContext& context, std::string_view path, std::string_view t
     }
 }
 
-/// Reads the file that `deepspeed` names.
+/// Reads the file that `deepspeed` names, and fills in its "auto" values.
 void prepare(ImportContext& context) {
     const files::ConfigValue::Entry* entry = context.root().entry("deepspeed");
     if (entry == nullptr || !entry->value.is_text() || entry->value.written.empty()) return;
@@ -283,7 +287,7 @@ extern const Framework framework{.name = "axolotl",
                                  .model_keys = "base_model",
                                  .dtype_keys = "torch_dtype",
                                  .recognises = axolotl::recognises,
-                                 // Pydantic's models drop what they do not know.
+                                 // Pydantic's models drop unknown keys.
                                  .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
                                  .reads_quoted_booleans = [](const ImportContext&) { return true; },
                                  .prepare = axolotl::prepare,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Axolotl's validators refuse of keys together that decide formats: a quantised base without the adapter that it is
-// for, and optimisers that do not go with how the run is sharded. Sources: axolotl/utils/schemas/{validation,peft,config}.py of
-// 0.17.0 and 0.18.0.
+// Combinations of keys that decide formats and that Axolotl's validators refuse: a quantised base without its adapter,
+// and optimisers that do not support how the run is sharded. Sources: axolotl/utils/schemas/{validation,peft,config}.py
+// of 0.17.0 and 0.18.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
 
@@ -17,7 +17,7 @@ using enum FindingCode;
 
 bool asks_for_bits(const Context& c) { return c.flag("load_in_8bit") || c.flag("load_in_4bit"); }
 
-/// Which of a row's two keys load_in_4bit and load_in_8bit is the one to change.
+/// Returns which of the first two keys of a row to change: load_in_4bit (0) or load_in_8bit (1).
 std::size_t asked_bits(const Context& c) { return c.flag("load_in_4bit") ? 0 : 1; }
 
 Maybe without_adapter(const Context& c, const Facts& f) {
@@ -67,7 +67,7 @@ Maybe deepspeed_and_fsdp(const Context& c, const Facts& f) {
     return Said{"DeepSpeed and `fsdp` exclude each other: the validator raises", "one of them"};
 }
 
-/// Optimisers by the start of their names, and what they are refused with.
+/// Optimisers, given by the start of their names, and the settings with which they are refused.
 struct Refused {
     std::string_view prefix;
     bool adapter, deepspeed, fsdp1;
@@ -115,7 +115,7 @@ Maybe npu(const Context& c, const Facts& f) {
     return {};
 }
 
-// Attention, whose kernel decides the format of norms and embeddings. 0.9.2 did not judge its name.
+// The attention kernel, which decides the format of norms and embeddings. 0.9.2 did not check its name.
 
 bool judges_attention(const Context& c) { return c.since("0.17"); }
 
@@ -161,7 +161,7 @@ Maybe attention_device(const Context& c, const Facts& f) {
     return {};
 }
 
-// The loader reads bits under the adapter that they are meant for.
+// The loader only reads load_in_4bit and load_in_8bit under the adapter that each is meant for.
 
 Maybe ignored_bits(const Context& c, const Facts& f) {
     if (f.adapter != "lora" || !c.flag("load_in_4bit") || c.flag("load_in_8bit") || !f.base.empty()) return {};

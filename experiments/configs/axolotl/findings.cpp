@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to say about an Axolotl YAML: a row for each validator that raises or warns, each silent decision and each
-// trap. Sources: axolotl/utils/schemas/{validation,config}.py, utils/config/__init__.py of 0.18.0.
+// Findings about an Axolotl YAML: a row for each validator that raises or warns, each silent decision and each trap.
+// Sources: axolotl/utils/schemas/{validation,config}.py, utils/config/__init__.py of 0.18.0.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
@@ -17,7 +17,7 @@ using Maybe = std::optional<Said>;
 using Context = ImportContext;
 using enum FindingCode;
 
-/// `bf16: full` was taken until the schema allowed auto, true and false alone.
+/// Returns whether this version accepts `bf16: full`. Later schemas only allow auto, true and false.
 bool takes_full(const Context& c) { return !c.since("axolotl", "0.5"); }
 
 std::string_view word(const Context& c, std::string_view path) {
@@ -27,7 +27,7 @@ std::string_view word(const Context& c, std::string_view path) {
 
 bool is_full_finetune(const Facts& f) { return f.adapter.empty(); }
 
-// What the schema refuses.
+// Refusals of the schema.
 
 Maybe bad_switch(const Context& c, std::string_view key) {
     const std::string_view text = word(c, key);
@@ -59,7 +59,7 @@ Maybe all_gather(const Context& c, const Facts&) {
                 "fsdp_version: 2"};
 }
 Maybe fp8_device(const Context& c, const Facts&) {
-    // Axolotl asks for compute capability 9.0: Ada's tensor cores (8.9) multiply fp8, and are refused as well.
+    // Axolotl requires compute capability 9.0. It also refuses Ada (8.9), whose tensor cores multiply fp8.
     if (!c.flag("fp8") || (c.device().fp8 && c.device().capability() >= 90)) return {};
     return Said{c.device().fp8
                     ? fmt::format("fp8 asks for compute capability 9.0, and {} has {}.{}: the validator raises",
@@ -77,7 +77,7 @@ Maybe fp32_norms(const Context& c, const Facts& f) {
     if (!c.flag("fp32_norms") || (f.fsdp && f.fsdp_version == 2)) return {};
     return Said{"fp32_norms asks for FSDP2: the validator raises", "fsdp_version: 2 with an fsdp_config"};
 }
-/// Known of the models here, and of no other: told where one of them is to be trained.
+/// Only reported if a model of macheps is to be trained, because the classes of other models are unknown.
 Maybe norm_classes_match_nothing(const Context& c, const Facts&) {
     const files::ConfigValue* classes = c.value("fp32_norm_classes");
     if (!c.options().for_training || !c.flag("fp32_norms") || classes == nullptr || classes->items.empty()) return {};
@@ -95,7 +95,7 @@ Maybe norm_classes(const Context& c, const Facts&) {
     return Said{"fp32_norm_classes is read with fp32_norms alone: the norms are not kept in fp32", "fp32_norms: true"};
 }
 Maybe better_transformer(const Context& c, const Facts& f) {
-    // `auto` is a text that is not empty, whatever it becomes afterwards.
+    // The validator sees `auto` as a non-empty text, whatever it becomes later.
     if (!c.flag("flash_optimum") || (!f.bf16_is_auto && !c.flag("fp16") && !c.flag("bf16"))) return {};
     return Said{"autocast is not supported with BetterTransformer (flash_optimum): the validator raises",
                 f.bf16_is_auto ? "bf16: false" : "flash_optimum: false", f.bf16_is_auto ? std::size_t{1} : 0};
@@ -169,7 +169,7 @@ Maybe not_there(const Context& c, const Facts&) {
                 "bf16: auto"};
 }
 Maybe not_used(const Context& c, const Facts& f) {
-    // Torch counts emulation as well, which is no reason to switch bf16 on.
+    // Torch also counts emulated bf16, which is not a reason to turn bf16 on.
     if (f.bf16 || f.full_eval || is_auto(c, "bf16")) return {};
     if (!c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return Said{fmt::format("{} has bf16, and the config leaves it off", c.device().name), {}};
@@ -218,7 +218,7 @@ Maybe tf32_auto(const Context& c, const Facts& f) {
                             c.device().name),
                 "tf32: false, to keep fp32"};
 }
-/// The keys by which the MoE kernels keep a part of the frozen base in four or eight bits.
+/// Reports the keys with which the MoE kernels keep a part of the frozen base in four or eight bits.
 Maybe low_base(const Context& c, const Facts&) {
     for (const std::string_view key : {"dsv4_fp4_grouped_mode", "dsv4_fp8_nonexpert_mode"}) {
         if (!c.text(key).empty())

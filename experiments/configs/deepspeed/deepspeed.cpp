@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSpeed's JSON: which optimiser wrapper its engine makes, and what that computes. Sources: deepspeed/runtime/engine.py
-// (get_data_types, _do_optimizer_sanity_check, _configure_*_optimizer), config.py, precision_config.py.
+// DeepSpeed's JSON: which optimiser wrapper the engine creates, and what it computes. Sources:
+// deepspeed/runtime/engine.py (get_data_types, _do_optimizer_sanity_check, _configure_*_optimizer), config.py,
+// precision_config.py.
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/apex/apex.hpp"
@@ -16,7 +17,8 @@ namespace macheps::configs::deepspeed {
 
 namespace {
 
-/// The switch of a section. The word "auto" is dropped by the typed sections, and is true to Python before them.
+/// Returns whether a section is enabled. From 0.17.1 on (typed sections), "auto" counts as off. Before that, it is a
+/// non-empty text and therefore true.
 bool is_on(const ImportContext& context, std::string_view path) {
     return is_auto(context, path) ? !has_models(context) : context.flag(path);
 }
@@ -29,7 +31,7 @@ char accumulation(const ImportContext& context, const Facts& facts) {
 
 bool uses_fused_adam(const Facts& facts, bool torch_adam) {
     if (facts.optimizer == "onebitadam" || facts.optimizer == "zerooneadam") return true;
-    if (facts.optimizer.empty()) return true;  // the program's own: reported as an assumption
+    if (facts.optimizer.empty()) return true;  // the program's own optimiser; a finding reports this assumption
     return (facts.optimizer == "adam" || facts.optimizer == "adamw") && !torch_adam && !facts.offload;
 }
 
@@ -74,7 +76,7 @@ namespace {
 FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
     const std::string version = to_string(context.version("deepspeed"));
     if (facts.low == 'B') {
-        // Scale 1; what a check adds is that a step with Inf or NaN is skipped.
+        // The scale is 1. With check_grad_overflow, steps with Inf or NaN are skipped.
         if (!has_models(context) || !context.flag("bf16.check_grad_overflow")) return no_scaler_field();
         return static_scaler_field(1, true);
     }
@@ -83,8 +85,8 @@ FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
     double initial = std::exp2(context.number("fp16.initial_scale_power").value_or(16));
     double hysteresis = context.number("fp16.hysteresis").value_or(2);
     double floor = context.number("fp16.min_loss_scale").value_or(1);
-    // Before 0.17.1 nothing of the file reaches the scaler unless one of the five keys stands in it: each wrapper then has its
-    // own defaults.
+    // Before 0.17.1, the file reaches the scaler only if it has one of the five keys of the dynamic scale. Otherwise
+    // each wrapper uses its own defaults.
     const bool is_trap = !has_models(context) && !facts.has_scaler_keys;
     if (facts.stage > 0) {
         if (is_trap) initial = 0x1p32, hysteresis = 1;
@@ -134,7 +136,7 @@ void set_model(ImportContext& context, const Facts& facts) {
             context.set("master", letter('B'), "bf16.bf16_master_weights_and_grads");
         if (context.flag("bf16.bf16_optimizer_states") && facts.bf16)
             context.set("opt_state", letter('B'), "bf16.bf16_optimizer_states");
-        // Until 0.19.2 buffers were cast with the module.
+        // Before 0.19.2, buffers were cast together with the module.
         if (const char buffer = context.dtype("data_types.buffer_dtype"))
             context.set("buffers", letter(buffer), "data_types.buffer_dtype");
         else if (context.since("deepspeed", "0.19.2"))
@@ -191,7 +193,7 @@ void resolve(ImportContext& context) {
     set_update(context, found);
 }
 
-/// `bfloat16` is read where there is no `bf16`.
+/// Reads `bfloat16` as `bf16` if there is no `bf16`.
 void prepare(ImportContext& context) {
     if (context.value("bf16")) return;
     for (files::ConfigValue::Entry& entry : context.root().entries) {

@@ -10,26 +10,27 @@
 
 namespace macheps::configs::deepspeed {
 
-/// What the engine derives from the sections before it makes an optimiser.
+/// Values that the engine derives from the sections before it creates an optimiser.
 struct Facts {
-    bool fp16 = false, bf16 = false;  ///< the switches, as this version reads them
+    bool fp16 = false, bf16 = false;  ///< whether the sections are enabled, as this version reads them
     bool amp = false, autocast = false;
-    char low = 'F';                ///< format of the model: H, B, or F without a switch
-    char accum = 'F';              ///< of the sum over micro-batches; 0 for a name that is no dtype
-    int stage = 0;                 ///< of ZeRO
+    char low = 'F';                ///< format of the model: H, B, or F if no section is enabled
+    char accum = 'F';              ///< format of the sum over micro-batches; 0 for an unknown dtype
+    int stage = 0;                 ///< ZeRO stage
     bool offload = false;          ///< the optimiser's state is on the CPU
-    double loss_scale = 0;         ///< 0 is dynamic; a boolean counts as a number, which only 0.16.5 lets pass
-    bool dynamic = false;          ///< the loss scale is: fp16 with loss_scale 0
-    bool has_scaler_keys = false;  ///< one of the five keys of the dynamic scale stands in the file
-    std::string optimizer;         ///< its type in lower case, empty where the program brings its own
-    bool fused = false;            ///< at stage 0, the fused wrapper (Adam) rather than the unfused one
-    bool bf16_optimizer = false;   ///< BF16_Optimizer: gradients are summed in fp32 apart from the model
+    double loss_scale = 0;         ///< 0 is dynamic; versions before 0.17.1 read a boolean as a number
+    bool dynamic = false;          ///< the loss scale is dynamic: fp16 with loss_scale 0
+    bool has_scaler_keys = false;  ///< the file has one of the five keys of the dynamic scale
+    std::string optimizer;         ///< type in lower case; empty if the program brings its own
+    bool fused = false;            ///< at stage 0: the fused wrapper (Adam) and not the unfused one
+    bool bf16_optimizer = false;   ///< BF16_Optimizer, which sums gradients in fp32 outside the model
 };
 
 Facts facts(const ImportContext& context);
 
-/// The versions that changed numbers.
-bool has_models(const ImportContext& context);  ///< 0.17.1: typed fp16 and bf16 sections, the scaler's growth test
+/// Returns whether the version is at least 0.17.1, which introduced typed fp16 and bf16 sections and changed when the
+/// scale grows.
+bool has_models(const ImportContext& context);
 bool is_auto(const ImportContext& context, std::string_view path);
 
 std::span<const KeyRow> keys();

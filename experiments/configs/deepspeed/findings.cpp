@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to say about a DeepSpeed JSON: a row for each assertion of its engine, each silent decision and each trap.
+// Findings about a DeepSpeed JSON: a row for each assertion of its engine, each silent decision and each trap.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "experiments/configs/finding_row.hpp"
@@ -23,7 +23,7 @@ std::string title(const Context& context) {
 
 // Switches.
 
-/// Known of the models here, and of no other: told where one of them is to be trained.
+/// Only reported if a model of macheps is to be trained, because the modules of other models are unknown.
 Maybe safe_modules(const Context& c, const Facts& f) {
     const files::ConfigValue* modules = c.value("torch_autocast.lower_precision_safe_modules");
     if (!c.options().for_training || !f.autocast || modules == nullptr || modules->items.empty()) return {};
@@ -87,7 +87,7 @@ Maybe bf16_emulated(const Context& c, const Facts& f) {
                 "fp16, with its loss scaler"};
 }
 
-/// Of the keys fp16.enabled and bf16.enabled, the one that is on.
+/// Returns which of the keys fp16.enabled (0) and bf16.enabled (1) is on.
 std::size_t switch_key(const Facts& f) { return f.low == 'B' ? 1 : 0; }
 
 Maybe whole_model(const Context& c, const Facts& f) {
@@ -202,7 +202,7 @@ Maybe scaler_keys_unread(const Context& c, const Facts& f) {
 
 // Masters, accumulation, reduction.
 
-/// From 0.17.1 the stage is asserted wherever the key is true, whether or not fp16 is on.
+/// From 0.17.1 on, DeepSpeed asserts the stage if the key is true, even if fp16 is off.
 Maybe fp16_masters(const Context& c, const Facts& f) {
     if (!c.flag("fp16.fp16_master_weights_and_grads") || (!f.fp16 && !has_models(c))) return {};
     if (c.since("deepspeed", "0.19")) {
@@ -215,7 +215,7 @@ Maybe fp16_masters(const Context& c, const Facts& f) {
                 "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or leave the key out"};
 }
 Maybe bf16_masters(const Context& c, const Facts& f) {
-    if (!c.since("deepspeed", "0.19")) return {};  // asserted whether or not bf16 is on
+    if (!c.since("deepspeed", "0.19")) return {};  // asserted even if bf16 is off
     const bool masters = c.flag("bf16.bf16_master_weights_and_grads"), states = c.flag("bf16.bf16_optimizer_states");
     if (states && !masters)
         return Said{"bf16_optimizer_states asks for bf16_master_weights_and_grads", "both, or neither"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a DeepSpeed JSON that decide numbers. Sources: deepspeed/runtime/{constants,config,precision_config}.py and
-// zero/config.py of 0.16.5 to 0.19.6.
+// The keys of a DeepSpeed JSON that decide numbers. Sources: deepspeed/runtime/{constants,config,precision_config}.py
+// and zero/config.py of 0.16.5 to 0.19.6.
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 
 namespace macheps::configs::deepspeed {
@@ -87,7 +87,7 @@ const KeyRow key_rows[] = {
     {.path = "vocabulary_size", .type = number},
 };
 
-/// Sections that pydantic checks with `extra = "forbid"`, and the version from which it does.
+/// A section that pydantic checks with `extra = "forbid"`, and the first version that does so.
 struct TypedSection {
     std::string_view name, since;
 };
@@ -125,7 +125,7 @@ int recognises(const files::ConfigValue& root) {
 bool refuses_unknown(const ImportContext& context, std::string_view path) {
     const std::size_t dot = path.find('.');
     if (dot == std::string_view::npos)
-        return false;  // the top level is a dictionary that only known keys are looked up in
+        return false;  // the top level is a dictionary in which only known keys are looked up
     for (const TypedSection& section : typed_sections) {
         if (path.substr(0, dot) != section.name) continue;
         return section.since.empty() || context.version("deepspeed") >= parse_version(section.since);
@@ -135,10 +135,10 @@ bool refuses_unknown(const ImportContext& context, std::string_view path) {
 
 std::optional<FindingCode> judges_type(const ImportContext& context, const KeyRow& row,
                                        const files::ConfigValue& value) {
-    if (value.is_text() && value.written == "auto") return std::nullopt;  // deepspeed/auto speaks of it
-    if (row.path == "fp16.loss_scale") return std::nullopt;               // so does deepspeed/loss-scale
+    if (value.is_text() && value.written == "auto") return std::nullopt;  // deepspeed/auto reports it
+    if (row.path == "fp16.loss_scale") return std::nullopt;               // deepspeed/loss-scale reports it
     if (row.type == map) return FindingCode::error;
-    // Before the typed sections, whatever Python calls true switched fp16 and bf16 on.
+    // Before the typed sections, any value that is true in Python enabled fp16 or bf16.
     return has_models(context) || !row.path.starts_with("fp16.") ? FindingCode::error : FindingCode::warning;
 }
 

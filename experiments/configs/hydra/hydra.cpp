@@ -43,7 +43,8 @@ std::optional<Default> parse_default(const files::ConfigValue& item) {
     return found;
 }
 
-/// The path by which the file is found: beside the config, or beside one of the two folders above it.
+/// Returns the path of the file relative to the folder of the config. The file is looked up in that folder and in the
+/// two folders above it.
 std::string path_of(const Default& one, const fs::path& config) {
     const fs::path file = fs::path(one.group) / (one.name + ".yaml");
     fs::path folder = config.parent_path();
@@ -76,11 +77,12 @@ class Interpolation {
     }
 
   private:
-    // References that fan out would take for ever; no config has need of these many.
+    // Limits for references that fan out exponentially. No real config reaches them.
     static constexpr int deepest = 16, most_references = 10'000;
     static constexpr std::size_t longest = 1 << 16;
 
-    /// `${a.b}` alone takes the value over, whatever it is; inside a longer text its characters.
+    /// Replaces `${a.b}`. If it is the whole text, the result is the value with its type. Inside a longer text, it is
+    /// replaced by the characters of the value.
     void text(files::ConfigValue& value, int depth) {
         std::string out;
         std::string_view rest = value.written;
@@ -88,7 +90,7 @@ class Interpolation {
             const std::size_t open = rest.find("${"), close = rest.find('}', open);
             if (open == std::string_view::npos || close == std::string_view::npos) break;
             const files::ConfigValue* target = root_.find(rest.substr(open + 2, close - open - 2));
-            // A resolver (`${now:...}`) or a path that leads nowhere stays as it is written.
+            // A resolver (`${now:...}`) or a path that does not exist stays as written.
             if (target == nullptr || depth >= deepest || ++references_ > most_references || out.size() > longest)
                 return;
             files::ConfigValue copy = *target;
@@ -110,7 +112,7 @@ class Interpolation {
     int references_ = 0;
 };
 
-/// To OmegaConf `1e8` is a number.
+/// Converts texts such as `1e8` to numbers, as OmegaConf does.
 void read_numbers(files::ConfigValue& value) {
     for (files::ConfigValue& item : value.items) read_numbers(item);
     for (files::ConfigValue::Entry& entry : value.entries) read_numbers(entry.value);
@@ -148,7 +150,7 @@ void compose(ImportContext& context) {
                 has_self = true;
                 continue;
             }
-            // Hydra's own settings (logging, folders) compute nothing.
+            // Hydra's own settings (logging, folders) decide no numbers.
             if (one->group == "hydra" || one->group.starts_with("hydra/")) continue;
             std::optional<files::ConfigValue> tree =
                 context.read_file("defaults", one->place, path_of(*one, one->place.file));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to say about a LLaMA-Factory YAML: a row for each check of its parser that raises or warns, each silent
-// decision and each trap. Sources: llamafactory/hparams/{parser,finetuning_args}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
+// Findings about a LLaMA-Factory YAML: a row for each check of its parser that raises or warns, each silent decision
+// and each trap. Sources: llamafactory/hparams/{parser,finetuning_args}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -15,7 +15,7 @@ using Maybe = std::optional<Said>;
 using Context = ImportContext;
 using enum FindingCode;
 
-// What the parser refuses.
+// Refusals of the parser.
 
 Maybe no_method(const Context&, const Facts& f) {
     for (const std::string_view method : {"lora", "oft", "freeze", "full"}) {
@@ -138,7 +138,7 @@ Maybe pure_half(const Context&, const Facts& f) {
                 "a bf16 checkpoint, or bf16: true"};
 }
 
-// Its own warnings.
+// Warnings of LLaMA-Factory.
 
 Maybe recommend_mixed(const Context&, const Facts& f) {
     if (!f.trains || f.fp16 || f.bf16) return {};

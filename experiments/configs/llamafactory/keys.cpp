@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a LLaMA-Factory YAML that decide numbers; Transformers' stand beside them, all others are in
-// keys/llamafactory.txt. Sources: llamafactory/hparams of 0.9.3 to 0.9.5.
+// The keys of a LLaMA-Factory YAML that decide numbers. The YAML also has the keys of Transformers. All other keys are
+// in keys/llamafactory.txt. Sources: llamafactory/hparams of 0.9.3 to 0.9.5.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 
 namespace macheps::configs::llamafactory {

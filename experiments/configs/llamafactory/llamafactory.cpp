@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLaMA-Factory: its own arguments around Transformers' Trainer. Sources: llamafactory/hparams/parser.py, model/{loader,
-// patcher,adapter}.py, model/model_utils/{checkpointing,quantization}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
+// LLaMA-Factory: its own arguments around Transformers' Trainer. Sources: llamafactory/hparams/parser.py,
+// model/{loader,patcher,adapter}.py, model/model_utils/{checkpointing,quantization}.py, train/fp8_utils.py of 0.9.5 and
+// 0.9.6.dev0.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
@@ -16,7 +17,8 @@ namespace {
 
 char letter_of(std::string_view dtype) { return dtype == "bf16" ? 'B' : dtype == "fp16" ? 'H' : 'F'; }
 
-/// What a base that is quantised while it is loaded is kept in: bitsandbytes' 4 or 8 bits, HQQ's of any width, EETQ's 8.
+/// Returns the format of a base that is quantised while it is loaded: bitsandbytes with 4 or 8 bits, HQQ with any
+/// width, EETQ with 8 bits.
 std::string quantised_base(const ImportContext& context) {
     const double bits = context.number("quantization_bit").value_or(4);
     const std::string method = context.text("quantization_method");
@@ -72,10 +74,12 @@ Facts facts(const ImportContext& context) {
 
 namespace {
 
-/// The Trainer knows nothing of what was cast before it got the model.
+/// Findings of Transformers that are removed, because the Trainer does not know which weights were cast before it got
+/// the model.
 constexpr std::string_view replaced_rules[] = {"transformers/no-master", "transformers/low-weights-under-scaler"};
 
-/// Without autocast a matmul has the format of its weights; only bitsandbytes' of 4 bits is told a compute dtype.
+/// Sets the format of matmul operands without autocast. It is the format of the weights, except for 4-bit bitsandbytes,
+/// which has a separate compute dtype.
 void set_compute(ImportContext& context, const Facts& facts, char base) {
     const bool is_told = facts.base == "nf4" || facts.base == "fp4";
     const char operand = is_told ? facts.compute : base;
@@ -110,7 +114,8 @@ void set_weights(ImportContext& context, const Facts& facts) {
         context.infer(field, letter(trained), why);
     for (const std::string_view field : {"norm", "embed", "lm_head", "eval"}) context.infer(field, letter(base), why);
     context.infer("master", letter('-'), "the optimiser changes the weights themselves");
-    // The Trainer's fields tell whether it autocasts: a CPU has none to fp16, and pure_bf16 alone asks for none.
+    // The fields that Transformers has set show whether there is autocast. A CPU has none to fp16, and pure_bf16 alone
+    // does not turn it on.
     if (context.resolved().word("oplist") == "none") set_compute(context, facts, base);
     if (context.flag("upcast_layernorm")) context.set("norm", letter('F'), "upcast_layernorm");
     if (facts.galore || facts.apollo)
@@ -127,7 +132,8 @@ void set_adapter(ImportContext& context, const Facts& facts) {
         facts.upcasts_trained ? "adapters are trained, and cast to fp32" : "adapters keep the format of the model");
 }
 
-/// Accelerate's own recipe, whatever was asked for: the environment's names that LLaMA-Factory sets are not those that Accelerate reads.
+/// Sets the fp8 recipe that trains. Unless fp8_backend is `te`, it is Accelerate's default recipe, because Accelerate
+/// does not read the environment variables that LLaMA-Factory sets.
 void set_fp8(ImportContext& context, const Facts& facts) {
     if (!facts.fp8 || !facts.fp8_reaches_accelerate) {
         context.infer(
@@ -171,14 +177,14 @@ void resolve(ImportContext& context) {
                 "disable_gradient_checkpointing");
 }
 
-/// Reads the file that `deepspeed` names; Transformers then finds it in the place of the name.
+/// Replaces the file name in `deepspeed` by the contents of the file, where Transformers then finds it.
 void prepare(ImportContext& context) {
     const files::ConfigValue* named = context.value("deepspeed");
     if (named == nullptr || !named->is_text() || named->written.empty()) return;
     const files::ConfigPlace place = named->place;
     std::optional<files::ConfigValue> file = context.read_file("deepspeed", place, named->written);
     if (!file) {
-        // What is missing has been reported: nobody shall look for it again.
+        // The missing file was reported. The empty map prevents a second report.
         file.emplace();
         file->kind = files::ConfigValue::Kind::map;
         file->place = place;
@@ -212,7 +218,7 @@ extern const Framework framework{
     .model_keys = "model_name_or_path",
     .dtype_keys = "torch_dtype infer_dtype",
     .recognises = llamafactory::recognises,
-    // HfArgumentParser raises unless the environment asks for leniency.
+    // HfArgumentParser raises unless an environment variable allows unknown keys.
     .refuses_unknown =
         [](const ImportContext& context, std::string_view) {
             const std::string_view allow = context.environment("ALLOW_EXTRA_ARGS");

@@ -40,7 +40,7 @@ const KeyRow rows[] = {
     {.path = "optimizer", .type = any, .summary = "a `_target_` of its own"},
 };
 
-// The top-level keys of its experiments that decide no number of the arithmetic.
+// Top-level keys of LongSpec's experiments that decide no number of the arithmetic.
 constexpr std::string_view inert_keys =
     "defaults hydra data_path_prefix model_path_prefix output_path_prefix train_file dev_file test_file eos_token "
     "eos_token_id "
@@ -54,9 +54,9 @@ constexpr std::string_view inert_keys =
     "summary_helper n_gpu device train_batch_size eval_batch_size world_size";
 
 struct Facts {
-    char engine = 'F';  ///< what DeepSpeed casts the model to
-    char loaded = 0;    ///< torch_dtype; 0 where it is not said
-    char eval = 'F';    ///< the format of autocast in evaluation
+    char engine = 'F';  ///< format that DeepSpeed casts the model to
+    char loaded = 0;    ///< torch_dtype; 0 if it is not set
+    char eval = 'F';    ///< format of autocast in evaluation
 };
 
 Facts facts_of(const ImportContext& context) {

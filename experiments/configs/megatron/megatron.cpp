@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Megatron-LM: the arguments of its training scripts. Sources: megatron/training/arguments.py (validate_args), core/optimizer/
-// {grad_scaler,optimizer,optimizer_config}.py, core/transformer/transformer_config.py at d98e8a64.
+// Megatron-LM: the arguments of its training scripts. Sources: megatron/training/arguments.py (validate_args),
+// core/optimizer/{grad_scaler,optimizer,optimizer_config}.py, core/transformer/transformer_config.py at d98e8a64.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
@@ -75,7 +75,7 @@ const KeyRow rows[] = {
     {.path = "optimizer", .type = text, .defaults = {{"", "adam"}}, .sets = "opt_kernel"},
 };
 
-/// Transformer Engine's recipes by the words of --fp8-recipe.
+/// The recipe of Transformer Engine for a word of --fp8-recipe.
 struct Fp8Word {
     std::string_view megatron, recipe;
 };
@@ -84,9 +84,9 @@ constexpr Fp8Word fp8_words[] = {
 
 struct Facts {
     char low = 'F';            ///< --fp16: H; --bf16: B; neither: F
-    bool is_both = false;      ///< asserted against
-    bool main_is_fp32 = true;  ///< gradients are added up and reduced in fp32
-    std::string_view fp8;      ///< a recipe's id, of fp4 too; empty without
+    bool is_both = false;      ///< both are given, which fails an assertion
+    bool main_is_fp32 = true;  ///< gradients are accumulated and reduced in fp32
+    std::string_view fp8;      ///< id of the fp8 or fp4 recipe; empty if there is none
 };
 
 Facts facts_of(const ImportContext& context) {
@@ -215,7 +215,7 @@ Maybe fp8_device(const ImportContext& context, const Facts& facts) {
                 "leave --fp8-format out"};
 }
 
-/// transformer_engine/pytorch/quantization.py: check_mxfp8_support and its neighbours.
+/// Source: check_mxfp8_support and similar functions in transformer_engine/pytorch/quantization.py.
 Maybe recipe_device(const ImportContext& context, const Facts& facts) {
     constexpr struct {
         std::string_view recipe;
@@ -328,7 +328,7 @@ void set_fp8(ImportContext& context, const Facts& facts) {
         recipe.parts.emplace_back("skip_first_blocks", context.number("num-layers-at-start-in-bf16").value_or(1));
         recipe.parts.emplace_back("skip_last_blocks", context.number("num-layers-at-end-in-bf16").value_or(1));
     }
-    // Only delayed scaling has the switch: override_linear_precision of its recipe.
+    // Only the recipe of delayed scaling has this option (override_linear_precision).
     if (context.flag("no-fp8-wgrad") && facts.fp8 == "te_delayed")
         recipe.parts.emplace_back("weight_grad", std::string(format_word(facts.low)));
     const std::string_view from = is_fp4 ? "fp4-recipe" : "fp8-recipe";
@@ -351,7 +351,8 @@ void resolve(ImportContext& context) {
     context.set("clip", clip_field("megatron", context.number("clip-grad").value_or(0)), "clip-grad");
     set_optimizer(context);
     set_fp8(context, facts);
-    // VocabParallelCrossEntropy begins with logits.float(), regardless of --output-logit-dtype and --fp16-lm-cross-entropy.
+    // VocabParallelCrossEntropy begins with logits.float(), regardless of --output-logit-dtype and
+    // --fp16-lm-cross-entropy.
     context.infer("logits", letter('F'), "vocab_parallel_cross_entropy widens the logits");
     const bool recomputes = context.has("recompute-granularity") || context.flag("recompute-activations");
     context.set("ckpt", {.value = recomputes, .parts = {}},
@@ -367,7 +368,7 @@ int recognises(const files::ConfigValue& root) {
           "clip-grad", "hidden-size", "transformer-impl", "train-iters"}) {
         if (root.entry(own) != nullptr) score += 40;
     }
-    // A file of bare options such as `--bf16`: no other framework is read from dashes.
+    // A file that contains only options such as `--bf16`. No other framework is configured by such files.
     const bool is_arguments = !root.entries.empty() && root.entries.front().value.place.file == root.place.file &&
                               root.place.file.ends_with(".args");
     if (is_arguments && (root.entry("fp16") != nullptr || root.entry("bf16") != nullptr)) score += 45;

@@ -15,7 +15,7 @@ namespace {
 constexpr GoalRow goal_rows[] = {
     {"pretrain", Goal::pretrain}, {"finetune", Goal::finetune}, {"lora", Goal::lora}, {"inference", Goal::inference}};
 
-// Who says so. The guides are quoted in docs/systems.md.
+// Sources of the statements. docs/systems.md quotes the guides.
 constexpr std::string_view guide_formats = "general guide, 3.2", guide_memory = "general guide, 2.2, put right",
                            guide_scaling = "general guide, 4, put right",
                            guide_pitfalls = "general guide, 5.2, put right",
@@ -35,7 +35,7 @@ bool emulates_bf16(const AdviceAsked& asked) { return asked.device->torch_says_b
 bool has_fnuz(const AdviceAsked& asked) { return asked.device->fp8_formats.find("fnuz") != std::string_view::npos; }
 
 const DimensionRule& fp8_sides() { return dimension_rules().back(); }
-/// True where at least one linear can be fp8, as far as is known.
+/// Returns whether at least one of the given sides fits fp8. Returns true if no sides are given.
 bool fp8_fits(const AdviceAsked& asked) {
     return asked.sides.empty() || unfit_sides(fp8_sides(), asked.sides).size() < asked.sides.size();
 }
@@ -163,14 +163,14 @@ std::string format_at(const policy::ResolvedPolicy& policy, std::string_view pla
     return std::string(format_name(policy.cast(place).format));
 }
 
-/// A field of a config as policies spell it; empty where it says nothing.
+/// Returns the value of a config's field as policies spell it, or an empty text if it has none.
 std::string format_in(const ResolvedConfig& config, std::string_view field) {
     const std::string_view word = config.word(field);
     if (word == "none") return {};
     return std::string(word == "F" ? "fp32" : word == "H" ? "fp16" : word == "B" ? "bf16" : word);
 }
 
-/// What is trained: adapters where there are any, or else the masters, or else the weights.
+/// Returns the format of the trained weights: adapters if there are any, otherwise the masters, otherwise the weights.
 std::string trained_format(const ResolvedConfig& config) {
     for (const char* field : {"adapter", "master", "store"}) {
         if (std::string format = format_in(config, field); !format.empty()) return format;
@@ -178,15 +178,15 @@ std::string trained_format(const ResolvedConfig& config) {
     return {};
 }
 
-/// A scale that is always 1 is none.
+/// Returns whether the loss is scaled. A static scale of 1 does not count.
 std::string is_scaled(const policy::ResolvedPolicy& policy) {
     const policy::LossScalerConfig& scaler = policy.loss_scaler;
     const bool is_one = scaler.kind->name == "static" && scaler.find("init_scale") == 1.0;
     return scaler.kind->name == "none" || is_one ? "no" : "yes";
 }
 
-/// What a policy answers, and why the answer matters. A config is asked first where it may know more than its policy: what
-/// adapters are, and moments of 8 bits.
+/// A question about a policy and why its answer matters. `config_answer` has priority if a config can know more than
+/// its policy: the format of adapters, and 8-bit moments.
 struct Question {
     std::string_view what;
     std::string (*answer)(const policy::ResolvedPolicy& policy);
@@ -222,7 +222,7 @@ constexpr Question questions[] = {
      "every operation of a step rounds", "PyTorch 2.7, adam.py:96"},
 };
 
-/// Presets of a device that bear another name than its own and the preset's.
+/// A preset of a device whose name is not the device's name followed by the preset's.
 struct DevicePreset {
     std::string_view device, preset, own;
 };

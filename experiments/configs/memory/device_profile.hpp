@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices as importers see them: what they multiply natively, and what the framework is told when it asks.
+// Devices as importers see them: what they multiply natively, and what torch reports about them.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,14 +11,17 @@ struct DeviceProfile {
     enum class Kind : std::uint8_t { cpu, cuda, rocm, tpu, npu };
     std::string_view name;  ///< `a100`
     Kind kind = Kind::cuda;
-    int major = 0, minor = 0;                                    ///< the compute capability, 0.0 where there is none
-    bool fp16 = false, bf16 = false, tf32 = false, fp8 = false;  ///< native, in matmuls
+    int major = 0, minor = 0;                                    ///< compute capability; 0.0 if there is none
+    bool fp16 = false, bf16 = false, tf32 = false, fp8 = false;  ///< native in matmuls
     std::string_view fp8_formats{};                              ///< "e4m3fn e5m2", "e4m3fnuz e5m2fnuz"
-    /// What torch.cuda.is_bf16_supported() and its like answer: since torch 2.2 emulation counts on every CUDA device.
+    /// Result of torch.cuda.is_bf16_supported() and similar functions. Since torch 2.2, emulation counts on every CUDA
+    /// device.
     bool torch_says_bf16 = false;
-    /// The same asked of an accelerator, as `auto` of Axolotl and pure_bf16 of LLaMA-Factory do: a CPU is none.
+    /// Returns the same for accelerators only, and false for a CPU, like `auto` of Axolotl and pure_bf16 of
+    /// LLaMA-Factory.
     bool torch_says_gpu_bf16() const { return kind != Kind::cpu && torch_says_bf16; }
-    /// What is_torch_tf32_available() of Transformers answers: it asks for CUDA itself, and so says no of AMD's tf32.
+    /// Returns the result of is_torch_tf32_available() of Transformers. It requires CUDA, so it is false for the tf32
+    /// of AMD.
     bool torch_says_tf32() const { return kind == Kind::cuda && tf32; }
     bool is_cuda_like() const { return kind == Kind::cuda || kind == Kind::rocm; }
     int capability() const { return major * 10 + minor; }

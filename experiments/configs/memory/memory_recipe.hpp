@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes per parameter of a policy or of a framework's config.
+// Bytes per parameter of a policy or of a framework's config.
 #pragma once
 #include "experiments/configs/import.hpp"
 #include "experiments/policy/memory_bytes.hpp"
@@ -7,9 +7,10 @@
 
 namespace macheps::configs {
 
-/// The recipe of a policy: the mean over the parameters of `sites`, which the policy was resolved against. It has no name.
+/// Returns the recipe of a policy, without a name: the mean over the parameters of `sites`, for which the policy was
+/// resolved.
 policy::MemoryRecipe memory_recipe_of(const policy::SiteList& sites, const policy::ResolvedPolicy& policy);
-/// The recipe of a framework's config.
+/// Returns the recipe of a framework's config.
 policy::MemoryRecipe memory_recipe_of(const ImportResult& config);
 
 }  // namespace macheps::configs

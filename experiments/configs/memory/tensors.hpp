@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every tensor of a training step under a policy, with its format and the reason: what is kept of each parameter, what goes
-// between ranks, what autograd keeps, and what each matmul reads, sums and gives.
+// Every tensor of a training step under a policy, with its format and the reason: what is kept for each parameter, what
+// ranks send, what autograd keeps, and what each matmul reads, sums and returns.
 #pragma once
 #include "experiments/policy/policy.hpp"
 
@@ -16,14 +16,15 @@ class ResolvedConfig;
 struct TensorRow {
     std::string_view
         kind;            ///< "value", "grad", "accum", "master", "moment1", "moment2", "wire", "activation", "matmul"
-    std::string site;    ///< a parameter, a site, or a site and its matmul: `block.0.mlp.up:input_grad`
-    std::string format;  ///< "bf16"; `-` where there is none; of a matmul "bf16 x bf16 -> fp32 on fp32.chain"
-    std::int64_t elements = 0;  ///< of a parameter or, for one sample, of an activation; 0 for a matmul
-    std::string rule;           ///< who says so
+    std::string site;    ///< a parameter, a site with a slot, or a site with a matmul: `block.0.mlp.up:input_grad`
+    std::string format;  ///< "bf16"; `-` if there is none; for a matmul "bf16 x bf16 -> fp32 on fp32.chain"
+    std::int64_t elements = 0;  ///< of a parameter, or of an activation for one sample; 0 for a matmul
+    std::string rule;           ///< source of the format
 };
 
-/// Parameters first, then activations, then matmuls, each in the order of the model. `config` is what the policy was imported
-/// from, which knows in what micro-batches and ranks are added up; null for a policy that was written as one.
+/// Returns parameters first, then activations, then matmuls, each in the order of the model. `config` is the config
+/// that the policy was imported from, which also has the formats in which micro-batches and ranks are summed. It is
+/// null if the policy was not imported.
 std::vector<TensorRow> tensor_rows(const policy::SiteList& sites, const policy::ResolvedPolicy& policy,
                                    const ResolvedConfig* config);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanoGPT: the globals of train.py, as overrides (`--dtype=float16`) or as a file of them. Source: karpathy/nanoGPT train.py
-// (dtype, TF32 flags, autocast context, GradScaler, clipping) and configurator.py, at 3adf61e1.
+// nanoGPT: the globals of train.py, as overrides (`--dtype=float16`) or as a file of them. Source: karpathy/nanoGPT
+// train.py (dtype, TF32 flags, autocast context, GradScaler, clipping) and configurator.py, at 3adf61e1.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
@@ -57,8 +57,8 @@ const KeyRow rows[] = {
 };
 
 struct Facts {
-    bool on_gpu = true;  ///< device_type is 'cuda': only then is there an autocast context
-    char format = 'B';   ///< F, H or B: what dtype says, or what train.py takes by itself
+    bool on_gpu = true;  ///< device_type is 'cuda'; only then is there an autocast context
+    char format = 'B';   ///< F, H or B: from dtype, or else the default of train.py
 };
 
 Facts facts_of(const ImportContext& context) {
@@ -140,7 +140,7 @@ void resolve(ImportContext& context) {
     }
     const double max_norm = context.number("grad_clip").value_or(0);
     const bool scales = has_autocast && facts.format == 'H';
-    // The fused AdamW divides by the scale itself unless clipping has unscaled the gradients before.
+    // The fused AdamW itself divides by the scale, unless clipping has already unscaled the gradients.
     context.infer("scaler", scales ? torch_scaler_field({.is_fused = max_norm == 0}) : no_scaler_field(),
                   "from dtype: GradScaler is enabled for float16 alone");
     context.set("clip", clip_field("torch", max_norm), "grad_clip");
@@ -152,7 +152,7 @@ void resolve(ImportContext& context) {
     context.infer("adapter", word_field("none"), "nanoGPT has none");
 }
 
-/// Names that no other framework has at its root.
+/// Recognises names that no other framework has at its root.
 int recognises(const files::ConfigValue& root) {
     int score = 0;
     for (const std::string_view own :

@@ -14,8 +14,8 @@ namespace {
 /// A recipe of the field `fp8`, and how it casts output gradients.
 struct RecipeWord {
     std::string_view word, recipe;
-    std::string_view granularity;  ///< of a gradient, with its scale rule
-    std::string_view gradients;    ///< hybrid: e5m2; e4m3; empty: neither is a choice
+    std::string_view granularity;  ///< granularity of a gradient, with its scale rule
+    std::string_view gradients;    ///< hybrid (e5m2) or e4m3; empty: the format cannot be chosen
     bool has_history = false;
 };
 
@@ -64,7 +64,7 @@ bool flag_of(const ResolvedField& field, std::string_view name) {
     return flag != nullptr && *flag;
 }
 
-/// `:history=16:margin=2:most_recent`, what the recipe's casts have beside their rows.
+/// Returns the options that are added to the recipe's casts: `:history=16:margin=2:most_recent`.
 std::string history_words(const ResolvedField& field) {
     std::string words;
     if (const auto length = count_of(field, "history")) words += fmt::format(":history={}", *length);
@@ -75,7 +75,7 @@ std::string history_words(const ResolvedField& field) {
     return words;
 }
 
-/// The format of output gradients where it is not the recipe's own.
+/// Returns the format of output gradients, or an empty text if it is the default of the recipe.
 std::string_view other_gradients(const RecipeWord& recipe, const ResolvedField& field) {
     std::string format = word_of(field, "format");
     std::transform(format.begin(), format.end(), format.begin(),

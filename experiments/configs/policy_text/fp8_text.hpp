@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a config says of fp8 products, as a rule of a policy.
+// The fp8 matmuls of a config, as a rule of a policy.
 #pragma once
 #include "experiments/configs/resolved.hpp"
 
@@ -8,12 +8,12 @@
 
 namespace macheps::configs {
 
-/// False where there are fp8 products by a recipe that no policy has a word for.
+/// Returns false if the config uses an fp8 recipe that the policy language does not have.
 bool has_known_recipe(const ResolvedConfig& config);
-/// What the field `compute` would say without fp8, F, H or B: the format around fp8 products, which autocast or a model
-/// that is low throughout has.
+/// Returns the value that the field `compute` would have without fp8 (F, H or B): the format of autocast, or of a model
+/// that has a low format throughout.
 std::string_view format_around_fp8(const ResolvedConfig& config);
-/// The rule, and its comment; empty where there are no fp8 products.
+/// Returns the lines of the rule, or an empty text if the config has no fp8 matmuls or their recipe is unknown.
 std::string fp8_text(const ResolvedConfig& config);
 
 }  // namespace macheps::configs

@@ -21,7 +21,7 @@ struct Family {
 constexpr Family families[] = {{"gpt_neox", {"embed_in", "embed_out"}},
                                {"falcon", {"word_embeddings", "lm_head"}},
                                {"nemotron_h", {"embeddings", "lm_head"}},
-                               {"", {"embed_tokens", "lm_head"}}};  // every other one
+                               {"", {"embed_tokens", "lm_head"}}};  // all other families
 
 constexpr std::string_view usual_norms[] = {"RMSNorm", "LayerNorm"};
 

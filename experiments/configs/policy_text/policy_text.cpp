@@ -16,7 +16,7 @@ namespace macheps::configs {
 
 namespace {
 
-/// "fp32" for F and so on; empty for what is no letter of a format.
+/// Returns "fp32" for F and so on, or an empty text if `letter` is not the letter of a format.
 std::string_view format_of(std::string_view letter) {
     if (letter == "F") return "fp32";
     if (letter == "T") return "tf32";
@@ -26,15 +26,15 @@ std::string_view format_of(std::string_view letter) {
 
 bool is_low(std::string_view letter) { return letter == "H" || letter == "B"; }
 
-/// What decides the preset that a config extends: letters of formats, and whose lists of operations there are.
+/// The fields that decide which preset a config extends: letters of formats, and the operation list of autocast.
 struct Kinds {
     std::string_view store, compute, oplist;
-    std::string_view working;  ///< what the forward pass reads: FSDP gathers low copies of fp32 shards
+    std::string_view working;  ///< format of the weights in the forward pass: FSDP gathers low copies of fp32 shards
 };
 
-/// Which preset a config extends. The first row that applies is taken.
+/// A preset that a config can extend. The first row that applies is used.
 struct Base {
-    std::string_view preset_h, preset_b;  ///< for fp16 and bf16; the same where the format does not matter
+    std::string_view preset_h, preset_b;  ///< for fp16 and bf16; equal if the format does not matter
     bool is_whole_model_low;  ///< activations are low everywhere, and so are parameters unless a rule says otherwise
     bool (*applies)(const Kinds& kinds);
 };
@@ -42,8 +42,8 @@ struct Base {
 constexpr Base bases[] = {
     {"fp32", "fp32", false, [](const Kinds& kinds) { return kinds.compute == "F" || kinds.compute.empty(); }},
     {"tf32", "tf32", false, [](const Kinds& kinds) { return kinds.compute == "T"; }},
-    // A model that works in the low format feeds low activations to autocast, which changes the loss alone: what its lists
-    // keep in fp32 reads low numbers and is rounded again by the next product.
+    // If the weights of the forward pass are low, autocast reads low activations and changes only the loss. Operations
+    // on its fp32 list read low numbers, and the next matmul rounds their results again.
     {"pure-fp16", "pure-bf16", true,
      [](const Kinds& kinds) {
          return kinds.working == kinds.compute || kinds.oplist == "none" || kinds.oplist.empty();
@@ -77,7 +77,7 @@ constexpr LossForm wide_logits{{}, false, false, "The loss is computed in fp32 f
 constexpr LossForm without_autocast{
     {}, true, true, "Without autocast every operation of the loss keeps the logits' format."};
 
-/// The parameters' slots in one rule, in the order of the policy language.
+/// The slots of parameters in one rule, in the order of the policy language.
 struct ParameterRule {
     std::string_view value = "fp32", master, grad = "fp32", accum, moments = "fp32";
     bool operator==(const ParameterRule&) const = default;
@@ -130,7 +130,7 @@ class PolicyWriter {
         return {store, compute(), fields_.word("oplist"), embed.empty() ? store : embed};
     }
 
-    /// The format of products, around fp8 ones where there are any.
+    /// Returns the format of matmuls. If there are fp8 matmuls, returns the format of the others.
     std::string_view compute() const {
         const std::string_view word = fields_.word("compute");
         return word.empty() || !format_of(word).empty() ? word : format_around_fp8(fields_);
@@ -167,10 +167,11 @@ class PolicyWriter {
         return without_autocast;
     }
 
-    /// The rule for a gpt2's loss, where it differs from the base's. A llama's is computed from logits.float() everywhere.
+    /// Writes the rule for the loss of a gpt2, if it differs from the base preset. A llama always computes its loss
+    /// from logits.float().
     void rule_of_loss() {
         const LossForm& form = loss_form();
-        // The bases are policies of CUDA's autocast and of whole models in a low format.
+        // The base presets describe either CUDA's autocast or whole models in a low format.
         if (form.computes_as(base_->is_whole_model_low ? without_autocast : loss_forms[0])) return;
         const std::string_view low = format_of(compute());
         const auto format = [&](bool keeps_low) { return keeps_low ? low : std::string_view("fp32"); };
@@ -194,7 +195,7 @@ class PolicyWriter {
         }
     }
 
-    /// What a model whose parameters and activations are low still computes in fp32.
+    /// Writes the rules for operations that a model with low parameters and activations still computes in fp32.
     void rules_of_low_model(std::string_view oplist) {
         if (oplist == "torch-cuda") {
             rule("Autocast has softmax on its list of fp32 operations: its backward pass reads fp32 probabilities.",
@@ -213,7 +214,7 @@ class PolicyWriter {
         }
     }
 
-    /// What the base's own rules say of parameters.
+    /// Returns the parameter formats that the base preset sets.
     ParameterRule base_rule() const {
         ParameterRule rule;
         if (!base_->is_whole_model_low) return rule;
@@ -231,7 +232,7 @@ class PolicyWriter {
         set(rule.grad, "grad");
         set(rule.moments, "opt_state");
         if (fields_.word("opt_state") == "int8") rule.moments = "fp32";
-        // Shards of fp32 from which a low copy is made for each step are a master and its copy.
+        // fp32 shards with a low copy for each step correspond to a master and its copy.
         const Kinds what = kinds();
         const std::string_view copy = is_low(what.working) ? what.working : what.compute;
         if (store == "F" && is_low(copy) && (base_->is_whole_model_low || is_low(what.working))) {
@@ -260,7 +261,8 @@ class PolicyWriter {
         struct Part {
             std::string_view field, params;
         };
-        // A head with weights of its own has the embedding's rule where both are kept alike. Where it is tied, it has no weights.
+        // If the head has a separate weight in the same format as the embedding, both share a rule. A tied head has no
+        // weight.
         const bool is_head_alike = fields_.word("lm_head") == fields_.word("embed");
         for (const Part& part : {Part{"embed", is_head_alike ? "\"{embed,lm_head}.*\"" : "\"embed.*\""},
                                  Part{"norm", "[\"*norm1.*\", \"*norm2.*\", \"final_norm.*\"]"}}) {
@@ -274,11 +276,12 @@ class PolicyWriter {
         }
     }
 
-    /// Whose Adam moves the weights: DeepSpeed, Megatron and Apex have a fused kernel of their own beside their masters.
+    /// Returns the Adam kernel that updates the weights. DeepSpeed, Megatron and Apex have masters and their own fused
+    /// kernel.
     std::string adam_kernel() const {
         const std::string_view kernel = fields_.word("opt_kernel"), clip = fields_.word("clip");
         const bool on_cpu = fields_.word("device") == "cpu" || context_.device().kind == DeviceProfile::Kind::cpu;
-        // On a GPU foreach has the lines of the single-tensor kernel.
+        // On a GPU, foreach does the operations of the single-tensor kernel.
         const std::string torchs =
             on_cpu ? fmt::format("{}-cpu", kernel) : std::string(kernel == "foreach" ? "single" : kernel);
         if (kernel != "fused") return torchs;
@@ -313,7 +316,7 @@ class PolicyWriter {
         for (const auto& [part, value] : field->value.parts) {
             if (part == "lr" && !context_.options().takes_rate) continue;
             if (const bool* flag = std::get_if<bool>(&value)) {
-                // Nothing is skipped where nothing is checked.
+                // Without a scaler, gradients are not checked and no step is skipped.
                 if (*flag && fields_.word("scaler") != "none") lines += fmt::format("{} = true\n", part);
                 continue;
             }
@@ -350,7 +353,7 @@ class PolicyWriter {
         if (recomputes != nullptr && *recomputes) body_ += "\n[backward]\nrecompute = true\n";
     }
 
-    /// TOML tells 2.0 from 2.
+    /// Writes 2 as 2.0, because TOML distinguishes them.
     static std::string number_line(std::string_view name, double number) {
         const std::string digits = fmt::format("{}", number);
         const bool is_float = digits.find_first_of(".en") != std::string::npos;
@@ -374,12 +377,13 @@ class PolicyWriter {
         for (const auto& [name, value] : field->value.parts) scaler_key(*kind, is_known, name, value);
     }
 
-    /// Of a kind that stands in for another, keys that it lacks are told with the kind.
+    /// Writes a key of the loss scaler. If `kind` replaces an unknown kind, a key that it lacks is not reported,
+    /// because the unknown kind was.
     void scaler_key(const policy::ScalerKind& kind, bool is_known, const std::string& name, const FieldScalar& value) {
         const auto key = std::find_if(kind.keys.begin(), kind.keys.end(),
                                       [&](const policy::ScalerKey& one) { return one.name == name; });
         if (key == kind.keys.end()) {
-            // A switch that is off says nothing that a kind without the switch does not do.
+            // A kind without a flag behaves as if the flag were off.
             const bool* is_on = std::get_if<bool>(&value);
             if (is_known && (is_on == nullptr || *is_on))
                 not_emulated(fmt::format("`{}` of the loss scaler {}", name, kind.name));
@@ -402,7 +406,7 @@ class PolicyWriter {
         }
     }
 
-    /// Fields that a policy has no word for.
+    /// Reports fields that the policy language cannot express.
     void report_open() {
         const std::string_view adapter = fields_.word("adapter");
         if (!adapter.empty() && adapter != "none")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy that comes nearest to what a config computes.
+// The policy that is nearest to what a config computes.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -7,7 +7,8 @@
 
 namespace macheps::configs {
 
-/// TOML that `macheps train --policy` loads. What the policy language does not have yet is an N ("not emulated yet").
+/// Returns TOML that `macheps train --policy` loads. Reports each part that the policy language does not have as a note
+/// ("not emulated yet").
 std::string policy_text(ImportContext& context);
 
 }  // namespace macheps::configs

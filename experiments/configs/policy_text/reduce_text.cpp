@@ -12,12 +12,12 @@ namespace macheps::configs {
 
 namespace {
 
-/// What the field `reduce` may say.
+/// Values of the field `reduce`.
 constexpr struct {
     std::string_view letter, format;
 } wires[] = {{"F", "fp32"}, {"T", "tf32"}, {"H", "fp16"}, {"B", "bf16"}};
 
-/// What the field `predivide` may say. NCCL's mean multiplies by 1 / ranks as it reads its input: unverified.
+/// Values of the field `predivide`. Unverified: NCCL's mean multiplies by 1 / ranks while it reads its input.
 constexpr struct {
     std::string_view word, average;
     bool has_factor;
@@ -36,8 +36,8 @@ std::string factor_of(const ResolvedField& field) {
     return {};
 }
 
-/// torch's DDP fills buckets, FSDP and DeepSpeed reduce flat vectors of what they partition. Of the former no field says
-/// more than nanoGPT, whose DDP divides what it copies.
+/// Returns the kind of buckets. torch's DDP fills buckets. FSDP and DeepSpeed reduce flat vectors of what they
+/// partition. It is DDP if `predivide` is not set or, as for nanoGPT, is `prescale` without a factor.
 std::string_view bucket_of(const ResolvedConfig& config) {
     const ResolvedField* divided = config.find("predivide");
     const bool is_ddp = divided == nullptr || (config.word("predivide") == "prescale" && divided->value.parts.empty());
@@ -48,7 +48,7 @@ std::string_view bucket_of(const ResolvedConfig& config) {
 
 std::string reduce_text(const ResolvedConfig& config) {
     std::string lines;
-    // Gradients are sent as they are unless something says otherwise.
+    // Gradients are sent in their own format unless a field says otherwise.
     const std::string_view reduce = config.word("reduce"), grad = config.word("grad"), accum = config.word("accum");
     const bool is_usual = reduce == grad && (accum.empty() || accum == grad);
     for (const auto& [letter, format] : wires) {
@@ -59,7 +59,7 @@ std::string reduce_text(const ResolvedConfig& config) {
         lines += fmt::format("average = \"{}\"\n", average);
         if (has_factor) lines += factor_of(*config.find("predivide"));
     }
-    // torch's compress hooks divide what they have rounded; DDP itself multiplies by the reciprocal.
+    // torch's compress hooks divide the rounded gradients. DDP itself multiplies by the reciprocal.
     const std::string_view bucket = bucket_of(config);
     if (!is_usual && bucket == "ddp" && (reduce == "H" || reduce == "B")) lines += "by_division = true\n";
     return fmt::format("\n# Between ranks, where there are several.\n[reduce]\n{}bucket  = \"{}\"\n", lines, bucket);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// [reduce] of a policy that was made of a config.
+// [reduce] of a policy that is imported from a config.
 #pragma once
 #include <string>
 
@@ -7,7 +7,8 @@ namespace macheps::configs {
 
 class ResolvedConfig;
 
-/// The table, with a comment before it: what the config's fields `reduce` and `predivide` say. Empty where they say nothing.
+/// Returns the table, with a comment before it, from the config's fields `reduce` and `predivide`. Always sets
+/// `bucket`, even if these fields are not set.
 std::string reduce_text(const ResolvedConfig& config);
 
 }  // namespace macheps::configs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scalers as values of the field `scaler`: the kind, and each parameter by the name that the policy language has for it.
+// Loss scalers as values of the field `scaler`: the kind, and each parameter under its name in the policy language.
 #pragma once
 #include "experiments/configs/resolved.hpp"
 
@@ -12,8 +12,8 @@ inline FieldValue no_scaler_field() { return {.value = std::string("none"), .par
 /// torch.amp.GradScaler, or FSDP 1's ShardedGradScaler.
 struct TorchScalerField {
     double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000;
-    bool sharded = false;   ///< FSDP 1's
-    bool is_fused = false;  ///< a fused optimiser divides by the scale itself, unless unscale_ was called before
+    bool sharded = false;   ///< ShardedGradScaler of FSDP 1
+    bool is_fused = false;  ///< a fused optimiser itself divides by the scale, unless unscale_ was called before
 };
 inline FieldValue torch_scaler_field(const TorchScalerField& scaler) {
     return {.value = std::string(scaler.sharded ? "torch-sharded" : "torch"),
@@ -29,7 +29,7 @@ inline FieldValue static_scaler_field(double scale, bool skips) {
             .parts = {{"init_scale", scale}, {"skip", skips}, {"unscale_by_division", false}}};
 }
 
-/// `max` 0 or less is no clipping.
+/// Returns no clipping if `max` is 0 or less.
 inline FieldValue clip_field(std::string formula, double max) {
     if (!(max > 0)) return {.value = std::string("none"), .parts = {}};
     return {.value = std::move(formula), .parts = {{"max", max}}};

@@ -14,12 +14,12 @@ namespace macheps::configs {
 
 namespace {
 
-/// Where a part of the optimiser stands. Of several rows of a part, the last whose key is in the config counts: an engine's own section
-/// goes before the arguments around it.
+/// The key of one setting of an optimiser step. If several rows of a setting have their key in the config, the last row
+/// counts: an engine's own section has priority over the arguments around it.
 struct StepKey {
     std::string_view framework, part, path;
-    std::optional<double> standard{};  ///< what the framework takes where no key is given; none: the harness's stays
-    int index = -1;                    ///< of a list
+    std::optional<double> standard{};  ///< default of the framework; none: the run's own setting is used
+    int index = -1;                    ///< index in a list
 };
 
 // clang-format off
@@ -60,7 +60,7 @@ constexpr StepKey step_keys[] = {
     {"deepspeed", "micro_batches", "gradient_accumulation_steps"},
 };
 
-/// Whose keys a framework's config has, and under which part of it DeepSpeed's stand.
+/// The framework whose keys a config has, and the path of the DeepSpeed section in it.
 struct Owner {
     std::string_view framework, keys_of, deepspeed_at;
     bool rate_waits;  ///< the schedule advances only with the optimiser
@@ -76,7 +76,7 @@ constexpr Owner owners[] = {
     {"nanogpt",       "nanogpt",      "-",                false},
 };
 
-/// Keys of the harness's own matters, wherever they stand.
+/// Keys whose settings the training run itself chooses, at the root or in a section.
 constexpr std::string_view harness_keys[] = {
     "learning_rate", "lr", "min_lr", "optimizer.params.lr", "scheduler", "lr_scheduler", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps",
     "warmup_ratio", "warmup_proportion", "warmup_iters", "lr_decay_iters", "decay_lr", "max_steps", "max_iters", "num_train_epochs", "num_epochs",
@@ -92,7 +92,7 @@ const Owner* owner_of(std::string_view framework) {
     return found == std::end(owners) ? nullptr : found;
 }
 
-/// The number at a path, or one of its list.
+/// Returns the number at a path or, with an index, in the list at the path.
 std::optional<double> number_at(const ImportContext& context, const std::string& path, int index) {
     const files::ConfigValue* value = context.value(path);
     if (value == nullptr) return {};
@@ -104,12 +104,12 @@ std::optional<double> number_at(const ImportContext& context, const std::string&
     return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-/// The harness's word for an optimiser, or the config's own where the harness has none.
+/// Returns the name of an optimiser in the policy language, or the config's own name in lower case if there is none.
 std::string kind_word(std::string written) {
     std::transform(written.begin(), written.end(), written.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
     if (written.starts_with("adamw") || written.starts_with("paged_adamw")) return "adamw";
-    // DeepSpeed's and Megatron's Adam decay weights unless told not to.
+    // By default, DeepSpeed's and Megatron's Adam apply weight decay as AdamW does.
     if (written == "adam" || written == "fusedadam") return "adamw";
     return written;
 }
@@ -165,12 +165,14 @@ class StepFields {
         if (from_.empty() || path.ends_with(".type")) from_ = context_.from(path);
     }
 
-    /// A fused optimiser of torch skips inside its kernel, which the wrappers that watch for skips do not see.
+    /// Returns whether the wrappers that watch for skipped steps do not see them, because a fused optimiser of torch
+    /// skips inside its kernel.
     bool hides_skips() const {
         return context_.resolved().word("opt_kernel") == "fused" && context_.resolved().word("scaler") == "torch";
     }
 
-    /// What is taken is inert no longer; what stays the harness's is, whether the framework reads it or not.
+    /// Removes findings that call a key inert although it was used. When training, reports the keys whose settings the
+    /// run itself chooses as inert, whether the framework reads them or not.
     void tell_inert() {
         std::vector<Finding>& findings = context_.findings();
         const auto is_taken = [&](const std::string& key) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a training system keeps weights, gradients and the optimiser's state: the few recipes that all frameworks share,
-// a row each, with the formats as letters (F fp32, H fp16, B bf16) and `L` for the low one of the two that is asked for.
+// a row each. Formats are letters: F fp32, H fp16, B bf16, and `L` for the low format that the config asks for, fp16 or
+// bf16.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -12,8 +13,8 @@ struct StorageRecipe {
     std::string_view name;
     char store, compute;  ///< parameters; operands of matmuls
     std::string_view
-        oplist;   ///< which operations run in which format; "torch" is torch-cuda or torch-cpu by the device
-    char master;  ///< '-' where the parameters themselves are what the optimiser changes
+        oplist;   ///< list of which operations run in which format; "torch" is torch-cuda or torch-cpu by the device
+    char master;  ///< '-' if the optimiser updates the parameters themselves
     char grad, accum, reduce;  ///< .grad after backward, the sum over micro-batches, the sum over ranks
     char opt_state;
     char norm, embed, lm_head;  ///< weights of norms, embedding and head
@@ -39,14 +40,14 @@ inline constexpr StorageRecipe megatron       {"Megatron",      'L', 'L', "none"
 
 }  // namespace storage
 
-/// Sets the fields of a recipe. `low` replaces L; `from_path` is the key that chose it: `compute` comes from that key, the
-/// others follow from the recipe. The caller then sets what further keys change.
+/// Sets the fields of a recipe. `low` replaces L. `compute` comes from the key `from_path`, which chose the recipe, and
+/// the other fields follow from the recipe. The caller then sets the fields that further keys change.
 void set_storage(ImportContext& context, const StorageRecipe& recipe, char low, std::string_view from_path);
 
-/// A letter as a field's value: "F"; "none" for '-'.
+/// Returns a letter as the value of a field: "F", or "none" for '-'.
 FieldValue letter(char format);
 
-/// "fp32", "tf32", "fp16", "bf16" for a letter, in messages.
+/// Returns "fp32", "tf32", "fp16" or "bf16" for a letter, for messages.
 std::string_view format_word(char letter);
 
 }  // namespace macheps::configs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain PyTorch, whose precision is arguments in a program: FSDP's policies, autocast, GradScaler and the flags of matmuls, written
-// down as maps of the arguments' names. Sources: torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py,
-// aten/src/ATen/Context.h of 2.7.
+// Plain PyTorch. Its precision is set by arguments in a program: FSDP's policies, autocast, GradScaler and the flags of
+// matmuls. A config is a map of the arguments by their names. Sources:
+// torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py, aten/src/ATen/Context.h of 2.7.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -79,10 +79,10 @@ const KeyRow rows[] = {
 
 struct Facts {
     bool fsdp = false, has_autocast = false, has_scaler = false;
-    int version = 1;      ///< of FSDP
-    char param = 0;       ///< its param_dtype, 0 where it is not set
-    char autocast = 'F';  ///< H, B, or F where there is none
-    char model = 'F';     ///< what the model was cast to
+    int version = 1;      ///< version of FSDP
+    char param = 0;       ///< param_dtype of FSDP; 0 if it is not set
+    char autocast = 'F';  ///< H, B, or F without autocast
+    char model = 'F';     ///< format that the model was cast to
     bool on_cpu = false, tf32 = false;
 };
 
@@ -110,7 +110,7 @@ using Maybe = std::optional<Said>;
 using Context = ImportContext;
 using enum FindingCode;
 
-/// The formats of gradients that the scaler meets.
+/// Returns the format of the gradients that the scaler gets.
 char gradients(const Facts& f) { return f.fsdp ? 'F' : f.model; }
 
 Maybe growth_factor(const Context& c, const Facts& f) {
@@ -303,7 +303,7 @@ int recognises(const files::ConfigValue& root) {
     return score > 90 ? 90 : score;
 }
 
-/// `fsdp2` is `fsdp` with `version: 2`, and `clip_grad_norm` is `max_norm`.
+/// Reads `fsdp2` as `fsdp` with `version: 2`, and `clip_grad_norm` as `max_norm`.
 void prepare(ImportContext& context) {
     for (files::ConfigValue::Entry& entry : context.root().entries) {
         if (entry.key == "clip_grad_norm") entry.key = "max_norm";
@@ -323,7 +323,7 @@ extern const Framework framework{
     .keys = rows,
     .dtype_keys = "model_dtype",
     .recognises = recognises,
-    // An argument that a call does not have is a TypeError; at the top level nothing is a call.
+    // An unknown argument of a call is a TypeError. Keys at the top level are not arguments of a call.
     .refuses_unknown = [](const ImportContext&,
                           std::string_view path) { return path.find('.') != std::string_view::npos; },
     .prepare = prepare,

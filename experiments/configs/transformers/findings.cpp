@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to say about TrainingArguments: a row for each error that its validation raises, each silent decision and
-// each trap.
+// Findings about TrainingArguments: a row for each error that its validation raises, each silent decision and each
+// trap.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -128,7 +128,7 @@ Maybe full_eval(const Context& c, const Facts&) {
         {}};
 }
 
-// What from_pretrained leaves behind.
+// The weights after from_pretrained.
 
 Maybe low_weights(const Context&, const Facts& f) {
     if (f.loaded == 'F') return {};

@@ -84,7 +84,7 @@ bool uses_apex(const ImportContext& context) {
            (context.text("half_precision_backend") == "apex" || context.text("fp16_backend") == "apex");
 }
 
-/// Replaces a text by what it stands for: the path of a file, or a map of JSON as a command line has it between quotes.
+/// Replaces a text by the map that it denotes: the contents of a file, or a quoted JSON map, as on a command line.
 void follow(ImportContext& context, std::string_view key) {
     const files::ConfigValue* value = context.value(key);
     if (value == nullptr || !value->is_text() || value->written.empty()) return;
@@ -130,7 +130,7 @@ void prepare(ImportContext& context) {
         const std::string filled = argument_for(context, one);
         if (!filled.empty()) *value = files::yaml_scalar(filled, value->place);
         if (const std::optional<double> number = files::written_number(*value); number && value->is_text()) {
-            value->kind = files::ConfigValue::Kind::number;  // "5e-5" is a text to YAML, and a number to the arguments
+            value->kind = files::ConfigValue::Kind::number;  // "5e-5" is a text in YAML, but a number for the arguments
             value->number = *number;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transformers' TrainingArguments: autocast, its scaler, and what is handed to DeepSpeed and FSDP. Sources: training_args.py
-// (__post_init__, _validate_args) and trainer.py of 4.41.2 to 5.14.1.
+// Transformers' TrainingArguments: autocast, its scaler, and the parts that are passed on to DeepSpeed and FSDP.
+// Sources: training_args.py (__post_init__, _validate_args) and trainer.py of 4.41.2 to 5.14.1.
 #include "experiments/configs/transformers/transformers.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/apex/apex.hpp"
@@ -35,7 +35,7 @@ int fsdp_version(const ImportContext& context) {
 std::string optimizer_of(const ImportContext& context) {
     if (context.flag("adafactor")) return "adafactor";
     const std::string name = context.text("optim");
-    // The fused kernel is the default only where torch is 2.8 or newer.
+    // The fused kernel is the default only from torch 2.8 on.
     const bool has_fused = context.since("torch", "2.8");
     return !context.has("optim") && !has_fused ? "adamw_torch" : name;
 }
@@ -65,7 +65,7 @@ Facts facts(const ImportContext& context) {
     facts.fsdp = is_set(context, "fsdp") && context.text("fsdp") != "false";
     facts.fsdp_version = fsdp_version(context);
     facts.autocast = facts.on_cpu && low == 'H' ? 'F' : low;  // Accelerate has no fp16 autocast on a CPU
-    // DeepSpeed casts the model, and Accelerate widens the shards of FSDP, whatever was loaded.
+    // DeepSpeed casts the model, and Accelerate widens the shards of FSDP, in whatever format the weights were loaded.
     const bool keeps_loaded = context.since("transformers", "5") && !facts.deepspeed && !facts.fsdp;
     facts.loaded = keeps_loaded ? letter_of(context.checkpoint_dtype()) : 'F';
     return facts;
@@ -102,7 +102,7 @@ void set_apex(ImportContext& context) {
     context.set("scaler", is_scaled ? apex::dynamic_scaler(0, 0x1p24) : no_scaler_field(), "fp16_opt_level");
 }
 
-/// tf32 is a flag of the process: what is multiplied in fp32 is multiplied in tf32.
+/// tf32 is a flag of the process, so all fp32 matmuls become tf32 matmuls.
 void set_tf32(ImportContext& context, const Facts& facts) {
     if (context.resolved().word("compute") != "F" || !facts.has_tf32) return;
     const std::optional<bool> said = context.maybe_flag("tf32");

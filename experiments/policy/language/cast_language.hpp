@@ -8,7 +8,7 @@
 
 namespace macheps::policy {
 
-/// Reads the cast of `slot`. Throws Error for what is none.
+/// Reads the cast of `slot`. Throws Error if the node is not a cast.
 CastRule read_cast(const files::TomlReader& toml, const toml::node& node, const std::string& slot);
 
 }  // namespace macheps::policy

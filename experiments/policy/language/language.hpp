@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed keys of a policy file. The others are rows too: slots (sites.hpp), what is said of a matmul
-// (matmul_keys.hpp) and of a loss scaler (scaler/). The parser accepts what stands in these tables, and
-// `macheps policy words` prints them.
+// The fixed keys of a policy file. The other keys are also rows: slots (sites.hpp), keys of a matmul (matmul_keys.hpp)
+// and keys of a loss scaler (scaler/). The parser accepts exactly these tables, and `macheps policy words` prints them.
 #pragma once
 #include <string_view>
 
@@ -25,17 +24,18 @@ inline constexpr PolicyKey file_keys[] = {
     {"stress", "[stress]: values of the model that are made as large as in pretrained ones"},
 };
 
-/// [optimizer] has this key, and with [clip], [accumulation], [backward] and [stress] those of training.hpp.
+/// Keys of [optimizer] in addition to those of training.hpp. [clip], [accumulation], [backward] and [stress] have only
+/// keys of training.hpp.
 inline constexpr PolicyKey optimizer_keys[] = {
     {"arithmetic", "the format that every operation of an optimiser step is rounded to"},
 };
 
-/// [loss_scaler] has this key, and those of its kind.
+/// Keys of [loss_scaler] in addition to those of its kind.
 inline constexpr PolicyKey loss_scaler_keys[] = {
     {"kind", "which loss scaler; the other keys are its own"},
 };
 
-/// A rule for sites has these, and a table for each group of slots.
+/// Keys of a rule for sites, which also has a table for each group of slots.
 inline constexpr PolicyKey site_rule_keys[] = {
     {"sites", "names with * ? and {a,b}, or an array of them: which sites the rule is about"},
     {"cast", "what happens at the slots that the patterns name, as in \"lm_head:forward.out\""},
@@ -49,14 +49,14 @@ inline constexpr PolicyKey site_rule_keys[] = {
     {"model", "the rule is for this kind of model only"},
 };
 
-/// A rule for parameters has these, and a cast for each of a parameter's slots.
+/// Keys of a rule for parameters, which also has a cast for each slot of a parameter.
 inline constexpr PolicyKey parameter_rule_keys[] = {
     {"params", "names with * ? and {a,b}, or an array of them: which parameters the rule is about"},
     {"model", "the rule is for this kind of model only"},
     {"cast", "what happens at the slots that the patterns name, as in \"*.weight:master\""},
 };
 
-/// A cast as a table: { format = "bf16", round = "stochastic" }.
+/// Keys of a cast that is a table: { format = "bf16", round = "stochastic" }.
 inline constexpr PolicyKey cast_keys[] = {
     {"format", "the number format"},
     {"round", "the rounding mode; nearest_even when left out"},

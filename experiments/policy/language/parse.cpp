@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy language: TOML to Policy. Every error names file, line, column and remedy.
+// The policy language: TOML to Policy. Every error names the file, line and column, and a remedy.
 #include "experiments/files/config/toml_reader.hpp"
 #include "experiments/policy/language/cast_language.hpp"
 #include "experiments/policy/language/language.hpp"
@@ -27,8 +27,8 @@ using Sources = std::span<const PolicySource>;
 
 constexpr std::uint64_t most_policy_bytes = 1 << 20;
 
-/// Reads one file. `source` is what errors name: a path, or a preset's name. What it extends is looked for among
-/// `recorded` first.
+/// Reads one file. Errors name `source`, which is a path or the name of a preset. A file that it extends is looked up
+/// in `recorded` first.
 class Reader {
   public:
     Reader(std::string_view text, std::string source, bool from_preset, Sources recorded)
@@ -59,7 +59,7 @@ class Reader {
     }
 
   private:
-    /// The name that the node holds, or the file's where there is none.
+    /// Returns the name in the node or, without a node, the name of the file.
     std::string read_name(const toml::node* node) const {
         const std::string name =
             node != nullptr ? toml_.text(*node, "name") : std::filesystem::path(source_).stem().string();
@@ -93,7 +93,7 @@ class Reader {
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
 
-/// A preset's name as it is listed; what names a file stays as it is.
+/// Returns the name of a preset in the spelling of the list. The path of a file is returned unchanged.
 std::string preset_spelling(std::string_view name) {
     return names_a_file(name) ? std::string(name) : with_hyphens(name);
 }
@@ -112,7 +112,7 @@ std::string read_policy_file(const std::filesystem::path& path, const std::strin
     }
 }
 
-/// The policy of a preset or file; `open` holds the sources being read, outermost first.
+/// Loads a preset or file. `open` holds the sources that are being read, outermost first.
 Policy load(const std::string& source, bool is_file, const std::string& where, std::vector<std::string>& open,
             Sources recorded) {
     if (std::find(open.begin(), open.end(), source) != open.end()) {
@@ -142,7 +142,7 @@ Policy Reader::base_policy(const toml::node& node, std::vector<std::string>& ope
     const std::string at = toml_.where(node, "extends"), name = preset_spelling(toml_.text(node, "extends"));
     std::string source = name;
     if (names_a_file(name)) {
-        // Relative to the file that says it, so that a folder of policies can be moved.
+        // The path is relative to the file that contains it, so that a folder of policies can be moved.
         const std::filesystem::path here = from_preset_ ? "" : std::filesystem::path(source_).parent_path();
         source = (here / name).lexically_normal().string();
     } else {
@@ -169,7 +169,7 @@ void Reader::read_rules(const toml::node& node, Policy& policy) const {
     }
 }
 
-/// A rule of which only its own place and what it is about are read.
+/// Returns a rule with its place and kind (sites or parameters). Its patterns and keys are not read yet.
 Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
     Policy::Rule rule;
     rule.source = source_;
@@ -184,7 +184,7 @@ Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
                      .fix = "give one of them; write two rules for both"});
     }
     rule.about_parameters = params != nullptr;
-    // Groups and slots stand where people look for them in the lists of errors: behind `sites`, before `cast`.
+    // Errors list the slots where people expect them: groups after `sites`, slots of parameters before `cast`.
     files::Names known = rule.about_parameters ? names_of(parameter_rule_keys) : names_of(site_rule_keys);
     const files::Names slots = rule.about_parameters ? names_of(parameter_slots) : slot_groups();
     known.insert(rule.about_parameters ? known.end() - 1 : known.begin() + 1, slots.begin(), slots.end());
@@ -197,7 +197,7 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
     const char* about = rule.about_parameters ? "params" : "sites";
     read_patterns(*table.get(about), about, rule);
 
-    // What a rule says beside its recipe changes the recipe.
+    // The other keys of a rule change its recipe, so the recipe is read first.
     if (const toml::node* recipe = table.get("recipe")) read_recipe(*recipe, rule);
     bool has_cast = false;
     for (auto&& [key, node] : table) {
@@ -289,8 +289,8 @@ void Reader::read_group(std::string_view group, const toml::node& node, Policy::
     if (!setting.said.empty()) rule.matmuls.push_back(std::move(setting));
 }
 
-/// What a rule of these sites would say that wrote the recipe out. Words behind the recipe's name are words of each of
-/// its casts with a scale.
+/// Adds the rows of a recipe, as if the rule had written them out. Words after the recipe's name are added to each of
+/// its casts that has a scale.
 void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
     const std::string text = toml_.text(node, "recipe"), at = toml_.where(node, "recipe");
     const std::size_t colon = std::min(text.find(':'), text.size());
@@ -306,7 +306,7 @@ void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
     rule.layers.multiple_of = recipe.multiple_of;
 }
 
-/// The value of a matmul's key, as MatmulKey::apply takes it.
+/// Returns the value of a matmul's key in the form that MatmulKey::apply takes.
 std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, const std::string& slot) const {
     switch (key.takes) {
         case MatmulKey::Takes::name:
@@ -319,7 +319,7 @@ std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, 
     return toml_.integer(value, slot, key.least, key.most);
 }
 
-/// [optimizer], [clip], [accumulation], [backward] or [stress].
+/// Reads [optimizer], [clip], [accumulation], [backward] or [stress].
 void Reader::read_training(std::string_view name, const toml::node& node, Policy& policy) const {
     const std::string title = fmt::format("[{}]", name);
     const toml::table& table = toml_.table(node, title);
@@ -371,12 +371,12 @@ LossScalerConfig Reader::read_scaler(const toml::node& node) const {
     return config;
 }
 
-/// The kind that the table names, once every key of the table is known to be a key of that kind.
+/// Returns the kind that the table names. First checks that every key of the table belongs to that kind.
 const ScalerKind& Reader::read_scaler_kind(const toml::node& node, const toml::table& table) const {
     const toml::node* kind_node = table.get("kind");
     const std::string name = kind_node != nullptr && kind_node->is_string() ? kind_node->as_string()->get() : "";
     const ScalerKind* kind = find_scaler(name);
-    // A slip in a key is told before a slip in the kind, with which any kind's keys may stand.
+    // An unknown key is reported before an unknown kind. If the kind is unknown, the keys of every kind are accepted.
     files::Names known = names_of(loss_scaler_keys), kinds;
     for (const ScalerKind* each : scaler_kinds()) {
         kinds.push_back(each->name);
@@ -443,7 +443,7 @@ Policy load_policy(std::string_view name_or_path) {
     } catch (const Error& error) {
         if (is_known) throw;
         Error::Parts parts = error.parts();
-        parts.exit = Exit::usage;  // a name that was typed, not a file's
+        parts.exit = Exit::usage;  // the user typed this name; no file contains it
         throw Error(std::move(parts));
     }
 }

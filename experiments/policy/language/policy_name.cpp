@@ -10,7 +10,7 @@ namespace macheps::policy {
 
 namespace {
 
-/// Characters of several bytes in UTF-8: all that begin with `lead` and end with `first` to `last`.
+/// Characters of several bytes in UTF-8: all that begin with `lead` and end with a byte from `first` to `last`.
 struct Characters {
     std::string_view lead;
     unsigned char first, last;

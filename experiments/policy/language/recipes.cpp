@@ -14,9 +14,9 @@ namespace macheps::policy {
 
 namespace {
 
-// What a slot is not told here it keeps: activations and gradients arrive as the policy around rounds them, and an
-// output is rounded as that says. Transformer Engine adds weight gradients to an fp32 buffer; torchao returns them in
-// the gradient's type.
+// A slot without a cast here keeps the cast of the surrounding policy: activations and gradients arrive as that policy
+// rounds them, and outputs are rounded as it says. Transformer Engine adds weight gradients to an fp32 buffer. torchao
+// returns them in the gradient's type.
 constexpr Recipe recipes[] = {
     {.name = "te-delayed",
      .multiple_of = 16,

@@ -63,7 +63,7 @@ Words matmul_key_words() {
     return words;
 }
 
-/// The names that a key of a matmul takes. Machines and library rules have rows with sources of their own.
+/// Returns the names that each key of a matmul takes. Machines and library rules also have a source and a summary.
 Words matmul_name_words() {
     Words words;
     for (const MatmulKey& key : matmul_keys()) {
@@ -114,7 +114,7 @@ Words format_words() {
     return words;
 }
 
-/// The words of rows that have a name, a source and a summary.
+/// Returns the words of rows that have a name, a source and a summary.
 template <class Rows>
 Words row_words(const Rows& rows) {
     Words words;
@@ -124,7 +124,7 @@ Words row_words(const Rows& rows) {
     return words;
 }
 
-/// Keys of [optimizer], [clip], [accumulation], [backward] or [stress].
+/// Returns the keys of [optimizer], [clip], [accumulation], [backward] or [stress].
 Words training_words(std::string_view table) {
     Words words = table == "optimizer" ? key_words(optimizer_keys) : Words{};
     for (const TrainingKey* key : training_keys_of(table))
@@ -141,7 +141,7 @@ Words granularity_words() {
     return words;
 }
 
-/// The words of rows that have a name and a summary.
+/// Returns the words of rows that have a name and a summary.
 template <class Rows>
 Words named_words(const Rows& rows) {
     Words words;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every word that a policy file may hold, read from the rows that the parser reads: the language documents itself.
+// Every word that a policy file may contain, taken from the rows that the parser uses, so the list is always complete.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,22 +8,22 @@
 namespace macheps::policy {
 
 struct PolicyWord {
-    std::string of;  ///< what the word belongs to, where its group has several: a kind of site, a loss scaler, a key
+    std::string of;  ///< owner of the word, if its group has several: a kind of site, a loss scaler, a key
     std::string name;
-    std::string initial{};  ///< its value unless a policy says another; empty where it has none
+    std::string initial{};  ///< value of the key unless a policy sets another; empty if there is none
     std::string source{}, summary{};
 };
 
-/// Words that stand in the same place of a policy file.
+/// Words that can occur at the same place of a policy file.
 struct PolicyWordGroup {
     std::string_view name;   ///< `slots`
-    std::string_view title;  ///< where such a word stands
+    std::string_view title;  ///< where such a word occurs
     std::vector<PolicyWord> words;
 };
 
 std::vector<PolicyWordGroup> policy_words();
 
-/// Lines that people read: a title for each group, then one line for each word.
+/// Returns text for people: a title for each group, then one line for each word.
 std::string policy_words_text(const std::vector<PolicyWordGroup>& groups);
 
 }  // namespace macheps::policy

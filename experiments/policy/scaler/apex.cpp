@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LossScaler of NVIDIA Apex's amp: a cap, a floor at will, doubles of Python and a factor of 2.
+// The LossScaler of NVIDIA Apex's amp: a cap, an optional floor, Python doubles and a factor of 2.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"

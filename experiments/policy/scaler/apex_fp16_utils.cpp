@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DynamicLossScaler of NVIDIA Apex's fp16_utils, the old FP16_Optimizer: a floor of 1, doubles of Python.
+// The DynamicLossScaler of NVIDIA Apex's fp16_utils (the old FP16_Optimizer): a floor of 1 and Python doubles.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"

@@ -25,7 +25,7 @@ class ConstantScaler final : public LossScaler {
     bool skips_, divides_;
 };
 
-// A policy may switch a dynamic scaler off by its kind alone, and keep the keys of the other kind.
+// A policy may turn a dynamic scaler off by changing only its kind. The keys of the old kind are therefore accepted.
 constexpr ScalerKey dynamic_keys[] = {scaler_key::init_scale, scaler_key::growth_factor, scaler_key::backoff_factor,
                                       scaler_key::growth_interval};
 constexpr ScalerKey static_keys[] = {

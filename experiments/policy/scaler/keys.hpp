@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that several kinds of loss scaler have, what their values may be, and what their states share. For the files of
-// this folder.
+// Keys that several kinds of loss scaler have, checks of their values, and helpers for their states. Only for the files
+// of this folder.
 #pragma once
 #include "experiments/policy/scaler/scaler.hpp"
 
@@ -11,7 +11,7 @@
 
 namespace macheps::policy::scaler_key {
 
-/// One that fp32 cannot hold would scale the loss by Inf or 0 from the start.
+/// A scale that fp32 cannot represent would multiply the loss by Inf or 0 from the start.
 constexpr bool is_positive_fp32(double x) { return x >= 0x1p-149 && x <= 0x1.fffffep127; }
 constexpr bool is_count(double x) { return x >= 1 && x <= std::numeric_limits<int>::max(); }
 constexpr bool is_count_or_zero(double x) { return x >= 0 && x <= std::numeric_limits<int>::max(); }
@@ -71,23 +71,23 @@ inline constexpr ScalerKey deepspeed_version{.name = "version",
                                              .initial = 19006,
                                              .summary = "of DeepSpeed; 0.17.1 grows a step later after an overflow"};
 
-/// The key, with another initial value.
+/// Returns the key with another initial value.
 constexpr ScalerKey from(ScalerKey key, double initial) {
     key.initial = initial;
     return key;
 }
-/// The key, of a framework that keeps its value as a double of Python.
+/// Returns the key for a framework that keeps its value as a Python double.
 constexpr ScalerKey in_fp64(ScalerKey key) {
     key.type = ScalerValue::number;
     return key;
 }
-/// The key, of a framework that keeps its value as an fp32 tensor.
+/// Returns the key for a framework that keeps its value as an fp32 tensor.
 constexpr ScalerKey in_fp32(ScalerKey key) {
     key.type = ScalerValue::fp32;
     return key;
 }
 
-/// True where a saved state has this many numbers, all but the first of them whole.
+/// Returns whether a saved state has this many numbers, and all except the first are whole.
 inline bool is_state(std::span<const double> state, std::size_t count) {
     const auto is_whole = [](double x) { return std::abs(x) <= 0x1p53 && std::trunc(x) == x; };
     return state.size() == count && std::all_of(state.begin() + 1, state.end(), is_whole);

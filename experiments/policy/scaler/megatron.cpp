@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DynamicGradScaler of Megatron-LM: scale, floor and both factors are fp32 tensors, so that a product is rounded
-// once and a factor of 1.1 is fp32's.
+// The DynamicGradScaler of Megatron-LM. Scale, floor and both factors are fp32 tensors, so a product is rounded once,
+// and a factor such as 1.1 is rounded to fp32.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
@@ -28,12 +28,12 @@ class MegatronScaler final : public LossScaler {
     void update(bool found_inf) override {
         if (found_inf) {
             growth_tracker_ = 0;
-            // Once the hysteresis has run out every Inf backs off, until the scale grows again.
+            // Once the hysteresis has run out, every Inf backs off until the scale grows again.
             if (--hysteresis_ <= 0) scale_ = std::max(scale_ * backoff_, min_scale_);
         } else if (++growth_tracker_ == interval_) {
             growth_tracker_ = 0;
             hysteresis_ = full_hysteresis_;
-            scale_ *= growth_;  // to Inf, in the end: nothing asks
+            scale_ *= growth_;  // can grow to Inf: Megatron does not check
         }
     }
     std::int64_t growth_tracker() const override { return growth_tracker_; }

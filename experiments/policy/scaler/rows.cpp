@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of loss scaler. Each row stands in a file of its own.
+// The kinds of loss scaler. Each kind is defined in its own file, except none and static, which share constant.cpp.
 #include "experiments/policy/scaler/scaler.hpp"
 
 #include <algorithm>

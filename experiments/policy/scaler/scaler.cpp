@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scaler's settings, by the keys of its kind.
+// The settings of a scaler, by the keys of its kind.
 #include "experiments/policy/scaler/scaler.hpp"
 
 #include "core/error.hpp"
@@ -21,10 +21,10 @@ std::size_t index_of(const ScalerKind& kind, std::string_view key) {
     throw Error({.what = fmt::format("the loss scaler '{}' has no '{}'", kind.name, key), .where = "loss_scaler"});
 }
 
-/// What each part of a version stays below, so that the parts fit one number.
+/// Upper bound (exclusive) of each part of a version, so that the parts fit into one number.
 constexpr std::int64_t version_step = 1000;
 
-/// The whole text as a number of that type.
+/// Returns the text as a number of this type, or nothing if a part of the text is not read.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
     Number value{};

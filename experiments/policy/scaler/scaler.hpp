@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scalers: what a framework multiplies the loss by so that fp16 gradients do not vanish, and when it changes that
-// number. A kind of scaler is a row, ScalerKind, with a state machine behind it, LossScaler. Parser, JSON, prose, diff
-// and `macheps policy words` read the rows; a checkpoint keeps what state() gives. To add a kind, write a file beside
-// torch.cpp and name its row in rows.cpp.
+// Loss scalers: the number by which a framework multiplies the loss so that fp16 gradients do not underflow, and when
+// it changes that number. A kind of scaler is a row (ScalerKind) and a state machine (LossScaler). The parser, JSON,
+// printed text, diff and `macheps policy words` read the rows. A checkpoint keeps the result of state(). To add a kind,
+// write a file next to torch.cpp and add its row to rows.cpp.
 #pragma once
 #include "core/error.hpp"
 
@@ -21,126 +21,128 @@ namespace macheps::policy {
 class LossScaler;
 struct LossScalerConfig;
 
-/// What kind of value a key of [loss_scaler] has, in TOML, in JSON and in print. All of them are kept as fp64.
+/// Type of the value of a key of [loss_scaler], in TOML, in JSON and in print. All values are kept as fp64.
 enum class ScalerValue : std::uint8_t {
     fp32,     ///< a number, rounded to fp32 when it is read: most frameworks keep the scale in an fp32 tensor
-    number,   ///< a number of fp64
+    number,   ///< an fp64 number
     count,    ///< a whole number
     flag,     ///< true or false
-    version,  ///< of the framework, "0.16.5", kept as 16005: see version_number()
+    version,  ///< version of the framework: "0.16.5" is kept as 16005, see version_number()
 };
 
-/// A key of a policy's [loss_scaler], beside `kind`.
+/// A key of [loss_scaler] other than `kind`.
 struct ScalerKey {
     std::string_view name;
     ScalerValue type = ScalerValue::number;
-    std::optional<double> initial{};    ///< its value unless a policy says another; none: without one it has no value
-    bool (*is_good)(double) = nullptr;  ///< what a policy may say; null: anything
-    std::string_view wanted{};          ///< `more than 1`: what is_good asks for, as errors say it after "give"
+    std::optional<double> initial{};    ///< value unless a policy sets another; none: no value
+    bool (*is_good)(double) = nullptr;  ///< accepts the values that a policy may set; null: any
+    std::string_view wanted{};          ///< `more than 1`: what is_good accepts; errors print it after "give"
     std::string_view summary{};
 };
 
-/// A kind of loss scaler: all that the policy language knows of it.
+/// A kind of loss scaler, with everything that the policy language needs to know about it.
 struct ScalerKind {
-    std::string_view name;                        ///< `torch`: what `kind` says
-    std::span<const std::string_view> aliases{};  ///< what `kind` may say as well
-    std::span<const ScalerKey> keys{};            ///< what else a policy may say, in the order in which it is printed
-    std::span<const ScalerKey> ignored{};  ///< keys that are read, and refused if they are bad, but mean nothing here
+    std::string_view name;                        ///< `torch`: the value of `kind`
+    std::span<const std::string_view> aliases{};  ///< other accepted values of `kind`
+    std::span<const ScalerKey> keys{};            ///< the other keys, in the order in which they are printed
+    std::span<const ScalerKey> ignored{};         ///< keys that are read and checked but have no effect
     std::unique_ptr<LossScaler> (*make)(const LossScalerConfig&) = nullptr;
-    /// What the framework refuses of keys that are good each by itself, in words; empty where it refuses nothing.
+    /// Returns why the framework refuses a combination of keys that are valid by themselves, or an empty text.
     std::string (*conflict)(const LossScalerConfig&) = nullptr;
-    std::string_view line{};  ///< the scaler in a line of prose, where `{init_scale}` stands for that key's value
+    std::string_view line{};  ///< description in one line; `{init_scale}` is replaced by the value of that key
     std::string_view source{}, summary{};
 };
 
 /// The kind `none`, which a policy without [loss_scaler] has.
 extern const ScalerKind no_scaler;
 
-/// Every kind, in the order of lists.
+/// Returns every kind, in the order of lists.
 std::span<const ScalerKind* const> scaler_kinds();
-/// The kind of that name or alias, or nullptr.
+/// Returns the kind of that name or alias, or nullptr.
 const ScalerKind* find_scaler(std::string_view name);
 
-/// A kind and its settings: what [loss_scaler] says.
+/// The contents of [loss_scaler]: a kind and its settings.
 struct LossScalerConfig {
     const ScalerKind* kind = &no_scaler;
     std::vector<std::optional<double>> settings;  ///< one for each of kind->keys, in their order
 
     LossScalerConfig() = default;
-    /// The kind with its initial settings, but for what `said` says.
+    /// Creates the kind with its initial settings, except those in `said`.
     explicit LossScalerConfig(const ScalerKind& of_kind,
                               std::initializer_list<std::pair<std::string_view, double>> said = {});
 
-    /// The value of a key; nothing when it has none. Throws Error when the kind has no such key.
+    /// Returns the value of a key, or nothing if it has none. Throws Error if the kind has no such key.
     std::optional<double> find(std::string_view key) const;
-    /// The value of a key that always has one.
+    /// Returns the value of a key that always has one.
     double at(std::string_view key) const { return find(key).value(); }
-    /// Sets a key; the value is rounded to fp32 where the key says so. Throws Error when the kind has no such key.
+    /// Sets a key. Rounds the value to fp32 if the type of the key is fp32. Throws Error if the kind has no such key.
     void set(std::string_view key, std::optional<double> value);
 
     bool operator==(const LossScalerConfig&) const = default;
 };
 
-/// "65536", "true", "0.16.5"; "none" where there is no value.
+/// Returns a text such as "65536", "true" or "0.16.5", or "none" without a value.
 std::string to_string(const ScalerKey& key, std::optional<double> value);
-/// The kind's line, with the values of its keys: "static 1024".
+/// Returns the kind's line with the values of its keys: "static 1024, skip true".
 std::string to_string(const LossScalerConfig& config);
-/// The table of a policy that says this, every key of it: `[loss_scaler]` and its lines.
+/// Returns the table of a policy file, with every key that has a value: `[loss_scaler]` and its lines.
 std::string to_toml(const LossScalerConfig& config);
 
-/// "0.16.5" as 16005, so that versions compare as numbers; "0.17" is 0.17.0. Nothing where the text is no version.
+/// Returns 16005 for "0.16.5", so that versions compare as numbers. "0.17" is 0.17.0. Returns nothing if the text is
+/// not a version.
 std::optional<double> version_number(std::string_view text);
-/// What an option, or a policy's text, says of a key. Throws Error (`what`, `fix`) when it is no value of its type, or
-/// one that is_good refuses.
+/// Returns the value that a text (of an option or a policy) gives to a key. Throws Error (`what`, `fix`) if the text is
+/// not a value of the key's type, or if is_good refuses it.
 double parse_setting(const ScalerKey& key, std::string_view text);
-/// Throws Error (`what`, `fix`) when is_good refuses the value.
+/// Throws Error (`what`, `fix`) if is_good refuses the value.
 void check_setting(const ScalerKey& key, double value);
 
-/// How gradients lose the scale again.
+/// How the scale is removed from the gradients.
 struct Unscaling {
     float factor = 1;
     bool divides = false;  ///< gradients are divided by the factor, not multiplied by it
-    /// Gradients are copied to fp32 before, and stay there, as those of fp32 master weights do. Otherwise each product
-    /// is rounded to the gradient's own format.
+    /// Gradients are first copied to fp32 and stay fp32, like those of fp32 master weights. Otherwise each product is
+    /// rounded to the gradient's own format.
     bool widens = false;
-    /// What the factor undoes, in the type of `scale()`: where one product unscales and clips, it is made of this.
+    /// The scale that the factor removes, in the type of `scale()`. It is used if one product both unscales and clips.
     double scale = 1;
 };
 
-/// The framework ends the run: some do when the scale would fall below its floor.
+/// The framework ends the run. Some frameworks do so when the scale would fall below its floor.
 class ScalerRaised : public Error {
   public:
     using Error::Error;
 };
 
-/// One optimiser's view. A step multiplies the loss by scale(), checks the gradients, unscales them as unscaling() says,
-/// skips the update when a gradient was not finite and skips() is true, and ends with update().
+/// The scaler as one optimiser uses it. A step multiplies the loss by scale(), checks the gradients, unscales them as
+/// unscaling() says, skips the update if a gradient was not finite and skips() is true, and ends with update().
 class LossScaler {
   public:
     virtual ~LossScaler() = default;
-    /// In the type that the framework keeps it in, an fp32 tensor or a double of Python. What the loss is multiplied by
-    /// is its fp32 value.
+    /// Returns the scale in the type that the framework keeps it in: an fp32 tensor or a Python double. The loss is
+    /// multiplied by its fp32 value.
     virtual double scale() const = 0;
-    /// Called once a step, when the gradients are checked and not yet unscaled. A scaler whose framework updates the
-    /// scale before it unscales does so here, and unscales with what it has become. Throws ScalerRaised as update()
-    /// does.
+    /// Called once per step, after the gradients are checked and before they are unscaled. If the framework updates the
+    /// scale before it unscales, this function updates it and returns the new scale. Throws ScalerRaised like update().
     virtual Unscaling unscaling(bool found_inf) = 0;
-    /// True where the check for Inf and NaN looks at the fp32 sum of each gradient, so that a tensor of finite numbers
-    /// whose sum is not finite counts too; false where it looks at every element.
+    /// Returns true if the check for Inf and NaN reads the fp32 sum of each gradient, so that finite numbers whose sum
+    /// is not finite also count. Returns false if it reads every element.
     virtual bool checks_sums() const { return false; }
-    /// True when a non-finite gradient means that the step is skipped (false for `none`).
+    /// Returns whether a non-finite gradient skips the step (false for `none`).
     virtual bool skips() const { return true; }
-    /// Ends the step. Throws ScalerRaised where the framework raises; the state is then that of the step before.
+    /// Ends the step. Throws ScalerRaised if the framework raises. The state is then that of the previous step.
     virtual void update(bool found_inf) = 0;
-    /// Clean steps since the scale last changed or, where the framework counts so, since the last Inf or NaN; for the
-    /// log. 0 where the scaler does not count them.
+    /// Returns the number of clean steps since the scale last changed or, if the framework counts so, since the last
+    /// Inf or NaN. For the log. Returns 0 if the scaler does not count them.
     virtual std::int64_t growth_tracker() const { return 0; }
-    /// Infs or NaNs that are still forgiven, with the one that backs off; nothing where the first one backs off.
+    /// Returns the number of Infs or NaNs until the scale backs off, including the one that backs off. Returns nothing
+    /// if the first one always backs off.
     virtual std::optional<std::int64_t> hysteresis() const { return {}; }
-    /// Everything that unscaling() and update() have changed: what a checkpoint keeps. Numbers that fp64 holds exactly;
-    /// empty where nothing ever changes.
+    /// Returns everything that unscaling() and update() change, for a checkpoint. fp64 represents these numbers
+    /// exactly. Empty if the state never changes.
     virtual std::vector<double> state() const { return {}; }
-    /// Takes back what state() gave. False, and nothing changed, where that is of another kind of scaler.
+    /// Restores what state() returned. Returns false and changes nothing if the state belongs to another kind of
+    /// scaler.
     [[nodiscard]] virtual bool load(std::span<const double> state) { return state.empty(); }
 };
 

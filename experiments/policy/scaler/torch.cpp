@@ -26,7 +26,7 @@ void update_scale(const TorchSettings& settings, float& scale, std::int64_t& gro
         growth_tracker = 0;
         return;
     }
-    // Equality, not >=: a tracker loaded at or beyond the interval waits for the next overflow to be reset.
+    // Equality, not >=: a tracker that is loaded at or above the interval is only reset by the next overflow.
     if (++growth_tracker != settings.growth_interval) return;
     const auto grown = static_cast<float>(double{scale} * settings.growth_factor);
     if (std::isfinite(grown)) scale = grown;
@@ -174,7 +174,7 @@ void GradScaler::load(const std::optional<State>& state) {
 
 namespace {
 
-/// GradScaler for one optimiser that is called in order: the scale, the tracker, and the kernel that moves both.
+/// GradScaler for one optimiser whose calls come in order: the scale, the tracker, and the kernel that updates both.
 class TorchScaler final : public LossScaler {
   public:
     explicit TorchScaler(const LossScalerConfig& config)

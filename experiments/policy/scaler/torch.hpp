@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.amp.GradScaler, whole: several optimisers, their stages, fused optimisers, saved states. A training run has one
-// optimiser and uses the short form, the kind `torch` of torch.cpp; both move their scale by update_scale. Source:
-// pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu, native/cpu/AmpGradScalerKernels.cpp (2.7).
+// The complete torch.amp.GradScaler: several optimisers, their stages, fused optimisers, saved states. A training run
+// has one optimiser and uses the short form, the kind `torch` in torch.cpp. Both change their scale with update_scale.
+// Source: pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu,
+// native/cpu/AmpGradScalerKernels.cpp (2.7).
 #pragma once
 #include "core/format.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
@@ -15,35 +16,36 @@
 
 namespace macheps::policy {
 
-/// What GradScaler is made with.
+/// Arguments of GradScaler's constructor.
 struct TorchSettings {
     float init_scale = 65536.0f;
     double growth_factor = 2.0, backoff_factor = 0.5;
     std::int64_t growth_interval = 2000;
 };
-/// Those of a policy whose kind has torch's keys.
+/// Returns the settings of a policy whose kind has torch's keys.
 TorchSettings torch_settings(const LossScalerConfig& config);
 
-/// The kernel of GradScaler.update: backs off on `found_inf`, grows when the run of clean steps *equals* the interval
-/// and the grown scale is finite. Products in double, stored as float; there is no lower bound.
+/// Does the same as the kernel of GradScaler.update. Backs off on `found_inf`. Grows when the number of clean steps
+/// *equals* the interval and the grown scale is finite. Products are computed in double and stored as float. There is
+/// no lower bound.
 void update_scale(const TorchSettings& settings, float& scale, std::int64_t& growth_tracker, bool found_inf);
 
-/// float32(1 / double(scale)): what gradients are multiplied by.
+/// Returns the factor of the gradients: float32(1 / double(scale)).
 float inverse_scale(double scale);
 
-/// What a fused optimiser does instead: one division by double(scale). Other bits than the product with inverse_scale
-/// unless the scale is a power of two.
+/// Unscales as a fused optimiser does: with one division by double(scale). Unless the scale is a power of two, the bits
+/// can differ from those of a product with inverse_scale.
 float fused_unscale(float gradient, float scale);
 
-/// How GradScaler, or a fused optimiser under it (`divides`), unscales.
+/// Returns how GradScaler unscales or, if `divides`, how a fused optimiser under it does.
 Unscaling torch_unscaling(float scale, bool divides);
 
 class GradScaler {
   public:
     enum class Device { cpu, cuda };
-    /// FSDP's ShardedGradScaler takes fp16 gradients, and gives a loss back in the format that it came in.
+    /// FSDP's ShardedGradScaler accepts fp16 gradients and returns a loss in the format of its input.
     enum class Sharding { none, fsdp };
-    /// Some gradients of one optimiser: fp32 values that lie on the grid of `format`, the parameters' format.
+    /// Some gradients of one optimiser: fp32 values on the grid of `format`, which is the format of the parameters.
     struct Gradient {
         std::span<float> values;
         Format format = fp32;
@@ -55,33 +57,34 @@ class GradScaler {
     };
     using OptimizerId = int;
 
-    /// Throws Error unless growth_factor > 1 and backoff_factor < 1 (when enabled).
+    /// Throws Error unless growth_factor > 1 and backoff_factor < 1 (only if enabled).
     explicit GradScaler(const TorchSettings& settings, bool enabled = true, Device device = Device::cuda,
                         Sharding sharding = Sharding::none);
 
-    /// Loss times scale. A 0-dimensional fp16 loss is promoted to fp32 by the fp32 scale; one with a dimension stays
-    /// fp16, and so does every one under FSDP.
+    /// Returns loss times scale. A 0-dimensional fp16 loss is promoted to fp32 by the fp32 scale. A loss with
+    /// dimensions stays fp16, and so does every loss under FSDP.
     float scale(float loss, Format format = fp32, int dimensions = 0);
-    /// Multiplies by the inverse in place, once per step, and records whether anything was non-finite.
+    /// Multiplies the gradients by the inverse scale in place, once per step, and records whether one was not finite.
     void unscale(OptimizerId optimizer, std::span<const Gradient> gradients);
-    /// Unscales unless that has been done, then runs `apply` unless an Inf or NaN was found here. True when it ran.
+    /// Unscales unless that is done already, then calls `apply` unless an Inf or NaN was found in these gradients.
+    /// Returns whether `apply` was called.
     bool step(OptimizerId optimizer, std::span<const Gradient> gradients, const std::function<void()>& apply);
-    /// For a fused optimiser: always runs `apply(scale to divide by, found_inf)`; the kernel skips by itself. The scale
-    /// is 1 when the gradients were unscaled before.
+    /// For a fused optimiser: always calls `apply(scale to divide by, found_inf)`. The kernel itself skips. The scale
+    /// is 1 if the gradients were unscaled before.
     void step_fused(OptimizerId optimizer, std::span<const Gradient> gradients,
                     const std::function<void(float, bool)>& apply);
-    /// A closure is refused, as in torch.
+    /// Throws Error if enabled, because torch refuses a closure.
     void step_with_closure() const;
-    /// Ends the step: one backoff if any optimiser found an Inf, else one clean step. With `new_scale`, sets it and
-    /// nothing else.
+    /// Ends the step: backs off once if an optimiser found an Inf or NaN, otherwise counts one clean step. With
+    /// `new_scale`, only sets the scale.
     void update(std::optional<float> new_scale = {});
 
     bool enabled() const { return enabled_; }
     float get_scale() const { return enabled_ ? scale_ : 1.0f; }
     std::int64_t growth_tracker() const { return growth_tracker_; }
-    /// Nothing when disabled.
+    /// Returns nothing if disabled.
     std::optional<State> state() const;
-    /// Throws Error when an enabled scaler is given nothing: it was saved by a disabled one.
+    /// Restores a state. Throws Error if an enabled scaler gets nothing, which a disabled scaler has saved.
     void load(const std::optional<State>& state);
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ShardedGradScaler of torch's first FSDP. Its differences from GradScaler that a step of one rank can show are those
-// of its update on a CPU; what it does with losses and gradients of fp16 is in GradScaler::Sharding.
+// ShardedGradScaler of torch's first FSDP. On one rank, it differs from GradScaler only in its update on a CPU.
+// GradScaler::Sharding describes what it does with fp16 losses and gradients.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
@@ -35,7 +35,8 @@ class ShardedScaler final : public LossScaler {
     }
 
   private:
-    /// In Python, where a tensor times a number rounds the number to fp32 first, and nothing asks whether it is finite.
+    /// Updates in Python: a tensor times a number first rounds the number to fp32, and nothing checks that the scale is
+    /// finite.
     void update_on_cpu(bool found_inf) {
         const bool grows = !found_inf && growth_tracker_ + 1 == settings_.growth_interval;
         if (found_inf) scale_ *= static_cast<float>(settings_.backoff_factor);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss scaler without a model: what it does where given steps overflow.
+// Runs a loss scaler without a model: shows its behaviour when given steps overflow.
 #pragma once
 #include "experiments/policy/scaler/scaler.hpp"
 
@@ -13,18 +13,18 @@ namespace macheps::policy {
 
 /// One step of a scaler.
 struct ScalerStep {
-    std::int64_t step = 0;  ///< from 1
-    double scale = 1;       ///< that the loss of this step is multiplied by
+    std::int64_t step = 0;  ///< counted from 1
+    double scale = 1;       ///< factor of the loss in this step
     bool overflow = false, skipped = false;
     double scale_after = 1;
     std::int64_t tracker = 0;                  ///< LossScaler::growth_tracker() afterwards
     std::optional<std::int64_t> hysteresis{};  ///< LossScaler::hysteresis() afterwards
     bool raised = false;                       ///< the framework ended the run here
-    Unscaling unscaling{};                     ///< of a step that was not raised
-    std::string error{};                       ///< of one that was
+    Unscaling unscaling{};                     ///< valid if not raised
+    std::string error{};                       ///< valid if raised
 };
 
-/// Steps 1 to `steps`, those in `overflow_at` with an Inf in the gradients. Ends with the first step that raises.
+/// Runs steps 1 to `steps`. Those in `overflow_at` have an Inf in the gradients. Ends with the first step that raises.
 std::vector<ScalerStep> trace(LossScaler& scaler, std::span<const std::int64_t> overflow_at, std::int64_t steps);
 
 }  // namespace macheps::policy
