@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of the program. A new verb is a file, its row here and a place in verbs.cpp; help, completion and the man page
-// follow. A verb's action prints data on stdout and progress on stderr; its failures are thrown as Error.
+// The verbs of the program. To add a verb, write its file, declare its row here and name it in verbs.cpp. Help,
+// completion and the man page follow from the row. A verb's action prints data on stdout and progress on stderr, and
+// throws Error if it fails.
 #pragma once
 #include "experiments/cmd/frame/cli.hpp"
 
@@ -8,7 +9,7 @@
 
 namespace macheps::cmd {
 
-extern const VerbRow program;  ///< in main.cpp: its verbs are those below
+extern const VerbRow program;  ///< the program itself, whose verbs are declared below (main.cpp)
 
 namespace checks {
 extern const VerbRow verb;
@@ -80,8 +81,8 @@ namespace version {
 extern const VerbRow verb;
 }
 
-/// The verbs of this program, in the order of --help. Each program's own file says them: verbs.cpp, and verbs_train.cpp for the
-/// one that only trains.
+/// The verbs of this program, in the order of --help. Each program defines its own list: `macheps` in verbs.cpp,
+/// `macheps_train` in verbs_train.cpp.
 extern const std::span<const VerbRow* const> verbs;
 
 }  // namespace macheps::cmd

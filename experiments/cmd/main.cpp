@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `macheps` program: parse, run one verb, turn an Error into one line and an exit code.
+// The `macheps` program: parses the command line, runs one verb, and turns an Error into one line and an exit code.
 #include "core/host/version.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
@@ -36,8 +36,8 @@ Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input or out of memory, 4 no 
 70 a defect of macheps, 75 stopped and resumable.
 )";
 
-/// True when all that was printed on stdout has been written. A block that could not be is remembered by ferror alone: the
-/// last flush may have had nothing left to do.
+/// Returns whether everything printed on stdout has been written. If an earlier block could not be written, only
+/// ferror() reports it, because the last flush may have had nothing left to write.
 bool is_written() {
     const bool flushed = std::fflush(stdout) == 0;
     return flushed && std::ferror(stdout) == 0;
@@ -48,7 +48,8 @@ int cannot_write() {
     return static_cast<int>(Exit::cannot_write);
 }
 
-/// Runs the verb that was chosen; an Error becomes one line, in the words of its options, and an exit code.
+/// Runs the chosen verb. Reports an Error in one line that uses the names of the verb's options, and returns its exit
+/// code.
 int run(const CommandLine& line) {
     try {
         const Exit code = line.run();
@@ -57,7 +58,7 @@ int run(const CommandLine& line) {
         tell("macheps: {}\n", shown(in_options(*line.verb(), error), longest_error));
         return static_cast<int>(error.exit());
     } catch (const std::system_error&) {
-        if (std::ferror(stdout) != 0) return cannot_write();  // fmt::print throws of it
+        if (std::ferror(stdout) != 0) return cannot_write();  // fmt::print throws in this case
         throw;
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All verbs: those of the program `macheps`.
+// The verbs of the program `macheps`, which has all of them.
 #include "experiments/cmd/command.hpp"
 
 namespace macheps::cmd {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verb of the program `macheps_train`, which is compiled in half the time and trains with the same bits.
+// The verb of the program `macheps_train`, which compiles in half the time and trains with the same bits.
 #include "experiments/cmd/command.hpp"
 
 namespace macheps::cmd {

@@ -21,11 +21,11 @@ namespace macheps::files {
 
 namespace {
 
-/// What the pipes that this process has read gave. A pipe gives its bytes once, and one with a name is not even opened
-/// again where nobody writes.
+/// Contents of the pipes that this process has read. A pipe gives its bytes only once, and opening a named pipe again
+/// waits for a writer.
 class KnownPipes {
   public:
-    /// Null where `path` is no pipe that was read.
+    /// Returns null if `path` is not a pipe that was read.
     std::shared_ptr<const std::string> find(const std::filesystem::path& path) {
         struct stat status {};
         if (::stat(path.c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) return nullptr;

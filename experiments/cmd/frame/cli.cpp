@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that includes CLI11: it takes seconds to compile.
+// The only file that includes CLI11, which takes seconds to compile.
 #include "experiments/cmd/frame/cli.hpp"
 
 #include "core/rounding.hpp"
@@ -21,8 +21,8 @@
 namespace macheps::cmd {
 
 struct Reading {
-    std::vector<std::string> words;  ///< the command line, the program's name first
-    bool describes_all = false;      ///< as its completion and its manual need it
+    std::vector<std::string> words;  ///< the command line, with the program's name first
+    bool describes_all = false;      ///< whether all verbs are described, for shell completion and the man page
     const Command* chosen = nullptr;
     std::unique_ptr<CLI::App> app{};
     std::unique_ptr<Command> program{};
@@ -43,8 +43,8 @@ std::vector<std::string> names_of(std::span<const VerbRow* const> rows) {
     return names;
 }
 
-/// Lists the verbs below `app`, whether or not they are described: each by its first line, as the examples below that are
-/// for its own --help.
+/// Lists the verbs below `app` in --help, whether or not they have been described. It shows only the first line of each
+/// verb's help text. The other lines, with examples, are for the verb's own --help.
 class VerbList : public CLI::Formatter {
   public:
     VerbList(const CLI::App& app, std::span<const VerbRow* const> rows, bool is_needed)
@@ -57,7 +57,7 @@ class VerbList : public CLI::Formatter {
         return text;
     }
     std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode) const override {
-        if (app != app_) return {};  // a verb without verbs has this formatter from the one above it
+        if (app != app_) return {};  // a verb without verbs inherits this formatter from its parent
         std::stringstream out;
         out << "\nSubcommands:\n";
         for (const VerbRow* row : rows_)
@@ -71,7 +71,7 @@ class VerbList : public CLI::Formatter {
     bool is_needed_;
 };
 
-/// What was wrong with the words that `app` was to read. `path` leads to it from the program: `policy`, `explain`.
+/// Returns the error for words that `app` could not parse. `path` leads from the program to `app`: `policy`, `explain`.
 Error usage_error(const CLI::App& app, std::span<const std::string> path, std::vector<std::string> verbs,
                   const CLI::ParseError& error) {
     const std::string called = fmt::format("macheps{}{}", path.empty() ? "" : " ", fmt::join(path, " "));
@@ -109,8 +109,8 @@ Error usage_error(const CLI::App& app, std::span<const std::string> path, std::v
     return failure(what, fmt::format("{} --help says how", called));
 }
 
-/// Turns `text` into plain decimal digits. CLI11 would take the low bits of a number that is too long.
-/// Errors: throws Error (usage) unless it is a whole number within the limits.
+/// Converts `text` to plain decimal digits, because CLI11 would keep only the low bits of a number that is too large.
+/// Errors: throws Error (usage) unless the text is a whole number within the limits.
 void read_integer(const std::string& option, std::string& text, const Limits& limits) {
     const bool is_negative = text.starts_with('-');
     std::string_view digits = std::string_view(text).substr(is_negative || text.starts_with('+') ? 1 : 0);
@@ -132,7 +132,7 @@ void read_integer(const std::string& option, std::string& text, const Limits& li
     text = std::to_string(value);
 }
 
-/// Appends the number, or the numbers of the range, that `word` is.
+/// Appends the number in `word`, or each number of a range such as 0-4.
 void append_range(const std::string& option, std::string word, const Limits& limits, std::vector<std::int64_t>& list) {
     constexpr std::int64_t most = 100000;
     const auto number = [&](std::string text) {
@@ -155,7 +155,8 @@ void append_range(const std::string& option, std::string word, const Limits& lim
     for (std::int64_t each = first; each <= last; ++each) list.push_back(each);
 }
 
-/// Reads a value of the option as a whole number: each, or the one of this index where they are of different kinds.
+/// Makes the option read its values as whole numbers within the limits. If `index` is not negative, this applies only
+/// to the value with that index.
 void limit(CLI::Option& option, const Limits& limits, int index = -1) {
     const std::string name = option.get_name();
     const auto read = [name, limits](std::string& text) { return read_integer(name, text, limits), std::string(); };
@@ -164,7 +165,7 @@ void limit(CLI::Option& option, const Limits& limits, int index = -1) {
 
 // --- the parser as plain data
 
-/// `{a,b,c}` in a type name such as `TEXT:{a,b,c}`, as CLI::IsMember and our own type names write it.
+/// Returns a, b and c for a type name such as `TEXT:{a,b,c}`. CLI::IsMember and our own type names use this form.
 std::vector<std::string> choices_in(const std::string& type) {
     const std::size_t open = type.find('{'), close = type.find('}', open);
     if (open == std::string::npos || close == std::string::npos) return {};
@@ -296,7 +297,7 @@ Option Command::integer(std::string names, Value& value, Limits limits, std::str
     return Option(option);
 }
 
-/// A list also takes ranges: 0-4 is 0,1,2,3,4.
+/// A list also accepts ranges: 0-4 is 0,1,2,3,4.
 template <>
 Option Command::integer(std::string names, std::vector<std::int64_t>& value, Limits limits, std::string help) {
     using Words = std::vector<std::string>;
@@ -313,7 +314,7 @@ Option Command::integer(std::string names, std::vector<std::int64_t>& value, Lim
     return Option(option);
 }
 
-/// CLI11 has no optional pairs.
+/// CLI11 has no options that take an optional pair.
 template <>
 Option Command::integer(std::string names, std::optional<std::pair<std::int64_t, std::string>>& value, Limits limits,
                         std::string help) {
@@ -343,7 +344,7 @@ void Command::verbs(std::span<const VerbRow* const> rows) {
         for (const VerbRow* row : rows) describe_verb(*row, next_word_);
         return;
     }
-    // The parser takes the first word that is a verb's name, whatever stands before it, and no second one.
+    // The parser takes the first word that is the name of a verb, whatever precedes it, and no second one.
     for (std::size_t i = next_word_; i < reading_->words.size(); ++i) {
         const auto named =
             std::find_if(rows.begin(), rows.end(), [&](const VerbRow* row) { return reading_->words[i] == row->name; });
@@ -395,7 +396,7 @@ CommandLine::CommandLine(const VerbRow& program, std::vector<std::string> words)
     reading_->describe(program);
     CLI::App& app = *reading_->app;
     try {
-        // CLI11 takes the words last first.
+        // CLI11 expects the words in reverse order.
         app.parse(std::vector<std::string>(reading_->words.rbegin(), reading_->words.rend() - 1));
     } catch (const CLI::Success& success) {  // --help, --version
         app.exit(success);
@@ -417,7 +418,7 @@ const Command* CommandLine::verb() const { return reading_->chosen; }
 
 Exit CommandLine::run() const { return reading_->chosen->action_(); }
 
-// --- what options are read into
+// --- types that options are read into
 
 template Option Command::option(std::string, double&, std::string);
 template Option Command::option(std::string, std::string&, std::string);

@@ -16,7 +16,7 @@ namespace macheps::cmd {
 
 namespace {
 
-/// The N of `cuda:N`, 0 for `cuda`, -1 where that is not what stands there.
+/// Returns the N of `cuda:N`, 0 for `cuda`, or -1 for any other text.
 int cuda_index(std::string_view device) {
     if (device == "cuda") return 0;
     if (!device.starts_with("cuda:")) return -1;

@@ -12,25 +12,26 @@
 
 namespace macheps::cmd {
 
-/// Of --threads and --jobs: more than any machine has; each takes a stack.
+/// Upper limit of --threads and --jobs. It is more than any machine has, and each thread takes memory for a stack.
 inline constexpr int most_threads = 4096;
 
 struct DeviceChoice {
     std::string device = "cpu";           ///< cpu, cuda, cuda:1
-    std::string matrix_units = "native";  ///< of a GPU: native or emulated
-    int threads = 0;                      ///< of the CPU; 0: every core this process may use
-    std::string memory{};                 ///< that may be planned for, as `8G`; empty: what there is
+    std::string matrix_units = "native";  ///< on a GPU: native or emulated
+    int threads = 0;                      ///< threads on the CPU; 0: every core that this process may use
+    std::string memory{};                 ///< memory to plan for, such as `8G`; if empty: memory_limit()
 
-    /// Throws Error (usage) where `memory` is no size.
+    /// Returns `memory` in bytes, or nothing if it is empty. Throws Error (usage) if it is not a size.
     std::optional<std::int64_t> memory_bytes() const;
 };
 
-/// --device, --matrix-units, --threads and --memory.
+/// Adds --device, --matrix-units, --threads and --memory.
 void add_device_options(Command& verb, DeviceChoice& choice);
 
-/// Throws Error: usage for a name that there is not, no_device where there is no such GPU.
+/// Returns the chosen engine. Throws Error: usage for an unknown device, no_device for a GPU that does not exist.
 std::unique_ptr<Backend> make_backend(const DeviceChoice& choice);
-/// Engines for work that is done side by side, which share the threads. A GPU is one engine.
+/// Returns `count` engines for work in parallel, which divide the threads of the CPU between them. A GPU is always one
+/// engine.
 std::vector<std::unique_ptr<Backend>> make_backends(const DeviceChoice& choice, int count);
 
 }  // namespace macheps::cmd

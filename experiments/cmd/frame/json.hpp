@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as the program prints it: floating numbers in the shortest decimals that read back the same.
+// JSON as the program prints it. Floating-point numbers have the fewest digits that read back exactly.
 #pragma once
 #include "core/text/json_number.hpp"
 
@@ -7,9 +7,10 @@
 
 namespace macheps::cmd {
 
-/// One document, indented, with the newline at its end. Names may come from files: bytes that are no UTF-8 are replaced.
+/// Returns one indented document that ends with a newline. Names may come from files, so bytes that are not UTF-8 are
+/// replaced.
 std::string json_text(const Json& json);
-/// json_text() on stdout.
+/// Prints json_text() on stdout.
 void print_json(const Json& json);
 
 }  // namespace macheps::cmd

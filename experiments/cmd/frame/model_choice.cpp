@@ -22,7 +22,8 @@ ModelConfig ModelChoice::config() const {
     model.layers = layers.value_or(model.layers);
     if (untied) model.tied = false;
     validate(model);
-    // A table of so many rows, measured; it takes no options of the machine.
+    // Measured memory of the printed table for each layer. The verbs with these options have no --memory, so the limit
+    // is memory_limit().
     constexpr double bytes_a_layer = 150e3;
     if (const MemoryLimit limit = memory_limit();
         static_cast<double>(model.layers) * bytes_a_layer > static_cast<double>(limit.bytes)) {

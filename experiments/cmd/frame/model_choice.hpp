@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model that a policy is read against: options that several verbs share.
+// Options for the model that a policy is applied to. Several verbs share them.
 #pragma once
 #include "experiments/cmd/frame/cli.hpp"
 #include "experiments/training/model/config.hpp"
@@ -16,9 +16,9 @@ struct ModelChoice {
     bool untied = false;
 
     void add_options(Command& verb);
-    /// Throws Error (usage) with the nearest name for an unknown kind or size.
+    /// Returns the model. Throws Error (usage) for an unknown kind or size, and suggests the nearest name.
     training::ModelConfig config() const;
-    /// "gpt2 tiny: 2 blocks of width 64"
+    /// Returns a description such as "gpt2 tiny: 2 blocks of width 64".
     std::string describe() const;
 };
 

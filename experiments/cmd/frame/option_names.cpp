@@ -11,13 +11,13 @@ namespace macheps::cmd {
 
 namespace {
 
-/// Fields whose option has another name. Every other option is called as its field is, with dashes for underscores.
+/// Fields whose option has a different name. Any other option has the name of its field, with dashes for underscores.
 constexpr std::pair<std::string_view, std::string_view> other_names[] = {
     {"data_file", "--data"}, {"directory", "--out"},          {"dump", "--dump-step"},
     {"formats", "--format"}, {"held_out_file", "--val-data"}, {"inputs_file", "--export-inputs"},
     {"kind", "--model"},     {"scalings", "--scaling"}};
 
-/// `word` itself where `verb` has no option that sets such a field.
+/// Returns the option of `verb` that sets the field `word`, or `word` itself if there is none.
 std::string option_of(const Command& verb, std::string_view word) {
     const auto other = std::find_if(std::begin(other_names), std::end(other_names),
                                     [&](const auto& row) { return row.first == word; });
@@ -27,7 +27,7 @@ std::string option_of(const Command& verb, std::string_view word) {
     return verb.has_option(option) ? option : std::string(word);
 }
 
-/// `text` with an option for each field that stands in backquotes; other words keep theirs.
+/// Returns `text` with each field in backquotes replaced by its option. Other words in backquotes are unchanged.
 std::string with_options(const Command& verb, std::string_view text) {
     std::string out;
     while (true) {
@@ -37,7 +37,7 @@ std::string with_options(const Command& verb, std::string_view text) {
         const std::string option = option_of(verb, word);
         out += text.substr(0, open);
         if (option == word) {
-            out += '`';  // the closing one may open the next word
+            out += '`';  // the closing backquote may open the next word
             text.remove_prefix(open + 1);
         } else {
             out += option;
@@ -46,7 +46,7 @@ std::string with_options(const Command& verb, std::string_view text) {
     }
 }
 
-/// The options of fields joined by ", ".
+/// Returns the options for a list of fields that is joined by ", ".
 std::string options_of(const Command& verb, std::string_view fields) {
     const std::size_t comma = fields.find(", ");
     if (comma == fields.npos) return option_of(verb, fields);

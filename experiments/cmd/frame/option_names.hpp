@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a verb by the library's names of what they set.
+// Replaces the library's field names in an error by the options of a verb.
 #pragma once
 #include "core/error.hpp"
 #include "experiments/cmd/frame/cli.hpp"
@@ -8,8 +8,8 @@
 
 namespace macheps::cmd {
 
-/// The line that tells of `error`, as Error::what() has it but in the words of the command line: a field that the
-/// error is about (FieldError) or that it names in backquotes gives way to the option of `verb` that sets it.
+/// Returns the line that reports `error`. It is Error::what() with option names instead of field names: the field of a
+/// FieldError, and each field in backquotes, is replaced by the option of `verb` that sets it.
 std::string in_options(const Command& verb, const Error& error);
 
 }  // namespace macheps::cmd

@@ -20,17 +20,17 @@ namespace macheps::cmd {
 
 namespace {
 
-/// In one line of visible characters, whatever the text names. A text that has only such characters takes no memory.
+/// Writes a text as one line of visible characters. If the text already is one, no memory is allocated.
 void tell_line(std::string_view text) noexcept {
     try {
         if (is_printable_lines(text) && text.find('\n') == text.npos && text.size() <= longest_error)
             return tell_text(text);
         tell_text(shown(text, longest_error));
-    } catch (...) {  // no memory to escape it
+    } catch (...) {  // no memory for the escaped text
     }
 }
 
-/// In pieces: where memory is short, putting a line together would fail again.
+/// Writes a line in pieces. Joining them needs memory, and memory may be what has run out.
 void say(std::string_view what, std::string_view fix = {}) noexcept {
     tell_text("macheps: ");
     tell_line(what);
@@ -38,7 +38,7 @@ void say(std::string_view what, std::string_view fix = {}) noexcept {
     tell_text("\n");
 }
 
-/// What the system says when something could not be written, as opposed to found or read.
+/// Returns whether the error means that something could not be written, as opposed to found or read.
 bool is_about_writing(const std::error_code& code) {
     for (const int error : {ENOSPC, EDQUOT, EFBIG, EROFS}) {
         if (code == std::error_code(error, std::generic_category())) return true;
@@ -46,15 +46,15 @@ bool is_about_writing(const std::error_code& code) {
     return false;
 }
 
-/// For what no handler of main can catch: a failure before main, or in the handlers themselves.
+/// Handles failures that no handler in main can catch: those before main, and those in the handlers themselves.
 [[noreturn]] void end_program() noexcept {
     if (std::current_exception() != nullptr) _exit(explain_current_exception());
     say("ended where an exception could not be handled", " (this is a defect: please report it)");
     _exit(defect_exit);
 }
 
-/// Before every other object of the program is made: an allocation that fails there ends with a sentence, and what is
-/// computed there is computed as everything else.
+/// Runs before the constructors of all other global objects. If an allocation in one of them fails, the program then
+/// ends with an error message, and their computations use the default floating-point modes.
 [[gnu::constructor(101)]] void begin_program() {
     std::set_terminate(end_program);
     set_default_float_modes();
@@ -76,7 +76,7 @@ int explain_current_exception() noexcept {
         if (!error.path1().empty()) tell_line(error.path1().native()), tell_text(": ");
         try {
             tell_text(error.code().message());
-        } catch (...) {  // no memory for the words
+        } catch (...) {  // no memory for the message
         }
         tell_text(" (check the path and the permissions)\n");
         return static_cast<int>(is_about_writing(error.code()) ? Exit::cannot_write : Exit::bad_input);
@@ -95,8 +95,8 @@ int explain_current_exception() noexcept {
 void settle_process() {
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-        // The lowest free number is the next one given: those below are open by now. Each is opened the wrong way round,
-        // so that what is printed for a reader fails as it did.
+        // open() returns the lowest free number, and all lower descriptors are open by now. Each is opened in the wrong
+        // direction, so that reading or writing it still fails.
         (void)!::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     }
     std::signal(SIGXFSZ, SIG_IGN);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The option --round of the verbs that have one.
+// Values of the option --round.
 #pragma once
 #include "core/rounding.hpp"
 
@@ -7,7 +7,8 @@
 
 namespace macheps::cmd {
 
-/// The rounding mode of that name or acronym, in either case. Throws Error (usage) with the nearest name.
+/// Returns the rounding mode with this name or acronym, in upper or lower case. Throws Error (usage) and suggests the
+/// nearest name.
 Round round_named(const std::string& name);
 
 }  // namespace macheps::cmd

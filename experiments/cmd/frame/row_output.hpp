@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the rows of a verb go: onto stdout as they come, into a file when all are there, as JSON, or as a table for people.
+// Output of a verb's rows. CSV on stdout is printed row by row. A file, JSON or a table for people is written at the
+// end.
 #pragma once
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
@@ -17,11 +18,11 @@
 
 namespace macheps::cmd {
 
-/// How rows are shown that go to stdout.
+/// Form of the rows on stdout.
 struct RowForm {
     bool csv = false, table = false, json = false;
 
-    /// A terminal has people before it.
+    /// Returns whether to print a table. It is the default on a terminal, because people read there.
     bool is_table() const { return !json && !csv && (table || isatty(STDOUT_FILENO) == 1); }
 };
 

@@ -19,8 +19,8 @@ enum class Align : std::uint8_t { left, right };
 /// A line of a table, not aligned yet.
 using TextCells = std::vector<std::string>;
 
-/// Returns the lines with aligned columns, two spaces between them, and without spaces or line ends at the end. An empty cell
-/// becomes `-`. Columns beyond the length of `alignment` are aligned to the left.
+/// Returns the lines with aligned columns, two spaces between them, and without spaces or line ends at the end. An
+/// empty cell becomes `-`. Columns beyond the length of `alignment` are aligned to the left.
 std::vector<std::string> aligned_lines(const std::vector<TextCells>& lines, const std::vector<Align>& alignment = {});
 /// Returns the lines as one text, each with a line end.
 std::string joined_lines(const std::vector<std::string>& lines);
@@ -31,8 +31,8 @@ std::string cell_text(const Json& value);
 /// Returns a line of CSV with its line end.
 std::string csv_line(const TextCells& cells);
 
-/// Reads one value of a row: a member, a member function or a lambda. An empty std::optional becomes null, and an infinity or
-/// NaN becomes a word.
+/// Reads one value of a row: a member, a member function or a lambda. An empty std::optional becomes null, and an
+/// infinity or NaN becomes a word.
 template <class Row>
 class RowValue {
   public:
@@ -47,7 +47,7 @@ class RowValue {
     std::function<Json(const Row&)> get_{};
 };
 
-/// How a column is printed where it differs from its value.
+/// Overrides for a column whose cells are not printed like its value.
 template <class Row>
 struct RowCell {
     using Text = std::function<std::string(const Row&)>;
@@ -57,8 +57,8 @@ struct RowCell {
     bool is_in_json_only = false;
 };
 
-/// One column of a list. Without a key it is only in the table, without a heading it is not in the table, and without a value
-/// it is not in JSON.
+/// One column of a list. Without a key it is only in the table, without a heading it is not in the table, and without a
+/// value it is not in JSON.
 template <class Row>
 struct RowColumn {
     std::string key;  ///< of JSON and CSV

@@ -11,7 +11,8 @@ namespace macheps::cmd {
 
 namespace {
 
-/// While it is there, a pipe that nobody reads gives this thread EPIPE, and no signal that would end the program.
+/// Blocks SIGPIPE in this thread while the object exists. Writing to a pipe without a reader then fails with EPIPE and
+/// does not end the program.
 class NoPipeSignal {
   public:
     NoPipeSignal() {

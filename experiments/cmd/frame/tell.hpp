@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes errors, notes and progress to stderr. If stderr cannot be written, the text is lost and the program continues;
-// fmt::print would throw. Texts contain names from inputs, so only visible characters are written (core/text/shown.hpp).
+// fmt::print would throw. Texts contain names from inputs, so only visible characters are written
+// (core/text/shown.hpp).
 #pragma once
 #include "core/text/shown.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs and options of the program as plain data: what shell completion and the man page are made of.
+// The verbs and options of the program as plain data. Shell completion and the man page are generated from it.
 #pragma once
 #include "experiments/cmd/frame/cli.hpp"
 
@@ -9,9 +9,9 @@
 namespace macheps::cmd {
 
 struct OptionEntry {
-    std::vector<std::string> names;    ///< `-p`, `--policy`, in this order; a positional's one name, `NAME`
+    std::vector<std::string> names;    ///< `-p`, `--policy`, in this order; for a positional: `NAME`
     std::string kind;                  ///< value_kind, INT, TEXT, ...; empty for a flag
-    std::vector<std::string> choices;  ///< where only these are taken
+    std::vector<std::string> choices;  ///< the allowed values, if there is a fixed list of them
     std::string description, default_text;
     bool is_positional = false, is_required = false;
     bool takes_many = false;  ///< a positional that may be repeated
@@ -22,19 +22,19 @@ struct OptionEntry {
 
 struct VerbEntry {
     std::vector<std::string> path;  ///< `policy`, `diff`; empty for the program itself
-    std::string summary;            ///< the first line of the description
-    std::string description;        ///< what follows it
+    std::string summary;            ///< the first line of the help text
+    std::string description;        ///< the rest of the help text
     std::vector<OptionEntry> options;
     std::vector<VerbEntry> verbs;
-    bool needs_verb = false;  ///< it does nothing by itself
+    bool needs_verb = false;  ///< whether the verb does nothing by itself
 
     std::string name() const;  ///< `policy diff`
 };
 
-/// The whole of `program`, as its parser has it (cli.cpp).
+/// Returns the tree of all verbs of `program`, as they are described to its parser (cli.cpp).
 VerbEntry verb_tree(const VerbRow& program);
 
-/// `root` and every verb below it, each before its own verbs.
+/// Returns `root` and every verb below it, each verb before its own verbs.
 std::vector<const VerbEntry*> all_verbs(const VerbEntry& root);
 
 }  // namespace macheps::cmd

@@ -56,7 +56,7 @@ struct AdviseArguments {
     bool json = false, toml = false;
 };
 
-/// What --have names, beside the first advice.
+/// Comparison of the policy or config in --have with the first advice.
 struct Had {
     std::vector<Disagreement> disagreements;
     std::vector<Finding> findings;  ///< errors, warnings and contradictions of a config
@@ -98,7 +98,8 @@ AdviceAsked asked_of(const AdviseArguments& a) {
     return asked;
 }
 
-/// What the model takes under an advice, from step to step, in bytes a parameter. Nothing for adapters, whose number is not known.
+/// Returns the bytes per parameter that the model needs from step to step under an advice. Returns nothing for
+/// adapters, because their number of parameters is not known.
 std::optional<ParameterBytes> bytes_of(const Advice& advice, Goal goal) {
     if (goal == Goal::lora) return {};
     const SiteList sites = model_sites(named_size("base").model);
@@ -107,7 +108,8 @@ std::optional<ParameterBytes> bytes_of(const Advice& advice, Goal goal) {
     return each;
 }
 
-/// `16.0 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8; activations come to it`.
+/// Returns, for example, `16 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8; activations come to
+/// it`.
 std::string bytes_text(const ParameterBytes& each, double params) {
     std::string text =
         fmt::format("{:g} bytes a parameter, {:.3g} GB in all", each.total(), each.total() * params / 1e9);

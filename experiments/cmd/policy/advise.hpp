@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy advise`, a verb of policy.cpp's list.
+// The verb `macheps policy advise`. policy.cpp has the list of the verbs of `macheps policy`.
 #pragma once
 #include "experiments/cmd/frame/cli.hpp"
 

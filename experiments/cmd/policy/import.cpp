@@ -58,7 +58,7 @@ constexpr const char* import_help =
     "formats are F fp32,\n"
     "T tf32, H fp16, B bf16. With --each, an array of {\"file\", \"code\", \"framework\", \"error\", \"findings\"}.";
 
-/// Of files that are taken for configs by their names.
+/// Endings of file names that mark configs.
 const std::set<std::string> config_endings{".json", ".yaml", ".yml", ".args"};
 
 struct ImportArguments {
@@ -70,7 +70,8 @@ struct ImportArguments {
 
 Exit exit_of(const ImportResult& result) { return result.refused() ? Exit::check_failed : Exit::ok; }
 
-/// "0.16.5", or "transformers=4.41,deepspeed=0.16.5"; the version of the config's own framework has the name "".
+/// Reads versions such as "0.16.5" or "transformers=4.41,deepspeed=0.16.5". A version without a name is stored under ""
+/// and belongs to the config's own framework.
 void read_versions(const std::string& text, ImportOptions& options) {
     for (std::size_t start = 0; start <= text.size();) {
         const std::size_t comma = std::min(text.find(',', start), text.size());
@@ -86,7 +87,7 @@ Exit import_one(const ImportArguments& a, const ImportOptions& options) {
     const ImportResult result = import_config(a.files, options);
     if (a.toml) {
         print_text(result.policy);
-        // stdout is the policy's; what stands against it must not go unseen.
+        // stdout contains only the policy. Errors must still be seen, so they go to stderr.
         const auto last = std::find_if(result.findings.begin(), result.findings.end(),
                                        [](const Finding& one) { return severity(one) != FindingSeverity::error; });
         tell_text(finding_lines({result.findings.begin(), last}));
@@ -104,7 +105,8 @@ Exit import_one(const ImportArguments& a, const ImportOptions& options) {
 
 // --- --diff-version
 
-/// What tells a finding of one version from one of another: its place is the same.
+/// Returns whether `result` has a finding with the same code, rule and key. The place is not compared, because both
+/// versions read the same file.
 bool has_finding(const ImportResult& result, const Finding& wanted) {
     return std::any_of(result.findings.begin(), result.findings.end(), [&](const Finding& one) {
         return one.code == wanted.code && one.rule == wanted.rule && one.key == wanted.key;
@@ -114,7 +116,7 @@ bool has_finding(const ImportResult& result, const Finding& wanted) {
 std::vector<Finding> findings_only_in(const ImportResult& here, const ImportResult& there) {
     std::vector<Finding> only;
     for (const Finding& one : here.findings) {
-        // Defaults are told by the fields that they decide.
+        // A default is reported by the field that it decides.
         if (one.code != FindingCode::defaulted && !has_finding(there, one)) only.push_back(one);
     }
     return only;
@@ -176,8 +178,8 @@ Exit diff_versions(const ImportArguments& a, const ImportOptions& options) {
 
 // --- --each
 
-/// Returns the paths that are files, and the files with a config's ending below the paths that are folders. Throws Error
-/// (bad input) if a folder cannot be listed or has no such file.
+/// Returns the paths that are files, and the files with a config's ending below the paths that are folders. Throws
+/// Error (bad input) if a folder cannot be listed or has no such file.
 std::vector<std::string> config_files(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {

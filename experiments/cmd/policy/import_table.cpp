@@ -66,7 +66,7 @@ std::string finding_lines(std::span<const Finding> findings) {
         else
             text += finding_line(one);
     }
-    // What decides no precision is worth a line, not a line for each.
+    // Keys that decide nothing about precision share one line.
     if (!inert.empty())
         text += fmt::format("I {} no format, rounding or scale: {}\n",
                             inert.size() == 1 ? "1 key decides" : fmt::format("{} keys decide", inert.size()),
@@ -78,7 +78,7 @@ std::string import_table(const ImportResult& result) {
     const std::vector<const ResolvedField*> fields = result.resolved.fields();
     std::size_t name = 5, value = 5;
     std::vector<std::string> values;
-    constexpr std::size_t widest = 44;  // a longer value pushes only its own line out
+    constexpr std::size_t widest = 44;  // a longer value shifts only its own line
     for (const ResolvedField* field : fields) {
         values.push_back(shown(field_text(field->value), 2000));
         name = std::max(name, field->name.size());

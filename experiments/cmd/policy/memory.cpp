@@ -19,14 +19,14 @@ using namespace policy;
 
 namespace {
 
-/// Adapters have about a hundredth of the parameters of what they adapt.
+/// Adapters have about a hundredth of the parameters of the model that they adapt.
 constexpr double usual_trainable = 0.01;
 
 [[noreturn]] void refuse(const char* option, std::string what, std::string fix) {
     throw Error({.what = std::move(what), .where = option, .fix = std::move(fix), .exit = Exit::usage});
 }
 
-/// Every table is in one unit, so that its numbers compare.
+/// Unit of a whole table, so that its numbers can be compared.
 struct Unit {
     std::string_view name;
     double bytes;
@@ -34,7 +34,7 @@ struct Unit {
 Unit unit_of(double largest) {
     static const Unit units[] = {{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}};
     for (const Unit& unit : units) {
-        // 9999 GB is read sooner than 9.999 TB.
+        // 9999 GB is easier to read than 9.999 TB.
         if (largest >= (unit.bytes == 1e12 ? 10 : 1) * unit.bytes) return unit;
     }
     return {"bytes", 1};

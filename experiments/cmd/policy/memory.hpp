@@ -13,18 +13,19 @@
 
 namespace macheps::cmd::policies {
 
-/// `7e9`, `7.5B`, `350M`: a number of parameters that was given with --params. Throws Error (usage) for any other text.
+/// Reads a number of parameters given with --params: `7e9`, `7.5B`, `350M`. Throws Error (usage) for any other text.
 double parameters_of(const std::string& text);
 
-/// A model that nobody trains here, by its sizes.
+/// A model that is not trained here and is described only by its sizes.
 class MemoryChoice {
   public:
     void add_options(Command& verb);
     bool is_asked() const { return !params_.empty(); }
-    /// Samples of a micro-batch; nothing where none were asked for.
+    /// Returns the samples of a micro-batch, or nothing if --batch was not given.
     std::optional<std::int64_t> batch() const { return batch_; }
 
-    /// `own` is called `name`, and stands above the recipes of training systems. Throws Error (usage) for sizes that cannot be.
+    /// The functions below list `own`, under `name`, above the recipes of training systems. They throw Error (usage)
+    /// for impossible sizes.
     std::string text(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
     std::string csv(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
     Json json(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;

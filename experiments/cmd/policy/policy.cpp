@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy list|show|explain|diff|import|advise|words`: which policies there are, their text, what each rounds where, what two
-// do differently, and what a policy may say.
+// `macheps policy list|show|explain|diff|import|advise|words`: the list of policies, the text of a policy, what it
+// rounds and where, the differences between two, imported configs, advice, and the words of the policy language.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -149,14 +149,14 @@ Json training_json(const TrainingRecipe& recipe) {
     return json;
 }
 
-/// What the matmuls run on, and how many.
+/// Returns the number of matmuls on each machine.
 Json machines_json(const ResolvedPolicy& policy) {
     Json json = Json::object();
     for (const auto& [machine, count] : policy.machines()) json[machine] = count;
     return json;
 }
 
-/// The machines of a policy, each once: those of the tiny gpt2, which has every kind of matmul.
+/// Returns the machines of a policy, each once. They are those of the tiny gpt2, which has every kind of matmul.
 std::vector<std::string_view> machine_names(const Policy& policy) {
     const ResolvedPolicy resolved = resolve(policy, model_sites(named_size("tiny").model));
     std::vector<std::string_view> names;
@@ -226,7 +226,8 @@ RowTable<Difference> difference_rows() {
                  .exit = Exit::usage});
 }
 
-/// The policy itself where no pattern was given.
+/// Restricts a policy to the sites that match `pattern`. An empty pattern keeps all of them. Throws Error (usage) if
+/// none match.
 ResolvedPolicy only_sites(const ResolvedPolicy& policy, const std::string& pattern) {
     if (pattern.empty()) return policy;
     if (const std::string problem = problem_of_pattern(pattern); !problem.empty()) {
@@ -242,7 +243,7 @@ Exit diff(const Arguments& a) {
     const ResolvedPolicy first = only_sites(resolve(load_policy_or_config(a.name, a.import_options), sites), a.sites);
     const ResolvedPolicy second = only_sites(resolve(load_policy_or_config(a.other, a.import_options), sites), a.sites);
     const std::vector<Difference> list = differences(first, second);
-    // Two files may give themselves the same name.
+    // Two files may declare the same policy name.
     const bool same_names = first.name == second.name;
     const std::string &name_a = same_names ? a.name : first.name, &name_b = same_names ? a.other : second.name;
     if (a.json) {
@@ -369,7 +370,7 @@ void describe_show(Command& verb) {
     verb.runs([a] { return show(*a); });
 }
 
-/// What `explain` and `diff` share.
+/// Adds the options that `explain` and `diff` share.
 void describe_rows(Command& verb, Arguments& a) {
     a.model.add_options(verb);
     verb.option("--sites", a.sites, "Only rows whose site, or site:slot, matches this pattern; all when left out");

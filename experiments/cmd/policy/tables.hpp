@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `macheps policy explain` prints of a model: rows of slots, rows of tensors, and bytes.
+// Output of `macheps policy explain` for a model: rows of slots, rows of tensors, and bytes.
 #pragma once
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/row_table.hpp"
@@ -13,7 +13,7 @@
 
 namespace macheps::cmd::policies {
 
-/// The rows of block 0 named `block.*`, those of the other blocks left out, when every block says the same.
+/// If the rows of every block are equal, renames those of block 0 to `block.*` and removes the others.
 std::vector<policy::ResolvedPolicy::Row> fold_blocks(std::vector<policy::ResolvedPolicy::Row> rows,
                                                      std::int64_t blocks);
 std::vector<configs::TensorRow> fold_blocks(std::vector<configs::TensorRow> rows, std::int64_t blocks);
@@ -21,14 +21,15 @@ std::vector<configs::TensorRow> fold_blocks(std::vector<configs::TensorRow> rows
 RowTable<policy::ResolvedPolicy::Row> row_table();
 RowTable<configs::TensorRow> tensor_table();
 
-/// The linears whose operands are of 8 bits or fewer, of those that rules ask for, and why the others are left out; empty
-/// where no rule asks.
+/// Returns a line with the number of linears whose operands have 8 bits or fewer, out of those for which rules ask for
+/// that, and a line with the reason for each linear that is left out. Returns an empty text if there are none of
+/// either.
 std::string linears_text(const policy::ResolvedPolicy& policy);
 Json linears_json(const policy::ResolvedPolicy& policy);
-/// A reason for each linear that was left out.
+/// Returns the reason for each linear that was left out.
 Json left_out_why_json(const policy::ResolvedPolicy& policy);
 
-/// "memory       parameters 428 kB, ...": the model at hand, with a micro-batch of `batch` samples.
+/// Returns the memory of the model with a micro-batch of `batch` samples: "memory       parameters 428 kB, ...".
 std::string memory_line(const training::MemoryEstimate& memory, std::int64_t batch);
 Json memory_json(const training::MemoryEstimate& memory, std::int64_t batch);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps merge: the rows of a sweep's units as one set of files.
+// macheps merge: joins the rows of a sweep's units into one set of files.
 #include "experiments/training/sweep/results/merge.hpp"
 #include "core/text/quote.hpp"
 #include "core/text/shown.hpp"
@@ -44,7 +44,7 @@ struct MergeArguments {
     bool allow_missing = false, allow_mixed = false, trust = false, json = false;
 };
 
-/// Where each missing unit belongs, and what is known of it.
+/// A missing unit: its shard, its state, and the reason if it failed.
 struct MissingUnit {
     std::string id, shard, what;
     UnitState state = UnitState::missing;

@@ -26,7 +26,7 @@ constexpr const char* without =
     "install Chromium or Chrome, or name one in MACHEPS_BROWSER; or press `save as PNG` beside a chart of the page; "
     "the CSV files are there for plots of your own";
 
-/// A folder of its own for the browser's profile and its pictures, removed at the end.
+/// Temporary folder for the browser's profile or its pictures. The destructor removes it.
 class ScratchFolder {
   public:
     ScratchFolder() {
@@ -40,7 +40,7 @@ class ScratchFolder {
         try {
             path_ = name;
         } catch (...) {
-            ::rmdir(name.c_str());  // the destructor of an object that was not made does not run
+            ::rmdir(name.c_str());  // the destructor does not run if the constructor throws
             throw;
         }
     }
@@ -71,7 +71,7 @@ std::string address_of(const fs::path& page) {
     return text;
 }
 
-/// What stands between the quotes of `name="..."`, in the page's <html> tag.
+/// Returns the value of an attribute of the page's <html> tag, or an empty text.
 std::string attribute(const std::string& dom, const std::string& name) {
     const std::size_t at = dom.find(name + "=\"");
     if (at == std::string::npos) return {};
@@ -118,7 +118,8 @@ std::string Browser::run(const std::vector<std::string>& options, bool dark) con
                                    "--virtual-time-budget=5000",
                                    "--user-data-dir=" + profile.path().string(),
                                    fmt::format("--blink-settings=preferredColorScheme={}", dark ? 0 : 1)};
-    // Chromium refuses its sandbox to root; the page is our own and asks for nothing.
+    // Chromium does not start its sandbox for root. The page is our own and requests nothing, so it is safe without
+    // one.
     if (geteuid() == 0) words.emplace_back("--no-sandbox");
     words.insert(words.end(), options.begin(), options.end());
     try {

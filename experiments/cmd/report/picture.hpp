@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of a report page, drawn by a Chromium or Chrome without a window.
+// Pictures of a report page, drawn by Chromium or Chrome in headless mode.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace macheps::cmd::report {
 
-/// How much of a page a picture shows: all of it, or what stands above its curves.
+/// Part of a page that a picture shows: all of it, or only the part above its curves.
 enum class PageExtent : bool { whole, top };
 
 class Browser {
   public:
-    /// $MACHEPS_BROWSER, else the first Chromium or Chrome on PATH. Throws Error, Exit::cannot_write, when there is
-    /// none: it says how to get pictures without.
+    /// Finds the browser: $MACHEPS_BROWSER, else the first Chromium or Chrome on PATH. If there is none, throws Error
+    /// (Exit::cannot_write) that explains how to get pictures without a browser.
     Browser();
 
-    /// The page, as tall as it is. Errors: Exit::cannot_write.
+    /// Draws the page, up to a height of 16,000 pixels. Errors: Exit::cannot_write.
     void picture_of_page(const std::filesystem::path& page, const std::filesystem::path& png, PageExtent extent,
                          bool dark) const;
-    /// Every chart that has something to show, `loss.png`, ..., into `folder`, which is made. Returns the files.
+    /// Draws every chart that has data into `folder`, which is made if necessary: `loss.png`, ... Returns the files.
     std::vector<std::filesystem::path> pictures_of_charts(const std::filesystem::path& page,
                                                           const std::filesystem::path& folder, bool dark) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps report: run directories to a table on stdout, summary.csv and one self-contained HTML page.
+// macheps report: turns run directories into a table on stdout, summary.csv and one self-contained HTML page.
 #include "core/host/publish.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -84,7 +84,8 @@ struct ReportOptions {
     std::string gpu{usual_gpu};
 };
 
-/// report.html in the first folder, or beside the first file, under its name.
+/// Returns the path of the page: --out, else report.html in the first folder, or the path of the first file with the
+/// ending .html.
 std::filesystem::path page_of(const ReportOptions& options) {
     if (!options.out.empty()) return options.out;
     const std::filesystem::path& first = options.folders.front();
@@ -95,7 +96,7 @@ std::filesystem::path page_of(const ReportOptions& options) {
     return page;
 }
 
-/// A list for each kind of rows, under the name of its file.
+/// Adds a list for each kind of rows, under the name of its file.
 void put_measured_rows(Json& all, const Log& log) {
     const auto put = [&]<class Row>(const Log::Kind<Row>& kind) {
         const std::vector<Row>& rows = log.*kind.rows;
@@ -105,7 +106,7 @@ void put_measured_rows(Json& all, const Log& log) {
     std::apply([&](const auto&... kind) { (put(kind), ...); }, Log::kinds);
 }
 
-/// What goes to stdout: of the runs, of the matrix products, or of measurements.
+/// Returns the text for stdout: the tables of runs, of matrix products and of other measurements.
 std::string text_of(const Log& log, const Summary& summary, const ReportOptions& options) {
     const bool has_runs = !log.folders.empty();
     if (options.json) {
@@ -128,7 +129,8 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
     return text;
 }
 
-/// The page of a study has no scripts, no heat maps and no runs, so that there is nothing to draw or to diagnose.
+/// Throws Error (usage) for options that do not fit a study. Its page has no scripts, heat maps or runs, so there is
+/// nothing to draw or to diagnose.
 void check_fits_a_study(const ReportOptions& options) {
     const std::pair<bool, const char*> others[] = {{!options.png.empty(), "--png"},
                                                    {!options.charts.empty(), "--charts"},
@@ -176,7 +178,7 @@ Exit report(const ReportOptions& options) {
     for (std::string& note : read_samples(log, drawn)) summary.notes.push_back(std::move(note));
     const std::filesystem::path page = page_of(options);
     const std::filesystem::path rows = page.parent_path() / SummaryRow::file;
-    // Nothing stands beside a device or a pipe.
+    // summary.csv cannot be written next to a device or a pipe.
     const bool has_rows = !log.folders.empty() && !is_written_in_place(page);
     if (has_rows) write_summary(summary, rows);
     write_page(log, summary, page, options.small ? PageSize::small : PageSize::full);

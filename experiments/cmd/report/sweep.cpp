@@ -26,7 +26,7 @@ bool is_sweep(const std::vector<std::filesystem::path>& folders) {
     return folders.size() == 1 && std::filesystem::exists(folders.front() / sweep_file, error);
 }
 
-/// What both kinds of study have in common.
+/// Adds the fields that both kinds of study have in common.
 void append_study_json(Json& json, const SweepSummary& summary) {
     Json list = Json::array();
     for (const SweepRow& row : summary.rows) {

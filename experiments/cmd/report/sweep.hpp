@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps report` of the folder of a sweep, or of more run directories than are joined in memory.
+// `macheps report` for the folder of a sweep, or for more run directories than it joins in memory.
 #pragma once
 #include "core/error.hpp"
 #include "reports/findings/divergence.hpp"
@@ -9,12 +9,13 @@
 
 namespace macheps::cmd::report {
 
-/// Whether these are reported as settings x policies: the folder of a sweep, or very many run directories.
+/// Returns whether the folders are reported as settings x policies: the folder of a sweep, or more than
+/// most_joined_folders run directories.
 bool is_study(const std::vector<std::filesystem::path>& folders);
 
 struct StudyReport {
     std::vector<std::filesystem::path> folders{};
-    std::filesystem::path page{};  ///< summary.csv stands beside it
+    std::filesystem::path page{};  ///< summary.csv is written next to it
     reports::SummaryOptions options{};
     bool json = false, csv = false;
 };

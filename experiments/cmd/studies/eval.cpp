@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps eval`: the error of formulas in any format, over all of its inputs or drawn ones, as CSV rows.
+// `macheps eval`: the error of formulas in any format, over all inputs or drawn ones, as CSV rows.
 #include "experiments/study/eval/eval.hpp"
 #include "core/format_table.hpp"
 #include "core/host/read_file.hpp"
@@ -32,7 +32,7 @@ namespace {
 
 using study::EvalGrid;
 
-/// Names of functions, in lines that --help holds.
+/// Returns the names of the functions, broken into lines for --help.
 std::string function_lines() {
     std::string out, line = "Functions:";
     for (const study::OpRow& row : study::op_rows()) {
@@ -110,8 +110,9 @@ double range_end(const std::string& text, const std::string& where) {
     return is_negative ? -x : x;
 }
 
-/// `--x -20:20 --y=0:inf`: options that the verb does not have, each with the word behind it. That word may have been taken for
-/// a formula, where it does not begin with a minus sign: it is taken back.
+/// Reads ranges such as `--x -20:20 --y=0:inf`. The parser does not know these options, so their words are in rest(). A
+/// range in a separate word that does not begin with a minus sign has been parsed as a formula. It is removed from the
+/// formulas.
 void add_ranges(EvalGrid& grid, const Command& verb, std::vector<std::string>& expressions) {
     const std::vector<std::string> rest = verb.rest(), &words = verb.command_line();
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -136,7 +137,7 @@ void add_ranges(EvalGrid& grid, const Command& verb, std::vector<std::string>& e
     }
 }
 
-/// What ends as a file of FPCores does is one.
+/// Returns whether a text is the name of a file of FPCores, by its ending.
 bool is_file_name(const std::string& text) { return text.ends_with(".fpcore"); }
 
 void add_expressions(EvalGrid& grid, const EvalArguments& a, const std::vector<std::string>& expressions) {

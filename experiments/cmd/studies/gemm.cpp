@@ -105,7 +105,8 @@ FormatPair format_pair(const std::string& text) {
     return {a, b};
 }
 
-/// The first format that the machine lists; of an order its own.
+/// Returns the first format of all_formats, except fp64, that the machine accepts for both operands; for an order, its
+/// own format.
 FormatPair natural_formats(const SpelledRule& spelled) {
     if (spelled.order) return {spelled.order->format, spelled.order->format};
     const Machine& machine = *spelled.rule.machine;
@@ -117,7 +118,7 @@ FormatPair natural_formats(const SpelledRule& spelled) {
                       std::string(machine.name), "name another machine");
 }
 
-/// Combinations of the grid's formats and scalings of which `spelled` takes the operands.
+/// Returns how many combinations of the grid's formats and scalings `spelled` accepts.
 std::size_t combinations_taken(const GemmGrid& grid, const SpelledRule& spelled) {
     std::size_t taken = 0;
     for (const FormatPair& pair : grid.formats) {
@@ -126,7 +127,7 @@ std::size_t combinations_taken(const GemmGrid& grid, const SpelledRule& spelled)
     return taken;
 }
 
-/// A machine was named and takes none of the grid's operands.
+/// Returns the error for a named machine that accepts none of the grid's operands.
 Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
     const Machine& machine = *spelled.rule.machine;
     const bool has_format = std::any_of(grid.formats.begin(), grid.formats.end(), [&](const FormatPair& pair) {
@@ -151,7 +152,8 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
                        fmt::format("it takes operands with the scaling {}: see --scaling", fmt::join(taken, ", ")));
 }
 
-/// The machines that were named, then those that `all` adds. Named ones must fit; what is left out is told on stderr.
+/// Adds the named machines, then those that `all` selects. A named machine must accept some of the operands.
+/// Combinations and machines that are left out are reported on stderr.
 void add_machines(GemmGrid& grid, const Arguments& a) {
     const bool has_all = std::find(a.machines.begin(), a.machines.end(), "all") != a.machines.end();
     for (const std::string& name : a.machines) {
@@ -228,7 +230,7 @@ GemmGrid grid_of(const Arguments& a) {
     return grid;
 }
 
-/// Refuses rules that mean nothing, before anything is run.
+/// Throws Error (usage) for rules that are impossible with their operands, before anything is run.
 void require_possible(const GemmGrid& grid) {
     for (const GemmData& data : all_data(grid)) {
         for (const SpelledRule& spelled : grid.machines) {
@@ -245,11 +247,11 @@ void require_possible(const GemmGrid& grid) {
     }
 }
 
-/// What a grid costs before it is run.
+/// Cost of a grid, estimated before it is run.
 struct GridCost {
     std::size_t rows = 0, products = 0;
-    double multiply_adds = 0;  ///< on machines; the exact sums come on top, once for each product's operands
-    double bytes = 0;          ///< at the largest shape
+    double multiply_adds = 0;  ///< on machines; does not include the exact sums, one for each set of operands
+    double bytes = 0;          ///< for the largest shape
 };
 
 GridCost cost_of(const GemmGrid& grid) {
@@ -262,7 +264,8 @@ GridCost cost_of(const GemmGrid& grid) {
         cost.rows += machines;
         cost.products += machines > 0 ? 1 : 0;
         cost.multiply_adds += double(machines) * out * double(data.k);
-        // Drawn, rounded, split for the exact sums; outputs and their exact values.
+        // Operands are kept as drawn, as rounded, and split for the exact sums. Outputs are kept with their exact
+        // values.
         cost.bytes = std::max(cost.bytes, (a + b) * (4 + 4 + 4 + 8) + out * (4 + 4 + 48));
     }
     return cost;
@@ -281,7 +284,7 @@ Exit print_cost(const GridCost& cost, bool json) {
     return cost.rows > 0 ? Exit::ok : Exit::usage;
 }
 
-/// One line on stderr: redrawn on a terminal, elsewhere one for each set of operands.
+/// Progress on stderr. On a terminal it is one line that is redrawn, elsewhere one line for each set of operands.
 class ProgressLine {
   public:
     explicit ProgressLine(bool is_quiet) : quiet_(is_quiet), terminal_(isatty(STDERR_FILENO) == 1) {}

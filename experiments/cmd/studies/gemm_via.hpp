@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps gemm --via`: wide products made of narrow ones.
+// `macheps gemm --via`: wide products computed from narrow ones.
 #pragma once
 #include "experiments/cmd/frame/cli.hpp"
 #include "experiments/cmd/frame/device.hpp"
@@ -18,16 +18,18 @@ struct ViaArguments {
 };
 void describe_via(Command& verb, ViaArguments& a);
 
-/// Machines by name, and the integer unit. Errors: throws Error (usage) for a name of neither.
+/// Returns the machines with these names, which may include the integer unit. Errors: throws Error (usage) for an
+/// unknown name.
 std::vector<SpelledRule> via_machines(const std::vector<std::string>& names);
 
-/// What the verb's other options say of the rows: where they go, and how much is said.
+/// Options for the output: the file of the rows, and what is printed.
 struct ViaOutput {
     std::string out;
     bool json = false, quiet = false, dry_run = false;
 };
 
-/// `grid` holds the machines, data and sizes; `formats` are those of the data, as they were typed: fp64 or fp32.
+/// Runs the products. `grid` has the machines, data and sizes. `formats` are the formats of the data as typed: fp64 or
+/// fp32.
 Exit run_gemm_via(const ViaArguments& a, const study::GemmGrid& grid, const std::vector<std::string>& formats,
                   const DeviceChoice& device, const ViaOutput& output);
 

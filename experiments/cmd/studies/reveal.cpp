@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps reveal`: the order in which a sum is made, from its results.
+// `macheps reveal`: finds the order of a summation from its results.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/host/memory_limit.hpp"
@@ -70,7 +70,7 @@ struct Arguments {
 };
 
 constexpr int most_terms = 1 << 14;
-constexpr double most_bytes = 1e9;  // of a file of operands without --force
+constexpr double most_bytes = 1e9;  // limit for a file of operands without --force
 
 std::pair<Format, Format> formats_named(const std::string& text) {
     const std::size_t colon = text.find(':');
@@ -78,7 +78,7 @@ std::pair<Format, Format> formats_named(const std::string& text) {
     return {a, colon == std::string::npos ? a : format_named(text.substr(colon + 1), "--format", Exit::usage)};
 }
 
-/// The widest format that the machine takes.
+/// Returns the first format of all_formats, except fp64, that the machine accepts.
 Format natural_format(const Machine& machine) {
     for (const NamedFormat& row : all_formats) {
         if (row.format != fp64 && machine.operands.contains(row.format)) return row.format;
@@ -143,7 +143,7 @@ Exit emit(const Arguments& a, const RevealOperands& operands) {
     return Exit::ok;
 }
 
-/// A kernel's results: of the control rows, then of the pairs.
+/// Results of a kernel for the control rows and for the pairs.
 struct KernelResults {
     std::vector<double> controls{};
     std::vector<TermPair> pairs{};
@@ -163,7 +163,7 @@ KernelResults read_results(const Arguments& a, const RevealOperands& operands) {
                                         a.terms, controls, read.pairs.size(), a.pairs)});
     }
     const std::size_t step = results.size() == count ? 1 : count + 1;
-    // Decimals of nine digits stand for the fp32 number nearest to them.
+    // Results may be decimals with nine digits, each of which means the nearest fp32 number.
     const auto result = [&](std::size_t row) { return static_cast<float>(results[row * step]); };
     for (std::size_t row = 0; row < controls; ++row) read.controls.push_back(result(row));
     check_controls(operands, a.terms, read.controls);
@@ -190,10 +190,10 @@ struct Revealed {
     SumTree tree;
     std::string source, unverified{};
     Format a, b;
-    std::size_t open = 0;  ///< pairs of sums that meet others in one rounding, and may meet each other before
+    std::size_t open = 0;  ///< unmeasured pairs of parts that meet in a rounding of three or more, and may meet earlier
 };
 
-/// Of an order in a format of its own, its sums: masks and units as for a machine.
+/// Reveals the tree of an order of summation in its own format, with masks and units as for a machine.
 Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
     const SumOrder& order = *spelled.order;
     if (order.round != Round::nearest_even && order.round != Round::nearest_away) {

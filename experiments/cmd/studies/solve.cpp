@@ -103,7 +103,7 @@ Method method_named(const std::string& name) {
     return Method::lu;
 }
 
-/// `randsvd` alone takes each condition number of the sweep.
+/// Adds the matrices. `randsvd` without a number is added once for each condition number of the sweep.
 void add_matrices(SolveGrid& grid, const SolveArguments& a, const std::vector<double>& conditions) {
     std::vector<std::string> names = a.matrices;
     if (names.empty()) names.push_back(conditions.empty() ? "randsvd:1e3" : "randsvd");
@@ -166,7 +166,7 @@ SolveGrid solve_grid(const SolveArguments& a) {
     return grid;
 }
 
-/// What `--preset` fills in where nothing else was said.
+/// Sets the values of `--preset` for options that were not given.
 void apply_preset(const Command& verb, SolveArguments& a) {
     if (a.preset.empty()) return;
     const std::vector<std::string> given = verb.given();

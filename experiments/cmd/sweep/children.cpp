@@ -14,9 +14,9 @@ namespace macheps::cmd::sweep {
 
 namespace {
 
-/// Returns nothing if the system grants no more processes now, and others of this shard run.
+/// Starts a child. Returns nothing if the system cannot start one now and others of this shard are running.
 std::optional<pid_t> start_child(const ChildrenRequest& request, const std::string& value, bool has_others) {
-    // A parent that is killed takes its children along: they stop, resumable, as if they were asked to.
+    // If the parent is killed, its children get SIGTERM. They stop as if asked to, and can be resumed.
     ProgramCall call{
         .program = "/proc/self/exe", .arguments = request.words, .shown_as = "macheps", .ends_with_parent = true};
     call.arguments.push_back(request.option + "=" + value);
@@ -28,7 +28,7 @@ std::optional<pid_t> start_child(const ChildrenRequest& request, const std::stri
     }
 }
 
-/// A child that a signal ended has not done its work: it is as one that failed.
+/// Returns the exit code of a child. If a signal ended it, or the code is not one of those below, it counts as failed.
 Exit exit_of(int status) {
     if (!WIFEXITED(status)) return Exit::check_failed;
     for (const Exit exit : {Exit::ok, Exit::stopped, Exit::cannot_write}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes of this program, some at a time.
+// Runs this program in several processes, a limited number at a time.
 #pragma once
 #include "core/error.hpp"
 
@@ -13,15 +13,15 @@
 namespace macheps::cmd::sweep {
 
 struct ChildrenRequest {
-    std::vector<std::string> words{};  ///< behind the program's name, the same for each
-    std::string option{};              ///< and then `option=value`
+    std::vector<std::string> words{};  ///< arguments that all processes have in common
+    std::string option{};              ///< the last argument is `option=value`
     std::vector<std::string> values{};
     int at_a_time = 1;
 };
 
-/// Runs the program once for each value and tells how each ended. A stop, or the deadline, is handed on to those that run;
-/// no more are started then, nor after one that could not write. Returns the gravest end: cannot_write, stopped,
-/// check_failed (of any other failure too), ok.
+/// Runs the program once for each value and calls `ended` with its exit code. After a stop or the deadline, running
+/// processes are asked to stop and no more are started. No more are started either after one that could not write.
+/// Returns the most serious exit code, in this order: cannot_write, stopped, check_failed (any other failure), ok.
 Exit run_each_in_a_child(const ChildrenRequest& request,
                          const std::optional<std::chrono::steady_clock::time_point>& deadline, std::atomic<bool>& stop,
                          const std::function<void(const std::string& value, Exit exit)>& ended);

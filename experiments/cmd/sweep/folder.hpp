@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the verbs of sweeps share: the sweep that a command line names, by its folder or by its plan.
+// Functions that the verbs of sweeps share, such as opening the sweep that a command line names by its folder or plan.
 #pragma once
 #include "experiments/cmd/frame/cli.hpp"
 #include "experiments/training/sweep/sweep.hpp"
@@ -9,9 +9,9 @@
 
 namespace macheps::cmd::sweep {
 
-/// What may be done where the plan is not the one that the folder was made of.
+/// Whether a plan that differs from the one in the folder is refused or replaces it.
 enum class PlanChanges { are_refused, are_taken };
-/// Whether a folder that is not there yet is made, and one whose plan has changed is grown; or all of it is only computed.
+/// Whether the folder is made, or extended if the plan has changed, or whether the sweep is only computed.
 enum class FolderIs { written, left_alone };
 
 struct SweepFolder {
@@ -20,12 +20,13 @@ struct SweepFolder {
     std::size_t new_units = 0;
 };
 
-/// `path` is the folder of a sweep, or a plan; of a plan the folder is `out`, or stands beside it under its name.
-/// Errors: Exit::usage where `out` contradicts `path`, and for a change that is refused; as grow().
+/// Opens a sweep. `path` is the folder of a sweep or a plan. The folder of a plan is `out`, or, if `out` is empty, the
+/// plan's path without its ending (with `.sweep` if it has none). Errors: Exit::usage if `path` is a folder and `out`
+/// another one, and if a changed plan is refused; otherwise as grow().
 SweepFolder open_sweep(const std::filesystem::path& path, const std::filesystem::path& out, PlanChanges changes,
                        FolderIs folder = FolderIs::written);
 
-/// `1.3 h`, `12 min`, `4.2 s`.
+/// Returns a duration in words: `1.3 h`, `12 min`, `4.2 s`.
 std::string duration_words(double seconds);
 
 }  // namespace macheps::cmd::sweep

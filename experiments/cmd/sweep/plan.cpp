@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps sweep plan: what a plan comes to, before anything is trained.
+// macheps sweep plan: the size and cost of a plan, before anything is trained.
 #include "core/host/memory_limit.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"

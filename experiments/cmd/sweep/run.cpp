@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps sweep run: the units of a shard, here.
+// macheps sweep run: trains the units of a shard on this machine.
 #include "experiments/training/sweep/run.hpp"
 #include "core/error.hpp"
 #include "core/host/memory_limit.hpp"
@@ -49,8 +49,8 @@ constexpr const char* run_help =
     "stopped.";
 
 std::atomic<bool> stop_shard{false}, stop_shard_now{false};
-/// The first one asks for an end after this step, the second one for an end at the next operation; a third one ends the
-/// program as it ends any other.
+/// Handles a stop signal. The first one requests a stop after the current step, the second one a stop at the next
+/// operation. A third one has its default effect and ends the program.
 extern "C" void request_shard_stop(int number) {
     if (!stop_shard.exchange(true)) return;
     stop_shard_now.store(true);
@@ -86,7 +86,7 @@ std::vector<std::size_t> units_asked(const RunArguments& a, const Sweep& sweep, 
     return {static_cast<std::size_t>(unit - sweep.units.data())};
 }
 
-/// What happened to units, counted.
+/// Results of the units, counted.
 struct Tallied {
     std::int64_t trained = 0, were_done = 0;
     std::vector<std::string> failed;
@@ -114,7 +114,7 @@ void tell_unit(const UnitReport& report, std::size_t number, std::size_t count) 
     }
 }
 
-/// The units in the order in which they would be trained, where each stands, and what is left to do.
+/// Prints the units in the order in which they would be trained, the state of each, and the remaining work.
 Exit print_dry_run(const RunArguments& a, const SweepFolder& folder, const ShardRequest& request) {
     std::map<std::size_t, UnitState> states;
     for (const UnitStatus& status : status_of(folder.sweep, folder.out)) states[status.unit] = status.state;
@@ -173,7 +173,7 @@ Exit run_here(const RunArguments& a, const SweepFolder& folder, const ShardReque
     return run_shard(*backend, folder.sweep, request, train::train_task, watcher, stop_shard, stop_shard_now);
 }
 
-/// In processes of their own, each with one unit.
+/// Trains each unit in its own process.
 Exit run_children(const RunArguments& a, const SweepFolder& folder, const ShardRequest& request, Tallied& tallied) {
     std::vector<std::string> words{"sweep", "run", folder.out.string(),
                                    "--threads=" + std::to_string(a.device.threads)};
@@ -195,7 +195,8 @@ Exit run_children(const RunArguments& a, const SweepFolder& folder, const ShardR
     });
 }
 
-/// A word for those who ask what is missing: without it nothing is lost.
+/// Records the number of shards, by which `status` and `merge` group their reports. If it cannot be written, no results
+/// are lost.
 void remember_for_merge(const std::filesystem::path& out, int count) {
     try {
         remember_shard_count(out, count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps sweep status: how far a sweep has come.
+// macheps sweep status: the progress of a sweep.
 #include "experiments/training/sweep/results/status.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/cmd/frame/json.hpp"

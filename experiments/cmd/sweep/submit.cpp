@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps sweep submit: the shards of a sweep as jobs of the site's own engine.
+// macheps sweep submit: hands the shards of a sweep to a scheduler.
 #include "core/host/child_process.hpp"
 #include "core/host/publish.hpp"
 #include "core/text/quote.hpp"
@@ -46,11 +46,11 @@ struct SubmitArguments {
 struct EngineRow {
     const char* name;
     std::vector<EngineScript> (*scripts)(const SubmitRequest& request);
-    bool submits;  ///< by a program here; else its file is the user's to hand over
+    bool submits;  ///< whether macheps submits the job; otherwise the user submits the file
 };
 constexpr EngineRow engine_rows[] = {{"slurm", slurm_scripts, true}, {"kubernetes", kubernetes_scripts, false}};
 
-/// Hands a script to sbatch, and returns the number of the job, which `--parsable` makes it print.
+/// Submits a script with sbatch. Returns the number of the job, which `--parsable` makes sbatch print.
 std::string submit_job(std::vector<std::string> options, const std::string& script) {
     options.insert(options.begin(), "--parsable");
     options.push_back(script);
@@ -80,7 +80,7 @@ const EngineRow& engine_of(const SubmitArguments& a) {
                  .exit = Exit::usage});
 }
 
-/// The file of this program, which the jobs start.
+/// Returns the path of this program, which the jobs start.
 std::filesystem::path own_program() {
     std::error_code error;
     std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of `macheps sweep`, a file each.
+// The verbs of `macheps sweep`. Each has its own file.
 #pragma once
 #include "experiments/cmd/command.hpp"
 

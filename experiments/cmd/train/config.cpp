@@ -38,7 +38,8 @@ bool exists(const std::string& name) {
     return fs::exists(name, ignored);
 }
 
-/// The files and overrides of one config: the parts between `+`, unless a file has that name.
+/// Returns the files and overrides of one config: the parts between `+`. If a file has the whole name, it is the only
+/// part.
 std::vector<std::string> parts_of(const std::string& config) {
     if (exists(config)) return {config};
     std::vector<std::string> parts;
@@ -50,7 +51,8 @@ std::vector<std::string> parts_of(const std::string& config) {
     return parts;
 }
 
-/// A policy's name after its files', with characters that a policy may have and no other policy's name.
+/// Returns a name for the policy of these files. It is made from the names of the files, has only characters that are
+/// allowed in a policy's name, and differs from all presets and all `others`.
 std::string name_of(const std::vector<std::string>& parts, const std::vector<Policy>& others) {
     std::string name;
     for (const std::string& part : parts) {
@@ -73,7 +75,7 @@ std::string name_of(const std::vector<std::string>& parts, const std::vector<Pol
     }
 }
 
-/// What is said of configs where none is given would be lost.
+/// Throws Error (usage) if there are options about configs but no config. The options would have no effect.
 void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
     if (!choice.configs.empty()) return;
     const std::vector<std::string> given = verb.given();
@@ -87,7 +89,7 @@ void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
     }
 }
 
-/// Why a config that its framework takes is not trained; nothing where it is.
+/// Returns the reason why a config that its framework accepts cannot be trained, or nothing if it can.
 std::optional<Error> untrained(const ImportResult& result, const std::string& config) {
     const ResolvedField* fp8 = result.resolved.find("fp8");
     if (fp8 == nullptr || result.has_recipe) return {};
@@ -117,7 +119,7 @@ std::map<std::string, std::string> named_configs(const std::vector<std::string>&
     return named_by;
 }
 
-/// What every one of these recipes says of a key; nothing where one of them says otherwise, or nothing.
+/// Returns the value that all of these policies have for a key, or nothing if they differ or one of them has none.
 std::optional<std::string> common_value(const TrainingKey& key, const std::vector<Policy>& policies) {
     std::optional<std::string> common;
     for (const Policy& policy : policies) {

@@ -10,10 +10,10 @@
 
 namespace macheps::cmd::train {
 
-/// What the command line says of configs.
+/// Options about configs.
 struct ConfigChoice {
     std::vector<std::string> configs;  ///< each a policy; `A+B` is one config of two files
-    std::vector<std::string> take;     ///< what is taken beside the policy: lr
+    std::vector<std::string> take;     ///< settings to take in addition to the policy: lr
     policies::ImportChoice import;
 
     void add_options(Command& verb);
@@ -21,25 +21,27 @@ struct ConfigChoice {
 
 struct ConfigPolicies {
     std::vector<policy::Policy> policies;  ///< in the order of the command line
-    std::string model;                     ///< the kind that one of the frameworks trains; empty where any may be meant
+    std::string model;                     ///< model kind of the first framework that has only one; else empty
 };
 
-/// Imports every config and tells what was found. Throws Error, once all is told: check_failed where a framework refuses its config, usage for
-/// a recipe that only the program knows.
+/// Imports every config and reports its findings. Once all are reported, throws Error: check_failed if a framework
+/// refuses its config, usage if a config's fp8 recipe is known only to the user's program.
 ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb);
 
-/// The baseline with what all of these configs say alike of learning rate, betas, decay, clipping and micro-batches, so that a gap to it is of precision alone;
-/// tells what that is. The preset itself where they say nothing alike. Throws Error as load_policy does.
+/// Returns the baseline with the settings that all of these configs have in common: learning rate, betas, decay,
+/// clipping and micro-batches. A gap to it is then caused by precision alone. Reports these settings. If there are
+/// none, returns the preset itself. Throws Error as load_policy does.
 policy::Policy baseline_of(const std::vector<policy::Policy>& configs);
 
-/// Throws Error (usage) where two policies bear one name.
+/// Throws Error (usage) if two policies have the same name.
 void check_names(const std::vector<policy::Policy>& policies);
 
-/// Tells of policies whose number of micro-batches does not divide the samples of a step, and what they train with instead.
+/// Reports policies whose number of micro-batches does not divide the samples of a step, and the number that is used
+/// instead.
 void tell_micro_batches(const std::vector<policy::Policy>& policies, const training::TrainOptions& options);
 
-/// Tells how many linears of the model each policy has in 8 bits or fewer, and why it leaves the others out; nothing of
-/// policies that leave none out. Throws Error for a policy that does not fit the model.
+/// Reports how many linears of the model each policy has in 8 bits or fewer, and why it leaves the others out. Policies
+/// that leave none out are not reported. Throws Error for a policy that does not fit the model.
 void tell_left_out(const std::vector<policy::Policy>& policies, const training::ModelConfig& model);
 
 }  // namespace macheps::cmd::train

@@ -6,8 +6,8 @@
 
 namespace macheps::cmd::train {
 
-/// Prints the plan on stdout and its problems, in the options of `verb`, on stderr. Returns what the experiment would
-/// end with at once, if anything: Exit::ok, or that of the first problem.
+/// Prints the plan on stdout and its problems, with the names of the options of `verb`, on stderr. Returns the exit
+/// code with which the experiment would end at once: that of the first problem, or Exit::ok.
 Exit print_plan(const training::Plan& plan, const Command& verb, bool as_json);
 
 }  // namespace macheps::cmd::train

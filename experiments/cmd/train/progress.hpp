@@ -11,9 +11,9 @@ namespace macheps::cmd::train {
 class ProgressBar {
   public:
     ProgressBar();
-    /// Safe to call after every step: redraws at most ten times a second.
+    /// Redraws at most ten times a second, so that it may be called after every step.
     void show(const training::Progress& progress);
-    /// Leaves the cursor on a fresh line.
+    /// Moves the cursor to a new line.
     void end();
 
   private:

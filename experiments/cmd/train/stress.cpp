@@ -70,7 +70,7 @@ Policy stressed(const Policy& policy, const TrainingKey& key, double value) {
     const PolicySource& base = policy.sources.front();
     const std::string stress = fmt::format("{}={}", key.name, power_words(value)),
                       name = stressed_name(policy.name, stress);
-    // A policy file looks in its folder for the policy that it extends.
+    // The policy that a policy file extends is looked up in the folder of the file.
     const std::filesystem::path path = base.name;
     const std::string extends = base.is_file ? "./" + path.filename().string() : base.name;
     PolicySource own{.name = base.is_file ? (path.parent_path() / name).lexically_normal().string() : name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements `macheps train --stress`: trains policies again, on a model with outliers like those of a pretrained model.
+// Implements `macheps train --stress`: trains policies again, on a model with outliers like those of a pretrained
+// model.
 #pragma once
 #include "experiments/training/run/experiment.hpp"
 
@@ -13,13 +14,14 @@ inline constexpr const char* usual_stress = "outliers=2^11";
 /// Returns the help text of the option, which lists the available stresses.
 std::string stress_help();
 
-/// The policy with a key of [stress], named after both: amp-fp16+outliers. It is parsed from recorded sources, so that a manifest
-/// repeats it. Throws Error for a value that the key does not take.
+/// Returns the policy with a key of [stress]. Its name is made of both: amp-fp16+outliers. It is parsed from recorded
+/// sources, so that a manifest can repeat it. Throws Error for a value that the key does not accept.
 policy::Policy stressed(const policy::Policy& policy, const policy::TrainingKey& key, double value);
 
-/// Adds to the policies of an experiment the same ones stressed as `word` says: NAME=VALUE, a key of [stress]; or `none`. Where
-/// `word` is empty, policies are stressed if they were made of configs and one of them casts forward values without a scale to a
-/// format of narrow range (reports/findings/value_range.hpp); it is reported. Throws Error (usage) for other words.
+/// Adds a stressed copy of every policy to an experiment. `word` is NAME=VALUE, where NAME is a key of [stress], or
+/// `none`. If `word` is empty, the copies are added only if there are configs and a policy casts forward values without
+/// a scale to a format of narrow range (reports/findings/value_range.hpp). This is reported. Throws Error (usage) for
+/// other words.
 void add_stressed(training::Experiment& experiment, const std::string& word, bool has_configs);
 
 }  // namespace macheps::cmd::train

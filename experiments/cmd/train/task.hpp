@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `macheps train OPTIONS` would train, for verbs that train many such.
+// Reads the experiment of `macheps train OPTIONS`, for verbs that train many of them.
 #pragma once
 #include "experiments/training/run/experiment.hpp"
 
@@ -8,8 +8,8 @@
 
 namespace macheps::cmd::train {
 
-/// Reads the options as `train` does. The policies are the demo's where none are named. Called by one thread at a time.
-/// Errors: throws Error, in the words of the options.
+/// Reads the options as `train` does. If no policies are named, they are those of the demo. Only one thread at a time
+/// may call it. Errors: throws Error that names the options.
 training::Experiment train_task(const std::vector<std::string>& options);
 
 }  // namespace macheps::cmd::train

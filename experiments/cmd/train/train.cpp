@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train`: policies x seeds on a small transformer, into a run directory with its report.
+// `macheps train`: trains policies x seeds on a small transformer, and writes a run directory with its report.
 #include "core/host/thread_pool.hpp"
 #include "core/host/version.hpp"
 #include "core/text/nearest_name.hpp"
@@ -45,8 +45,8 @@ namespace {
 
 std::atomic<bool> stop_after_step{false}, stop_now{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
-/// The first one asks for an end after this step, the second one for an end at the next operation; a third one ends the
-/// program as it ends any other.
+/// Handles a stop signal. The first one requests a stop after the current step, the second one a stop at the next
+/// operation. A third one has its default effect and ends the program.
 extern "C" void request_stop(int) {
     if (!stop_after_step.exchange(true)) return;
     stop_now.store(true);
@@ -72,10 +72,11 @@ struct Arguments {
     std::optional<std::int64_t> save_every;
 };
 
-/// Steps between checkpoints: a tiny run is over before, and a large one loses a few minutes.
+/// Steps between checkpoints. A tiny run ends before the first one, and a large run loses at most a few minutes.
 constexpr std::int64_t default_save_every = 500;
 
-/// A manifest says what is computed; beside it only what changes no row may be given.
+/// Throws Error (usage) for options that a manifest does not allow. A manifest determines what is computed, so only
+/// options that do not change the rows are allowed.
 void refuse_other_options(const Command& verb, const char* with, std::initializer_list<std::string_view> allowed) {
     for (const std::string& name : verb.given()) {
         if (name == with || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
@@ -174,7 +175,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     experiment.held_out_file = files.held_out;
     experiment.data_format = files.format;
     if (a.dump) {
-        // fp32 may have been added in front as the baseline: the dump is of the first policy that was asked for.
+        // fp32 may have been added in front as the baseline. The dump is of the first policy that was asked for.
         const std::size_t added = names.size() == a.policies.size() || is_demo ? 0 : 1;
         experiment.dump = {.file = a.dump->second,
                            .step = a.dump->first,
@@ -198,7 +199,7 @@ Experiment make_experiment(const Arguments& a, const Command& verb) {
     return experiment;
 }
 
-/// Summary on stdout, summary.csv and report.html beside the rows.
+/// Prints the summary on stdout, and writes summary.csv and report.html next to the rows.
 Exit finish(const Experiment& experiment, bool finished, const Arguments& arguments) {
     const std::filesystem::path& directory = experiment.directory;
     const std::filesystem::path folders[] = {directory};
@@ -220,7 +221,7 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
     return finished ? Exit::ok : Exit::stopped;
 }
 
-/// How many runs train side by side.
+/// Returns how many runs are trained side by side.
 int jobs(const Arguments& a, const Experiment& experiment) {
     if (a.jobs > 1 && a.device.device != "cpu") {
         throw Error({.what = "a GPU trains one run at a time",
@@ -380,7 +381,7 @@ void describe_run(Command& verb, Arguments& a) {
     verb.flag("-q,--quiet", a.quiet, "No progress on stderr");
 }
 
-Experiment* asked_task = nullptr;  // of train_task(), while it reads a command line
+Experiment* asked_task = nullptr;  // set by train_task() while it reads a command line
 void describe_task_asked(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     describe_task(verb, *a);

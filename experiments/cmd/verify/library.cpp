@@ -69,13 +69,14 @@ std::vector<std::string> thread_changes(LibraryChild& one, LibraryChild& two, co
     return changed;
 }
 
-/// What a variable that is set here does to the bits: a child without it gives the same products.
+/// Effect on the bits of an environment variable that is set here. For comparison, a child process without it computes
+/// the same products.
 struct SettingEffect {
     evidence::LibrarySetting setting;
     int shapes = 0, changed = 0;
 };
 
-/// The children are processes of their own, each with as few threads as the others.
+/// Returns the effects of all such variables. Every child is a separate process and uses one thread, as `here` does.
 std::vector<SettingEffect> setting_effects(LibraryChild& here, const LibraryOptions& options, const Format& format) {
     std::vector<SettingEffect> effects;
     for (evidence::LibrarySetting& setting : evidence::library_environment()) {
@@ -92,7 +93,7 @@ std::vector<SettingEffect> setting_effects(LibraryChild& here, const LibraryOpti
     return effects;
 }
 
-/// Bits that change from call to call.
+/// Returns whether three calls give the same bits.
 bool is_steady(LibraryChild& child, const Format& format) {
     const LibraryJob job = evidence::cancelling_job(64, 64, 700, format, 3);
     const std::vector<float> first = child.multiply(job);
@@ -110,7 +111,7 @@ std::string order_text(const LibraryExamination& finding) {
     return text.empty() ? "not asked: an output of few bits cannot count terms" : text;
 }
 
-/// The rule that was asked for, or nothing.
+/// Returns the rule of --rule, or nothing.
 std::optional<MatmulRule> asked_rule(const LibraryOptions& options, const Format& format) {
     if (options.rule.empty()) return {};
     const SpelledRule spelled = parse_machine(options.rule);
@@ -136,7 +137,8 @@ Exit absent(const LibraryOptions& options, const std::string& why) {
                  .exit = Exit::no_device});
 }
 
-/// PyTorch on a GPU: bits of its products against the rule that is claimed or asked for, and the order of a sum.
+/// Verifies PyTorch on a GPU: compares the bits of its products with the claimed rule or the one of --rule, and finds
+/// the order of a sum.
 Exit verify_torch(const LibraryOptions& options) {
     const std::optional<evidence::TorchProduct> product = evidence::find_torch_product(options.library);
     if (!product) {
@@ -162,7 +164,7 @@ Exit verify_torch(const LibraryOptions& options) {
         [&] { return loaded; },
         {.products = products, .orders = {evidence::torch_reveal_problem(*product)}, .claim = options.rule});
     std::vector<evidence::ProbeResult> rows;
-    constexpr double seconds = 10;  // of one problem
+    constexpr double seconds = 10;  // for one problem
     for (const evidence::ProbeGroup& group : groups) {
         for (const std::string& instruction : group.instructions) {
             for (evidence::ProbeResult& row : evidence::run_probe(group, instruction, seconds, {.seed = options.seed}))
@@ -186,7 +188,7 @@ Exit verify_library(const LibraryOptions& options) {
     if (evidence::is_torch_cuda(options.library)) return verify_torch(options);
     const Format format = evidence::library_format(options.library);
     const std::optional<MatmulRule> asked = asked_rule(options, format);
-    // Children before threads: they fork a process that has one thread still.
+    // The children are forked before CpuBackend starts threads, while this process has only one.
     std::string why;
     std::optional<LibraryChild> one = LibraryChild::open(options.library, 1, why);
     if (!one) return absent(options, why);

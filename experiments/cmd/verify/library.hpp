@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps verify --library`: in what order a library adds, by its results.
+// `macheps verify --library`: finds the order in which a library adds, from its results.
 #pragma once
 #include "core/error.hpp"
 
@@ -9,14 +9,16 @@ namespace macheps::cmd::verify {
 
 struct LibraryOptions {
     std::string library;  ///< openblas, onednn, mkl, blis, torch, torch.bf16, torch.fp16, torch.cuda.*, or a path
-    std::string rule;     ///< whose bits the library must have; empty: whichever fits best
+    std::string rule;     ///< rule whose bits the library must have; if empty: the one that fits best
     int shapes = 60;
     std::uint64_t seed = 1;
     bool require = false, json = false;
 };
 
-/// Exit::ok, also where the library is absent; Exit::no_device where it is absent and required; Exit::check_failed where it
-/// crashed, gives other bits from call to call, or has not those of the rule that was asked for.
+/// Examines a library and prints the findings. Returns Exit::ok, also if the library is absent. Returns
+/// Exit::check_failed if its bits change from call to call, or if it does not have the bits of the rule that was asked
+/// for or, for PyTorch on a GPU, is claimed. Throws Error: no_device if the library is absent and required,
+/// check_failed if it crashes.
 Exit verify_library(const LibraryOptions& options);
 
 }  // namespace macheps::cmd::verify

@@ -16,7 +16,7 @@ using evidence::ProbeResult;
 
 namespace {
 
-/// Rows of one instruction that stand next to each other.
+/// Consecutive rows of one instruction.
 struct Span {
     std::size_t first = 0, end = 0;
 };
@@ -85,7 +85,7 @@ VerifyCounts count_rows(const std::vector<ProbeResult>& rows) {
 }
 
 std::string verify_table(const std::vector<ProbeResult>& rows) {
-    // Rows of the table: classes that are all equal are one row, and notes are printed below their line.
+    // Rows of the table. An instruction whose classes are all equal becomes one row. Notes are printed below their row.
     std::vector<ProbeResult> shown;
     std::vector<std::string> notes{""};  // the first line has the headings
     const auto add = [&](ProbeResult row, bool noted) {

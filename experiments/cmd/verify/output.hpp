@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `macheps verify` prints and writes: rows of probes as a table, CSV, JUnit and JSON.
+// Output of `macheps verify`: rows of probes as a table, CSV, JUnit and JSON.
 #pragma once
 #include "emulation/evidence/probe.hpp"
 #include "experiments/cmd/frame/row_table.hpp"
@@ -21,10 +21,10 @@ const char* verdict_name(evidence::Verdict verdict);
 /// The columns of the JSON, the CSV and the table.
 RowTable<evidence::ProbeResult> verify_rows();
 
-/// One line for an instruction whose classes are all equal, else a line for each class; notes of what differs, and of
-/// questions, below their line.
+/// Returns a table with one line for an instruction whose classes are all equal, otherwise with a line for each class.
+/// Notes are printed below the line if the verdict is not `equal` or the row is a question.
 std::string verify_table(const std::vector<evidence::ProbeResult>& rows);
-/// One test case for each row: `differs` is a failure, `failed` an error, `declined` a skipped one.
+/// Returns one test case for each row: `differs` is a failure, `failed` an error, `declined` and `absent` are skipped.
 std::string verify_junit(const std::vector<evidence::ProbeResult>& rows);
 void print_verify_json(const std::vector<evidence::ProbeResult>& rows, const std::string& device,
                        const std::vector<std::string>& traces);

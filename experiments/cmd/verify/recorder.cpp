@@ -55,7 +55,7 @@ void VerifyRecorder::sums(const std::vector<evidence::ProbeResult>& rows) {
         if (of_kind.header.empty()) {
             of_kind.header =
                 header_with_origin(Json{{"macheps_sums", 1}, {"kind", row.kind}, {"seed", origin_.seed}}.dump());
-            std::error_code error;  // a folder that is not there makes the writing fail
+            std::error_code error;  // if the folder cannot be made, the writing below fails
             fs::create_directories(folder_, error);
             of_kind.file.open(folder_ / (row.kind + ".sums.jsonl"), std::ios::binary | std::ios::trunc);
             of_kind.file << of_kind.header << '\n';

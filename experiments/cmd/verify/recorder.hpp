@@ -9,12 +9,12 @@
 
 namespace macheps::cmd::verify {
 
-/// Writes each trace and each capture to its own file, and the sums of the hashes of scalar results to one file per kind.
-/// Errors: all throw Error (cannot_write).
+/// Writes each trace and each capture to its own file, and the sums of the hashes of scalar results to one file per
+/// kind. Errors: every function throws Error (cannot_write) if a file cannot be written.
 class VerifyRecorder {
   public:
-    /// `origin` names the device. Traces of a CPU's units are refused if they do not refute every wrong model; traces of a
-    /// GPU are written anyway, because some questions about GPUs are still open.
+    /// `origin` names the device. Traces of a CPU's units are refused (check_failed) unless at least two rows refute
+    /// each wrong model. Traces of a GPU are always written, because some questions about GPUs are still open.
     VerifyRecorder(std::filesystem::path folder, evidence::Trace origin, bool on_cpu);
 
     void trace(const evidence::Candidates& candidates);
@@ -22,8 +22,8 @@ class VerifyRecorder {
     /// Appends to `KIND.sums.jsonl`, so that an interrupted run keeps its results.
     void sums(const std::vector<evidence::ProbeResult>& rows);
 
-    /// Compresses the sums. Returns the paths of all files. Errors: throws Error (check_failed) if the files exceed 20 MB in
-    /// total, which is too much for a repository.
+    /// Compresses the sums. Returns the paths of all files. Errors: throws Error (check_failed) if the files exceed 20
+    /// MB in total, which is too much for a repository.
     std::vector<std::string> finish();
 
   private:

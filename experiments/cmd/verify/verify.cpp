@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps verify`: the emulators against the GPU or the CPU that is here, or against what one gave elsewhere.
+// `macheps verify`: compares the emulators with the GPU or the CPU of this machine, or with recorded results of one.
 #include "core/host/publish.hpp"
 #include "core/text/nearest_name.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
@@ -97,7 +97,7 @@ struct Arguments {
     bool on_cpu() const { return device == "cpu"; }
 };
 
-/// The number behind --device.
+/// Returns the number of the GPU in --device.
 int gpu_number(const Arguments& arguments) {
     int number = -1;
     const char* const end = arguments.device.data() + arguments.device.size();
@@ -111,7 +111,7 @@ int gpu_number(const Arguments& arguments) {
     return number;
 }
 
-constexpr std::uint64_t quick_results = 10'000'000;  ///< of one unit of a CPU
+constexpr std::uint64_t quick_results = 10'000'000;  ///< for each unit of a CPU
 
 std::vector<evidence::ProbeGroup> groups_of(const Arguments& arguments) {
     if (arguments.on_cpu()) return evidence::cpu_probe_groups(arguments.quick ? quick_results : 0, arguments.mutant);
@@ -124,7 +124,7 @@ std::vector<evidence::ProbeGroup> groups_of(const Arguments& arguments) {
     return evidence::probe_groups(gpu_number(arguments));
 }
 
-/// Fails before minutes are spent, not after.
+/// Throws Error if an output cannot be written, so that a run of several minutes fails at its start.
 void check_outputs(const Arguments& arguments) {
     for (const std::string& path : {arguments.csv, arguments.junit}) {
         if (!path.empty()) publish(path, "");
@@ -154,7 +154,7 @@ struct Choice {
     const evidence::ProbeGroup* group;
     std::string instruction;
 };
-/// With `plain`, variants of instructions are left out.
+/// Returns the instructions that match the pattern. With `plain`, variants of instructions are left out.
 std::vector<Choice> choose(const std::vector<evidence::ProbeGroup>& groups, const std::string& pattern, bool plain) {
     std::vector<Choice> chosen;
     std::vector<std::string> names;
@@ -169,7 +169,8 @@ std::vector<Choice> choose(const std::vector<evidence::ProbeGroup>& groups, cons
     return chosen;
 }
 
-/// One line per instruction: on a terminal the last one stands, elsewhere all do.
+/// Progress on stderr, one line per instruction. On a terminal, a line is replaced by the next unless it reports a
+/// difference or a failure.
 class ProgressLines {
   public:
     explicit ProgressLines(std::size_t count) : count_(count), terminal_(isatty(STDERR_FILENO) == 1) {}
@@ -190,7 +191,7 @@ class ProgressLines {
                                                            : "equal";
         const std::string line =
             fmt::format("[{}/{}] {}:{}: {}, {} trials", ++at_, count_, kind, instruction, verdict, counts.trials);
-        // What differs stays on the screen.
+        // A line that reports a difference or a failure stays on the screen.
         if (terminal_) redraw("{}", line);
         if (terminal_ && !counts.all_well()) tell("\n");
         if (!terminal_) tell("{}\n", line);
@@ -207,7 +208,7 @@ struct Outcome {
     std::vector<std::string> traces;
 };
 
-/// Where results come from, as the header of a trace says it.
+/// Returns the origin of the results for the header of a trace.
 evidence::Trace origin_of(const Arguments& arguments) {
     evidence::Trace origin;
     origin.seed = arguments.seed;
@@ -226,7 +227,6 @@ evidence::Trace origin_of(const Arguments& arguments) {
     return origin;
 }
 
-/// Runs the chosen probes.
 void run_probes(const Arguments& arguments, Outcome& outcome) {
     const std::vector<evidence::ProbeGroup> groups = groups_of(arguments);
     const std::vector<Choice> chosen = choose(groups, arguments.only, arguments.plain);
@@ -239,7 +239,8 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
 
     evidence::ProbeOptions options{.device = arguments.on_cpu() ? 0 : gpu_number(arguments), .only = arguments.only};
     options.seed = arguments.seed;
-    // Of a CPU's units a number of results is asked: the time only ends what a busy machine would never end.
+    // With --quick, the units of a CPU give a fixed number of results. The time only ends a run that a busy machine
+    // would never finish.
     options.seconds = arguments.quick ? (arguments.on_cpu() ? 900 : 60) : arguments.seconds;
     options.only_captures = arguments.capture;
     std::optional<VerifyRecorder> recorder;
@@ -255,7 +256,7 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
         const double share = std::max(options.seconds - spent, 0.0) / static_cast<double>(chosen.size() - i);
         const std::vector<evidence::ProbeResult> rows =
             evidence::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
-        csv << verify_rows().csv_lines(rows) << std::flush;  // what is known outlives what ends the run
+        csv << verify_rows().csv_lines(rows) << std::flush;  // rows so far survive the end of the run
         if (recorder) recorder->sums(rows);
         progress.done(chosen[i].group->kind, chosen[i].instruction, rows);
         outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
@@ -282,7 +283,7 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
     };
     for (const fs::path& file : files) {
         const std::string text = evidence::read_json_lines(file);
-        // parse_trace reads a file without a complete first line, and explains how a trace begins.
+        // parse_trace handles a file without a complete first line, and explains how a trace begins.
         const std::size_t end = text.find('\n');
         const Json header =
             end == std::string::npos ? Json() : evidence::parse_json_line(text.substr(0, end), file.string() + ":1");

@@ -28,7 +28,7 @@ namespace {
 /// Returns the name as it will be shown, so that no later code prints control characters of a file.
 std::string array_name(std::string_view name) { return shown(name, 1000); }
 
-/// Of an archive: NumPy's, or PyTorch's.
+/// Returns the arrays of an archive by NumPy or PyTorch.
 std::vector<StoredArray> zip_arrays(std::string_view bytes, const std::string& name, const std::string& where,
                                     const Wanted& wanted) {
     ZipArchive archive(bytes, where);
@@ -81,7 +81,7 @@ constexpr FileEnding file_endings[] = {{".npy", "an .npy file"},
                                        {".pth", "an archive of PyTorch"},
                                        {".pkl", "a file of numbers"}};
 
-/// Reports a file whose first bytes belong to no known kind, in the words of its ending.
+/// Throws the error for a file whose first bytes match no known kind. The message depends on the ending of its name.
 [[noreturn]] void refuse_first_bytes(const std::string& where) {
     for (const FileEnding& kind : file_endings) {
         if (!where.ends_with(kind.ending)) continue;
@@ -219,7 +219,7 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
         }
         return values;
     }
-    // Of codes of up to 16 bits a table has the values, where there are more elements than codes.
+    // If there are more elements than codes, a table holds the values of all codes of up to 16 bits.
     const int bits = format.bits + format.padding;
     std::vector<double> table(bits <= 16 && values.size() > std::size_t{1} << bits ? std::size_t{1} << bits : 0);
     for (std::size_t code = 0; code < table.size(); ++code) table[code] = decode64(format, code);

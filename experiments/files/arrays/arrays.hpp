@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named arrays of numbers, as kernels' authors dump them: .npy, .npz, .safetensors and .pt behind one door.
+// Reads named arrays of numbers from the files in which authors of kernels save them: .npy, .npz, .safetensors and .pt.
 #pragma once
 #include "core/format.hpp"
 
@@ -14,12 +14,12 @@
 
 namespace macheps::files {
 
-/// An array as a file holds it: row-major, little-endian.
+/// An array from a file, row-major and little-endian.
 struct StoredArray {
     std::string name;                ///< in one line of visible characters (core/text/shown.hpp)
     std::string where;               ///< the file, for errors
     std::string type;                ///< as the file spells it: `<f4`, `|V2`, `BF16`
-    std::optional<Format> format{};  ///< that the type names; nothing where it only says how wide an element is
+    std::optional<Format> format{};  ///< format that the type names; empty if the type names only a width
     std::size_t width = 0;           ///< bytes of an element
     std::vector<std::int64_t> shape{};
     std::string bytes{};
@@ -30,51 +30,51 @@ struct StoredArray {
 /// Returns whether the array of this name is wanted. An empty function means all arrays.
 using Wanted = std::function<bool(std::string_view name)>;
 
-/// Returns the arrays of a file. The array of an .npy file, or the only tensor of a .pt file, gets the file's name without
-/// its ending. The first bytes decide the kind of file. Arrays that are not wanted are not unpacked: they have a name and no
-/// elements. Errors: throws Error (bad input) for a damaged file, for a file larger than reading_budget(), and for two
-/// arrays of the same name.
+/// Returns the arrays of a file. The array of an .npy file, or the only tensor of a .pt file, gets the file's name
+/// without its ending. The first bytes decide the kind of file. Arrays that are not wanted are not unpacked: they have
+/// a name and no elements. Errors: throws Error (bad input) for a damaged file, for a file larger than
+/// reading_budget(), and for two arrays of the same name.
 std::vector<StoredArray> read_arrays(const std::filesystem::path& path, const Wanted& wanted = {});
-/// The same of a file's bytes; `name` is for an array that has none.
+/// Does the same for the bytes of a file. `name` is the name of an array that has none in the file.
 std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::string& name, const std::string& where,
                                       const Wanted& wanted = {});
 
-/// Throws Error (bad input) where two arrays have one name.
+/// Throws Error (bad input) if two arrays have the same name.
 void refuse_equal_names(const std::vector<StoredArray>& arrays);
 
-/// What a file of bare numbers does not say of itself.
+/// Declaration of a file of bare numbers, which does not describe itself.
 struct RawArray {
     std::string name;
     Format format{};
     std::vector<std::int64_t> shape{};
-    std::optional<std::uint64_t> offset{};  ///< bytes before the first element; nothing: the file has no others
-    bool is_packed = false;                 ///< two codes a byte; the last axis counts codes
-    bool is_column_major = false;           ///< the first axis is the fastest
+    std::optional<std::uint64_t> offset{};  ///< bytes before the first element; if empty, the file has only elements
+    bool is_packed = false;                 ///< two codes per byte; the last axis counts codes
+    bool is_column_major = false;           ///< the first axis varies fastest
 };
-/// Errors: throws Error (bad input) where the file's size contradicts the declaration.
+/// Reads a file of bare numbers. Errors: throws Error (bad input) if the size of the file contradicts the declaration.
 StoredArray read_raw(const std::filesystem::path& path, const RawArray& raw);
-/// The same of a file's bytes.
+/// Does the same for the bytes of a file.
 StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::string& where);
 
-/// How wide an element is in arrays: 1, 2, 4 or 8.
+/// Returns the width of an element in arrays: 1, 2, 4 or 8 bytes.
 std::size_t element_bytes(const Format& format);
 
 /// Throws Error (bad input) if the file's type is another format, or if its elements are too narrow or too wide.
 void require_codes(const StoredArray& array, const Format& format, bool is_packed);
 
-/// The values of an array whose elements are codes of `format`, exact for every format. With `is_packed` a byte holds
-/// two codes of four bits, the lower half first, and the last axis is twice as long as the file says. Errors: throws
-/// Error (bad input) where the file's type is another format's, or its elements are too narrow or too wide.
+/// Returns the values of an array whose elements are codes of `format`, exactly for every format. With `is_packed`, a
+/// byte holds two codes of four bits, the lower half first, and the last axis is twice as long as in the file. Errors:
+/// throws Error (bad input) if the file's type is another format, or if its elements are too narrow or too wide.
 std::vector<double> values_of(const StoredArray& array, const Format& format, bool is_packed = false);
 
-/// An array to be written.
+/// An array to write.
 struct NamedValues {
     std::string name;
     std::vector<std::int64_t> shape;
     std::vector<double> values;
 };
 
-/// An .npz archive of fp64 arrays, stored. The same arrays give the same bytes.
+/// Returns an .npz archive of fp64 arrays, not compressed. The same arrays give the same bytes.
 std::string npz_text(const std::vector<NamedValues>& arrays);
 
 }  // namespace macheps::files

@@ -24,7 +24,7 @@ class MarketLines {
   public:
     MarketLines(std::string_view text, std::string_view where) : rest_(text), where_(where) {}
 
-    /// The next line; nothing at the end of the text.
+    /// Returns the next line, or nothing at the end of the text.
     std::optional<std::string_view> next() {
         if (rest_.empty()) return std::nullopt;
         ++line_;
@@ -34,7 +34,7 @@ class MarketLines {
         return line;
     }
 
-    /// The words of the next line that is neither empty nor a comment; none at the end of the text.
+    /// Returns the words of the next line that is neither empty nor a comment, or none at the end of the text.
     std::vector<std::string_view> words() {
         while (const auto line = next()) {
             if (line->starts_with('%')) continue;
@@ -126,7 +126,8 @@ MarketHeader header_of(MarketLines& lines) {
     return header;
 }
 
-/// The elements, in the file's order: down each column; of a symmetric matrix from the diagonal on, of a skew one below it.
+/// Reads the elements column by column, in the order of the file. For a symmetric matrix the file has each column from
+/// the diagonal down, for a skew-symmetric one only the part below the diagonal.
 void read_dense(MarketLines& lines, const MarketHeader& header, StoredMatrix& a) {
     std::vector<std::string_view> words;
     std::size_t at = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix Market files (NIST, math.nist.gov/MatrixMarket/formats.html): square real matrices, made dense.
+// Reads Matrix Market files (NIST, math.nist.gov/MatrixMarket/formats.html) with square real matrices into dense
+// arrays.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -13,11 +14,12 @@ struct StoredMatrix {
     std::vector<double> values{};  ///< n * n, row-major
 };
 
-/// `array` and `coordinate`; real, integer or pattern (an entry is 1); general, symmetric or skew-symmetric. Entries of one
-/// place add up. Errors: throws Error (bad input) that names the line: what is no such file, complex and Hermitian
-/// matrices, matrices that are not square or have more than `most_rows` rows, too few or too many entries.
+/// Reads a matrix in the layouts `array` and `coordinate`. It may be real, integer or pattern (each entry is 1), and
+/// general, symmetric or skew-symmetric. Several entries of one place are added. Errors: throws Error (bad input) that
+/// names the line if the file is not a Matrix Market file, if the matrix is complex, Hermitian, not square or has more
+/// than `most_rows` rows, and if there are too few or too many entries.
 StoredMatrix read_matrix_market(const std::filesystem::path& path, std::int64_t most_rows);
-/// The same of a file's text.
+/// Does the same for the text of a file.
 StoredMatrix parse_matrix_market(std::string_view text, std::string_view where, std::int64_t most_rows);
 
 }  // namespace macheps::files

@@ -23,7 +23,7 @@ namespace {
     throw Error({.what = std::move(what), .where = path, .fix = std::move(fix)});
 }
 
-/// The text between `before` and `after` in the header's dictionary.
+/// Returns the text between `open` and `close` after `key` in the header's dictionary.
 std::string_view entry(std::string_view header, std::string_view key, char open, char close, const std::string& path) {
     std::size_t at = header.find(key);
     if (at != std::string_view::npos) at = header.find(open, at + key.size());
@@ -33,7 +33,7 @@ std::string_view entry(std::string_view header, std::string_view key, char open,
     return header.substr(at + 1, end - at - 1);
 }
 
-/// Sizes between the brackets of the header's shape. Their product times the width is the size of the data.
+/// Reads the sizes of the header's shape. Throws Error unless their product times the width is the size of the data.
 std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, std::size_t data,
                                       const std::string& path) {
     std::vector<std::int64_t> shape;
@@ -56,7 +56,7 @@ std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, 
     return shape;
 }
 
-/// The types of elements that are read. Those without a format are codes: the declaration says of what.
+/// Types of elements that can be read. Elements of a type without a format are codes, whose format the caller declares.
 struct NpyType {
     std::string_view name;
     std::size_t width;

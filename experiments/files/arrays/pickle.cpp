@@ -23,7 +23,7 @@ class PickleReader {
 
     Pickle read();
 
-    // What instructions do, each by the name that pickletools has for it.
+    // One function for each supported instruction. The table below assigns them to opcodes.
     void protocol() {
         const std::uint64_t version = number(1);
         if (version != 2) fail(fmt::format("protocol {} of pickle, not 2", version));
@@ -44,7 +44,7 @@ class PickleReader {
     void integer_1() { put_integer(static_cast<std::int64_t>(number(1))); }
     void integer_2() { put_integer(static_cast<std::int64_t>(number(2))); }
     void integer_4() { put_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(number(4)))); }
-    /// Two's complement of as many bytes as it says.
+    /// Reads an integer in two's complement, which is preceded by its number of bytes.
     void long_1() {
         const auto size = static_cast<int>(number(1));
         // A seed may be this large, but a size may not. It is kept as a value without a kind.
@@ -105,7 +105,7 @@ class PickleReader {
         put({.kind = Kind::call, .parts = {function, arguments}});
     }
 
-    /// Attributes of an OrderedDict, such as the versions that a module's state_dict has: skipped.
+    /// Skips the attributes of an OrderedDict, such as the versions in the state_dict of a module.
     void build() {
         pop();
         const PickleValue& to = pickle_.values[top()];
@@ -158,7 +158,8 @@ class PickleReader {
         stack_.pop_back();
         return place;
     }
-    /// What lies below a mark is no operand of what follows it.
+    /// Returns the size of the stack at the last mark. Values below a mark are not operands of the instructions after
+    /// it.
     std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
     std::vector<std::size_t> since_mark() {
         if (marks_.empty()) fail("an instruction without its mark");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pickles read as data. A pickle is a program; of its instructions only those are known that put numbers, strings and
-// containers together, and what it calls is written down, never called. Source: CPython's Lib/pickletools.py.
+// Reads pickles as data. A pickle is a program. Only the instructions that build numbers, strings and containers are
+// supported. Calls are recorded and never executed. Source: CPython's Lib/pickletools.py.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace macheps::files {
 
-/// A value of a pickle. Others are named by their places, so that one that occurs twice is kept once.
+/// A value of a pickle. It refers to other values by their index in Pickle::values, so that a value that occurs twice
+/// is stored once.
 struct PickleValue {
     enum class Kind : std::uint8_t {
         none,
@@ -22,8 +23,8 @@ struct PickleValue {
         list,
         dictionary,  ///< parts: key, value, key, value, ...
         name,        ///< `module.name`, in text
-        call,        ///< parts: a name and a tuple of arguments; then what was put into the result, as in a dictionary
-        outside,     ///< what its file keeps elsewhere; parts: the one value that tells what
+        call,        ///< parts: a name and a tuple of arguments; then the keys and values that were put into the result
+        outside,     ///< a value that is stored outside of the pickle; parts: the value that identifies it
     };
     Kind kind = Kind::none;
     std::int64_t integer = 0;
@@ -39,9 +40,9 @@ struct Pickle {
     const PickleValue& at(std::size_t place) const { return values[place]; }
 };
 
-/// The pickle in `bytes`, of protocol 2 and with no other names than `names`. Memory grows with its length only. Errors:
-/// throws Error (bad input), `where` as the place, for one that is cut short, contradicts itself, has other instructions
-/// or names others.
+/// Parses a pickle of protocol 2 that contains no other names than `names`. The memory is proportional to its length.
+/// Errors: throws Error (bad input) that names `where`, if the pickle is cut short, contradicts itself, or has other
+/// instructions or names.
 Pickle parse_pickle(std::string_view bytes, std::span<const std::string_view> names, const std::string& where);
 
 }  // namespace macheps::files

@@ -11,7 +11,7 @@ namespace macheps::files {
 
 namespace {
 
-/// A number that ends at the end of `text`.
+/// Returns the number that is the whole of `text`, or nothing.
 template <class Number>
 std::optional<Number> whole(std::string_view text) {
     Number number = 0;
@@ -20,7 +20,7 @@ std::optional<Number> whole(std::string_view text) {
     return number;
 }
 
-/// Takes `ending` off the end of `text`, where it stands there.
+/// Removes `ending` from the end of `text`. Returns whether it was there.
 bool take_ending(std::string_view& text, std::string_view ending) {
     if (!text.ends_with(ending)) return false;
     text.remove_suffix(ending.size());

@@ -12,16 +12,16 @@ namespace macheps::files {
 
 struct FileWord {
     std::filesystem::path path;
-    std::optional<RawArray> raw{};  ///< nothing: the file says of itself what it holds
+    std::optional<RawArray> raw{};  ///< empty if the file describes itself
 };
 
-/// PATH, or PATH:FORMAT[SIZES], with /packed (two codes a byte) or /columns (the first axis is the fastest) behind the
-/// format and @BYTES (before the first element) at the end. The array has the file's name without its ending. A word that
-/// does not end so is a path, whatever it holds. Errors: throws Error (usage) for an unknown format and sizes that 64 bits
-/// do not hold.
+/// Reads PATH or PATH:FORMAT[SIZES]. The format may be followed by /packed (two codes per byte) or /columns (the first
+/// axis varies fastest), and the whole by @BYTES (the bytes before the first element). The array gets the name of the
+/// file without its ending. A word of any other form is a path. Errors: throws Error (usage) for an unknown format, and
+/// for sizes or an offset that are not whole numbers within 64 bits.
 FileWord parse_file_word(const std::string& word);
 
-/// The arrays of the file, or the one that the word declares. Errors: as read_arrays() and read_raw().
+/// Returns the arrays of the file, or the one that the word declares. Errors: as read_arrays() and read_raw().
 std::vector<StoredArray> read_arrays(const FileWord& word, const Wanted& wanted = {});
 
 }  // namespace macheps::files

@@ -47,7 +47,7 @@ constexpr std::size_t length_bytes = 8;
 constexpr std::uint64_t largest_header = 100'000'000;  // the reference reader's limit
 constexpr const char* metadata_key = "__metadata__";
 
-/// Bytes of a shape, or nothing where they overflow or a size is negative.
+/// Returns the bytes of a shape, or nothing if they overflow or a size is negative.
 std::optional<std::size_t> shape_bytes(const std::vector<std::int64_t>& shape, Dtype dtype) {
     std::size_t bytes = dtype_bytes(dtype);
     for (const std::int64_t size : shape) {
@@ -56,7 +56,7 @@ std::optional<std::size_t> shape_bytes(const std::vector<std::int64_t>& shape, D
     return bytes;
 }
 
-/// Parses one header; everything it says about a file that is wrong names that file.
+/// Parses one header. Its errors name the file.
 class HeaderReader {
   public:
     HeaderReader(std::span<const std::byte> file, const std::string& where) : file_(file), where_(where) {}

@@ -36,11 +36,11 @@ enum class Dtype : std::uint8_t {
     boolean
 };
 
-/// `F32`, `BF16`, ... as the header spells it.
+/// Returns the name that the header has for a dtype: `F32`, `BF16`, ...
 std::string_view dtype_name(Dtype dtype);
 std::size_t dtype_bytes(Dtype dtype);
 
-/// The dtype that holds a C++ type's values.
+/// Returns the dtype that holds the values of a C++ type.
 template <class T>
 constexpr Dtype dtype_of();
 template <>
@@ -80,7 +80,7 @@ constexpr Dtype dtype_of<std::uint64_t>() {
     return Dtype::u64;
 }
 
-/// A tensor of a file: its bytes are borrowed, row-major, and need not be aligned.
+/// A tensor in a file. Its bytes are borrowed, row-major, and may be unaligned.
 struct StoredTensor {
     std::string name;
     Dtype dtype = Dtype::f32;
@@ -90,31 +90,31 @@ struct StoredTensor {
     std::int64_t count() const { return static_cast<std::int64_t>(bytes.size() / dtype_bytes(dtype)); }
 };
 
-/// A file that was read and found whole.
+/// A file that has been read and checked completely.
 class Safetensors {
   public:
     Safetensors(Safetensors&&) = default;
     Safetensors& operator=(Safetensors&&) = default;
 
-    /// Borrows `file`, which must outlive the result; `where` names it in errors. Throws Error unless every rule holds:
-    /// a header of at most 100 MB that is a JSON object without repeated names, known dtypes, shapes whose bytes are
-    /// the stored ones, and tensors that cover the data without a hole or an overlap.
+    /// Parses a file. Borrows `file`, which must outlive the result; `where` names it in errors. Throws Error unless
+    /// every rule holds: a header of at most 100 MB that is a JSON object without repeated names, known dtypes, shapes
+    /// that match the stored bytes, and tensors that cover the data without gaps or overlaps.
     static Safetensors parse(std::span<const std::byte> file, const std::string& where);
-    /// Reads the file into memory of its own.
+    /// Reads a file. The result owns the bytes.
     static Safetensors read(const std::filesystem::path& path);
 
-    /// In the order of their bytes.
+    /// Returns the tensors in the order of their bytes.
     const std::vector<StoredTensor>& tensors() const { return tensors_; }
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
-    /// nullptr where there is none.
+    /// Returns the tensor, or nullptr.
     const StoredTensor* find(std::string_view name) const;
-    /// Throws Error where there is none.
+    /// Returns the tensor. Throws Error if it does not exist.
     const StoredTensor& at(std::string_view name) const;
-    /// Throws Error where there is none.
+    /// Returns the value. Throws Error if the key does not exist.
     const std::string& metadata_at(const std::string& key) const;
 
-    /// A copy of the values. Throws Error where there is no such tensor, or its dtype is another.
+    /// Returns a copy of the values. Throws Error if the tensor does not exist or has another dtype.
     template <class T>
     std::vector<T> values(std::string_view name) const {
         const StoredTensor& tensor = expect(name, dtype_of<T>());
@@ -128,22 +128,23 @@ class Safetensors {
     const StoredTensor& expect(std::string_view name, Dtype dtype) const;
 
     std::string where_;
-    std::vector<std::byte> memory_;  // of read(); moving a vector does not move what the tensors borrow
+    std::vector<std::byte> memory_;  // filled by read(); moving a vector does not move the bytes that tensors borrow
     std::vector<StoredTensor> tensors_;
     std::map<std::string, std::size_t, std::less<>> by_name_;
     std::map<std::string, std::string> metadata_;
 };
 
-/// Collects tensors, then writes them. The same calls write the same bytes: tensors stand by falling element size, and
-/// among equals in the order they were added, so that each is aligned to its element; metadata stands by key.
+/// Collects tensors, then writes them. The same calls write the same bytes. Tensors are sorted by decreasing element
+/// size, then by the order of the calls, so that each is aligned to its elements. Metadata is sorted by key.
 class SafetensorsWriter {
   public:
     void metadata(const std::string& key, std::string value) { metadata_[key] = std::move(value); }
-    /// Borrows `bytes` until the last write(). Throws Error for a name that is taken or bytes that miss the shape.
+    /// Adds a tensor. Borrows `bytes` until the last write(). Throws Error if the name is taken or the bytes do not fit
+    /// the shape.
     void borrow(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
-    /// Keeps the bytes.
+    /// Adds a tensor and keeps its bytes.
     void add(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::byte> bytes);
-    /// Keeps a copy of the values.
+    /// Adds a tensor and keeps a copy of the values.
     template <class T>
     void add(std::string name, std::vector<std::int64_t> shape, std::span<const T> values) {
         const auto bytes = std::as_bytes(values);
@@ -151,15 +152,15 @@ class SafetensorsWriter {
     }
 
     using Sink = std::function<void(std::span<const std::byte>)>;
-    /// Hands the file to `sink`, piece by piece and in order.
+    /// Passes the file to `sink`, piece by piece and in order.
     void write(const Sink& sink) const;
-    /// Publishes the file. Throws Error (cannot write) where that fails.
+    /// Publishes the file. Throws Error (cannot write) if that fails.
     void write(const std::filesystem::path& path) const;
 
   private:
     std::vector<StoredTensor> tensors_;
     std::set<std::string> names_;
-    std::deque<std::vector<std::byte>> kept_;  // a deque: growing it moves no element
+    std::deque<std::vector<std::byte>> kept_;  // a deque, because growing it does not move its elements
     std::map<std::string, std::string> metadata_;
 };
 

@@ -13,7 +13,7 @@ std::optional<std::size_t> array_bytes(const std::vector<std::int64_t>& shape, s
     for (const std::int64_t size : shape) {
         if (size < 0) return {};
         is_empty = is_empty || size == 0;
-        // The sizes beside a 0 are held to the limit too: others multiply them.
+        // If one size is 0, the others must stay within the limit too, because other code multiplies them.
         if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(std::max<std::int64_t>(size, 1)), &bytes) ||
             bytes > most)
             return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that lie in another order than row-major: columns first, transposed, or a part of a larger array.
+// Arrays whose elements are not in row-major order: column-major, transposed, or a part of a larger array.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace macheps::files {
 
-/// Bytes of an array of elements of `width` bytes; nothing where a size is negative or the number is beyond 2^60, which
-/// no file holds.
+/// Returns the bytes of an array with elements of `width` bytes. Returns nothing if a size is negative, or if there are
+/// more than 2^60 bytes, which no file has.
 std::optional<std::size_t> array_bytes(const std::vector<std::int64_t>& shape, std::size_t width);
 
-/// Strides, in elements, of an array whose last or first axis is the fastest.
+/// Returns the strides, in elements, of an array whose last or first axis varies fastest.
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 std::vector<std::int64_t> column_major_strides(const std::vector<std::int64_t>& shape);
 
-/// The array's bytes in row-major order. Its element at an index stands at `offset` + the sum of index times stride, in
-/// elements of `width` bytes. Nothing where sizes and strides are not equally many, where an element would lie outside of
-/// `data`, a stride is negative, or the array has more elements than `data` (it repeats some: strides of 0 may make it any
-/// size at all). No memory is asked for before that is known.
+/// Returns the array's bytes in row-major order. The element at an index is at `offset` plus the sum of index times
+/// stride, in elements of `width` bytes. Returns nothing if there are not as many strides as sizes, if an element would
+/// be outside of `data`, if a stride is negative, or if the array has more elements than `data`. Such an array repeats
+/// elements, and strides of 0 could make it any size. No memory is allocated before these checks.
 std::optional<std::string> in_rows(std::string_view data, std::size_t width, const std::vector<std::int64_t>& shape,
                                    const std::vector<std::int64_t>& strides, std::uint64_t offset = 0);
 

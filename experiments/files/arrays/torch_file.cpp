@@ -25,12 +25,12 @@ constexpr std::string_view rebuild = "torch._utils._rebuild_tensor_v2", rebuild_
                            rebuild_parameter = "torch._utils._rebuild_parameter", ordered = "collections.OrderedDict",
                            untyped = "torch.storage.UntypedStorage";
 
-/// A type of elements. Until PyTorch 2.8 the class of the storage names it; newer types have no such class, and the tensor
-/// names its dtype (_rebuild_tensor_v3).
+/// A type of elements. Until PyTorch 2.8 the class of the storage names it; newer types have no such class, and the
+/// tensor names its dtype (_rebuild_tensor_v3).
 struct ElementType {
     std::string_view storage, dtype, type;  ///< PyTorch's two names, and the name that safetensors has
     std::size_t width;
-    std::optional<Format> format;  ///< nothing: codes, or whole numbers
+    std::optional<Format> format;  ///< empty for codes and for whole numbers
 };
 const ElementType element_types[] = {
     {"torch.FloatStorage", "torch.float32", "F32", 4, fp32},
@@ -56,8 +56,8 @@ const ElementType element_types[] = {
     {"", "torch.uint64", "U64", 8, {}},
 };
 
-/// Other names that torch.load takes with weights_only=True. Values made with them are kept as data and skipped. Protocol 2
-/// writes `builtins` as `__builtin__`. Source: torch/_weights_only_unpickler.py (PyTorch 2.15).
+/// Other names that torch.load takes with weights_only=True. Values made with them are kept as data and skipped.
+/// Protocol 2 writes `builtins` as `__builtin__`. Source: torch/_weights_only_unpickler.py (PyTorch 2.15).
 constexpr std::string_view inert_names[] = {
     "torch.Size",          "torch.device",        "torch.serialization._get_layout",
     "collections.Counter", "_codecs.encode",      "__builtin__.bytearray",
@@ -107,7 +107,7 @@ class TorchFile {
                      .where = where_,
                      .fix = "save as safetensors, or a dictionary of names and contiguous tensors"});
     }
-    /// The bytes of a storage, or null. Many tensors may be parts of one.
+    /// Returns the bytes of a storage, or null if it is missing. Many tensors may be parts of one storage.
     const std::string* storage_bytes(const std::string& key) {
         const ZipArchive::Entry* entry = archive_.find(folder_ + "data/" + key);
         if (entry == nullptr) return nullptr;
@@ -118,7 +118,7 @@ class TorchFile {
     bool is_call(const PickleValue& value, std::string_view function) const {
         return value.kind == Kind::call && pickle_.at(value.parts[0]).text == function;
     }
-    /// Part `i` of a tuple.
+    /// Returns part `i` of a tuple. Throws Error if it is missing or of another kind.
     const PickleValue& part(const PickleValue& tuple, std::size_t i, Kind kind) const {
         if (i >= tuple.parts.size() || pickle_.at(tuple.parts[i]).kind != kind)
             fail("a tensor whose description PyTorch does not write");
@@ -137,11 +137,12 @@ class TorchFile {
         const PickleValue& data = part(pickle_.at(value.parts[1]), 0, Kind::call);
         return is_call(data, rebuild) || is_call(data, rebuild_3) ? &data : nullptr;
     }
-    /// The index of the first key among the parts of a dictionary.
+    /// Returns the index of the first key among the parts of a dictionary.
     std::size_t first_item(const PickleValue& dictionary) const { return dictionary.kind == Kind::call ? 2 : 0; }
 
-    /// Finds the tensors of a container and of the containers in it: `outer.inner` of dictionaries, `outer.0` of lists. Other
-    /// values are skipped. A container is visited once, however often it occurs, so that the work grows with the file only.
+    /// Finds the tensors of a container and of the containers in it. Their names are joined: `outer.inner` for
+    /// dictionaries, `outer.0` for lists. Other values are skipped. A container is visited once, however often it
+    /// occurs, so that the work is proportional to the size of the file.
     void collect(std::size_t place, const std::string& name, int depth) {
         const PickleValue& value = pickle_.at(place);
         if (const PickleValue* call = tensor_call(value)) {
@@ -164,8 +165,8 @@ class TorchFile {
     }
 
     /// _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), where a storage is
-    /// ('storage', type, key, device, elements). _rebuild_tensor_v3 has a seventh argument, the dtype, and its storage is
-    /// untyped. Offsets and strides count elements in both.
+    /// ('storage', type, key, device, elements). _rebuild_tensor_v3 has a seventh argument, the dtype, and its storage
+    /// is untyped. Offsets and strides count elements in both.
     StoredArray tensor(const PickleValue& call, const std::string& name) {
         if (!wanted_(name)) return {.name = name, .where = where_, .type = {}};
         const PickleValue& arguments = pickle_.at(call.parts[1]);
@@ -194,7 +195,7 @@ class TorchFile {
         std::optional<std::string> bytes;
         if (offset >= 0) bytes = in_rows(*data, type->width, array.shape, strides, static_cast<std::uint64_t>(offset));
         if (!bytes) fail(fmt::format("'{}' lies outside of its storage, or repeats elements of it", name));
-        // Many tensors may be parts of one storage: together they are held to a multiple of the file.
+        // Many tensors may be parts of one storage, so their bytes together are limited to a multiple of the file.
         if (bytes->size() > budget_) fail("tensors that share storages have more than 16 times the bytes of the file");
         budget_ -= bytes->size();
         array.bytes = std::move(*bytes);

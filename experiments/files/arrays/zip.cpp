@@ -16,7 +16,7 @@ namespace macheps::files {
 
 namespace {
 
-/// The archive, read at places that it names itself: none of them is trusted.
+/// The archive, read at offsets that it contains itself. Each one is checked.
 class Archive {
   public:
     Archive(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {}
@@ -47,13 +47,13 @@ class Archive {
 
 constexpr std::string_view local_header{"PK\x03\x04", 4}, central_header{"PK\x01\x02", 4}, end_record{"PK\x05\x06", 4},
     end_record_64{"PK\x06\x06", 4}, end_locator_64{"PK\x06\x07", 4};
-constexpr std::uint64_t in_extra_field = 0xffffffff;  // stands for a number that 32 bits do not hold
+constexpr std::uint64_t in_extra_field = 0xffffffff;  // placeholder for a number that does not fit into 32 bits
 
 struct Directory {
     std::uint64_t at = 0, count = 0;
 };
 
-/// The record at the end, behind which a comment of up to 65535 bytes may stand.
+/// Finds the directory from the record at the end of the archive. A comment of up to 65535 bytes may follow the record.
 Directory find_directory(const Archive& archive) {
     constexpr std::uint64_t record_bytes = 22, most_comment = 65535;
     if (archive.size() < record_bytes) archive.fail("a zip archive that is cut short");
@@ -90,7 +90,7 @@ void check_apart(const Archive& archive, const std::vector<Entry>& entries, std:
     if (twice != order.end()) archive.fail(fmt::format("two members are called '{}'", (*twice)->name));
 }
 
-/// The entry of the directory at `at`, which moves behind it.
+/// Reads the directory entry at `at`, and moves `at` past it.
 Entry read_entry(const Archive& archive, std::uint64_t& at) {
     if (!archive.has(at, central_header)) archive.fail("a zip archive whose directory is damaged");
     Entry entry{.flags = archive.number(at + 8, 2),
@@ -102,7 +102,8 @@ Entry read_entry(const Archive& archive, std::uint64_t& at) {
     const std::uint64_t name = archive.number(at + 28, 2), extra = archive.number(at + 30, 2),
                         comment = archive.number(at + 32, 2);
     entry.name = archive.part(at + 46, name);
-    // Numbers that 32 bits do not hold stand in the extra field 1, in this order, those that do are left out.
+    // Numbers that do not fit into 32 bits are in the extra field 1, in this order. Numbers that fit are left out
+    // there.
     for (std::uint64_t field = at + 46 + name, end = field + extra; field + 4 <= end;) {
         const std::uint64_t bytes = archive.number(field + 2, 2);
         if (archive.number(field, 2) == 1) {
@@ -120,14 +121,14 @@ Entry read_entry(const Archive& archive, std::uint64_t& at) {
 }
 
 std::string inflate_member(const Archive& archive, std::string_view packed, const Entry& entry) {
-    // Deflate packs 1032 bytes into one at best: a size beyond that is a lie, and no memory is asked for it.
+    // Deflate packs at most 1032 bytes into one. A larger size is false, and no memory is allocated for it.
     if (entry.size > packed.size() * 1032 + 64)
         archive.fail(
             fmt::format("'{}' says that it has {} bytes, which its packed ones cannot hold", entry.name, entry.size));
     std::string bytes(entry.size, '\0');
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) archive.fail("zlib cannot start", "free some memory");
-    // zlib counts in 32 bits, a member may be larger.
+    // zlib counts in 32 bits, but a member may be larger.
     constexpr std::uint64_t block = 1u << 30;
     std::uint64_t in = 0, out = 0;
     char nothing = 0;
@@ -222,7 +223,7 @@ std::string stored_zip(const std::vector<ZipMember>& members) {
                          .exit = Exit::usage});
         }
         const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(member.bytes.data()), member.bytes.size());
-        // What the local header and the directory's entry share: version 2.0, no flags, stored, 1980-01-01.
+        // The part that the local header and the directory entry share: version 2.0, no flags, stored, 1980-01-01.
         std::string shared;
         append(shared, 20, 2);
         append(shared, 0, 4);

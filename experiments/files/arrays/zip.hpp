@@ -10,27 +10,27 @@
 
 namespace macheps::files {
 
-/// An archive whose members are unpacked one at a time, when they are asked for.
+/// An archive whose members are unpacked one at a time, on request.
 class ZipArchive {
   public:
     /// A member as the directory describes it.
     struct Entry {
         std::string name{};
         std::uint64_t flags = 0, method = 0, checksum = 0, packed = 0, size = 0, local = 0;
-        std::uint64_t begin = 0;  ///< of the packed bytes
+        std::uint64_t begin = 0;  ///< offset of the packed bytes
     };
 
-    /// Reads the directory. Borrows `bytes`; errors name `where`. Errors: throws Error (bad input) for an archive that is
-    /// cut short or contradicts itself, and if two members have the same name or share bytes. A few shared bytes would
-    /// unpack to any size.
+    /// Reads the directory. Borrows `bytes`; errors name `where`. Errors: throws Error (bad input) for an archive that
+    /// is cut short or contradicts itself, and if two members have the same name or share bytes. A few shared bytes
+    /// would unpack to any size.
     ZipArchive(std::string_view bytes, std::string where);
 
     /// Returns every member in the archive's order, without folders.
     const std::vector<Entry>& entries() const { return entries_; }
     const Entry* find(std::string_view name) const;
 
-    /// Returns the unpacked bytes of a member. Errors: throws Error (bad input) if it is encrypted, packed by another method
-    /// or has a wrong checksum, and if the members read so far exceed reading_budget() together.
+    /// Returns the unpacked bytes of a member. Errors: throws Error (bad input) if it is encrypted, packed by another
+    /// method or has a wrong checksum, and if the members read so far exceed reading_budget() together.
     std::string read(const Entry& entry);
 
   private:
@@ -47,7 +47,8 @@ struct ZipMember {
 /// Reads all members in the archive's order. Errors: as ZipArchive.
 std::vector<ZipMember> read_zip(std::string_view archive, const std::string& where);
 
-/// An archive of stored members. The same members give the same bytes: they have the earliest date that the format knows.
+/// Returns an archive of stored members. The same members give the same bytes, because all have the earliest date of
+/// the format.
 /// Errors: throws Error (usage) for more than 4 GiB.
 std::string stored_zip(const std::vector<ZipMember>& members);
 

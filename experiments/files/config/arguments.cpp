@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of a command line as a config: `--bf16 --loss-scale-window 1000`, over several lines, with a shell's quotes.
+// Reads command-line arguments as a config: `--bf16 --loss-scale-window 1000`, on one or more lines, with the quotes of
+// a shell.
 #include "core/error.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/files/config/builder.hpp"
@@ -18,7 +19,7 @@ namespace {
 struct Word {
     std::string text;
     ConfigPlace place;
-    bool quoted = false;  // some of it, at least
+    bool quoted = false;  // whether any part was in quotes
 };
 
 /// Splits a text as a shell does: blanks, quotes, `\` before a character or at the end of a line, `#` comments.
@@ -48,7 +49,7 @@ class Words {
         return c;
     }
 
-    /// True behind a `\` with the end of its line, which a shell reads as nothing.
+    /// Skips a `\` at the end of a line together with the line end, as a shell does. Returns whether there was one.
     bool joins_lines() {
         const std::string_view rest = text_.substr(at_);
         for (const std::string_view end : {"\\\n", "\\\r\n"}) {
@@ -101,12 +102,12 @@ class Words {
     std::uint32_t line_ = 1;
 };
 
-/// `--key`, `-k` and `--key=value`, but not `-1`.
+/// Returns true for `--key`, `-k` and `--key=value`, but not for `-1`.
 bool is_option(const Word& word) {
     return word.text.size() > 1 && word.text.front() == '-' && !word.quoted && !config_text::number_of(word.text);
 }
 
-/// A parser of arguments is told texts, and knows what type each key takes: all that can be told here is what they look like.
+/// Returns a value of the kind that the text looks like. Only the framework's own parser knows the type of each key.
 ConfigValue value_of(const Word& word, std::string_view text) {
     ConfigValue value;
     value.kind = ConfigValue::Kind::text;
@@ -123,7 +124,7 @@ ConfigValue value_of(const Word& word, std::string_view text) {
     return value;
 }
 
-/// An option and the words behind it.
+/// An option and the words after it.
 struct Argument {
     std::string key;
     ConfigPlace place;
@@ -184,7 +185,7 @@ ConfigFile read_argument_config(std::string_view text, const std::string& name) 
     }
     builder.close();
     ConfigFile file = builder.take();
-    file.repeated.clear();  // the last one counts, to every parser of arguments: nothing is wrong
+    file.repeated.clear();  // not an error: for every parser of arguments, the last one counts
     file.ignored_rules = config_text::ignored_rules(text, name);
     return file;
 }

@@ -17,7 +17,7 @@ struct Extent {
     int depth = 0;  // levels of lists and maps
 };
 
-/// What a value adds; one that an alias repeats may hold many.
+/// Returns the size of a value and of everything in it. An alias may repeat a value that contains many others.
 Extent extent_of(const ConfigValue& value) {
     Extent all;
     const auto count = [&](const ConfigValue& inner) {
@@ -66,7 +66,8 @@ void ConfigBuilder::close() {
     put(std::move(frame.value));
 }
 
-/// Of two `<<` the later one wins, as the later of two keys does; within a list of maps the earlier one.
+/// Joins the values of `<<` to the map. The later of two `<<` wins, as for any repeated key. In a list of maps, the
+/// earlier map wins.
 void ConfigBuilder::join(Frame& frame) {
     const auto join_map = [&](const ConfigValue& map) {
         if (!map.is_map()) {
@@ -115,7 +116,7 @@ void ConfigBuilder::put(ConfigValue value) {
     last_ = &frame.value.entries[found->second].value;
 }
 
-/// Of a key in the innermost open map.
+/// Returns the dotted path of a key in the innermost open map.
 std::string ConfigBuilder::path(const std::string& last_key) const {
     std::string text;
     for (std::size_t i = 0; i + 1 < open_.size(); ++i) {

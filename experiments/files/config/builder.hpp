@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the tree of a config out of a parser's events, within the limits of size and depth. For the files of this folder.
+// Builds the tree of a config from a parser's events, within the limits of size and depth. Used only in this folder.
 #pragma once
 #include "experiments/files/config/value.hpp"
 
@@ -9,30 +9,30 @@
 
 namespace macheps::files {
 
-/// Keys and texts are kept in visible characters (core/text/shown.hpp), a key in one line: no framework gives a meaning to any
-/// other character of those that are read here.
+/// Keys and texts are stored in visible characters (core/text/shown.hpp), a key as one line. In the keys and texts that
+/// are read here, no framework gives a meaning to any other character.
 class ConfigBuilder {
   public:
     void open(ConfigValue::Kind kind, const ConfigPlace& place);
     void close();
-    /// The key of the next value. One that merges (YAML's `<<`) joins the maps that are its value to the map that it
-    /// stands in, whose own keys go before theirs.
+    /// Sets the key of the next value. If the key merges (YAML's `<<`), its value is a map or a list of maps, whose
+    /// entries are joined to the open map. The map's own keys have precedence.
     void key(std::string text, const ConfigPlace& place, bool merges = false);
     void add(ConfigValue value);
 
-    /// True when the innermost open container is a map.
+    /// Returns whether the innermost open container is a map.
     bool in_map() const { return !open_.empty() && open_.back().value.is_map(); }
-    /// True when the next thing in an open map is a key.
+    /// Returns whether the next item of an open map is a key.
     bool wants_key() const { return in_map() && !open_.back().has_key; }
-    /// The container that has just been closed, or the scalar added last.
+    /// Returns the container that has just been closed, or the scalar that was added last.
     const ConfigValue& last() const { return *last_; }
-    /// Valid once everything is closed.
+    /// Returns the file. Valid once everything is closed.
     ConfigFile take() { return std::move(file_); }
 
   private:
     struct Frame {
         ConfigValue value;
-        std::unordered_map<std::string, std::size_t> index;  // of value.entries
+        std::unordered_map<std::string, std::size_t> index;  // index of each key in value.entries
         std::string key;
         ConfigPlace key_place;
         bool has_key = false, merges = false;

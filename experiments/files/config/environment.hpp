@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables of an environment as a file: `NAME=VALUE` lines, as `env` prints them and as `.env` files have them.
+// Environment variables in a file: `NAME=VALUE` lines, as `env` prints them and `.env` files contain them.
 #pragma once
 #include <functional>
 #include <map>
@@ -10,10 +10,10 @@ namespace macheps::files {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
-/// Blank lines and lines that begin with `#` say nothing; `export ` before a name and quotes around a value are left out.
-/// Throws Error (exit 3, with the line) for any other line.
+/// Reads environment variables. Skips blank lines and lines that begin with `#`. Removes `export ` before a name and
+/// quotes around a value. Throws Error (exit 3, with the line) for any other line.
 Environment parse_environment(std::string_view text, const std::string& name);
-/// Throws Error (exit 3) also for a file that cannot be read.
+/// Does the same for a file. Also throws Error (exit 3) if the file cannot be read.
 Environment read_environment_file(const std::string& path);
 
 }  // namespace macheps::files

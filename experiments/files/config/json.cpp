@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON with places. The parser hands out values without saying where they stand; a cursor that walks the text beside it
-// knows, because every event belongs to the next token.
+// JSON with places. The parser does not report where a value is. Each of its events belongs to the next token, so a
+// cursor that walks through the text in parallel finds the place.
 #include "core/error.hpp"
 #include "experiments/files/config/builder.hpp"
 #include "experiments/files/config/text.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view between = " \t\r\n,:";  // tokens that the parser accepts
+constexpr std::string_view between = " \t\r\n,:";  // characters between the tokens that the parser accepts
 constexpr std::string_view brackets = "{}[]";
 
 /// The text that the parser has accepted so far, token by token.
@@ -23,7 +23,7 @@ class Cursor {
   public:
     Cursor(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
-    /// Passes over the next token and gives its characters; place() is where it stands.
+    /// Moves past the next token and returns its characters. place() then returns its place.
     std::string_view next() {
         for (; at_ < text_.size() && between.find(text_[at_]) != std::string_view::npos; ++at_) {
             if (text_[at_] != '\n') continue;
@@ -44,7 +44,7 @@ class Cursor {
         return text_.substr(start, at_ - start);
     }
     const ConfigPlace& place() const { return place_; }
-    /// Where the token after the last one begins.
+    /// Returns the offset of the next token.
     std::size_t next_start() const { return std::min(text_.find_first_not_of(between, at_), text_.size()); }
 
   private:
@@ -55,8 +55,9 @@ class Cursor {
     ConfigPlace place_;
 };
 
-/// The sentence in nlohmann's "[json.exception.parse_error.101] parse error at line 3, column 40: syntax error while parsing
-/// value - invalid literal; last read: 'C'".
+/// Returns the reason in an error text of nlohmann. In "[json.exception.parse_error.101] parse error at line 3, column
+/// 40: syntax error while parsing value - invalid literal; last read: 'C'", it is the part between "column 40: " and ";
+/// last read".
 std::string reason_of(std::string_view what) {
     for (const std::string_view before : {"] ", "column ", ": "}) {
         const std::size_t at = what.find(before);
@@ -87,7 +88,7 @@ class JsonEvents : public nlohmann::json_sax<json> {
         builder_.add(std::move(text));
         return true;
     }
-    bool binary(binary_t&) override { return false; }  // a text holds none
+    bool binary(binary_t&) override { return false; }  // a JSON text has no binary values
     bool start_object(std::size_t) override { return open(ConfigValue::Kind::map); }
     bool start_array(std::size_t) override { return open(ConfigValue::Kind::list); }
     bool end_object() override { return close(); }
@@ -98,7 +99,8 @@ class JsonEvents : public nlohmann::json_sax<json> {
         return true;
     }
     bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
-        // A text is wrong at the last of the `position` characters that were read, anything else from its first one.
+        // The error in a string is at the last of the `position` characters that were read. Any other error is at the
+        // first character of its token.
         const std::string reason = reason_of(error.what());
         const bool is_text = reason.find("invalid string") != std::string::npos;
         const std::size_t last_read = std::min(position - std::min<std::size_t>(position, 1), text_.size());

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view mark = "\xef\xbb\xbf";
 constexpr std::string_view blanks = " \t\r\n";
 
-/// Length of the well-formed UTF-8 sequence at the front (Unicode 15, table 3-7); 0 where there is none.
+/// Returns the length of the well-formed UTF-8 sequence at the front (Unicode 15, table 3-7), or 0 if there is none.
 std::size_t sequence_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
     const auto follows = [&](std::size_t i) { return byte(i) >= 0x80 && byte(i) <= 0xbf; };
@@ -56,7 +56,7 @@ void check(std::string_view text, const std::string& name) {
                      .fix = "a config is a few kilobytes; is this the right file?"});
     }
     text = without_mark(text);
-    // Readers take a second one for the first, and the places of all that follows would be wrong.
+    // Parsers would skip a second mark like the first one, and the places of everything after it would be wrong.
     if (text.starts_with(mark)) {
         throw Error({.what = "a second byte order mark",
                      .where = to_string(place_at(text, 0, name)),
@@ -78,7 +78,7 @@ void check(std::string_view text, const std::string& name) {
 }
 
 std::optional<double> number_of(std::string_view text) {
-    std::string digits;  // Python takes single underscores between digits
+    std::string digits;  // Python allows single underscores between digits
     for (std::size_t i = 0; i < text.size(); ++i) {
         const auto is_digit = [&](std::size_t at) {
             return at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at]));
@@ -102,7 +102,8 @@ std::optional<double> number_of(std::string_view text) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     if (end != rest.data() + rest.size()) return {};
     if (error == std::errc::result_out_of_range) {
-        // from_chars says only that no double holds it: a number with a negative exponent is too small, any other too large.
+        // from_chars reports only that no double holds the number. With a negative exponent it is too small, otherwise
+        // it is too large.
         const std::size_t exponent = rest.find_first_of("eE");
         const bool is_small = exponent != std::string_view::npos && rest.substr(exponent + 1).starts_with('-');
         value = is_small ? 0.0 : std::numeric_limits<double>::infinity();
@@ -116,7 +117,7 @@ std::vector<IgnoredRule> ignored_rules(std::string_view text, const std::string&
     constexpr std::string_view words = "# macheps: ignore ";
     std::vector<IgnoredRule> rules;
     for (std::size_t at = text.find(words); at != std::string_view::npos; at = text.find(words, at + 1)) {
-        if (at > 0 && blanks.find(text[at - 1]) == std::string_view::npos) continue;  // not a comment's beginning
+        if (at > 0 && blanks.find(text[at - 1]) == std::string_view::npos) continue;  // not the beginning of a comment
         std::string_view rest = text.substr(at + words.size());
         rest = rest.substr(0, rest.find_first_of("\r\n"));
         while (!rest.empty()) {
@@ -125,7 +126,7 @@ std::vector<IgnoredRule> ignored_rules(std::string_view text, const std::string&
             const std::size_t length = std::min(rest.find_first_of(" \t,"), rest.size());
             const std::string_view rule = rest.substr(0, length);
             rest.remove_prefix(length);
-            if (rule.find('/') == std::string_view::npos) break;  // rules end where words of a reason begin
+            if (rule.find('/') == std::string_view::npos) break;  // a word without a slash begins the reason
             rules.push_back({std::string(rule), place_at(text, at, name)});
         }
     }

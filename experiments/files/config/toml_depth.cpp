@@ -10,10 +10,11 @@ namespace macheps::files {
 
 namespace {
 
-/// Where the comment at `at` ends: on its line end, which is not part of it.
+/// Returns the end of the comment at `at`: the line end, which is not part of it.
 std::size_t comment_end(std::string_view toml, std::size_t at) { return std::min(toml.find('\n', at), toml.size()); }
 
-/// The last character of the string that the quote at `at` opens, basic or literal, on one line or on several.
+/// Returns the index of the last character of the string that the quote at `at` opens. The string may be basic or
+/// literal, on one line or on several.
 std::size_t string_end(std::string_view toml, std::size_t at) {
     const char quote = toml[at];
     const std::string_view three = toml.substr(at, 3);
@@ -33,8 +34,8 @@ std::size_t string_end(std::string_view toml, std::size_t at) {
 }  // namespace
 
 std::optional<std::size_t> toml_nested_too_deep(std::string_view toml) {
-    std::vector<std::size_t> outside;            // for each open bracket, the dots of the key before it
-    std::size_t levels = 0, dots = 0, line = 1;  // levels: of all that is open; dots: of the key in hand
+    std::vector<std::size_t> outside;            // for each open bracket, the number of dots of the key before it
+    std::size_t levels = 0, dots = 0, line = 1;  // levels: of all open brackets; dots: of the current key
     for (std::size_t i = 0; i < toml.size(); ++i) {
         switch (toml[i]) {
             case '#':

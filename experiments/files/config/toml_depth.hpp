@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How deep a TOML text nests, measured before it becomes a tree (see core/text/nesting.hpp).
+// Nesting depth of a TOML text, measured before it becomes a tree (see core/text/nesting.hpp).
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace macheps::files {
 
-/// The 1-based line of `toml` on which it nests beyond most_levels: every bracket is a level, and every dot of a key.
-/// Nothing where it does not. What is no TOML is measured as well as may be.
+/// Returns the 1-based line on which `toml` nests deeper than most_levels, or nothing if it does not. Every bracket is
+/// a level, and every dot of a key. For a text that is not TOML, the depth is an estimate.
 std::optional<std::size_t> toml_nested_too_deep(std::string_view toml);
 
 }  // namespace macheps::files

@@ -7,11 +7,12 @@ namespace macheps::files {
 
 namespace {
 
-/// Where on its line the text outside of strings is. A quote begins a string only where TOML has one; anywhere else it is a
-/// character of a number or a name that cannot be read, and the parser looks at what follows as it does at those.
+/// Position of the text outside of strings on its line. TOML allows a string only in some positions, so a quote begins
+/// a string only there. Any other quote is part of a malformed number or name, and the parser reads the characters
+/// after it as part of that.
 class Place {
   public:
-    /// Strings of several lines are values, and stand behind the sign of their key.
+    /// Returns whether `quote` begins a string here. A multi-line string can only be a value, after the `=` of its key.
     bool may_begin(std::string_view quote) const {
         const bool is_behind_dot = before_ == '.' && !is_value_;
         return !is_broken_ && !is_lost_ && (quote.size() == 1 || has_sign_) &&
@@ -24,7 +25,7 @@ class Place {
         if (c == '"' || c == '\'') is_broken_ = true;
         before_ = c;
     }
-    /// Where such a string may end, nobody knows.
+    /// Marks the rest of the text as unreadable. It is unknown where a multi-line string in a wrong position ends.
     void lose() { is_lost_ = true; }
     void pass_string() { before_ = '"'; }
 
@@ -38,7 +39,7 @@ class Place {
 TomlLines split_toml_lines(std::string_view text) {
     TomlLines lines{.text = std::string(text), .starts = {{}}, .stray = {}};
     std::uint32_t line = 1, column = 1;
-    std::string_view quote;  // that ends the string that is open
+    std::string_view quote;  // closes the open string
     bool is_comment = false;
     Place place;
     for (std::size_t i = 0; i < text.size();) {
@@ -50,12 +51,12 @@ TomlLines split_toml_lines(std::string_view text) {
                 taken = 2;
             } else if (rest.starts_with(quote)) {
                 taken = quote.size();
-                // The string may end in two quotes of its own.
+                // Up to two quotes before the closing quotes belong to the string.
                 while (quote.size() == 3 && taken < 5 && taken < rest.size() && rest[taken] == quote[0]) ++taken;
                 quote = {};
                 place.pass_string();
             } else if (c == '\n' && quote.size() == 1) {
-                quote = {};  // a string that nothing ends: the parser says so
+                quote = {};  // the string is not closed: the parser reports it
                 place.pass(c);
             }
         } else if (!is_comment) {
@@ -70,7 +71,7 @@ TomlLines split_toml_lines(std::string_view text) {
                 break;
             }
             is_comment = c == '#';
-            const bool is_mark = i < 3 && text.starts_with("\xEF\xBB\xBF");  // of UTF-8, which may begin a file
+            const bool is_mark = i < 3 && text.starts_with("\xEF\xBB\xBF");  // UTF-8 byte order mark
             if (static_cast<unsigned char>(c) >= 0x80 && !is_mark && !lines.stray) lines.stray = {line, column};
             if (c == ';') lines.text[i] = '\n';
             if (quote.empty() && !is_mark) place.pass(c);
@@ -79,7 +80,7 @@ TomlLines split_toml_lines(std::string_view text) {
             if (is_comment) place.pass(c);
             is_comment = false;
         }
-        // Columns count characters: of several bytes of UTF-8 the first.
+        // Columns count characters, so only the first byte of each UTF-8 sequence counts.
         const auto bytes = rest.substr(0, taken);
         column += static_cast<std::uint32_t>(std::count_if(
             bytes.begin(), bytes.end(), [](char b) { return (static_cast<unsigned char>(b) & 0xC0) != 0x80; }));

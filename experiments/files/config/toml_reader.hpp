@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed access to a TOML file that people write: whoever asks for a value gets it, or an Error with file, line, column
-// and remedy. It knows nothing of policies.
+// Typed access to a TOML file that people write. A function returns the value, or throws Error with file, line, column
+// and remedy. The purpose of the file is not known here.
 #pragma once
 #include "core/error.hpp"
 #include "core/text/nearest_name.hpp"
@@ -21,7 +21,7 @@
 
 namespace macheps::files {
 
-/// The names that a place may hold, in the order of errors.
+/// The allowed names in a place, in the order in which errors list them.
 using Names = std::vector<std::string_view>;
 
 inline SourcePlace place_of(const toml::source_region& source) { return {source.begin.line, source.begin.column}; }
@@ -29,8 +29,8 @@ inline SourcePlace place_of(const toml::node& node) { return place_of(node.sourc
 
 class TomlReader {
   public:
-    /// `source` is what errors name: a path, or `preset NAME`. `starts`: where the lines of the text stand in the file that
-    /// the person wrote, if they do not stand there as they do here.
+    /// `source` is the name of the file in errors: a path, or `preset NAME`. `starts` has the place of each line of the
+    /// text in the file that the user wrote. It may be empty if the lines are the same.
     TomlReader(std::string_view text, std::string source, std::vector<TomlLines::Start> starts = {})
         : text_(text), source_(std::move(source)), starts_(std::move(starts)) {}
 
@@ -49,7 +49,7 @@ class TomlReader {
         }
     }
 
-    /// "my.toml:3:7", "my.toml:3:7 (forward.a)".
+    /// Returns a place in words: "my.toml:3:7", or "my.toml:3:7 (forward.a)".
     std::string where(SourcePlace at, std::string_view what = {}) const {
         const SourcePlace from = in_file(at);
         const std::string place = fmt::format("{}:{}:{}", source_, from.line, from.column);
@@ -57,7 +57,7 @@ class TomlReader {
     }
     std::string where(const toml::node& node, std::string_view what) const { return where(place_of(node), what); }
 
-    /// Where a place of the text stands in the file.
+    /// Returns the place in the user's file for a place in the text.
     SourcePlace in_file(SourcePlace at) const {
         if (at.line == 0 || at.line > starts_.size()) return at;
         const TomlLines::Start& start = starts_[at.line - 1];
@@ -98,7 +98,7 @@ class TomlReader {
                      .where = where(node, key),
                      .fix = fmt::format("give {} to {}", least, most)});
     }
-    /// The place in `names` of the name that the node holds. `what` says what the names are: `machine`.
+    /// Returns the index in `names` of the name in the node. `what` is the kind of the names, for errors: `machine`.
     std::size_t one_of(const Names& names, const toml::node& node, std::string_view key, std::string_view what) const {
         const std::string name = text(node, key);
         const auto found = std::find(names.begin(), names.end(), name);
@@ -108,7 +108,7 @@ class TomlReader {
                      .fix = suggestion(name, names)});
     }
 
-    /// Throws for the first key of `table` that is not among `known`. `what` is the table in words.
+    /// Throws Error for the first key of `table` that is not among `known`. `what` is the table in words.
     void only(const toml::table& table, const Names& known, std::string_view what) const {
         for (auto&& [key, node] : table) {
             const std::string_view name = key.str();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration file of somebody else's program as a tree of values, each with the place where it stands. Readers of
-// JSON, YAML, argument files and `key=value` overrides make it; importers of framework configs read it. What a scalar means is the
-// framework's affair (to one YAML loader `1e-5` is a number, to another a text), so a value keeps the characters that were written.
+// The configuration file of another program as a tree of values, each with its place in the file. The readers of JSON,
+// YAML, argument files and `key=value` overrides build the tree, and the importers of framework configs read it. The
+// meaning of a scalar depends on the framework (for one YAML loader `1e-5` is a number, for another a text), so a value
+// keeps the characters as they were written.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,15 +14,15 @@
 
 namespace macheps::files {
 
-/// Where something stands: line and column count from 1, columns in bytes; line 0 when the value stands in no file (an
-/// override on the command line has the file name `argument N`).
+/// Place of a value or key. Lines and columns count from 1, columns in bytes. Line 0 means that the value is not in a
+/// file. An override on the command line has the file name `argument N`.
 struct ConfigPlace {
     std::string file;
     std::uint32_t line = 0, column = 0;
     bool operator==(const ConfigPlace&) const = default;
 };
 
-/// "ds.json:3:12".
+/// Returns the place as text: "ds.json:3:12".
 std::string to_string(const ConfigPlace& place);
 
 /// A value of a configuration.
@@ -31,9 +32,9 @@ struct ConfigValue {
 
     Kind kind = Kind::null;
     std::string written;  ///< a scalar's characters, without quotes; empty for lists and maps
-    bool quoted = false;  ///< a scalar between quotes (always a text), so that "false" can be told from false
+    bool quoted = false;  ///< whether the scalar is in quotes and thus a text: "false" is not false
     bool boolean = false;
-    double number = 0;  ///< valid where kind is number, and where written_number() says that a text reads as one
+    double number = 0;               ///< valid if kind is number; written_number() also reads texts
     std::vector<ConfigValue> items;  ///< of a list
     std::vector<Entry> entries;      ///< of a map, in the order of the file; a key occurs once
     ConfigPlace place;
@@ -45,13 +46,13 @@ struct ConfigValue {
     bool is_boolean() const { return kind == Kind::boolean; }
     bool is_text() const { return kind == Kind::text; }
 
-    /// The entry of that key in this map; nullptr where there is none, or where this is no map.
+    /// Returns the entry with this key, or nullptr if there is none or this is not a map.
     const Entry* entry(std::string_view key) const;
-    /// The value at a dotted path ("fp16.loss_scale"), from this map down; nullptr where there is none. Keys that hold dots
-    /// themselves are found by entry() only.
+    /// Returns the value at a dotted path ("fp16.loss_scale"), starting at this map, or nullptr if there is none. A key
+    /// that contains dots itself is found only by entry().
     const ConfigValue* find(std::string_view path) const;
     ConfigValue* find(std::string_view path);
-    /// Sets the value at a dotted path, making the maps on the way.
+    /// Sets the value at a dotted path, and makes the maps on the way.
     void set(std::string_view path, ConfigValue value);
     void erase(std::string_view key);
 };
@@ -62,10 +63,11 @@ struct ConfigValue::Entry {
     ConfigValue value;
 };
 
-/// The number that a text spells (`1e-5`, `0x10`, `1_000`), for loaders that take it for a text and programs that convert it.
+/// Returns the value of a number, or the number that a text spells (`1e-5`, `0x10`, `1_000`). Some loaders read those
+/// as texts, which programs then convert.
 std::optional<double> written_number(const ConfigValue& value);
 
-/// A key that stands twice in one map. Readers keep the later value, as loaders do.
+/// A key that occurs twice in one map. Readers keep the later value, as loaders do.
 struct RepeatedKey {
     std::string path;
     ConfigPlace first, second;
@@ -77,36 +79,37 @@ struct IgnoredRule {
     ConfigPlace place;
 };
 
-/// A file as it was read.
+/// A config file that has been read.
 struct ConfigFile {
     ConfigValue root;
     std::vector<RepeatedKey> repeated;
     std::vector<IgnoredRule> ignored_rules;
 };
 
-/// Largest file, deepest nesting and most values that a reader takes (aliases of YAML can make much of little).
+/// Limits for size, depth of nesting and number of values. YAML aliases can turn a small file into many values.
 inline constexpr std::size_t config_size_limit = std::size_t{1} << 20;
 inline constexpr int config_depth_limit = 256;
 inline constexpr std::size_t config_value_limit = 20'000;
 
-/// Each throws Error (exit 3) with line and column where the text is none of its language. `name` is the file's name in
-/// places and errors.
+/// Reads a JSON or YAML text. Throws Error (exit 3) with line and column if it is not valid in its language. `name` is
+/// the file's name in places and errors.
 ConfigFile read_json_config(std::string_view text, const std::string& name);
 ConfigFile read_yaml_config(std::string_view text, const std::string& name);
-/// `--bf16 --loss-scale-window 1000`, over several lines, `#` comments, `\` at an end of line: a map of keys without their
-/// leading dashes (`loss-scale-window`); a flag without value is true, one with several a list, and of a repeated one the
-/// last counts.
+/// Reads `--bf16 --loss-scale-window 1000`, on one or more lines, with `#` comments and `\` at the end of a line.
+/// Returns a map whose keys have no leading dashes (`loss-scale-window`). A flag without a value is true, one with
+/// several values is a list, and of a repeated one the last counts.
 ConfigFile read_argument_config(std::string_view text, const std::string& name);
-/// The value of a scalar without quotes by the rules of YAML 1.1 as PyYAML has them: `yes` and `off` are booleans, `1e-5`
-/// is a text, `1.0e-5` and `0x10` are numbers.
+/// Returns the value of a scalar without quotes by the rules of YAML 1.1 as PyYAML implements them: `yes` and `off` are
+/// booleans, `1e-5` is a text, `1.0e-5` and `0x10` are numbers.
 ConfigValue yaml_scalar(std::string_view written, ConfigPlace place);
-/// `fp16.loss_scale=128`: one override of a dotted path. The value is read as YAML reads it, but `1e-5` is a number: no
-/// framework reads its command line with YAML 1.1.
+/// Applies one override of a dotted path: `fp16.loss_scale=128`. The value is read as YAML, except that `1e-5` is a
+/// number, because no framework reads its command line with YAML 1.1.
 void apply_override(ConfigValue& root, std::string_view override_text, const std::string& name);
-/// Reads a file: JSON, YAML or arguments by its name, and by its first character where the name says nothing.
+/// Reads a file as JSON, YAML or arguments. The ending of its name decides, or for other endings the first characters
+/// of the text.
 ConfigFile read_config_file(const std::string& path);
 
-/// Lays `over` on `base`: maps are joined key by key, anything else is replaced.
+/// Merges `over` into `base`: maps are joined key by key, any other value is replaced.
 void merge_config(ConfigValue& base, const ConfigValue& over);
 
 }  // namespace macheps::files

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML as PyYAML's safe loader reads it: the types of YAML 1.1, anchors, aliases and merge keys. The parser's events are
-// turned into values here, so that aliases can be counted and every value knows its place.
+// YAML as PyYAML's safe loader reads it: the types of YAML 1.1, anchors, aliases and merge keys. The parser's events
+// are turned into values here, so that aliases can be counted and every value has its place.
 #include "core/error.hpp"
 #include "experiments/files/config/builder.hpp"
 #include "experiments/files/config/text.hpp"
@@ -24,7 +24,7 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// `no`, `No` and `NO`, but not `nO`.
+/// Returns true for `no`, `No` and `NO`, but not for `nO`.
 bool is_in_three_cases(std::string_view written, std::string_view lower) {
     if (written.size() != lower.size() || written.empty()) return false;
     const auto is_upper = [&](std::size_t i) { return written[i] == lower[i] - 'a' + 'A'; };
@@ -56,7 +56,7 @@ double in_base(std::string_view digits, int base) {
     return value;
 }
 
-/// `1:30` and `1:30.5`: base 60, as YAML 1.1 has it for times of day.
+/// Reads a number in base 60, such as `1:30` or `1:30.5`, which YAML 1.1 has for times of day.
 std::optional<double> sexagesimal(std::string_view text) {
     const std::size_t first = text.find(':');
     if (first == std::string_view::npos || first == 0 || text.front() == '_') return {};
@@ -87,7 +87,8 @@ std::optional<double> sexagesimal(std::string_view text) {
     }
 }
 
-/// The number of a plain scalar by PyYAML's regular expressions; nothing for what they do not match, such as `1e-5`.
+/// Returns the number of a plain scalar by PyYAML's regular expressions, or nothing for a text that they do not match,
+/// such as `1e-5`.
 std::optional<double> plain_number(std::string_view written) {
     std::string_view text = written;
     const bool has_sign = !text.empty() && (text.front() == '-' || text.front() == '+');
@@ -103,7 +104,7 @@ std::optional<double> plain_number(std::string_view written) {
         return sign * in_base(text.substr(2), 16);
     if (text.front() == '0' && text.size() > 1 && only(text, "01234567_")) return sign * in_base(text, 8);
     if (only(text, "0123456789_")) {
-        if (text.front() == '0' && text.size() > 1) return {};  // 089 is no octal number
+        if (text.front() == '0' && text.size() > 1) return {};  // 089 is not an octal number
         return sign * config_text::number_of(without_underscores(text)).value_or(0);
     }
     if (text.find(':') != std::string_view::npos) {
@@ -131,7 +132,7 @@ std::optional<double> plain_number(std::string_view written) {
     return sign * *value;
 }
 
-/// The parser's reasons that say little to whoever wrote the file, in other words.
+/// Rewords the parser's reasons that would not help the author of the file.
 std::string reason_of(const std::string& parser_says) {
     constexpr std::pair<std::string_view, std::string_view> rows[] = {
         {"end of map not found", "this belongs to no key: a text that begins with [ or { needs quotes"},
@@ -194,7 +195,7 @@ class YamlEvents : public YAML::EventHandler {
     void OnMapEnd() override { close(); }
 
   private:
-    /// The parser counts lines and columns from 0.
+    /// Converts a place of the parser, which counts lines and columns from 0.
     ConfigPlace place(const YAML::Mark& mark) const {
         return {name_, static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
     }
@@ -205,7 +206,8 @@ class YamlEvents : public YAML::EventHandler {
                      .fix = "write a word before each colon, and close every bracket"});
     }
 
-    /// The parser takes the end of the file for the end of a text between quotes.
+    /// Throws Error if the quote of a text is not closed. The parser accepts the end of the file as the end of the
+    /// text.
     void check_quote(const YAML::Mark& mark) const {
         const auto start = static_cast<std::size_t>(mark.pos);
         if (start >= text_.size() || (text_[start] != '"' && text_[start] != '\'')) return;
@@ -255,7 +257,7 @@ class YamlEvents : public YAML::EventHandler {
             builder_.key(value.is_null() && value.written.empty() ? "null" : value.written, value.place, merges);
             key_place_ = value.place;
         } else {
-            // The parser gives an empty value the place of what follows it; that of its key is nearer the truth.
+            // The parser gives an empty value the place of the next token. The place of its key is closer.
             if (value.is_null() && value.written.empty() && builder_.in_map()) value.place = key_place_;
             builder_.add(value);
         }
@@ -322,7 +324,7 @@ ConfigFile read_yaml_config(std::string_view text, const std::string& name) {
                      .fix = "the file must be YAML"});
     }
     ConfigFile file = events.take();
-    if (file.root.place.line == 0) file.root.place = {name, 1, 1};  // comments alone are no document
+    if (file.root.place.line == 0) file.root.place = {name, 1, 1};  // a file with comments only has no document
     file.ignored_rules = config_text::ignored_rules(text, name);
     return file;
 }
