@@ -123,8 +123,8 @@ TEST_CASE("every capture of cuBLASLt on an H100 is judged", "[gpu][library][slow
     CHECK(fp8_reproduced == 144);
     const std::string page = read_file(std::filesystem::path(MACHEPS_SOURCE_DIR) / "docs/gpu.md");
     for (const std::string& words :
-         {fmt::format("| {} of {} algorithms of 202 problems have every bit of a rule", reproduced, algorithms),
-          fmt::format("of fp8, all {}. Rules are claimed for {} of them |", fp8, claimed),
+         {fmt::format("| {} of {} algorithms of 202 problems agree with a rule in every bit", reproduced, algorithms),
+          fmt::format("among them all {} fp8 algorithms. Rules are claimed for {} algorithms |", fp8, claimed),
           fmt::format("no rule reproduces {} algorithms of cuBLASLt", algorithms - reproduced)}) {
         CAPTURE(words);
         CHECK(page.find(words) != std::string::npos);
