@@ -9,11 +9,11 @@
 # %% [markdown]
 # # 1. Which numbers exist?
 #
-# A format of 8 bits has at most 256 numbers, one of 16 bits 65536. Which ones they are decides everything else in this
-# course: what rounds to zero, what overflows, how far apart neighbours lie. Here we look at all of them.
+# An 8-bit format has at most 256 numbers, a 16-bit format 65536. Which numbers they are decides everything else in this
+# course: which values round to zero, which overflow, and how far apart neighbours are. Here we look at all of them.
 #
-# **Write down before you go on:** between 1 and 2 e4m3fn has 8 numbers. How many has it between 128 and 256? Its largest
-# number is 448: does 460 fit? Which of fp16 and bf16 is more accurate at 0.000003?
+# **Write down before you go on:** e4m3fn has 8 numbers in [1, 2). How many does it have in [128, 256)? Its largest
+# number is 448. Does 460 overflow? Which of fp16 and bf16 is more accurate at 0.000003?
 
 # %%
 import importlib.util
@@ -21,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -34,7 +34,7 @@ from common import plt, rows, style
 
 # %% [markdown]
 # ## The data
-# The table of formats, as `macheps formats --csv` prints it, and every code of the small ones, decoded.
+# The table of formats, as `macheps formats --csv` prints it, and the numbers of all codes of the small formats.
 
 # %%
 table = rows("formats", ["formats", "--csv"]).set_index("format")
@@ -61,8 +61,9 @@ axes.set_title("Every power of two has equally many numbers; below the least one
 plt.show()
 
 # %% [markdown]
-# **Look at the spacing.** From one power of two to the next there are always equally many numbers, so their distance doubles
-# with each. Below the smallest normal number it doubles no more: the distance stays, and the *relative* error grows.
+# **Look at the spacing.** Between a power of two and the next one there are always equally many numbers, so the spacing
+# doubles at each power of two. Below the smallest normal number the spacing is constant, so the *relative* error grows
+# as numbers get smaller.
 
 # %%
 x = np.geomspace(2.0**-12, 2.0**10, 4000)
@@ -98,14 +99,15 @@ print(f"from 2e-6 to 4e-6 fp16 is off by up to {errors['fp16']:.1e}, bf16 by {er
 
 # %% [markdown]
 # - Spacing doubles at each power of two: e4m3fn has 8 numbers in [1, 2) and 8 in [128, 256).
-# - bf16 is the high half of fp32: the same range, 8 digits instead of 24.
-# - 464 still rounds to 448: it is the tie between 448 and the number that would come next. 465 is NaN, unless one asks for
-#   saturation.
-# - Guides say that fp16 is "more accurate for small values". At 3e-6 it is not: fp16 is subnormal below 6.1e-5, and loses a
-#   digit with each halving.
+# - bf16 is the upper half of fp32. It has the same range, but 8 significant bits instead of 24.
+# - 464 still rounds to 448, because it is the tie between 448 and the number that would come next. 465 becomes NaN,
+#   unless you ask for saturation.
+# - Guides say that fp16 is "more accurate for small values". At 3e-6 it is not: fp16 is subnormal below 6.1e-5, and
+#   loses a bit with each halving.
 #
 # ## Exercises
-# 1. Find the smallest x from which fp16 is always at least as accurate as bf16, and where that stops again.
-# 2. How many numbers of e4m3fn are subnormal, and how many bits would a format need to have them as normal numbers?
-# 3. *(a new command)* `macheps show 0.1 --format e5m6,e6m5` shows two formats that have no name. Find widths of 8 bits whose
-#    largest number is above 1000 and whose unit roundoff is below 2^-3, or show that there are none.
+# 1. Find the smallest x from which fp16 is always at least as accurate as bf16. Where does this end?
+# 2. How many positive numbers of e4m3fn are subnormal? How many bits would a format need to have them as normal
+#    numbers?
+# 3. *(a new command)* `macheps show 0.1 --format e5m6,e6m5` shows two formats that have no name. Find an 8-bit format
+#    whose largest number is above 1000 and whose unit roundoff is below 2^-3, or show that there is none.

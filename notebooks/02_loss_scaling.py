@@ -9,13 +9,13 @@
 # %% [markdown]
 # # 2. Where do gradients go in fp16?
 #
-# fp16 has no numbers below 6e-8. Gradients of a large batch are small: each token's share of the loss is one over the number of
-# tokens. We train a small transformer as if its batch were 4096 times as large (`--token-weight 2^-12` multiplies every token's
-# loss, and the weights see the gradient divided by it again), in fp32, in fp16 with a loss scaler (`amp-fp16`) and without one
-# (`fp16-noscale`).
+# The smallest positive number of fp16 is 6e-8. Gradients of a large batch are small, because the weight of each token
+# in the loss is one over the number of tokens. We train a small transformer as if its batch were 4096 times as large:
+# `--token-weight 2^-12` multiplies every token's loss, and the gradient is divided by the same factor before the
+# weights are updated. We compare fp32, fp16 with a loss scaler (`amp-fp16`) and fp16 without one (`fp16-noscale`).
 #
-# **Write down before you go on:** what share of the gradient's elements becomes zero without a scaler: 0.1 %, 5 %, 50 %? Does the
-# loss see it?
+# **Write down before you go on:** what share of the gradient's elements becomes zero without a scaler: 0.1 %, 5 %, 50
+# %? Does it change the loss?
 
 # %%
 import importlib.util
@@ -23,7 +23,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -40,7 +40,7 @@ run.summary[["policy", "loss", "gap_mean", "verdict", "skipped_rate", "underflow
 
 # %% [markdown]
 # ## Where the gradients lie
-# The histogram counts floor(log2 |x|) of everything that a backward pass casts to fp16, at sampled steps.
+# The histogram counts floor(log2 |x|) of all numbers that the backward pass casts to fp16, at sampled steps.
 
 # %%
 steps, sites, bins = run.steps, run.sites, run.exponents
@@ -101,14 +101,16 @@ one = steps[(steps.policy == "amp-fp16") & (steps.seed == 0)]
 assert (one.loss_scale == 65536).all() and not one.skipped.any(), "the scaler began at 2^16, and had nothing to do"
 
 # %% [markdown]
-# - Without a scaler a tenth of what the backward pass casts becomes zero, at some sites most of it, and the loss stays behind fp32's
-#   by half a nat.
-# - With one the same gradients, multiplied by 2^16, lie in fp16's range: the gap is zero to four digits.
-# - The scaler costs nothing here: its first scale, 2^16, was small enough for this model, and no step was skipped.
+# - Without a scaler, a tenth of the numbers that the backward pass casts becomes zero, at some sites most of them. The
+#   loss is half a nat above that of fp32.
+# - With a scaler, the same gradients are multiplied by 2^16 and are in the range of fp16. The gap is zero to four
+#   decimals.
+# - The scaler costs nothing here. Its first scale, 2^16, was small enough for this model, so no step was skipped.
 #
 # ## Exercises
-# 1. From the histogram of `fp16-noscale` choose the least power of two as a static scale that leaves below 0.1 % under fp16's
-#    least number. Then the largest one that overflows nothing.
-# 2. What does `growth_interval` change? Read `macheps policy show amp-fp16`, and the column `growth_tracker` of the steps.
-# 3. *(a new command)* Try your scale: write a policy that extends `fp16-noscale` with `[loss_scaler] kind = "static"`, and train it;
-#    then one 16 times as large.
+# 1. From the histogram of `fp16-noscale`, choose the smallest power of two as a static scale with which less than 0.1 %
+#    of the numbers become zero. Then choose the largest one with which nothing overflows.
+# 2. What is the effect of `growth_interval`? Read `macheps policy show amp-fp16`, and the column `growth_tracker` of
+#    the steps.
+# 3. *(a new command)* Try your scale: write a policy that extends `fp16-noscale` with `[loss_scaler] kind = "static"`,
+#    and train it. Then try a scale that is 16 times as large.

@@ -9,13 +9,13 @@
 # %% [markdown]
 # # 3. Where do small updates go in bf16?
 #
-# A weight of 0.1 in bf16 has its neighbours 0.0005 away. An update of 0.0001 does not reach half way: rounded to nearest, the
-# weight stays as it was, and the update is lost. Training in pure bf16 does this all the time. We count how often, with rounding
-# to nearest (`pure-bf16`), with stochastic rounding (`pure-bf16-sr`) and with fp32 master weights (`amp-bf16`), and what the loss
-# says.
+# In bf16, the neighbours of a weight of 0.1 are 0.0005 away. An update of 0.0001 is less than half of that. With
+# rounding to nearest, the weight does not change and the update is lost. In pure bf16 training, this happens all the
+# time. We count how often it happens with rounding to nearest (`pure-bf16`), with stochastic rounding (`pure-bf16-sr`)
+# and with fp32 master weights (`amp-bf16`), and we compare the losses.
 #
-# **Write down before you go on:** what share of all updates is lost in `pure-bf16`? And with stochastic rounding, which moves a
-# weight by a whole step now and then? Which of the two trains worse than fp32?
+# **Write down before you go on:** what share of all updates is lost in `pure-bf16`? What share is lost with stochastic
+# rounding, which occasionally moves a weight by a whole spacing? Which of the two trains worse than fp32?
 
 # %%
 import importlib.util
@@ -23,7 +23,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -87,15 +87,15 @@ assert efficiency["pure-bf16"] < 0.97 and abs(efficiency["pure-bf16-sr"] - 1) < 
 assert gap["pure-bf16"] > 0.015 and abs(gap["pure-bf16-sr"]) < gap["pure-bf16"] / 2 and abs(gap["amp-bf16"]) < 0.003
 
 # %% [markdown]
-# - In `pure-bf16` 60 % of the updates of the last steps changed nothing, and a part of what the optimiser wanted never
-#   happened: efficiency is below 1, and the loss lags behind.
-# - Stochastic rounding loses nearly as many single updates, since most weights still do not move in a given step. But those that
-#   move do so by a whole step, so that *on average* the update happens: efficiency 1, and next to no gap. **Losing updates is
-#   harmless when what is lost is unbiased.**
-# - fp32 master weights lose none, for twice the memory of the weights.
+# - In `pure-bf16`, 60 % of the updates in the last steps changed nothing. A part of the change that the optimiser asked
+#   for never happened: the efficiency is below 1, and the loss is higher than that of fp32.
+# - Stochastic rounding loses nearly as many single updates, because most weights still do not move in a given step. But
+#   the weights that move do so by a whole spacing, so that *on average* the update happens: the efficiency is 1, and
+#   there is almost no gap. **Losing updates is harmless if the rounding errors are unbiased.**
+# - fp32 master weights lose almost no updates, and take twice the memory of bf16 weights.
 #
 # ## Exercises
-# 1. Predict the share that is lost from the size of an update (`lr` times about 1, since Adam normalises) and from bf16's spacing
-#    at a weight of 0.02. How near is it?
-# 2. In which steps do `pure-bf16` and `pure-bf16-sr` differ most, and why not at the beginning?
-# 3. *(a new command)* With `--lr 1e-2` the effect shrinks. Say why, then show it.
+# 1. Predict the share of lost updates from the size of an update (`lr` times about 1, since Adam normalises) and from
+#    the spacing of bf16 at a weight of 0.02. How close is your prediction?
+# 2. In which steps do `pure-bf16` and `pure-bf16-sr` differ most, and why do they not differ at the beginning?
+# 3. *(a new command)* With `--lr 1e-2` the effect is smaller. Explain why, then show it.

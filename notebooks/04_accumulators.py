@@ -9,11 +9,11 @@
 # %% [markdown]
 # # 4. Does the tensor core add in fp32?
 #
-# Multiplying matrices of fp8 numbers, Hopper's tensor core takes 32 products at a time, cuts them to a common last place, and
-# adds them to an accumulator that is called fp32. How many of its bits are used? The smallest experiment that tells is a sum of
-# equal numbers: 0.0625 * 0.0625 = 2^-8, added k times.
+# When Hopper's tensor core multiplies fp8 matrices, it takes 32 products at a time, truncates them to a common last
+# place, and adds them to an accumulator that is called fp32. How many of its bits are used? The smallest experiment
+# that answers this is a sum of equal numbers: 0.0625 * 0.0625 = 2^-8, added k times.
 #
-# **Write down before you go on:** what does the sum of k = 65536 times 2^-8 come to on this unit? The exact sum is 256.
+# **Write down before you go on:** what is the sum of k = 65536 terms of 2^-8 on this unit? The exact sum is 256.
 
 # %%
 import importlib.util
@@ -21,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -50,11 +50,13 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# At 64 the accumulator's exponent is 6. A product of 2^-8 lies 14 places below: beyond the 13 fraction bits that are kept, it is
-# cut away, each time. Adding the partial sum to a real fp32 register every 128 terms (`promote128`: CUTLASS, DeepGEMM) cures it.
+# At 64 the accumulator's exponent is 6. A product of 2^-8 is 14 places below that, outside the 13 fraction bits that
+# are kept, so every further product is cut off. The remedy is to add the partial sum to a real fp32 register every 128
+# terms (`promote128`, as in CUTLASS and DeepGEMM).
 #
 # ## Random data
-# Equal numbers are the worst case. What do normal ones do, and what could be known before?
+# Equal numbers are the worst case. How large are the errors of normally distributed numbers, and which bounds can be
+# computed in advance?
 
 # %%
 normal = rows("normal", ["gemm", "--sweep", "k=64..16384", "-m", "8", "-n", "8", "-f", "e4m3fn", "-M",
@@ -86,14 +88,16 @@ assert (plain[[64, 128]] == promoted[[64, 128]]).all(), "up to 128 terms the two
 assert (normal.max_error <= normal.bound).all() and (normal.max_error <= normal.probable_bound).all()
 
 # %% [markdown]
-# - No: Hopper's fp8 unit keeps 13 fraction bits below the largest term. The sum of equal numbers stops at 64, where promote128,
-#   Blackwell and fp32 reach 256.
-# - On normal data its largest error stays at 1e-4 of the sum of magnitudes, however long the sum: the accumulator grows, and what
-#   it cuts grows with it. That of promote128 falls, and is 30 times smaller at k = 16384.
-# - The probable bounds hold for random data, and the certain ones always. Equal numbers stall within them: a stall is legal.
+# - No: Hopper's fp8 unit keeps 13 fraction bits below the largest term. The sum of equal numbers stops at 64, while
+#   promote128, Blackwell and fp32 reach 256.
+# - On normal data, its largest error stays at 1e-4 of the sum of magnitudes for every k, because the truncation errors
+#   grow with the accumulator. The error of promote128 falls with k, and is 30 times smaller at k = 16384.
+# - The probable bounds hold for random data, and the certain bounds always. The stall of equal numbers exceeds neither,
+#   so a kernel that stalls is legal.
 #
 # ## Exercises
-# 1. At which sum do products of 2^-4 stall, and at which products of 1? Predict it from 13 bits, then try it with `me.matmul`.
-# 2. Is the order of the terms of any account on this unit? Sort equal-signed data and compare.
-# 3. *(a new command)* Find the largest `promoteN` whose largest error stays below bf16's unit roundoff, 2^-8, at k = 65536 in the
-#    experiment of equal numbers.
+# 1. At which sum do products of 2^-4 stall? At which sum do products of 1? Predict it from 13 bits, then try it with
+#    `me.matmul`.
+# 2. Does the order of the terms matter on this unit? Sort data of equal sign and compare.
+# 3. *(a new command)* Find the largest `promoteN` whose largest error stays below bf16's unit roundoff, 2^-8, at k =
+#    65536 in the experiment with equal numbers.

@@ -9,12 +9,13 @@
 # %% [markdown]
 # # 5. How bad is the worst case really?
 #
-# The textbook bounds the error of a sum of k products by k u, with u the unit roundoff. For fp32 and k = 16384 that is 1e-3, and
-# nobody sees such errors. For bf16 it is 64: the bound says nothing at all. If errors had no preferred sign, they should grow as
-# sqrt(k) u (Higham and Mary, 2019). We add positive numbers, where nothing cancels, in five ways.
+# Textbooks bound the relative error of a sum of k products by k u, where u is the unit roundoff. For fp32 and k = 16384
+# that is 1e-3, but nobody observes such errors. For bf16 it is 64, which says nothing at all. If errors had no
+# preferred sign, they should grow as sqrt(k) u (Higham and Mary, 2019). We add positive numbers, so that nothing
+# cancels, in five ways.
 #
-# **Write down before you go on:** a chain in bf16 over 1024 positive numbers in [0, 1): is its relative error nearer to 0.001, 0.03
-# or 0.3? Which of the five ways does not get worse with k?
+# **Write down before you go on:** is the relative error of a bf16 chain over 1024 positive numbers in [0, 1) closer to
+# 0.001, 0.03 or 0.3? Which of the five ways does not get worse with k?
 
 # %%
 import importlib.util
@@ -22,7 +23,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -76,14 +77,17 @@ assert (error["fp32.chain"] < k * u).all()
 assert drift["sm80.mma.bf16"][16384] < -1e-5 and abs(drift["fp32.chain"][16384]) < -drift["sm80.mma.bf16"][16384] / 5
 
 # %% [markdown]
-# - The chain in bf16 is off by 0.3 at k = 1024 and by 0.9 at 16384: from a sum of 256 on, bf16's neighbours are 2 apart, and a
-#   product below 1 changes nothing. The worst case *is* the case here.
-# - fp32 stays below 4 sqrt(k) u by pairs, and far below k u in a chain. Kahan's sum does not grow with k.
-# - The tensor core of an A100 cuts what is below its last place, always towards zero. Such errors do not cancel: they add up like
-#   k, and the probable bound of unbiased errors does not hold for them.
+# - The bf16 chain has a relative error of 0.3 at k = 1024 and of 0.9 at k = 16384. From a sum of 256 on, neighbours in
+#   bf16 are 2 apart, so a product below 1 changes nothing. Here the worst case really happens.
+# - In fp32, the error of pairwise summation stays below 4 sqrt(k) u, and that of a chain far below k u. The error of
+#   Kahan's sum does not grow with k.
+# - The tensor core of an A100 truncates towards zero. Such errors do not cancel. They grow like k, and the probable
+#   bound for unbiased errors does not hold for them.
 #
 # ## Exercises
-# 1. From which k on does the bf16 chain stall for numbers with the mean 1/4 (products of two in [0, 1))? Predict, then look.
-# 2. Kahan's sum costs four additions. Where does pairwise summation, which costs none, cease to be enough for a relative error of
-#    1e-6?
-# 3. *(a new command)* `-M chain:bf16:stochastic` rounds each addition stochastically. Which power of k does its error follow?
+# 1. From which k on does the bf16 chain stall for terms with the mean 1/4 (products of two numbers in [0, 1))? Predict
+#    it, then look.
+# 2. Kahan's sum takes four additions per term. Pairwise summation takes no additional ones. From which k on is it not
+#    accurate enough for a relative error of 1e-6?
+# 3. *(a new command)* `-M chain:bf16:stochastic` rounds each addition stochastically. Which power of k does its error
+#    follow?

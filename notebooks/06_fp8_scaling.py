@@ -9,11 +9,12 @@
 # %% [markdown]
 # # 6. What is a scale for?
 #
-# e4m3fn reaches from 2^-9 to 448: eighteen powers of two. A tensor that lies elsewhere must be moved there by a factor, its scale.
-# One factor for the tensor, one for each row, one for each block of 32: what does each buy?
+# The positive numbers of e4m3fn range from 2^-9 to 448, over eighteen powers of two. A tensor outside this range has to
+# be multiplied by a factor, its scale. There can be one factor for the tensor, one for each row, or one for each block
+# of 32. What does each of them gain?
 #
-# **Write down before you go on:** one element in 128 is 64 times as large as the others. How many decibels (6 are one bit) does a
-# scale for each row buy over one for the tensor? And a scale for each 32 elements?
+# **Write down before you go on:** one element in 128 is 64 times as large as the others. How many decibels (6 dB are
+# one bit) does a scale for each row gain over one scale for the tensor? And a scale for each 32 elements?
 
 # %%
 import importlib.util
@@ -21,7 +22,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -44,7 +45,7 @@ def sqnr(values, made):
 
 # %% [markdown]
 # ## A trade
-# First one factor for all, moved from far too small to far too large.
+# First, one factor for all elements, varied from far too small to far too large.
 
 # %%
 factors = 2.0 ** np.arange(-14, 13)
@@ -62,7 +63,7 @@ plt.show()
 
 # %%
 granularities = ["tensor", "row", "1x128", "mx32"]
-small = np.abs(x) < 8  # all but the outliers
+small = np.abs(x) < 8  # all except the outliers
 quality = {g: sqnr(x[small], me.scale(x, g, "e4m3fn").decoded[small]) for g in granularities}
 quality4 = {g: sqnr(x[small], me.scale(x, g, "e2m1fn").decoded[small]) for g in ("mx32",)}
 quality4["nvfp4"] = sqnr(x[small], me.scale(x, "nvfp4", "e2m1fn").decoded[small])
@@ -82,7 +83,7 @@ plt.show()
 
 # %% [markdown]
 # ## In training
-# The hidden linears of a small transformer in fp8, one dynamic scale for each tensor.
+# We train a small transformer with its hidden linear layers in fp8, with one dynamic scale for each tensor.
 
 # %%
 run = data("fp8", ["train", "--policy", "fp8-tensorwise,h100-fp8-promoted", "--seeds", "0", "--steps", "60", "--probe-every", "20",
@@ -113,14 +114,16 @@ print(median.round(1).to_dict())
 assert 4 < median["e4m3fn"] - median["e5m2"] < 8 and abs(run.summary.set_index("policy").gap_mean["fp8-tensorwise"]) < 0.05
 
 # %% [markdown]
-# - A scale moves the trade between underflow and saturation; 448 / amax stands where saturation ends.
-# - An outlier of 64 does little harm to e4m3fn: floating-point numbers keep their relative accuracy over its eighteen binades.
-#   Rows of very different size do: with one scale for the tensor the small rows become zero, with one for each row none does.
-# - 4 bits have three binades. There blocks decide, and blocks of 16 with a scale that is no power of two (NVFP4) beat those of 32.
-# - In training casts to e4m3fn are a bit better than those to e5m2, at every site, and the loss does not see either.
+# - A scale trades underflow against saturation. 448 / amax is the largest scale without saturation.
+# - Outliers that are 64 times as large do little harm in e4m3fn, because its numbers have the same relative accuracy
+#   over fifteen binades. Rows of very different size do harm: with one scale for the tensor the small rows become zero,
+#   with one scale for each row none does.
+# - The normal numbers of e2m1fn, which has 4 bits, span three binades. There the blocks decide, and blocks of 16 whose
+#   scale need not be a power of two (NVFP4) are better than blocks of 32.
+# - In training, casts to e4m3fn are about one bit (6 dB) better than casts to e5m2, and neither affects the loss.
 #
 # ## Exercises
 # 1. Make a tensor for which one scale for each 1x128 block is *worse* than one for the whole tensor.
-# 2. Why is the SQNR of e4m3fn about 31 dB and not higher, however one scales? Derive it from u = 2^-4.
-# 3. *(a new command)* `macheps gemm -d outliers -f e4m3fn --scaling none,tensor,row` shows what scales do to products: compare
-#    `operand_sqnr_db` with what you saw here.
+# 2. Why is the SQNR of e4m3fn about 31 dB and not higher, whatever the scale is? Derive it from u = 2^-4.
+# 3. *(a new command)* `macheps gemm -d outliers -f e4m3fn --scaling none,tensor,row` shows the effect of scales on
+#    products. Compare `operand_sqnr_db` with the values here.

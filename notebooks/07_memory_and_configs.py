@@ -9,11 +9,11 @@
 # %% [markdown]
 # # 7. What does my DeepSpeed file really do?
 #
-# A config of a few lines decides formats of weights, gradients, moments, sums; keys that are not understood decide nothing, and
-# nobody says so. "Mixed precision halves the memory" is a sentence about such files. We read one, and count bytes.
+# A config of a few lines decides the formats of weights, gradients, moments and sums. A framework silently ignores keys
+# that it does not know. People say that "mixed precision halves the memory". We read such a config and count bytes.
 #
-# **Write down before you go on:** AdamW keeps weight, gradient and two moments, 16 bytes a parameter in fp32. How many bytes a
-# parameter does bf16 autocast (`amp-bf16`) take? And pure bf16?
+# **Write down before you go on:** AdamW keeps weight, gradient and two moments, 16 bytes per parameter in fp32. How
+# many bytes per parameter does bf16 autocast (`amp-bf16`) take? And pure bf16?
 
 # %%
 import importlib.util
@@ -21,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -44,7 +44,7 @@ pd.DataFrame(policy.findings)[["code", "key", "message", "instead"]]
 
 # %% [markdown]
 # Each line is something that the owner of this file should know. One key is misspelled.
-# In the shell `macheps policy import ds_config.json` says the same of a file.
+# In the shell, `macheps policy import ds_config.json` reports the same for a file.
 
 # %%
 table = policy.explain().to_pandas()
@@ -88,12 +88,15 @@ bf16 = next(one for one in plan["policies"] if one["policy"] == "amp-bf16")
 assert sum(bf16["framework_bytes"].values() if isinstance(bf16["framework_bytes"], dict) else [bf16["framework_bytes"]]) > 0
 
 # %% [markdown]
-# - "Mixed precision halves the memory" holds for nothing here: autocast keeps weights, gradients and moments in fp32 (1.00 of the
-#   state) and saves a third of the activations. Pure bf16 halves the state, and about halves the activations.
-# - The misspelled `gradient_cliping` is ignored without a word by the framework, which clips at its default; the importer names it.
-# - The scale begins at 2^12, as the file says, and doubles after 1000 clean steps: a default that the file does not mention.
+# - Autocast does not halve the memory. It keeps weights, gradients and moments in fp32 (1.00 of the state of fp32) and
+#   saves a third of the activations. Pure bf16 halves the state, and about halves the activations.
+# - The framework silently ignores the misspelled `gradient_cliping` and clips at its default. The importer reports the
+#   key.
+# - The loss scale begins at 2^12, as the file says, and doubles after 1000 clean steps, a default that the file does
+#   not mention.
 #
 # ## Exercises
 # 1. Change one key of `config` so that the plan has no loss scaler at all.
-# 2. Which keys of your own framework's config decide no format? Feed it to `me.policy` and read the findings with the code I.
-# 3. *(a new command)* `macheps policy diff amp-fp16 ds.json`: save `config` as ds.json, and explain each line.
+# 2. Which keys of your own framework's config decide no format? Pass it to `me.policy` and read the findings with the
+#    code I.
+# 3. *(a new command)* Save `config` as ds.json, run `macheps policy diff amp-fp16 ds.json`, and explain each line.

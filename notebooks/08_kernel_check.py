@@ -9,12 +9,13 @@
 # %% [markdown]
 # # 8. Is this kernel wrong, or only rounded?
 #
-# A colleague hands in a faster matrix product. Its outputs differ from the reference in the last digits, as those of every kernel
-# do. Is it right? `allclose` with a tolerance that somebody typed says yes to kernels that are wrong. A computed limit says what
-# the formats, the length of the sums and the machine allow, and whether a wrong kernel would have been noticed at all.
+# A colleague submits a faster matrix product. Its outputs differ from the reference in the last digits, like those of
+# every kernel. Is it right? `allclose` with an arbitrary tolerance accepts kernels that are wrong. A check with
+# computed limits shows which errors the formats, the length of the sums and the machine allow, and whether a wrong
+# kernel would have been noticed at all.
 #
-# **Write down before you go on:** a kernel rounds its result to bf16 by cutting instead of rounding to nearest. What is its largest
-# relative error? Does `allclose(rtol=1e-2)` notice?
+# **Write down before you go on:** a kernel truncates its result to bf16 instead of rounding to nearest. What is its
+# largest relative error? Does `allclose(rtol=1e-2)` notice?
 
 # %%
 import importlib.util
@@ -22,7 +23,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -47,7 +48,7 @@ def judge(out, **words):
 
 # %% [markdown]
 # ## Five kernels
-# One is right. The others have faults that were found in real ones.
+# One kernel is right. The others have faults that were found in real kernels.
 
 # %%
 def shifted_tile(out):
@@ -76,8 +77,8 @@ table = pd.DataFrame({
 table
 
 # %% [markdown]
-# **rho** is the largest error in units of what no legal kernel can exceed: above 1 the kernel is wrong, whoever wrote it. Below 1
-# errors can still be too large *together*, or all on one side.
+# **rho** is the largest error, in units of the bound that no legal kernel can exceed. If rho is above 1, the kernel is
+# wrong. If it is below 1, the errors can still be too large *together*, or biased to one side.
 
 # %%
 figure, axes = plt.subplots(1, 2, sharey=True)
@@ -102,7 +103,7 @@ print(v.text[:900])
 
 # %% [markdown]
 # ## Would we have noticed?
-# A check that cannot fail is worth nothing. The verdict lists wrong kernels that these inputs would *not* have shown.
+# A check that cannot fail is worth nothing. The verdict lists wrong kernels that these inputs would *not* reveal.
 
 # %%
 print("blind to:", verdicts["right"].blind)
@@ -123,13 +124,15 @@ found = verdicts["shifts one tile"].reasons[0]["index"]
 assert 32 <= found // 80 < 48 and 16 <= found % 80 < 32, "the check names a place inside the tile"
 
 # %% [markdown]
-# - Cutting is off by up to 2^-7, twice the unit roundoff. `allclose` with rtol = 0.01 passes it; the computed limit does not, since
-#   every step is known: formats, 512 terms, the machine's cuts.
-# - A shifted tile is found by single elements, with their place; an accumulator in bf16 by all of them together.
-# - A tolerance that an output of zeros satisfies is refused: it would pass anything.
+# - Truncation has a relative error of up to 2^-7, twice the unit roundoff. `allclose` with rtol = 0.01 accepts it. The
+#   computed limit does not, because every step is known: the formats, the 512 terms, and the truncation of the machine.
+# - A shifted tile is found by the test of single elements, which reports their position. An accumulator in bf16 is
+#   found by the tests of all elements together.
+# - A tolerance that an output of zeros satisfies is refused, because it would accept anything.
 #
 # ## Exercises
-# 1. Scale one row of the right result by 1.01, by 1.001, by 1.0001. From which factor on is it noticed, and by which test?
-# 2. Declare the machine as `any` (any order of fp32 sums). Does the kernel of the A100's tensor core still pass, and why?
-# 3. *(a new command)* `macheps check make-inputs --list` names recipes of inputs. Which one shows a kernel that rounds ties away from
-#    zero? Make it, and show it.
+# 1. Scale one row of the right result by 1.01, by 1.001, by 1.0001. Which of these is noticed, and by which test?
+# 2. Declare the machine as `any` (any order of fp32 sums). Does the kernel of the A100's tensor core still pass, and
+#    why?
+# 3. *(a new command)* `macheps check make-inputs --list` lists recipes of inputs. Which one reveals a kernel that
+#    rounds ties away from zero? Make these inputs, and show it.

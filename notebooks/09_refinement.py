@@ -7,15 +7,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # %% [markdown]
-# # 9. Can a solution in fp16 be right to fp64?
+# # 9. Can fp16 factors give a solution to fp64 accuracy?
 #
-# Factoring a matrix is the expensive part of solving A x = b, and units for narrow formats do it many times faster than fp64 does.
-# Refinement repairs the solution: x is kept in fp64, the residual b - A x is computed with more digits than that, and the factors in
-# fp16 only say in which direction to correct. Each step should leave about kappa u of the error, where kappa is the matrix's condition
-# number and u the unit roundoff of the factors. We solve one family of systems of 40 rows with kappa from 1e1 to 1e9 (in the 2-norm).
+# Factorisation is the expensive part of solving A x = b, and hardware for narrow formats does it many times faster than
+# hardware for fp64. Refinement then repairs the solution: x is kept in fp64, the residual b - A x is computed with more
+# digits than that, and the fp16 factors only give the direction of the correction. Each step should multiply the error
+# by about kappa u, where kappa is the condition number of the matrix and u the unit roundoff of the factors. We solve a
+# family of systems of 40 rows with kappa from 1e1 to 1e9 (in the 2-norm).
 #
-# **Write down before you go on:** at kappa = 1e3, does refinement with bf16 factors (u = 2^-8) end with 2, 8 or 16 right digits? At
-# which kappa does fp16 (u = 2^-11) fail? Can factors in an fp8 format solve anything?
+# **Write down before you go on:** at kappa = 1e3, does refinement with bf16 factors (u = 2^-8) end with 2, 8 or 16
+# correct digits? At which kappa does fp16 (u = 2^-11) fail? Can factors in an fp8 format solve anything?
 
 # %%
 import importlib.util
@@ -23,7 +24,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
+if importlib.util.find_spec("macheps") is None:  # a local wheel, else the source tree, else the published wheel
     tree = Path("..").resolve()
     wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
     from_tree = [tree] if (tree / "pyproject.toml").exists() else []
@@ -90,17 +91,21 @@ assert (systems[(systems.method == "ir") & (of_rule < 1)].verdict == "converged"
 assert (systems[systems.method == "gmres-ir"].verdict == "converged").all() and gmres.e4m3fn[1e3] == 113
 
 # %% [markdown]
-# - Yes: at kappa = 1e3 all three formats end with an error below 2^-52, after 27, 13 and 2 steps. A step leaves 0.28 of the error
-#   with bf16 and 0.07 with fp16. The factors decide how fast, not how well: how well is decided by the residual's digits.
-# - Plain refinement fails from kappa = 1e4 on with bf16, and from 1e5 on with fp16. The rule kappa u < 1 is on the safe side: its kappa
-#   is that of row sums, four to ten times as large, and these matrices converge until kappa u is 20. fp8 factors do not converge even
-#   at kappa = 10: by row sums that is 96, and kappa u is 6.
-# - GMRES, preconditioned by the same factors, solves every one of these systems, with e4m3fn, too. It pays in inner steps: 113 in all
-#   for e4m3fn at kappa = 1e3, where 40 in one solve already mean that the factors helped nothing.
+# - Yes. At kappa = 1e3, all three formats end with an error below 2^-52, after 27, 13 and 2 steps. Each step multiplies
+#   the error by 0.28 with bf16 and by 0.07 with fp16. The factors decide the speed of convergence. The precision of the
+#   residual decides the final accuracy.
+# - Plain refinement fails from kappa = 1e4 on with bf16, and from 1e5 on with fp16. The rule kappa u < 1 is
+#   conservative: its kappa is the condition number by row sums, which is four to ten times as large, and these systems
+#   converge until kappa u is 20. With fp8 factors, refinement does not converge even at kappa = 10. By row sums that is
+#   96, so kappa u is 6.
+# - GMRES, preconditioned with the same factors, solves all of these systems, even with e4m3fn. The price is inner
+#   steps: e4m3fn needs 113 in total at kappa = 1e3. 40 inner steps in a single solve would mean that the factors do not
+#   help at all.
 #
 # ## Exercises
-# 1. From the picture of kappa = 1e3: how many steps will fp16 take at kappa = 1e4, if a step leaves about kappa u times a constant?
-#    Predict from the share above, then look in `systems`.
-# 2. At which kappa does GMRES with fp16 factors need more than 40 inner steps, as many as the matrix has rows? Why is that no failure?
-# 3. *(a new command)* `--residual fp64` computes the residual with no more digits than x has. Where do the errors of kappa = 1e3 end
-#    then, and why does the backward error not care?
+# 1. Use the picture for kappa = 1e3. How many steps will fp16 take at kappa = 1e4, if each step multiplies the error by
+#    a factor proportional to kappa u? Predict it from the factor above, then look in `systems`.
+# 2. From which kappa on does GMRES with fp16 factors need more than 40 inner steps, the number of rows of the matrix?
+#    Why is that not a failure?
+# 3. *(a new command)* `--residual fp64` computes the residual in fp64, with no more digits than x has. Where do the
+#    errors at kappa = 1e3 end then, and why is the backward error not affected?

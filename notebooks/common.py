@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the notebooks share: data that the program makes once, and how pictures look."""
+"""Shared by the notebooks: data that the program makes once, and the style of pictures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pandas as pd
 
 DATA = Path(os.environ.get("MACHEPS_NOTEBOOK_DATA", Path(__file__).with_name("data")))
 
-#: A colour and a line for each policy, as on the HTML page of a run.
+#: Colours and line styles of the policies, as on the HTML page of a run.
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#b8529a", "#b87d00", "#2a8fd3", "#7a5c3e"]
 _LINES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))]
 _styles: dict[str, dict] = {"fp32": {"color": "#444444", "linestyle": "-"}}
@@ -31,11 +31,11 @@ plt.rcParams.update({
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11, "axes.titlelocation": "left",
     "legend.frameon": False, "font.size": 10, "figure.constrained_layout.use": True,
 })  # fmt: skip
-pd.set_option("display.max_colwidth", None)  # sentences in cells, whole
+pd.set_option("display.max_colwidth", None)  # show sentences in cells completely
 
 
 def style(name: str) -> dict:
-    """The colour and line of a policy, the same in every picture of a notebook."""
+    """Returns the colour and line style of a policy, the same in every picture of a notebook."""
     if name not in _styles:
         place = len(_styles) - 1
         _styles[name] = {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _LINES[place % len(_LINES)]}
@@ -47,7 +47,7 @@ def _say(args: list[str]) -> None:
 
 
 def data(name: str, args: list[str]) -> me.Run:
-    """The rows of a training: run once into data/NAME, read afterwards. Prints the command."""
+    """Returns the rows of a training run. Prints the command, and runs it only if data/NAME is missing."""
     _say(args)
     folder = DATA / name
     if not (folder / "summary.csv").exists():
@@ -57,7 +57,7 @@ def data(name: str, args: list[str]) -> me.Run:
 
 
 def rows(name: str, args: list[str]) -> pd.DataFrame:
-    """The table that a verb prints with --csv: made once into data/NAME.csv. Prints the command."""
+    """Returns the CSV table that a verb prints. Prints the command, and runs it only if data/NAME.csv is missing."""
     _say(args)
     path = DATA / f"{name}.csv"
     if not path.exists():
@@ -68,8 +68,9 @@ def rows(name: str, args: list[str]) -> pd.DataFrame:
 
 
 def digest(path: Path, columns: Sequence[str] = ("run", "step", "loss", "grad_norm", "update_norm")) -> str:
-    """The first 16 digits of the SHA-256 of these columns as the file has them: the same on every machine, for every number of
-    threads. Columns that a later version adds do not count."""
+    """Returns the first 16 digits of the SHA-256 of these columns of a file.
+
+    They are the same on every machine and for every number of threads. Columns of later versions do not change them."""
     with open(path, newline="") as file:
         text = "".join(",".join(row[name] for name in columns) + "\n" for row in csv.DictReader(file))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding, encoding, decoding: the outputs are the caller's arrays, which NumPy makes faster than a module does.
+// Rounding, encoding and decoding. The caller passes the output arrays, because NumPy allocates them faster than an
+// extension module does.
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
 #include "core/profile_table.hpp"
@@ -22,10 +23,10 @@ namespace macheps::python {
 
 namespace {
 
-/// A cast that has been named: a keyword call looks it up once.
+/// A cast whose names have been looked up. The package caches it, so that later calls skip the lookup.
 struct ReadyCast {
     Cast cast{};
-    double scale = 1;  ///< of fp64 numbers; cast.encode_scale is it in fp32
+    double scale = 1;  ///< scale of fp64 numbers; cast.encode_scale is its fp32 value
     std::string format{};
     std::optional<Profile> profile{};  ///< the implementation whose conventions replace cast.overflow
 };
@@ -59,7 +60,8 @@ ReadyCast ready_cast(const std::string& format, const std::string& mode, bool sa
     return ready;
 }
 
-/// The random words are those of `macheps convert` with this seed, in stream 0.
+/// Returns the cast with the key of its random words. With stream 0 they are the words of `macheps convert` with this
+/// seed.
 Cast with_key(const ReadyCast& ready, std::uint64_t seed, std::uint32_t stream) {
     Cast cast = ready.cast;
     if (cast.round == Round::stochastic) cast.key = {seed, stream, site_id("convert")};
@@ -71,7 +73,7 @@ nb::object tuple_of(const Tally& t, double amax, double amin_nz) {
                           amax, amin_nz);
 }
 
-/// Counts of both kinds of source.
+/// Counts of a cast from fp32 (`narrow`) or fp64 (`wide`).
 struct Counts {
     Tally narrow{};
     Tally64 wide{};
@@ -103,10 +105,11 @@ bool is(const nb::dlpack::dtype& type) {
     return type == nb::dtype<T>();
 }
 
-/// Element sizes of a type whose bits are what matters.
+/// Returns the size of an element in bytes, or 0 for a vector type.
 std::size_t width_of(const nb::dlpack::dtype& type) { return type.lanes == 1 ? type.bits / 8u : 0; }
 
-/// Converts with the scalar definition of a profile and passes every code to `store(i, code)`. Adds to `*counts` unless it is null.
+/// Converts with the scalar definition of a profile and passes every code to `store(i, code)`. Adds to `*counts` unless
+/// it is null.
 template <class Source, class Store>
 void by_profile(ThreadPool& pool, const Profile& profile, const Cast& cast, double scale, const Source* x,
                 std::int64_t n, std::int64_t first, Counts* counts, const Store& store) {
@@ -138,7 +141,7 @@ void by_profile(ThreadPool& pool, const Profile& profile, const Cast& cast, doub
     });
 }
 
-/// Up to so many elements are rounded with the interpreter in hand.
+/// Maximum number of elements that are rounded without releasing the GIL.
 constexpr std::int64_t few = 1024;
 
 nb::object round_into(const ReadyCast& ready, const AnyArray& x, const AnyOutput& out, std::uint64_t seed,
@@ -219,7 +222,7 @@ nb::object encode_into(const ReadyCast& ready, const AnyArray& x, const AnyOutpu
             encode_as<std::uint32_t>(ready, cast, x, out, word, into);
             break;
         case 8:
-            if (!made.is_wide) bad_type("encode_into");  // the wrapper makes fp64 numbers of those for fp64 codes
+            if (!made.is_wide) bad_type("encode_into");  // the package converts inputs of fp64 codes to fp64
             encode_as<std::uint64_t>(ready, cast, x, out, word, into);
             break;
         default:
@@ -228,7 +231,7 @@ nb::object encode_into(const ReadyCast& ready, const AnyArray& x, const AnyOutpu
     return counts ? made.tuple() : nb::none();
 }
 
-/// Returns the words of a stream from position `first` on, as stochastic rounding takes them.
+/// Fills `out` with the words of a stream from position `first` on. Stochastic rounding uses the same words.
 void random_words_into(std::uint64_t seed, std::uint32_t stream, std::uint64_t first, const AnyOutput& out) {
     if (width_of(out.dtype()) != 4) bad_type("random_words");
     auto* words = static_cast<std::uint32_t*>(out.data());

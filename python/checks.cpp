@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels' outputs judged, and what they may be. Jobs read copies: a check goes on for a while after Ctrl-C.
+// Checks of kernel outputs, error bounds, and inputs for checks. Jobs read copies, because a check continues for a
+// while after Ctrl-C.
 #include "core/format_table.hpp"
 #include "core/text/json.hpp"
 #include "experiments/check/check.hpp"
@@ -78,7 +79,7 @@ nb::bytes bytes_of(const std::vector<double>& numbers) {
     return nb::bytes(numbers.data(), numbers.size() * sizeof(double));
 }
 
-/// (JSON, text, exact, certain, probable)
+/// Returns (JSON, text, exact, certain, probable).
 nb::object judge(const std::string& operation, const Words& declared, const Words& options,
                  const std::vector<GivenArray>& arrays) {
     struct Job {
@@ -97,7 +98,7 @@ nb::object judge(const std::string& operation, const Words& declared, const Word
                           bytes_of(limits.exact), bytes_of(limits.certain), bytes_of(limits.probable));
 }
 
-/// (exact, its low part, certain, probable, the first output of which nothing can be said or -1)
+/// Returns (exact, its low part, certain, probable, the first output that cannot be judged or -1).
 nb::object limits(const std::string& operation, const Words& declared, const std::vector<GivenArray>& arrays,
                   double delta) {
     struct Job {
@@ -114,7 +115,7 @@ nb::object limits(const std::string& operation, const Words& declared, const std
                           bytes_of(job->limits.probable), job->limits.declined);
 }
 
-/// [(name, [(array, format, shape, fp64 values, is it whole numbers), ...]), ...]
+/// Returns [(name, [(array, format, shape, fp64 values, whether they are whole numbers), ...]), ...].
 nb::object make_inputs(const std::string& operation, const Words& declared, const std::vector<std::int64_t>& shape,
                        const std::vector<std::string>& recipes, std::uint64_t seed) {
     check::InputPlan plan{.name = operation};
@@ -143,7 +144,7 @@ nb::object make_inputs(const std::string& operation, const Words& declared, cons
     return all;
 }
 
-/// What can be declared and asked, for errors and documentation.
+/// Returns the operations, the keys of declarations, the options and the reason codes as JSON.
 std::string check_words() {
     Json operations = Json::array(), keys = Json::array(), options = Json::array(), codes = Json::object();
     for (const check::Operation& each : check::all_operations())

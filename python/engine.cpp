@@ -14,15 +14,15 @@ namespace macheps::python {
 
 namespace {
 
-/// What after a fork is the parent's: threads that are not there, and mutexes that they may have held. The child leaves it
-/// where it is and begins anew.
+/// State of this process. After a fork, a child cannot use the state of its parent: the parent's threads do not exist
+/// in the child, and they may have held the mutexes. The child leaks that state and creates a new one.
 struct Process {
     std::mutex turn;
     std::unique_ptr<Engine> engine;
-    std::optional<int> threads;  ///< as set_threads said
-    std::atomic<int> aside{0};   ///< jobs that run beside
+    std::optional<int> threads;  ///< set by set_threads()
+    std::atomic<int> aside{0};   ///< number of jobs of run_aside() that have not ended
 };
-Process* process = new Process;  // never freed: a job aside may outlive the interpreter's last line
+Process* process = new Process;  // never freed: a job of run_aside() may still use it when the process exits
 
 Error bad_threads(const std::string& text, std::string where) {
     return Error({.what = "'" + text + "' is no number of threads",
@@ -41,7 +41,7 @@ int wanted_threads() {
     return static_cast<int>(count);
 }
 
-/// What a job aside leaves behind, and its waiter reads.
+/// Result of a job of run_aside(), shared by the job and its waiting caller.
 struct Aside {
     std::mutex mutex;
     std::condition_variable changed;

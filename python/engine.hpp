@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between the interpreter and the library: threads, signals, and arrays as the module takes them.
+// The layer between the Python interpreter and the library: threads, signals, and the array types of the module.
 #pragma once
 #include "core/error.hpp"
 #include "core/host/thread_pool.hpp"
@@ -21,40 +21,43 @@ namespace macheps::python {
 
 namespace nb = nanobind;
 
-/// Arrays come as the wrapper made them: contiguous, in the machine's byte order, of a type that the module has a word for.
+/// Array arguments. The Python package has made them contiguous, in native byte order, and of a type that the module
+/// supports.
 using AnyArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using AnyOutput = nb::ndarray<nb::c_contig, nb::device::cpu>;
 using Floats = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using FloatsOut = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 using DoublesOut = nb::ndarray<double, nb::c_contig, nb::device::cpu>;
 
-/// The threads of this process. The vector and thread choices change no bit.
+/// The vector instructions and the threads that compute in this process. Results depend on neither.
 class Engine {
   public:
     explicit Engine(int threads) : simd(chosen_simd()), pool(threads) {}
 
     const Simd simd;
     ThreadPool pool;
-    /// Made at its first use: it has threads of its own.
+    /// Returns the backend, which has its own threads. It is created on first use.
     CpuBackend& backend();
 
   private:
     std::optional<CpuBackend> backend_{};
 };
 
-/// Runs work(engine) with the interpreter free for other threads of Python, one call at a time. Nobody may wait for that
-/// turn with the interpreter in hand: who has the turn may need it to look for signals.
+/// Runs work(engine) without the GIL, one call at a time. A thread must not wait for its turn while it holds the GIL:
+/// the thread whose turn it is may need the GIL to check for signals.
 void with_engine(const std::function<void(Engine&)>& work);
-/// The same for work of a microsecond, which is not worth handing the interpreter over: only where nobody has the turn.
+/// Does the same for work of about a microsecond, for which releasing the GIL is not worthwhile. Keeps the GIL if no
+/// other call is running and the engine exists; otherwise calls with_engine().
 void with_engine_at_once(const std::function<void(Engine&)>& work);
 
-/// How many elements of a cast go by before signals are looked for.
+/// Number of elements of a cast between two checks for signals.
 inline constexpr std::int64_t cast_chunk = std::int64_t{1} << 22;
 
-/// Raises what a signal's handler raised, such as KeyboardInterrupt. For work that runs without the interpreter.
+/// Runs pending signal handlers, and throws the exception that a handler raises, such as KeyboardInterrupt. For work
+/// without the GIL.
 void poll_signals();
 
-/// work(first, count) on chunks that cover [0, n), with a look for signals between them.
+/// Calls work(first, count) for chunks that cover [0, n), and checks for signals between them.
 template <class Work>
 void in_chunks(std::int64_t n, std::int64_t chunk, const Work& work) {
     for (std::int64_t first = 0; first < n; first += chunk) {
@@ -63,8 +66,9 @@ void in_chunks(std::int64_t n, std::int64_t chunk, const Work& work) {
     }
 }
 
-/// work(first, count) on chunks of rows that cover [0, rows), each a multiple of `step` but the last and so long that some
-/// tenths of a second go by: a row may take a microsecond or a minute.
+/// Calls work(first, count) for chunks of rows that cover [0, rows), and checks for signals between them. Each chunk
+/// except the last is a multiple of `step`. The chunk size is adapted until a chunk takes between 0.2 and 1 second,
+/// because a row may take a microsecond or a minute.
 template <class Work>
 void in_timed_chunks(std::int64_t rows, std::int64_t step, const Work& work) {
     std::int64_t chunk = step;
@@ -80,12 +84,13 @@ void in_timed_chunks(std::int64_t rows, std::int64_t step, const Work& work) {
     }
 }
 
-/// Runs `job` with threads of its own beside the caller, who looks for signals until it is done: for work that cannot be
-/// cut in pieces. After a signal the job is left to end by itself, so it must own whatever it reads.
+/// Runs `job` in another thread with its own thread pool, while the caller waits and checks for signals. For work that
+/// cannot be split into chunks. If a signal handler raises an exception, the caller returns with it and the job
+/// continues in the background. Therefore the job must own everything that it reads.
 void run_aside(std::function<void(ThreadPool&)> job);
 
 int threads();
-/// Throws Error (usage) below 1.
+/// Throws Error (usage) unless `count` is from 1 to 1024.
 void set_threads(int count);
 
 }  // namespace macheps::python

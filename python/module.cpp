@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extension module: functions that fill arrays and give texts. What people call is the package around it.
+// The extension module. Its functions fill arrays and return text. Users call the Python package around it.
 #include "core/host/version.hpp"
 #include "core/text/shown.hpp"
 #include "python/engine.hpp"
@@ -11,12 +11,12 @@ namespace macheps::python {
 
 namespace {
 
-/// macheps.Error is a class of the package, which has what, where and fix apart.
+/// Raises macheps.Error, a class of the Python package with the attributes what, where and fix.
 void raise(const Error& error) {
     const nb::object type = nb::module_::import_("macheps._errors").attr("Error");
     const auto text = [](const std::string& part) {
         return shown(part, longest_error);
-    };  // valid UTF-8, and no commands
+    };  // valid UTF-8 without control characters and log commands
     const nb::object made = type(text(error.parts().what), text(error.parts().where), text(error.parts().fix));
     PyErr_SetObject(type.ptr(), made.ptr());
 }

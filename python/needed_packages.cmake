@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Whoever types `pip install .` knows Python, and should not have to read CMake's complaints: everything that is missing is
-# named at once, with the command that brings it.
+# Users of `pip install .` should not have to read CMake errors. This file reports all missing packages in one message,
+# with the command that installs them.
 function(macheps_python_needs)
     set(missing)
     foreach(pair fmt:fmt hwy:hwy tomlplusplus:tomlplusplus nlohmann_json:nlohmann-json yaml-cpp:yaml-cpp CLI11:CLI11 ZLIB:zlib)
@@ -28,6 +28,6 @@ or install a wheel: pip install --only-binary :all: macheps
 endfunction()
 macheps_python_needs()
 
-# What the module is linked of: position-independent code.
+# Libraries that the module links. They are compiled as position-independent code.
 set(macheps_python_parts macheps_core macheps_emulation macheps_reports macheps_files macheps_study macheps_check macheps_check_kernels
     macheps_policy macheps_configs macheps_training)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies, and framework configs that become policies, as JSON.
+// Policies, and framework configs imported as policies, in JSON.
 #include "core/field_error.hpp"
 #include "core/text/json.hpp"
 #include "experiments/configs/framework.hpp"
@@ -41,7 +41,7 @@ Json json_of(const Policy& policy) {
             {"loss_scaler", to_string(policy.loss_scaler)}};
 }
 
-/// A preset, or a .toml file.
+/// Returns a preset, or the policy of a .toml file, as JSON.
 std::string load(const std::string& name) { return json_of(load_policy(name)).dump(-1, Json::BadUtf8::is_replaced); }
 
 Json finding_json(const Finding& one) {
@@ -55,7 +55,7 @@ Json finding_json(const Finding& one) {
             {"instead", one.instead}};
 }
 
-/// A framework's config: the policy that comes nearest, and what its owner should know.
+/// Imports a framework's config. Returns the closest policy and the findings as JSON.
 std::string import(const std::vector<std::string>& files, const std::string& framework, const std::string& device) {
     ImportOptions options;
     options.framework = framework;
@@ -75,7 +75,8 @@ std::string import(const std::vector<std::string>& files, const std::string& fra
     return json.dump(-1, Json::BadUtf8::is_replaced);
 }
 
-/// The table of a policy's text, which stands in `origin`, for a model.
+/// Resolves the text of a policy for a model. Returns its table, tensors and memory as JSON. `origin` names the source
+/// of the text.
 std::string explain(const std::string& text, const std::string& origin, const std::string& kind,
                     const std::string& size) {
     const ModelSize model = named_size(size, parse_model_kind(kind));

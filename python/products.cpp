@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products as machines sum them, and arrays with scales.
+// Matrix products that sum as a machine does, and arrays with scales.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
@@ -28,11 +28,11 @@ Format argument_format(const std::string& name, const char* argument) {
     return format_named(name, argument, Exit::usage);
 }
 
-/// The decode scales of an operand: `data` is [outer groups, groups of k].
+/// Decode scales of an operand. `data` is [outer groups, groups of k].
 struct BlockScales {
     std::optional<Floats> data{};
     std::int64_t outer_block = 1, k_block = 1;
-    std::string format{};  ///< of the scales
+    std::string format{};  ///< format of the scales
 
     OperandScales scales() const {
         if (!data) return {};
@@ -50,7 +50,7 @@ struct Product {
     float scale = 1;
 };
 
-/// The product of an order of summation in a format of its own: as `macheps gemm` computes it, element by element.
+/// Computes a product with an order of summation in a given format, as `macheps gemm` does.
 void order_product(Engine& engine, const Product& p, const Floats& a, const Floats& b, std::optional<Floats>& bias,
                    const FloatsOut& out, std::uint64_t seed) {
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
@@ -75,7 +75,7 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
                      const FloatsOut& out, const BlockScales& a_scales, const BlockScales& b_scales) {
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
                n = static_cast<std::int64_t>(b.shape(1));
-    // Rows do not know of each other: a long product stops between them for a signal. Blocks of outer scales stay whole.
+    // Rows are independent, so a long product checks for signals between them. Blocks of outer scales are not split.
     const std::int64_t step = (8 + a_scales.outer_block - 1) / a_scales.outer_block * a_scales.outer_block;
     const auto block = [&](std::int64_t first, std::int64_t rows, std::int64_t column, std::int64_t columns) {
         Matmul args{.m = rows, .n = columns, .k = k};
@@ -93,7 +93,8 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
         args.out_cast.format = p.out;
         engine.backend().matmul(args);
     };
-    // A few rows of a wide product can take seconds. Columns are independent as well, so it also checks for signals between them.
+    // A few rows of a wide product can take seconds. Columns are independent as well, so it also checks for signals
+    // between them.
     constexpr double few_products = 0x1p26;
     const std::int64_t column_step = (64 + b_scales.outer_block - 1) / b_scales.outer_block * b_scales.outer_block;
     in_timed_chunks(m, step, [&](std::int64_t first, std::int64_t rows) {
@@ -104,7 +105,7 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
     });
 }
 
-/// What names the product: what the machine gives is the output's format where none is named.
+/// Parses the names of a product. If `out_format` is empty, the output has the machine's result format.
 Product product_of(const std::string& machine, const std::string& format_a, const std::string& format_b,
                    const std::string& out_format, double scale) {
     Product p{.spelled = parse_machine(machine)};
@@ -115,7 +116,7 @@ Product product_of(const std::string& machine, const std::string& format_a, cons
     return p;
 }
 
-/// `k`: terms of the product.
+/// Returns the layout of scales for a product of `k` terms.
 ScaleLayout layout_of(const BlockScales& scales, std::int64_t k) {
     if (!scales.data) return {};
     return {.kind = scales.k_block < k ? ScaleLayout::Kind::blocks : ScaleLayout::Kind::outer,
@@ -123,7 +124,7 @@ ScaleLayout layout_of(const BlockScales& scales, std::int64_t k) {
             .format = argument_format(scales.format, "scales")};
 }
 
-/// Returns the name of the output's format.
+/// Computes a product into `out`. Returns the name of the output's format.
 std::string matmul_into(const Floats& a, const Floats& b, const FloatsOut& out, std::optional<Floats> bias,
                         const std::string& machine, const std::string& format_a, const std::string& format_b,
                         const std::string& out_format, double scale, const BlockScales& a_scales,
@@ -168,8 +169,8 @@ nb::bytes bytes_of(const std::vector<Number>& numbers) {
     return nb::bytes(numbers.data(), numbers.size() * sizeof(Number));
 }
 
-/// (codes as uint32, grid rows, grid columns, scales, scale codes, tensor scale or None, decoded, rule, does k run along
-/// the last axis, sides of a block; 0: all along that index)
+/// Returns (codes as uint32, grid rows, grid columns, scales, scale codes, tensor scale or None, decoded, rule, whether
+/// k runs along the last axis, outer size of a block, terms of a block). A size of 0 means all.
 nb::object scale(const Floats& x, const std::string& format, const std::string& granularity, const std::string& rule,
                  std::optional<int> axis, const std::string& mode, std::uint64_t seed) {
     Round round = Round::nearest_even;
@@ -190,7 +191,7 @@ nb::object scale(const Floats& x, const std::string& format, const std::string& 
         with_engine([&](Engine& engine) {
             made = scale_array(engine.backend(), how, {x.data(), x.size()}, rows, columns);
         });
-    } else {  // it is not cut in pieces: the job reads a copy, so that a signal may leave it alone
+    } else {  // not split into chunks; the job reads a copy, because it continues after a signal
         struct Job {
             ScaledCast how;
             std::vector<float> x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each file of the module adds to it.
+// Functions of the module's source files that module.cpp uses.
 #pragma once
 #include <nanobind/nanobind.h>
 

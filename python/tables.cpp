@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables as JSON: formats, machines, the columns of a run's files; and single numbers taken apart.
+// Formats, profiles, machines, the columns of a run's files, and single numbers with their fields, all as JSON.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/profile_table.hpp"
@@ -34,7 +34,7 @@ namespace {
 
 std::uint64_t container_of(const Format& f, std::uint64_t magnitude) { return magnitude << f.padding; }
 
-/// What a format without an exponent of its own, or without a machine's word, has no value for is null.
+/// Returns the parameters of a format. Those that need an exponent are null for a fixed-point format.
 Json format_json(std::string_view name, const Format& f) {
     const bool floats = f.encoding != Encoding::fixed_point;
     const auto or_null = [floats](auto value) { return floats ? Json(value) : Json(); };
@@ -84,7 +84,7 @@ std::string format(const std::string& name) {
     return json.dump();
 }
 
-/// The codec profiles: names, editions, formats.
+/// Returns the codec profiles.
 std::string profiles() {
     Json all = Json::array();
     for (const NamedProfile& row : all_profiles) {
@@ -139,7 +139,7 @@ std::string machines() {
 
 Json real(double x) { return std::isfinite(x) ? Json(x) : Json(decimal(x)); }
 
-/// sign, exponent and fraction of a code, in binary.
+/// Returns sign, exponent and fraction of a code in binary.
 Json fields_of(const Format& f, std::uint64_t container) {
     const std::uint64_t code = container >> f.padding;
     const auto binary = [&](int from, int count) {
@@ -172,7 +172,7 @@ Json number_json(std::string_view name, const Format& f, std::uint64_t code) {
     return json;
 }
 
-/// The number that a code stands for.
+/// Returns the number that a code represents.
 std::string number(const std::string& name, std::uint64_t code) {
     const Format f = format_named(name, "format", Exit::usage);
     const int bits = f.container_bits();
@@ -233,7 +233,7 @@ constexpr std::string_view type_name() {
     } else if constexpr (std::is_integral_v<Value>) {
         return std::is_signed_v<Value> ? "int" : "uint";
     } else {
-        return "text";  // exponents too: zero, inf and nan stand among integers
+        return "text";  // also exponents, which can be zero, inf or nan instead of an integer
     }
 }
 
@@ -252,7 +252,7 @@ void add_schema(Json& files) {
     files[Row::file] = columns;
 }
 
-/// {"schema": N, "files": {"runs.csv": [[name, type, may be empty, may be absent], ...], ...}}
+/// Returns {"schema": N, "files": {"runs.csv": [[name, type, may be empty, may be absent], ...], ...}}.
 std::string run_schema() {
     Json files = Json::object();
     std::apply([&](const auto&... row) { (add_schema<std::remove_cvref_t<decltype(row)>>(files), ...); },

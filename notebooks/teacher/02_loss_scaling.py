@@ -14,8 +14,9 @@ run = data("loss-scaling", ["train", "--policy", "fp16-noscale,amp-fp16", "--tok
                             "--steps", "120", "--probe-every", "40", "--histogram-every", "40", "--eval-every", "0"])  # fmt: skip
 
 # %% [markdown]
-# **1.** A scale of 2^s moves each bin up by s places. Below 2^-25 a number becomes zero; from 2^16 on it overflows. One bin stays: the
-# probabilities of attention (`grad_b.a`), which the backward pass reads again, are no gradients.
+# **1.** A scale of 2^s moves each bin up by s places. A number below 2^-25 becomes zero, and a number from 2^16 on
+# overflows. The slots `grad_b.a` are left out: they hold the attention probabilities, which the backward pass reads
+# again and which are not gradients.
 
 # %%
 policy_of = dict(zip(run.runs.run, run.runs.policy, strict=True))
@@ -29,16 +30,17 @@ print(f"least 2^{least}, largest 2^{largest}")
 assert 0 < least < largest
 
 # %% [markdown]
-# **2.** After `growth_interval` steps in a row without an overflow the scale doubles; `growth_tracker` counts them. A smaller interval
-# finds the largest scale sooner, and skips a step each time that it goes too far.
+# **2.** The scale doubles after `growth_interval` consecutive steps without an overflow, which `growth_tracker` counts.
+# With a smaller interval the scale reaches its largest possible value sooner, but a step is skipped each time it
+# becomes too large.
 
 # %%
 steps = run.steps[(run.steps.policy == "amp-fp16") & (run.steps.seed == 0)]
 assert (steps.growth_tracker.diff().dropna() <= 1).all()
 
 # %% [markdown]
-# **3.** The static scale in the middle trains as fp32 does. One beyond the largest overflows in every step: with a scaler that never
-# changes the weights become NaN, or every step is skipped.
+# **3.** A static scale between the two limits trains as well as fp32. A scale above the largest overflows in every
+# step. Because the scale never changes, the weights become NaN, or every step is skipped.
 
 # %%
 DATA.mkdir(parents=True, exist_ok=True)

@@ -9,17 +9,19 @@ import numpy as np
 from common import data
 
 # %% [markdown]
-# **1.** At the rate lr Adam moves a weight by about lr, 1e-3 (the cosine takes it to 1e-4). bf16's numbers around 0.02, in [2^-6, 2^-5),
-# are 2^-13 = 1.2e-4 apart; half of that is reached until lr falls below 6e-5, or where a weight is larger: around 0.1 the half
-# distance is 2.4e-4, and most updates at the end are lost. The share that was counted lies between.
+# **1.** In each step, Adam moves a weight by about the learning rate. It is 1e-3 at first, and the cosine schedule
+# reduces it to 1e-4. Around 0.02, in [2^-6, 2^-5), bf16 numbers are 2^-13 = 1.2e-4 apart. Half of that, 6e-5, is less
+# than the learning rate in every step, so these updates are not lost. Around 0.1, half the spacing is 2.4e-4, so most
+# updates at the end are lost. The measured share lies between these cases.
 
 # %%
 assert me.number(int(me.encode(0.02, "bf16")), "bf16").ulp == 2.0**-13
 assert me.round(0.02 + 5e-5, "bf16") == me.round(0.02, "bf16") and me.round(0.1 + 2e-4, "bf16") == me.round(0.1, "bf16")
 
 # %% [markdown]
-# **2.** They differ from the middle on: at first updates are larger than the spacing for both, and gradients point one way for many
-# steps. The rate falls, updates shrink below half a spacing, and only rounding that keeps the mean goes on.
+# **2.** They differ from the middle of training on. At first, updates are larger than the spacing in both, and
+# gradients keep their direction for many steps. Then the learning rate falls, updates become smaller than half a
+# spacing, and only a rounding that preserves the mean makes progress.
 
 # %%
 run = data("lost-updates", ["train", "--policy", "pure-bf16,pure-bf16-sr,amp-bf16", "--seeds", "0,1", "--steps", "150",
@@ -29,7 +31,7 @@ apart = (gap["pure-bf16"] - gap["pure-bf16-sr"]).rolling(20).mean()
 assert apart.iloc[-10:].mean() > apart.iloc[20:40].mean()
 
 # %% [markdown]
-# **3.** Ten times the rate makes updates ten times as large: fewer fall below half a spacing.
+# **3.** Ten times the learning rate makes updates ten times as large, so fewer of them are below half a spacing.
 
 # %%
 fast = data("lost-updates-fast", ["train", "--policy", "pure-bf16", "--seeds", "0", "--lr", "1e-2", "--steps", "150", "--probe-every", "0",

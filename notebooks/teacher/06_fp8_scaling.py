@@ -15,10 +15,11 @@ def sqnr(values, made):
 
 
 # %% [markdown]
-# **1.** As DeepGEMM makes it, a block's scale is 448 / amax of the block, an arbitrary number. Where the tensor's scale happens to put
-# all values onto the grid exactly, such as small integers with the largest 448, a block whose largest value is 7 has the scale 64, also
-# exact; one whose largest is 11 has 448 / 11, and its values fall between the grid's. Powers of two as scales, which are what
-# `me.scale` takes for blocks if it is not told, move no value off the grid: with them blocks lose nothing here.
+# **1.** With DeepGEMM's rule, the scale of a block is 448 / amax of the block, an arbitrary number. Take a tensor whose
+# values the tensor's scale makes exact, such as small integers with the maximum 448. A block whose largest value is 7
+# has the scale 64, which is exact as well. A block whose largest value is 11 has the scale 448 / 11, and its scaled
+# values are between the numbers of e4m3fn. Scales that are powers of two, the default of `me.scale` for blocks, keep
+# every value exact. With them, blocks lose nothing here.
 
 # %%
 x = np.tile(np.array([1, 2, 3, 5, 6, 7, 9, 11], np.float32), (128, 32))
@@ -28,9 +29,10 @@ block = me.scale(x, "1x128", "e4m3fn", rule="deepgemm")
 assert np.array_equal(tensor.decoded, x) and not np.array_equal(block.decoded, x) and np.array_equal(power.decoded, x)
 
 # %% [markdown]
-# **2.** The relative error is spread evenly over half a quantum, whose size in units of the value goes from 2u down to u over a
-# binade. Its mean square, weighted by the squares of values, is about u^2/3 * 1/2.3 for values spread over a binade; with u = 2^-4
-# about 31 dB. A factor does not change relative errors, while nothing leaves the format.
+# **2.** The rounding error is uniform within half a spacing. Relative to the value, the spacing falls from 2u to u over
+# a binade. For values spread over a binade, the mean square error divided by the mean square value is about u^2/3 *
+# 1/2.3. With u = 2^-4 this is about 32 dB. A scale does not change relative errors as long as no value leaves the range
+# of the format.
 
 # %%
 y = np.random.default_rng(0).standard_normal((128, 256)).astype(np.float32)
@@ -39,7 +41,8 @@ print(made)
 assert all(30 < one < 33 for one in made)
 
 # %% [markdown]
-# **3.** The product's operands have the same quality as here, whichever scale: 8 bits have room for these outliers.
+# **3.** The operands of the product have the same quality as here with every kind of scale, because 8 bits have room
+# for these outliers.
 
 # %%
 made = rows("outliers", ["gemm", "-d", "outliers", "-f", "e4m3fn", "--scaling", "none,tensor,row", "-k", "1024", "-M", "fp32.chain", "-q"])

@@ -18,8 +18,9 @@ config = {
 }
 
 # %% [markdown]
-# **1.** `"enabled": false` under `fp16`: DeepSpeed then trains in fp32. bf16 in its place scales nothing either, its range is fp32's,
-# but a scaler is there: it stands at 1, and skips a step whose gradients are not finite.
+# **1.** Set `"enabled": false` under `fp16`. DeepSpeed then trains in fp32. bf16 instead of fp16 needs no loss scaling
+# either, because its range is that of fp32. But the plan then has a scaler: its scale is always 1, and it skips steps
+# whose gradients are not finite.
 
 # %%
 scalers = {name: me.policy({**config, **change}).loss_scaler for name, change in {
@@ -35,7 +36,7 @@ assert scalers["off"] == "none" and scalers["bf16"] == "static 1, skip true" and
 print([one["key"] for one in me.policy(config).findings if one["code"] == "I"])
 
 # %% [markdown]
-# **3.** `diff` exits with 1 where the two differ, and prints each place.
+# **3.** `diff` exits with 1 if the two differ, and prints each difference.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:

@@ -17,9 +17,10 @@ def judge(out, machine="sm80.mma.bf16"):
 
 
 # %% [markdown]
-# **1.** All three, by single elements (KC020: no order of summation of this machine gives this value). 1.01 changes all eighty codes of
-# the row, and errors together show it too (KC030, KC032); 1.0001 changes six, and for one of these no order is left. 1.00001 changes
-# one code, which is legal. It takes a machine that is known: among all orders of fp32 sums (`any`) 1.0001 passes.
+# **1.** All three are noticed by the test of single elements (KC020: no order of summation of this machine gives this
+# value). 1.01 changes all eighty codes of the row, so that the tests of all errors together also notice it (KC030,
+# KC032). 1.0001 changes six codes, and no order of summation gives one of these. 1.00001 changes one code, to a legal
+# value. This works only if the machine is known: with all orders of fp32 sums (`any`), 1.0001 passes.
 
 # %%
 def scaled_row(factor):
@@ -36,14 +37,14 @@ assert [v.outcome for v in found.values()] == ["fail", "fail", "fail", "pass"]
 assert judge(me.round(scaled_row(1.0001), "bf16"), machine="any").outcome == "pass"
 
 # %% [markdown]
-# **2.** It does: any order of fp32 sums may lose 512 u, and the tensor core's cuts lose less than that on these data; the rounding to
-# bf16 hides the rest.
+# **2.** Yes, it passes. Any order of fp32 sums may lose 512 u, and the truncation of the tensor core loses less than
+# that on these data. The rounding to bf16 hides the rest.
 
 # %%
 assert judge(me.round(exact_sums, "bf16"), machine="any").outcome in ("pass", "weak")
 
 # %% [markdown]
-# **3.** `ties`: sums that are exact and lie half way between two numbers of bf16.
+# **3.** `ties`. Its sums are exact and halfway between two bf16 numbers.
 
 # %%
 made = me.make_inputs("gemm", "ties", a_format="bf16", b_format="bf16", out_format="bf16")

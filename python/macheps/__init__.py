@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does a number become, on this hardware, under this policy?
 
-Casts, matrix products and checks of macheps on arrays of NumPy, torch (CPU) and ml_dtypes, bit for bit; its policies; and
-the rows that its training runs write.
+Bit-exact casts, matrix products and kernel checks on arrays of NumPy, torch (CPU) and ml_dtypes; precision policies;
+and the rows of training runs.
 
 >>> import macheps as me
 >>> print(me.encode([448., 464., 465.], "e4m3fn"))
@@ -39,7 +39,10 @@ _atexit.register(_core.wait_for_jobs_aside)
 
 
 def threads() -> int:
-    """How many threads compute: those of `set_threads`, else of MACHEPS_THREADS, else the cores of this process.
+    """Returns the number of threads that compute.
+
+    It is set by `set_threads`, otherwise by MACHEPS_THREADS. The default is the number of cores that this process may
+    use.
 
     Examples
     --------
@@ -51,7 +54,7 @@ def threads() -> int:
 
 
 def set_threads(count: int) -> None:
-    """Sets how many threads compute. No bit depends on it.
+    """Sets the number of threads that compute. Results do not depend on it.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people hand in becomes contiguous arrays of fp32 or fp64, or of codes; and goes out as what came in."""
+"""Converts inputs to contiguous arrays of numbers (fp32, fp64) or codes, and results to the library of the input."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ._plain import refuse_hidden, refuse_hidden_tensor
 if TYPE_CHECKING:
     from ._formats import FormatInfo
 
-#: What nearly all arrays have; NumPy keeps one object of it.
+#: The dtype of most inputs. NumPy has one object of it, so it can be compared with `is`.
 FLOAT32 = np.dtype(np.float32)
 
 Array = npt.NDArray[Any]
-#: A number, a sequence, a NumPy array, a CPU tensor of torch, or whatever has ``__array__`` or ``__dlpack__``.
+#: A number, a sequence, a NumPy array, a CPU tensor of torch, or any object that has ``__array__`` or ``__dlpack__``.
 ArrayLike = Any
 
-#: ml_dtypes, and what torch calls its types, by the names of macheps.
+#: Maps type names of ml_dtypes and torch to formats of macheps.
 _ML_DTYPES = {
     "bfloat16": "bf16",
     "float8_e3m4": "e3m4",
@@ -44,16 +44,16 @@ _CODE_TYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 class Source(NamedTuple):
-    """An input: its numbers as the module takes them, and where it came from."""
+    """An input, converted for the extension module, and the kind of object that it was."""
 
     values: Array  #: contiguous fp32 or fp64, or unsigned integers for codes
-    format: str | None  #: of the elements, where their type names one
-    is_tensor: bool  #: of torch
-    is_scalar: bool  #: a Python or NumPy number
+    format: str | None  #: format of the elements, if their type determines one
+    is_tensor: bool  #: whether it was a torch tensor
+    is_scalar: bool  #: whether it was a Python or NumPy number
 
 
 def ml_dtype_of(format: str) -> np.dtype[Any]:
-    """The type of NumPy or ml_dtypes for a format; `Error` where there is none, or no ml_dtypes."""
+    """Returns the dtype of NumPy or ml_dtypes for a format. Raises `Error` if there is none or ml_dtypes is missing."""
     for name, ours in _NUMPY_FORMATS.items():
         if ours == format:
             return np.dtype(name)
@@ -65,7 +65,7 @@ def ml_dtype_of(format: str) -> np.dtype[Any]:
 
 
 def torch_dtype_of(format: str) -> Any:
-    """torch's type for a format whose codes are a byte or two, or `Error`."""
+    """Returns torch's dtype for a format. Raises `Error` if there is none, or if torch is missing."""
     torch = needed("torch")
     for name, ours in _TORCH_FORMATS.items():
         if ours == format and hasattr(torch, name):
@@ -74,7 +74,7 @@ def torch_dtype_of(format: str) -> Any:
 
 
 def needed(package: str) -> Any:
-    """Imports a package that only some functions need."""
+    """Imports a package that only some functions need. Raises `Error` if it is missing."""
     try:
         return __import__(package)
     except ImportError as missing:
@@ -87,7 +87,7 @@ def is_tensor(x: Any) -> bool:
 
 
 def refuse_gradients(x: Any, function: str) -> None:
-    """A result that silently lacks its gradient would be a wrong training run."""
+    """Raises TypeError for a tensor that requires a gradient. A result without one would silently spoil training."""
     if is_tensor(x) and x.requires_grad:
         torch = sys.modules["torch"]
         if torch.is_grad_enabled():
@@ -114,7 +114,7 @@ def _from_tensor(x: Any, function: str) -> tuple[Array, str | None]:
 
 
 def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
-    """An array with the format that its type names; codes of ml_dtypes as unsigned integers."""
+    """Returns a NumPy array and the format of its type, if any. Types of ml_dtypes become unsigned integers (codes)."""
     if is_tensor(x):
         return _from_tensor(x, function)
     if not isinstance(x, (np.ndarray, np.generic)) and hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
@@ -123,7 +123,7 @@ def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
             raise TypeError(f"{function}() computes on the CPU, and this array is on device {tuple(device)}: copy it")
         try:
             x = np.from_dlpack(x)
-        except Exception as refused:  # whatever its library raises
+        except Exception as refused:  # the other library may raise any type
             raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
     refuse_hidden(x, function)
     try:
@@ -140,12 +140,16 @@ def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
 
 
 def _contiguous(array: Array, dtype: Any) -> Array:
-    """Native byte order, C order, of that type; the array itself where it is so already. 0-d arrays stay 0-d."""
+    """Returns the array with this dtype in native byte order and C order, without a copy if possible. 0-d stays 0-d."""
     return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)
 
 
 def numbers(x: ArrayLike, function: str) -> Source:
-    """fp32 or fp64 numbers. What is narrower becomes fp32, exactly; what is wider than fp64 is refused."""
+    """Returns the input as fp32 or fp64 numbers, without rounding.
+
+    Arrays become fp32 if their type is narrow enough to fit exactly. Python numbers and sequences of them become fp64,
+    and fp64 stays fp64. Raises TypeError for any other type.
+    """
     if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous:
         return Source(x, "fp32", False, False)
     array, format = _to_numpy(x, function)
@@ -171,7 +175,7 @@ def numbers(x: ArrayLike, function: str) -> Source:
 
 
 def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]:
-    """Codes of a format, which their type names or the caller."""
+    """Returns the input as codes, and their format, which the type of the input or the argument determines."""
     from ._formats import finfo
 
     array, named = _to_numpy(x, function)
@@ -199,7 +203,10 @@ def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]
 
 
 def as_codes(array: Array, info: FormatInfo, where: str) -> Array:
-    """Integers as codes of a format, in the unsigned integers of its container. A number that is not a code is refused."""
+    """Returns integers as codes of a format, in the unsigned integers of its container.
+
+    Raises `Error` for a number that is not a code. Integers that have the width of the container are not checked.
+    """
     width = container_width(info.container_bits)
     if array.dtype.itemsize * 8 != width:
         top = (1 << info.container_bits) - 1
@@ -209,7 +216,7 @@ def as_codes(array: Array, info: FormatInfo, where: str) -> Array:
 
 
 def container_width(bits: int) -> int:
-    """Bits of the integer that holds a code."""
+    """Returns the width in bits of the integer that holds a code."""
     return next(width for width in (8, 16, 32, 64) if bits <= width)
 
 
@@ -218,7 +225,7 @@ def code_type(bits: int) -> Any:
 
 
 def given_back(made: Array, source: Source) -> Any:
-    """The result in the library of its input; a number for a number."""
+    """Returns the result in the library of its input, or as a number if the input was a number."""
     if source.is_tensor:
         torch = sys.modules["torch"]
         signed = {np.dtype(np.uint16): np.int16, np.dtype(np.uint32): np.int32, np.dtype(np.uint64): np.int64}
@@ -229,7 +236,10 @@ def given_back(made: Array, source: Source) -> Any:
 
 
 def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
-    """`out` as an array of that type and shape, or a new one. It may be the input itself, but not overlap it otherwise."""
+    """Returns `out` as a NumPy array, or a new array if it is None. Raises if the result does not fit into it.
+
+    `out` may be the input itself. If it overlaps the input in another way, the caller has to copy the input (`apart`).
+    """
     if out is None:
         return np.empty(source.values.shape, dtype)
     array = out
@@ -248,13 +258,13 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
 
 
 def is_plain_output(values: Array, out: Any) -> bool:
-    """Whether `out` is an fp32 array for these fp32 values as it stands; for all others `output_like` and `apart` find out."""
+    """Returns whether `out` can take the result of these fp32 values directly, without `output_like` and `apart`."""
     return (type(out) is np.ndarray and out.dtype is FLOAT32 and out.shape == values.shape and out.flags.carray
             and (out is values or not np.may_share_memory(values, out)))  # fmt: skip
 
 
 def apart(values: Array, out: Array) -> Array:
-    """The input, or a copy of it where `out` overlaps it without being it."""
+    """Returns the input, or a copy of it if `out` overlaps it without being the same array."""
     if values is out or not np.may_share_memory(values, out):
         return values
     same = values.ctypes.data == out.ctypes.data and values.dtype == out.dtype

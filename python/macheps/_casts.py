@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounding, encoding, decoding, and counting what they did."""
+"""Rounding, encoding and decoding, with counts of their effects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _casts: dict[tuple[str, str | None, bool, float, str | None], _core.Cast] = {}
 
 
 def _cast(format: str, mode: str | None, saturate: bool, scale: float, profile: str | None = None) -> _core.Cast:
-    """The ready cast of these words."""
+    """Returns the resolved cast for these arguments, from a cache."""
     key = (format, mode, saturate, scale, profile)
     cast = _casts.get(key)
     if cast is None:
@@ -45,29 +45,30 @@ def _cast(format: str, mode: str | None, saturate: bool, scale: float, profile: 
         if profile is not None and saturate:
             raise Error("saturate and profile together", "saturate", "leave it out: the profile says what overflows become")
         cast = _core.cast(format, mode or "", bool(saturate), scale, profile or "")
-        if len(_casts) > 1000:  # of scales that change from call to call
+        if len(_casts) > 1000:  # scales may change with every call
             _casts.clear()
         _casts[key] = cast
     return cast
 
 
 class Tally:
-    """What a cast did, as counts of elements; tallies add up.
+    """Counts of the effects of a cast. Tallies can be added.
 
     Attributes
     ----------
     count, nan_in, inf_in, zero_in : int
-        All elements; those that were NaN, infinite or zero before the cast. The others count finite elements.
+        Number of elements, and of those that were NaN, infinite or zero before the cast. The counts below include only
+        elements that were finite.
     underflow : int
-        Not zero before, zero after.
+        Elements that were not zero and became zero.
     to_subnormal : int
-        On a subnormal code.
+        Elements that became subnormal.
     overflow : int
-        Beyond the largest finite value before rounding.
+        Elements whose magnitude exceeded the largest finite value before rounding.
     saturated : int
-        On the largest finite value.
+        Elements that became the largest finite value, with either sign.
     amax, amin_nz : float
-        The largest and the least nonzero magnitude before the cast; 0 where there is none.
+        The largest magnitude and the smallest nonzero magnitude before the cast. 0 if there is none.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class Tally:
     __hash__ = None  # type: ignore[assignment]
 
     def rates(self) -> dict[str, float]:
-        """Shares of all elements.
+        """Returns each count divided by the number of elements.
 
         Examples
         --------
@@ -130,7 +131,7 @@ class Tally:
         return {name: getattr(self, name) / self.count if self.count else 0.0 for name in self._names[1:8]}
 
     def to_dict(self) -> dict[str, int | float]:
-        """The counts by their names."""
+        """Returns the counts by name."""
         return dict(zip(self._names, self._values(), strict=True))
 
     def __repr__(self) -> str:
@@ -157,11 +158,11 @@ def round(
     profile: str | None = None,
     refuse: str | Iterable[str] = (),
 ) -> Any:
-    """Rounds numbers to a format and back: what a cast leaves of them.
+    """Rounds numbers to a format and returns the rounded numbers.
 
-    Without ``saturate`` a number beyond the format's largest finite value becomes an infinity, or NaN if the format has
-    none; with it, the largest finite value. fp64 numbers are rounded once, never by way of fp32, and stay fp64; all others
-    come back as fp32.
+    Without ``saturate``, a number beyond the format's largest finite value becomes an infinity, or NaN if the format
+    has no infinity. With ``saturate``, it becomes the largest finite value. fp64 numbers are rounded once, never to
+    fp32 first, and the result is fp64. For all other numbers the result is fp32.
 
     Some formats cannot hold a NaN, an infinity, a sign, zero or -0. Without a profile:
 
@@ -169,37 +170,39 @@ def round(
     fp4, fp6, mxint8 (no NaN, no Inf)   NaN gives the largest value, an infinity the largest value of its sign; finite
                                         overflow saturates too
     e4m3fn, fnuz (no Inf)               an infinity gives NaN; with ``saturate`` the largest value
-    e8m0fnu (no sign, no zero)          |x| is converted; zero gives 2**-127, the least scale
+    e8m0fnu (no sign, no zero)          |x| is converted; zero gives 2**-127, the smallest scale
     fnuz, mxint8 (no -0)                -0 gives 0
     ==================================  ===============================================================================
 
     Parameters
     ----------
     x : array_like
-        Numbers: Python's, NumPy's, of a CPU tensor, of ml_dtypes. What fp32 does not hold exactly is refused, but for fp64.
+        Numbers of Python, NumPy, ml_dtypes or a CPU tensor. A type that fp32 may not hold exactly is refused, except
+        fp64.
     format : str
         ``e4m3fn``, ``bf16``, or any name or alias of `formats`.
     mode : str, optional
-        ``nearest_even``, ``nearest_away``, ``toward_zero``, ``up``, ``down``, ``to_odd``, ``stochastic``. When left out:
-        nearest_even, or what the profile has for e8m0fnu.
+        ``nearest_even``, ``nearest_away``, ``toward_zero``, ``up``, ``down``, ``to_odd``, ``stochastic``. The default
+        is nearest_even, or the profile's mode for e8m0fnu.
     saturate : bool
-        Hold an overflow at the largest finite value.
+        Replace an overflow by the largest finite value.
     scale : float
-        Multiplies before rounding; the result stays in the scaled units. In fp32 for fp32 numbers, in fp64 for fp64.
+        Multiplies the numbers before rounding. The result is not divided by it. The product is computed in fp32 for
+        fp32 numbers, and in fp64 for fp64 numbers.
     seed, stream : int
-        The random words of one call with stochastic rounding: element i, in C order, takes word i of the stream, as
-        ``macheps convert --seed`` in stream 0. The same seed gives the same words in every call.
+        Select the random words of one call with stochastic rounding. Element i, in C order, uses word i of the stream.
+        Stream 0 has the words of ``macheps convert --seed``. The same seed gives the same words in every call.
     out : array, optional
-        Where the result goes: contiguous, of its type and shape; may be ``x``.
+        Array for the result: contiguous, with the type and shape of the result. It may be ``x``.
     tally : Tally, optional
-        Gets what this cast did added.
+        The counts of this cast are added to it.
     generator : Generator, optional
-        Random words whose position advances from call to call. Stochastic rounding needs this or ``seed``.
+        Source of random words. Each call takes the next ones. Stochastic rounding needs this or ``seed``.
     profile : str, optional
-        NaN, infinities and overflow as an implementation has them, such as ``mldtypes`` or ``onnx.24``
-        (``macheps formats --profiles``).
+        Name of an implementation, such as ``mldtypes`` or ``onnx.24``, whose treatment of NaN, infinities and overflow
+        is used (``macheps formats --profiles``).
     refuse : str or list of str
-        Raise `Error` at an element with a property that the format cannot hold: ``nan``, ``inf``, ``sign``, ``zero``,
+        Raise `Error` if an element has a property that the format cannot hold: ``nan``, ``inf``, ``sign``, ``zero``,
         ``negative_zero``, or ``all``.
 
     Examples
@@ -220,7 +223,7 @@ def round(
     cast = _casts.get((format, mode, saturate, scale, profile)) or _cast(format, mode, saturate, scale, profile)
     is_plain = tally is None and not refuse and not cast.draws and seed is None and not stream
     if is_plain and type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous:
-        if out is None or is_plain_output(x, out):  # what most calls are, in a microsecond
+        if out is None or is_plain_output(x, out):  # most calls; takes about a microsecond
             made: Array = np.empty(x.shape, FLOAT32) if out is None else out
             _core.round_into(cast, x, made, 0, 0, 0, False)
             return made
@@ -258,9 +261,9 @@ def encode(
     profile: str | None = None,
     refuse: str | Iterable[str] = (),
 ) -> Any:
-    """Rounds numbers to a format; gives their codes.
+    """Rounds numbers to a format and returns their codes.
 
-    What overflows, by ``saturate`` (e4m3fn has no infinity; 464 is the tie between 448 and what would come next)::
+    Effect of ``saturate`` (e4m3fn has no infinity; 464 is the tie between 448 and the number that would come next)::
 
         x                     448    464    465    1e9
         saturate=False        126    126    127    127     the code of NaN
@@ -269,11 +272,11 @@ def encode(
     Parameters
     ----------
     x, format, mode, saturate, scale, seed, stream, tally, generator, profile, refuse
-        As of `round`.
+        See `round`.
     out : array, optional
-        Where the codes go: unsigned integers of 8, 16, 32 or 64 bits, as the format needs.
+        Array for the codes: unsigned integers of 8, 16, 32 or 64 bits, depending on the format.
     dtype : str, optional
-        ``"ml_dtypes"`` or ``"torch"``: the codes as an array of that library's type, without a copy.
+        ``"ml_dtypes"`` or ``"torch"``: return the codes as an array of that library's type, without a copy.
 
     Examples
     --------
@@ -319,16 +322,17 @@ def _as_dtype(made: Array, format: str, dtype: str) -> Any:
 
 
 def decode(codes_: ArrayLike, format: str | None = None, out: Any = None) -> Any:
-    """The numbers that codes stand for, exactly: fp32, or fp64 for codes of fp64.
+    """Returns the exact numbers that codes represent, in fp32, or in fp64 for codes of fp64.
 
     Parameters
     ----------
     codes_ : array_like
-        Unsigned integers; or arrays of ml_dtypes or torch's float types, which name the format.
+        Unsigned integers, or an array of a float type, such as those of ml_dtypes and torch, which determines the
+        format.
     format : str, optional
-        Of the codes, where their type does not name it.
+        Format of the codes. It is needed if their type does not determine it.
     out : array, optional
-        Where the numbers go.
+        Array for the numbers.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels' outputs against what their formats, their K and their order allow."""
+"""Checks kernel outputs against the errors that their formats, the number of terms and the order of summation allow."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _words() -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """A value as the command line has it."""
+    """Returns a value as the command line spells it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
 
 def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
-    """An array with the format of its elements, in little-endian bytes."""
+    """Returns the name, format, shape and little-endian bytes of an array."""
     array, named = _to_numpy(x, "check")
     if array.dtype.kind in "iu" and named is None:
         if declared is None:
@@ -53,10 +53,10 @@ def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
 
 
 def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any]) -> tuple[list[Given], list[tuple[str, str]]]:
-    """Arrays, and the words of the declaration. A format is declared by the array's name, beside the array: `a_format`."""
+    """Returns the arrays and the words of the declaration. The format of the array `a` is declared as `a_format`."""
     known = {one["operation"]: one for one in _words()["operations"]}
     if operation not in known:
-        _core.check(operation, [], [], [])  # raises, with the nearest name
+        _core.check(operation, [], [], [])  # raises an Error that suggests the nearest name
     roles = [*known[operation]["arrays"]]
     said = {name: value for name, value in declared.items() if value is not None and value is not False}
     formats = {name.removesuffix("_format"): said.pop(name) for name in list(said) if name.endswith("_format")}
@@ -69,7 +69,7 @@ def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any
         given.append(_stored(name, array, formats.get(name)))
     words = [(name, _text(value)) for name, value in said.items()]
     types = {name: format for name, format, _, _ in given}
-    # fp32 arrays may hold the numbers of a narrower format: as values they are checked as what was declared.
+    # Elements must have the declared format. Numbers of a narrower format in an fp32 array have to be encoded first.
     for name, format in formats.items():
         if name not in types:
             raise Error(f"a format of {name}, which is not given", f"{name}_format", f"give {name}")
@@ -82,14 +82,14 @@ def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found. True when the kernel passes, so that ``assert v, v`` prints the whole text."""
+    """Result of a check. It is true if the kernel passes, so ``assert v, v`` prints the full text of a failure."""
 
     outcome: str  #: pass, fail, weak, refused, declined
     text: str  #: reasons, figures and assumptions, as ``macheps check`` prints them
     document: dict[str, Any]  #: an element of the document ``macheps.check/1``
     exact: Array  #: the exact results
-    certain: Array  #: no legal kernel is further off
-    probable: Array  #: nor, but for a vanishing probability, than this
+    certain: Array  #: error bounds that no legal kernel exceeds
+    probable: Array  #: error bounds that a legal kernel exceeds only with negligible probability
 
     allow_weak: bool = False
 
@@ -98,17 +98,17 @@ class Verdict:
 
     @property
     def rho(self) -> float:
-        """The largest error, in certain bounds."""
+        """The largest error, in units of its certain bound."""
         return float(self.document.get("rho") or 0.0)
 
     @property
     def reasons(self) -> list[dict[str, Any]]:
-        """Why it did not pass."""
+        """Reasons why the kernel did not pass."""
         return list(self.document.get("reasons", []))
 
     @property
     def blind(self) -> list[str]:
-        """Wrong kernels that these inputs would not have shown."""
+        """Wrong kernels that these inputs would not reveal."""
         return list(self.document.get("blind", []))
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class Verdict:
 
 
 def check_arrays(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any], options: Mapping[str, Any]) -> Verdict:
-    """Judges arrays under a declaration, both by the words of ``macheps check``."""
+    """Checks arrays under a declaration. Arrays, keys and options have the names of ``macheps check``."""
     given, words = _split(operation, arrays, declared)
     asked = [(name, _text(value)) for name, value in options.items() if value is not None and value is not False]
     document, text, *limits = _core.check(operation, words, asked, given)
@@ -148,26 +148,28 @@ def check(
     allow_weak: bool = False,
     **others: Any,
 ) -> Verdict:
-    """Is a kernel's output as accurate as it can be, and would a wrong kernel have been noticed?
+    """Checks if a kernel's output is as accurate as its formats allow, and if a wrong kernel would have been noticed.
 
     Parameters
     ----------
     out, a, b : array_like
-        The kernel's output and its operands as they were stored: [m, n], [m, k], [k, n]. Element types name formats (NumPy,
-        ml_dtypes, torch on the CPU); codes in integers are declared, as ``a_format="e4m3fn"``.
+        The kernel's output and its operands as stored: [m, n], [m, k], [k, n]. Element types determine formats (NumPy,
+        ml_dtypes, torch on the CPU). The format of integer codes has to be declared: ``a_format="e4m3fn"``.
     machine, promote
-        What sums, as of `matmul`; also ``sliced``, fp32 chains over slices or lanes of k, and ``any`` order of fp32 sums.
+        How the kernel sums; see `matmul`. In addition, ``sliced`` means fp32 chains over slices or lanes of k, and
+        ``any`` means any order of fp32 sums.
     operation : str
-        ``gemm``, ``softmax``, ``rmsnorm``, ...: then arrays are named, as ``check(y, operation="softmax", x=x)``.
+        ``gemm``, ``softmax``, ``rmsnorm``, ... Pass the inputs of other operations by name:
+        ``check(y, operation="softmax", x=x)``.
     require : str
-        ``null``, ``structure``, ``precision`` or ``all``: which wrong kernels must have been visible.
+        ``null``, ``structure``, ``precision`` or ``all``: the wrong kernels that the inputs must be able to reveal.
     rtol, atol : float, optional
-        A limit of one's own beside. One that an output of zeros would pass is refused.
+        An additional tolerance. It is refused if an output of zeros would pass it.
     allow_weak : bool
-        A check that no wrong kernel would have failed is no failure.
+        Treat a weak check as passed: one whose inputs would not reveal all wrong kernels that ``require`` names.
     **others
-        Further arrays (``a_scale``, ``bias``, ``x``, ...) and words of a declaration (``eps=1e-5``), by the names of
-        ``macheps check --help``, with underscores.
+        Further arrays (``a_scale``, ``bias``, ``x``, ...), keys of the declaration (``eps=1e-5``) and options, named as
+        in ``macheps check --help`` with underscores.
 
     Examples
     --------
@@ -196,11 +198,11 @@ def check(
 
 @dataclass(frozen=True)
 class Bounds:
-    """What every element of a product may be off by."""
+    """Error bounds of the elements of a product."""
 
     exact: Array
-    certain: Array  #: whatever the order of events
-    probable: Array  #: exceeded by a legal kernel with a probability below `delta`, over all elements
+    certain: Array  #: never exceeded by a legal kernel
+    probable: Array  #: a legal kernel exceeds any of these with a total probability below `delta`
 
 
 def bound(
@@ -212,16 +214,16 @@ def bound(
     delta: float = 1e-9,
     **others: Any,
 ) -> Bounds:
-    """A priori bounds on |out - exact| of a product, element by element, its last rounding included.
+    """Returns a priori bounds on |out - exact| for each element of a product, including the last rounding.
 
     Parameters
     ----------
     a, b, machine, promote
-        As of `check`.
+        See `check`.
     out_format : str
-        To which results are rounded.
+        Format to which results are rounded.
     delta : float
-        The probability that any probable bound is exceeded.
+        Upper bound on the probability that any of the probable bounds is exceeded.
 
     Examples
     --------
@@ -255,21 +257,21 @@ def bound(
 
 
 def sizes_of(shape: Iterable[Any]) -> list[int]:
-    """The sizes of a shape; `Error` for one that is not a positive whole number."""
+    """Returns the sizes of a shape. Raises `Error` for a size that is not a positive whole number."""
     return [whole(size, "shape", 1, 2**63 - 1) for size in shape]
 
 
 def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, shape: tuple[int, ...] = (),
                 seed: int = 7, **declared: Any) -> dict[str, dict[str, Array]]:  # fmt: skip
-    """Inputs that show wrong kernels, by the recipes of ``macheps check make-inputs``.
+    """Makes inputs that reveal wrong kernels, by the recipes of ``macheps check make-inputs``.
 
-    One ``seed`` gives the same arrays in every call. Its default is that of the program.
+    The same ``seed`` gives the same arrays in every call. The default is that of the program.
 
     Returns
     -------
     dict
-        By the input's name: its arrays, as values (fp32, fp64 for whole numbers int64). Formats are declared as
-        ``a_format="bf16"``; the values lie on their grids.
+        Maps the name of each input to its arrays. Arrays hold numbers of the declared format, such as
+        ``a_format="bf16"``, as fp32 (fp64 for the format fp64, int64 for whole numbers).
 
     Examples
     --------

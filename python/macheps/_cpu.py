@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses a CPU on which importing NumPy would end the process, before NumPy is imported.
+"""Raises ImportError on a CPU on which importing NumPy would crash the process. It runs before NumPy is imported.
 
-The wheels of NumPy 2.4 and later are compiled for SSE4.2 and die of an illegal instruction elsewhere. Older ones raise an error.
+The wheels of NumPy 2.4 and later are compiled for SSE4.2. Without it, they crash with an illegal instruction. Older
+wheels raise an error.
 """
 
 from __future__ import annotations

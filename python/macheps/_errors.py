@@ -5,12 +5,12 @@ from __future__ import annotations
 
 
 class Error(ValueError):
-    """Says what went wrong, where, and how to mend it.
+    """An error that states what went wrong, where, and how to fix it.
 
     Attributes
     ----------
     what, where, fix : str
-        As the program prints them: ``where: what (fix)``. ``where`` and ``fix`` may be empty.
+        Parts of the message, which reads ``where: what (fix)``. ``where`` and ``fix`` may be empty.
 
     Examples
     --------

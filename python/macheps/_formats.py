@@ -23,7 +23,7 @@ class Records(list[Row], Generic[Row]):
     """A list of records, which notebooks show as a table."""
 
     def to_pandas(self) -> Any:
-        """A DataFrame with a row for each record."""
+        """Returns a DataFrame with a row for each record."""
         return needed("pandas").DataFrame([asdict(row) for row in self])  # type: ignore[call-overload]
 
     def _repr_html_(self) -> str:
@@ -35,7 +35,7 @@ class Records(list[Row], Generic[Row]):
 
 @dataclass(frozen=True)
 class FormatInfo:
-    """A format's parameters, as `numpy.finfo` has those of NumPy's types.
+    """Parameters of a format, similar to `numpy.finfo`.
 
     Examples
     --------
@@ -45,17 +45,17 @@ class FormatInfo:
     """
 
     format: str  #: the name in macheps
-    bits: int  #: sign, exponent and fraction
-    container_bits: int  #: with what is zero below them (tf32)
+    bits: int  #: bits of sign, exponent and fraction
+    container_bits: int  #: `bits` plus the zero bits below them (tf32)
     exponent_bits: int | None
     fraction_bits: int
-    precision: int  #: digits of the significand, the leading one among them
+    precision: int  #: bits of the significand, including the leading one
     exponent_bias: int | None
     max: float
     max_code: int
     smallest_normal: float | None
-    smallest_subnormal: float  #: the least positive number
-    eps: float  #: 2 u: from 1 to the next number
+    smallest_subnormal: float  #: the smallest positive number
+    eps: float  #: distance from 1 to the next number, 2 u
     unit_roundoff: float
     has_inf: bool
     has_nan: bool
@@ -69,7 +69,7 @@ class FormatInfo:
 
     @property
     def min(self) -> float:
-        """The least number: the largest one's negative, or 2**-127 for scales without a sign."""
+        """The smallest number: -max, or the smallest positive number if there is no sign (2**-127 in e8m0fnu)."""
         return -self.max if self.has_sign else self.smallest_subnormal
 
 
@@ -84,7 +84,7 @@ def _formats() -> tuple[FormatInfo, ...]:
 
 
 def formats() -> Records[FormatInfo]:
-    """All formats that have a name.
+    """Returns all formats that have a name.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def formats() -> Records[FormatInfo]:
 
 @lru_cache(maxsize=256)
 def finfo(format: str) -> FormatInfo:
-    """The parameters of one format: of `formats`, by any of its names, or such as ``e5m6`` by its widths.
+    """Returns the parameters of a format, given by a name or alias of `formats`, or by its widths, such as ``e5m6``.
 
     Examples
     --------
@@ -115,19 +115,20 @@ def finfo(format: str) -> FormatInfo:
 
 @dataclass(frozen=True)
 class ProfileInfo:
-    """The conventions of an implementation's conversions."""
+    """A codec profile: the conventions of an implementation's conversions."""
 
     profile: str
     aliases: list[str]
     edition: str  #: the newest version that the profile was compared with
-    formats: list[str]  #: to which it converts
+    formats: list[str]  #: formats to which it converts
     summary: str
     source: str
 
 
 def profiles() -> Records[ProfileInfo]:
-    """All codec profiles, for ``profile=`` of `round` and `encode`. ``macheps formats --profiles`` prints what each makes of NaN,
-    infinities, overflow and zeros.
+    """Returns all codec profiles, for ``profile=`` of `round` and `encode`.
+
+    ``macheps formats --profiles`` prints how each profile converts NaN, infinities, overflow and zeros.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def _real(value: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Number:
-    """A code of a format, taken apart; notebooks show its bits."""
+    """A code of a format, with its fields and neighbours. Notebooks show its bits."""
 
     format: str
     code: int
@@ -179,7 +180,7 @@ def _number(record: dict[str, Any]) -> Number:
 
 
 def number(code: int, format: str) -> Number:
-    """The number that a code stands for, with its neighbours.
+    """Returns the number that a code represents, with its neighbours.
 
     Examples
     --------
@@ -192,21 +193,21 @@ def number(code: int, format: str) -> Number:
 
 @dataclass(frozen=True)
 class Shown:
-    """A number in one format."""
+    """A number rounded to a format."""
 
     format: str
     value: float
     code: int
-    error: float  #: value minus the number
+    error: float  #: value minus the original number
     relative_error: float
-    ulp_error: float  #: in units of the last place at the number
+    ulp_error: float  #: error in units in the last place of the original number
     number: Number
     unheld: list[str] = field(default_factory=list)  #: properties that the format cannot hold: nan, inf, sign, zero, negative_zero
 
 
 def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even", saturate: bool = False,
          random: int | None = None) -> Records[Shown]:  # fmt: skip
-    """One number in every format, or in some, as ``macheps show`` prints it.
+    """Rounds one number to every format, or to the given ones, as ``macheps show`` does.
 
     Stochastic rounding needs ``random``, the 32 random bits that it adds.
 

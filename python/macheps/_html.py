@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small pieces of HTML for notebooks: no script, and colours that stand on light and dark pages."""
+"""HTML fragments for notebooks, without scripts, in colours that are readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SIGN, _EXPONENT, _FRACTION = "#d1495b", "#2a9d8f", "#5b7db1"
 
 
 def bits(sign: str, exponent: str, fraction: str) -> str:
-    """Boxes of bits, coloured by what they are."""
+    """Returns a box for each bit, coloured by its field."""
     boxes = []
     for part, colour, name in ((sign, _SIGN, "sign"), (exponent, _EXPONENT, "exponent"), (fraction, _FRACTION, "fraction")):
         boxes += [
@@ -22,7 +22,7 @@ def bits(sign: str, exponent: str, fraction: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
-    """A table; cells are escaped."""
+    """Returns a table. Cells are escaped."""
     head = "".join(f'<th style="text-align:left">{escape(cell)}</th>' for cell in header)
     body = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(str(cell))}</td>' for cell in row) + "</tr>" for row in rows
@@ -32,7 +32,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = 
 
 
 def bars(title: str, counts: Mapping[str, int], total: int) -> str:
-    """A bar for each count, as a share of all."""
+    """Returns a table with a bar for each count as a share of `total`."""
     rows = []
     for name, count in counts.items():
         share = count / total if total else 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension module and NumPy keep state for one interpreter only. A subinterpreter cannot load them."""
+"""Refuses subinterpreters: the extension module and NumPy keep state for one interpreter only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib
 
 def refuse_subinterpreter() -> None:
     """Raises ImportError in a subinterpreter. Without this check, loading the extension module ends the process."""
-    for name in ("_interpreters", "_xxsubinterpreters"):  # since Python 3.13; before
+    for name in ("_interpreters", "_xxsubinterpreters"):  # names since and before Python 3.13
         try:
             interpreters = importlib.import_module(name)
         except ImportError:

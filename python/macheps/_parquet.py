@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows as Parquet, a folder for each policy: by pyarrow, or by DuckDB where that is what people have."""
+"""Writes rows as Parquet files, in a folder for each policy, with pyarrow or DuckDB."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ._rows import Column, arrow_options
 
 
 class Rows(NamedTuple):
-    """Lines of CSV, and what of them is wanted."""
+    """CSV data, and the columns and policies to write."""
 
     data: bytes
     columns: dict[str, Column]
-    use: list[str]  #: columns
-    policy_of: dict[str, str]  #: by the names of runs, for rows that do not say
+    use: list[str]  #: names of the columns to write
+    policy_of: dict[str, str]  #: policy of each run, for rows without the column `policy`
     policies: list[str] | None
 
 
@@ -85,7 +85,7 @@ _WRITERS: dict[str, Writer] = {"pyarrow": _with_pyarrow, "duckdb": _with_duckdb}
 
 
 def writer_of(engine: str | None) -> Writer:
-    """By its name, or the one that is there."""
+    """Returns the writer of an engine, or by default that of the first engine that is installed."""
     if engine is not None and engine not in _WRITERS:
         raise Error(f"'{engine}' writes no Parquet here", "engine", f"one of {', '.join(_WRITERS)}")
     for name in _WRITERS if engine is None else [engine]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays whose elements mean more than the numbers that NumPy makes of them: masked, missing, with units, quantised."""
+"""Refuses arrays whose elements mean more than plain numbers: masked, missing, with units, quantised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 #: Classes that add nothing to the numbers. Any other subclass may: a mask, a unit, a scale.
 _PLAIN_ARRAYS = (np.ndarray, np.matrix, np.memmap, np.recarray, np.ma.MaskedArray)
 _PLAIN_ELEMENTS = frozenset({int, float, bool, complex, str, bytes, type(None)})
-_DEEPEST = 64  # NumPy has no more axes
+_DEEPEST = 64  # the maximum number of axes in NumPy
 
 
 def refuse_hidden(x: Any, function: str) -> None:
@@ -32,7 +32,7 @@ def refuse_hidden(x: Any, function: str) -> None:
 
 
 def refuse_hidden_tensor(x: Any, function: str) -> None:
-    """Does the same for tensors of torch."""
+    """Raises TypeError if a conversion of a torch tensor to a plain array would lose something."""
     torch = sys.modules["torch"]
     if x.layout != torch.strided or x.is_quantized:
         raise TypeError(f"{function}() takes dense tensors: pass x.to_dense() or x.dequantize()")
@@ -64,7 +64,7 @@ def _is_missing_any(x: Any) -> bool:
     nulls = getattr(x, "null_count", None)
     if nulls is not None:
         count = nulls() if callable(nulls) else nulls
-        if not isinstance(count, int):  # of a table of polars: a row of counts
+        if not isinstance(count, int):  # a polars table has one count for each column
             count = count.sum_horizontal()[0]
         return bool(count)
     pandas = sys.modules.get("pandas")

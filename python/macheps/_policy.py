@@ -18,21 +18,21 @@ from ._html import table
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a policy does to a model: a row for each place where numbers are rounded."""
+    """Effect of a policy on a model, with a row for each slot of each site."""
 
     policy: str
     description: str
     model: str
     loss_scaler: str
-    machines: dict[str, int]  #: what the matmuls run on, and how many
+    machines: dict[str, int]  #: number of matmuls that run on each machine
     rows: list[dict[str, Any]]  #: site, slot, cast, machine, rule
     tensors: list[dict[str, Any]]  #: kind, site, format, elements, rule
-    memory: dict[str, int]  #: bytes, of a framework that keeps these formats
+    memory: dict[str, int]  #: bytes in a framework that stores these formats
     unverified: list[str]
     left_out: list[str]
 
     def to_pandas(self) -> Any:
-        """The rows as a DataFrame."""
+        """Returns the rows as a DataFrame."""
         return needed("pandas").DataFrame(self.rows)
 
     def __repr__(self) -> str:
@@ -49,18 +49,18 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy, as text of its language (``macheps policy words``)."""
+    """A precision policy, as TOML text (``macheps policy words`` lists its keys and values)."""
 
     name: str
     description: str
     toml: str
     origin: str  #: a preset, or the file that it was read from
     loss_scaler: str = ""
-    framework: str = ""  #: of a config
-    findings: list[dict[str, Any]] = field(default_factory=list)  #: what the config's owner should know
+    framework: str = ""  #: framework of an imported config
+    findings: list[dict[str, Any]] = field(default_factory=list)  #: remarks about an imported config
 
     def explain(self, model: str = "tiny", kind: str = "gpt2") -> Explanation:
-        """The table of every site and slot for a model.
+        """Returns the table of every site and slot for a model.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Policy:
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the text to a file, which ``macheps train --policy`` takes."""
+        """Writes the text to a file, for ``macheps train --policy``."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.toml)
 
@@ -98,7 +98,7 @@ class Policy:
 
 
 def policies() -> list[str]:
-    """The names of the presets.
+    """Returns the names of the presets.
 
     Examples
     --------
@@ -112,16 +112,16 @@ def policies() -> list[str]:
 def policy(
     name_or_config: str | os.PathLike[str] | Mapping[str, Any], framework: str = "", device: str = ""
 ) -> Policy:
-    """A preset, a policy's .toml file, or a training framework's config.
+    """Loads a preset or a policy's .toml file, or imports a training framework's config.
 
     Parameters
     ----------
     name_or_config : str, path or mapping
         ``"amp-bf16"``, ``"mine.toml"``; a config in JSON, YAML or arguments (``ds_config.json``), or one as a dict.
     framework : str
-        Whose config it is; recognised by its keys when left out.
+        Framework of the config. By default it is recognised by its keys.
     device : str
-        What a config runs on, such as ``h100``; a100 when left out.
+        Device that the config runs on, such as ``h100``. The default is a100.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines, matrix products as they sum them, and arrays with scales."""
+"""Machines, matrix products that sum as a machine does, and arrays with scales."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class MachineInfo:
     operands: list[str]  #: formats of a and b
     c: str  #: format of the addend
     d: str  #: format of the result
-    k: int | None  #: products of an instruction
-    terms: int | None  #: products of a fused step
-    fraction_bits: int | None  #: kept below the largest exponent of a step
+    k: int | None  #: products that one instruction adds
+    terms: int | None  #: products that one fused step adds
+    fraction_bits: int | None  #: bits kept below the largest exponent of a step
     model: str
     delivery: str
     scale: str | None
@@ -49,7 +49,7 @@ def _machines() -> tuple[MachineInfo, ...]:
 
 
 def machines() -> Records[MachineInfo]:
-    """All matrix units and orders of summation.
+    """Returns all matrix units and orders of summation.
 
     Examples
     --------
@@ -62,21 +62,21 @@ def machines() -> Records[MachineInfo]:
 
 @dataclass(frozen=True)
 class Scaled:
-    """An array as codes and scales: value = code's number x scale of its group (x tensor_scale).
+    """An array stored as codes and scales. Value = number of the code x scale of its group (x tensor_scale).
 
-    `matmul` takes it as an operand.
+    `matmul` accepts it as an operand.
     """
 
     format: str
     granularity: str
     rule: str  #: how scales are made
-    codes: Array  #: of the array's shape
-    scales: Array  #: decode scales, one for each group: fp32
-    scale_codes: Array | None  #: the scales as they are stored, where that is a byte
-    tensor_scale: float | None  #: of NVFP4: beside those of the groups
+    codes: Array  #: codes in the shape of the array
+    scales: Array  #: decode scales, one for each group, in fp32
+    scale_codes: Array | None  #: codes of the scales if they are stored as bytes
+    tensor_scale: float | None  #: additional scale of the whole tensor (NVFP4)
     decoded: Array  #: the values, in fp32
-    block: tuple[int, int]  #: rows or columns, and terms, that share a scale; 0: all
-    k_is_last: bool  #: terms run along the last axis
+    block: tuple[int, int]  #: numbers of rows or columns, and of terms, that share a scale; 0: all
+    k_is_last: bool  #: whether the terms run along the last axis
     counts: Tally = field(repr=False)
 
     @property
@@ -84,7 +84,7 @@ class Scaled:
         return self.codes.shape
 
     def tally(self) -> Tally:
-        """What the cast did: `Tally`, whose limits are those of each group.
+        """Returns the counts of the cast. Underflow and saturation are those of each group, after scaling.
 
         Examples
         --------
@@ -103,7 +103,7 @@ class Scaled:
 
 
 def _counts_of(values: Array, codes: Array, decoded: Array, info: FormatInfo) -> Tally:
-    """Exact, from what went in and came out. The scaled values beyond the largest are those that were held at it."""
+    """Counts exactly, from inputs and results. Overflow is 0: scaled values beyond the largest count as saturated."""
     finite, size = np.isfinite(values), np.abs(values)
     magnitudes = codes & ((1 << (info.container_bits - 1)) - 1)
     bits_below = info.container_bits - info.bits
@@ -123,24 +123,24 @@ def _counts_of(values: Array, codes: Array, decoded: Array, info: FormatInfo) ->
 
 def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int | None = None,
           mode: str = "nearest_even", seed: int | None = None, *, generator: Generator | None = None) -> Scaled:  # fmt: skip
-    """Casts a matrix with a scale for each group of its elements, as libraries do: it saturates.
+    """Casts a matrix with a scale for each group of its elements. It saturates, as libraries do.
 
     Parameters
     ----------
     x : array_like
-        Rows by columns, fp32 or what fp32 holds.
+        A matrix of numbers that fp32 holds exactly.
     granularity : str
         ``tensor``, ``row``, ``column``, ``1x128``, ``128x128``, ``mx32``, ``nvfp4``, ``nvfp4_16x16``.
     format : str
-        Of the elements.
+        Format of the elements.
     rule : str
-        How a scale is made (``macheps policy words``); the granularity's usual one when left out.
+        How scales are computed (``macheps policy words``). The default is the usual rule of the granularity.
     axis : int, optional
-        Along which axis blocks run, the contraction's: 1, the last, or 0.
+        Axis of the contraction, along which blocks run: 1 (the last) or 0.
     mode, seed
-        Of the rounding, as of `round`.
+        Rounding mode and seed; see `round`.
     generator : Generator, optional
-        Stochastic rounding takes two words of it, the seed of this call's own words.
+        Stochastic rounding takes two words from it. They are the seed of the random words of this call.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int
         raise Error(f"an array of shape {values.shape}", "x", "give one with rows and columns, neither of them 0")
     along = None if axis is None else whole(axis, "axis", -2, 1) % 2
     words = 0
-    if _core.cast(format, mode, True, 1.0, "").draws:  # which refuses unknown words
+    if _core.cast(format, mode, True, 1.0, "").draws:  # raises for unknown names
         words = call_seed(seed, generator)
     made = _core.scale(values, format, granularity, rule, along, mode, words)
     code_bytes, rows, columns, scales, scale_codes, tensor, decoded_bytes, rule, k_is_last, outer, k = made
@@ -184,7 +184,7 @@ def _scale_format(scaled: Scaled) -> str:
 
 
 class _Operand:
-    """Values on a format's grid, with the scales that undo their scaling."""
+    """An operand of `matmul`: numbers of a format, with their decode scales."""
 
     def __init__(self, x: Any, name: str, format: str | None) -> None:
         self.scales, self.factor = _core.BlockScales(), 1.0
@@ -225,7 +225,7 @@ class _Operand:
 
 
 def spelled(machine: str, promote: int | None) -> str:
-    """The machine with the interval of its promotion, as the program names it."""
+    """Returns the program's name of a machine with promotion, such as `sm90.wgmma.fp8+promote128`."""
     if not isinstance(machine, str):
         raise TypeError(f"machine is a name, such as 'sm90.wgmma.fp8', not {type(machine).__name__}")
     terms = 0 if promote is None else whole(promote, "promote", 0, 2**31 - 1)
@@ -247,28 +247,28 @@ def matmul(
     seed: int | None = None,
     generator: Generator | None = None,
 ) -> Any:
-    """The product a b with every sum as the machine computes it, bit for bit.
+    """Returns the product of a and b. Every sum has exactly the bits that the machine computes.
 
     Parameters
     ----------
     a, b : array_like or Scaled
-        [m, k] and [k, n]; numbers that lie on their format's grid already: quantising is a step of its own.
+        [m, k] and [k, n]. The numbers must be numbers of their format: `matmul` does not quantise.
     machine : str
-        Of `machines`, a library's rule (``deepgemm.sm90.1d2d``), or an order in a format (``pairwise:fp16``).
+        A name in `machines`, a library's rule (``deepgemm.sm90.1d2d``), or an order in a format (``pairwise:fp16``).
     promote : int, optional
-        Terms after which a partial sum joins an fp32 accumulator.
+        Number of terms after which a partial sum is added to an fp32 accumulator.
     format_a, format_b : str, optional
-        The formats of the operands; what their types say, or format_a, when left out.
+        Formats of the operands. By default, their types determine them; format_b defaults to format_a if that is given.
     out_format : str, optional
-        To which the result is rounded, to nearest even; the machine's own when left out.
+        Format to which the result is rounded (to nearest even). The default is the machine's result format.
     bias : array_like, optional
         [n], added to the sums in fp32, before that rounding.
     scale : float
-        Multiplies the sums: the product of the operands' decode scales.
+        Multiplies the sums. Usually it is the product of the operands' decode scales.
     seed : int, optional
-        The random words of one call, for an order with stochastic rounding (``chain:bf16:stochastic``).
+        Selects the random words of one call, for an order with stochastic rounding (``chain:bf16:stochastic``).
     generator : Generator, optional
-        For the same: it gives two words, the seed of this call's own words, and advances.
+        Replaces ``seed``: two words are taken from it as the seed of this call.
 
     Examples
     --------

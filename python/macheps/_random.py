@@ -125,7 +125,7 @@ class Generator:
 
 
 def words_of(seed: Any, stream: Any) -> tuple[int, int]:
-    """A seed and a stream in their ranges, or `Error`."""
+    """Returns a seed and a stream. Raises `Error` if one of them is out of range."""
     return whole(seed, "seed", 0, 2**64 - 1), whole(stream, "stream", 0, 2**32 - 1)
 
 
@@ -141,7 +141,7 @@ def require_words(seed: int | None, generator: Generator | None, where: str = "m
 
 
 def random_words(draws: bool, seed: int | None, stream: int, generator: Generator | None, count: int) -> tuple[int, int, int]:
-    """Returns seed, stream and first word for rounding `count` elements. A stochastic rounding draws the words."""
+    """Returns seed, stream and first position of the words of `count` elements. `draws`: the cast is stochastic."""
     if not draws:
         words_of(0 if seed is None else seed, stream)
         return 0, 0, 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run directories as tables, typed by the schema that the trainer writes them by."""
+"""Reads run directories as tables, with the column types of the trainer's schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PathLike = str | os.PathLike[str]
 
 
 class Column(NamedTuple):
-    """A column of a file: text, int, uint, float or bool; whether cells may be empty, and files lack it."""
+    """A column of a file: its kind (text, int, uint, float or bool), and whether cells or the column may be missing."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ def _broken(path: Path, why: object) -> Error:
 
 
 def whole_lines(path: Path) -> bytes:
-    """The file, without a last line that is still being written."""
+    """Returns the content of a file, without a last line that is still being written."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def whole_lines(path: Path) -> bytes:
 
 
 def columns_of(path: Path, data: bytes) -> dict[str, Column]:
-    """The file's columns in their order; one that the schema does not know is text."""
+    """Returns the columns of a file in order. A column that the schema does not know is text."""
     known = _schema()[1][path.name]
     header = data.split(b"\n", 1)[0].decode("utf-8").rstrip("\r").split(",")
     missing = [name for name, column in known.items() if name not in header and not column.may_be_absent]
@@ -96,7 +96,7 @@ def _with_polars(path: Path, data: bytes, columns: dict[str, Column], use: list[
 
 
 def arrow_options(columns: dict[str, Column], use: list[str]) -> Any:
-    """How pyarrow reads these columns."""
+    """Returns the options with which pyarrow reads these columns."""
     needed("pyarrow")
     import pyarrow as pa
     from pyarrow import csv
@@ -115,7 +115,7 @@ def _with_pyarrow(path: Path, data: bytes, columns: dict[str, Column], use: list
 
 
 def _arrow_of(relation: Any) -> Any:
-    """A relation of DuckDB as a table of Arrow; newer versions hand over a reader."""
+    """Returns a DuckDB relation as an Arrow table. Newer versions of DuckDB return a reader, which is read here."""
     made = relation.arrow()
     return made.read_all() if hasattr(made, "read_all") else made
 
@@ -128,7 +128,7 @@ ENGINES = {"pandas": _with_pandas, "polars": _with_polars, "pyarrow": _with_pyar
 
 
 def cells_of(path: Path, data: bytes, names: list[str]) -> list[tuple[str, ...]]:
-    """Some columns as text, by the plainest reader."""
+    """Returns some columns as text, read with the module csv."""
     reader = csv.reader(io.StringIO(data.decode("utf-8")))
     header = next(reader, [])
     try:
@@ -139,19 +139,19 @@ def cells_of(path: Path, data: bytes, names: list[str]) -> list[tuple[str, ...]]
 
 
 class Run:
-    """The rows of a run directory, or of several; each file is read when it is first asked for.
+    """The rows of one or several run directories. Each file is read when it is first used.
 
     Attributes
     ----------
     runs, steps, evals, sites, exponents, summary
-        Tables of the engine: the files of the directory.
+        The files of the directory, as tables of the engine.
     manifest : dict
-        What was run: command, resolved policies, versions; of several directories a list.
+        Command, resolved policies and versions of the run. It is a list if there are several directories.
     notes : list of str
-        What is not finished.
+        Runs that are unfinished or not ok, and missing manifests.
     """
 
-    _keys: tuple[str, ...] = ("run", "policy")  # columns that are read whatever was asked for
+    _keys: tuple[str, ...] = ("run", "policy")  # columns that are always read
 
     def __init__(self, folders: Sequence[Path], engine: str, usecols: Iterable[str] | None, policies: Iterable[str] | None):
         self._folders, self._engine = list(folders), engine
@@ -161,8 +161,8 @@ class Run:
         self.notes: list[str] = []
         manifests = [self._manifest_of(folder) for folder in self._folders]
         self.manifest: Any = manifests[0] if len(manifests) == 1 else manifests
-        self._order: list[str] = []  # policies as the report has them
-        self._names: dict[Path, set[str]] = {}  # of runs with these policies
+        self._order: list[str] = []  # policies in the order of the report
+        self._names: dict[Path, set[str]] = {}  # names of the runs with the wanted policies
         for folder in self._folders:
             self._look_at_runs(folder)
 
@@ -189,7 +189,7 @@ class Run:
         return manifest
 
     def _look_at_runs(self, folder: Path) -> None:
-        """Which runs and policies there are, and which are not finished: a finished run has a row in runs.csv."""
+        """Finds the runs and policies, and notes runs that are not finished. A finished run has a row in runs.csv."""
         path = folder / "runs.csv"
         rows = cells_of(path, whole_lines(path), ["run", "policy", "status"])
         finished = {run for run, _, _ in rows}
@@ -206,7 +206,7 @@ class Run:
         self._names[folder] = {run for run, policy in both if wanted is None or policy in wanted}
 
     def _data(self, folder: Path, file: str) -> bytes:
-        """The file, for those who read it."""
+        """Returns the content of a file. Sweep overrides it."""
         return whole_lines(folder / file)
 
     def _table(self, file: str) -> Any:
@@ -224,12 +224,12 @@ class Run:
             made = ENGINES[self._engine](path, data, columns, use)
         except Error:
             raise
-        except Exception as failed:  # each library has its own
+        except Exception as failed:  # each library raises its own types
             raise _broken(path, str(failed).splitlines()[0] if str(failed) else failed) from failed
         return self._finished(self._filtered(made, columns, folder), columns)
 
     def _filtered(self, made: Any, columns: dict[str, Column], folder: Path) -> Any:
-        """Only rows of the policies that were asked for."""
+        """Returns only the rows of the wanted policies."""
         if self._policies is None:
             return made
         name, wanted = ("policy", self._policies) if "policy" in columns else ("run", sorted(self._names[folder]))
@@ -253,7 +253,7 @@ class Run:
         return made
 
     def _joined(self, tables: list[Any]) -> Any:
-        """The rows of all directories, with the column `unit`: the directory."""
+        """Returns the rows of all directories. The column `unit` names the directory."""
         units = [str(folder) for folder in self._folders]
         if self._engine == "pandas":
             pd = needed("pandas")
@@ -310,17 +310,17 @@ def read_run(
 ) -> Run:
     """Reads a run directory, or several as one.
 
-    Types follow the schema and are never guessed: an exponent is text (``zero``, ``inf`` and ``nan`` stand among integers),
-    counts are unsigned, ``skipped`` is a bool, ``policy`` is categorical in the order of the report.
+    Types follow the schema and are never guessed. Exponents are text, because some are ``zero``, ``inf`` or ``nan``.
+    Counts are unsigned, ``skipped`` is a bool, and with pandas ``policy`` is categorical in the order of the report.
 
     Parameters
     ----------
     path : path or sequence of paths
-        Of ``macheps train``. Tables of several have the column ``unit``.
+        Run directories of ``macheps train``. Tables of several directories have the column ``unit``.
     engine : str
         ``pandas``, ``polars``, ``pyarrow`` or ``duckdb``.
     usecols : iterable of str, optional
-        Columns to read, beside run and policy.
+        Columns to read in addition to run and policy.
     policies : iterable of str, optional
         Policies whose rows are wanted.
 

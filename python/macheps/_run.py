@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program macheps, as a child process: it trains, and runs experiments that take a while."""
+"""Runs the program macheps as a child process, to train and for long experiments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from ._errors import Error
 
-#: Exit codes of the program.
+#: Exit code of the program after a signal stopped it and everything was saved.
 STOPPED = 75
 
 
 def find_program() -> str:
-    """The program: what MACHEPS names, else the one beside the package, else the one on PATH."""
+    """Returns the path of the program: from MACHEPS, otherwise from the package, otherwise from PATH."""
     named = os.environ.get("MACHEPS")
     if named:
         if os.access(named, os.X_OK) and os.path.isfile(named):
@@ -35,7 +35,7 @@ def find_program() -> str:
 
 
 def program(args: Sequence[str | os.PathLike[str]], check: bool = True) -> str:
-    """Runs the program; gives what it printed on stdout. Its progress goes to stderr.
+    """Runs the program and returns its stdout. Its progress, which goes to stderr, is not shown.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def program(args: Sequence[str | os.PathLike[str]], check: bool = True) -> str:
     '0.10009765625'
     """
     words = [find_program(), *(os.fspath(word) for word in args)]
-    # In a session of its own it gets no Ctrl-C from the terminal, and exactly one from here: then it saves and stops.
+    # In its own session the program gets no Ctrl-C from the terminal. It gets one SIGINT from here, saves, and stops.
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
                           env={**os.environ, "NO_COLOR": "1"}) as child:
         try:
@@ -74,12 +74,12 @@ def _failure(words: list[str], code: int, err: str) -> Error:
 
 
 def run(args: Sequence[str | os.PathLike[str]]) -> Path:
-    """Trains by the program; gives the run directory.
+    """Trains with the program and returns the run directory.
 
     Parameters
     ----------
     args : sequence of str
-        ``train`` and its options, as on the command line: the same recipe, manifest and resuming.
+        ``train`` and its options, as on the command line.
 
     Examples
     --------

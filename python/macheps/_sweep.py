@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a sweep as tables: what `macheps merge` wrote, or the finished units as it would write them."""
+"""Reads the folder of a sweep as tables: the files of `macheps merge`, or the same rows from the finished units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._errors import Error
 from ._parquet import Rows, Writer, writer_of
 from ._rows import ENGINES, Column, PathLike, Run, cells_of, columns_of, whole_lines
 
-#: The newest sweep.json that is known here.
+#: Newest schema of sweep.json that this package knows.
 _NEWEST = 1
 _ROWS = ("runs.csv", "evals.csv", "steps.csv", "sites.csv", "exponents.csv")
 _RUN_OF_LINE = re.compile(rb'"(?:[^"]|"")*",|[^,\n]*,')
@@ -28,7 +28,7 @@ _UNIT_ID = re.compile("[0-9a-f]{16}")
 
 
 class PlannedRun(NamedTuple):
-    """A run of the plan: the unit that has it, and its name in that unit's files."""
+    """A run of the plan: the unit that contains it, its policy, and its name in that unit's files."""
 
     unit: str
     policy: str
@@ -53,8 +53,9 @@ def _read_plan(folder: Path) -> dict[str, Any]:
 
 
 def _runs_of(plan: Mapping[str, Any]) -> list[PlannedRun]:
-    """Every run, cell by cell and policy by policy, in the first unit that has it. fp32 stands in each unit of a cell: it is
-    taken from the first that is needed for something else."""
+    """Returns every run by cell and policy, each in the first unit that contains it.
+
+    Every unit of a cell contains fp32. It is taken from the first unit that is needed for another policy."""
     units = plan["units"]
     here: dict[tuple[int, int], list[int]] = {}
     for number, unit in enumerate(units):
@@ -77,12 +78,12 @@ def _runs_of(plan: Mapping[str, Any]) -> list[PlannedRun]:
 
 
 def _cell(text: str) -> bytes:
-    """As a row has it."""
+    """Returns a text as a cell of a CSV row, quoted if necessary."""
     return (f'"{text.replace(chr(34), chr(34) * 2)}"' if any(sign in text for sign in ',"\n\r') else text).encode()
 
 
 def _by_run(data: bytes) -> tuple[bytes, dict[bytes, list[bytes]]]:
-    """The header, and the lines of each run, without their ends."""
+    """Returns the header, and the lines of each run without line ends."""
     header, *lines = data.split(b"\n")[:-1]
     runs: dict[bytes, list[bytes]] = {}
     start, mine = b"\n", []
@@ -96,7 +97,7 @@ def _by_run(data: bytes) -> tuple[bytes, dict[bytes, list[bytes]]]:
 
 
 def _units_in(data: bytes) -> set[str]:
-    """The last cells of all lines but the header: sixteen digits each."""
+    """Returns the units in the last cells (sixteen digits) of all lines except the header."""
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)[1:]
     if not ends.size:
         return set()
@@ -107,7 +108,7 @@ def _units_in(data: bytes) -> set[str]:
 
 
 def _kind_of(values: Iterable[str]) -> str:
-    """What the values of an axis are: text, unless all are numbers."""
+    """Returns the kind of the values of an axis: int or float if all are numbers, otherwise text."""
     for kind, convert in (("int", int), ("float", float)):
         try:
             for value in values:
@@ -119,21 +120,22 @@ def _kind_of(values: Iterable[str]) -> str:
 
 
 class Sweep(Run):
-    """The rows of a sweep; each table is read when it is first asked for.
+    """The rows of a sweep. Each table is read when it is first used.
 
     Attributes
     ----------
     runs, steps, evals, sites, exponents
-        Tables of the engine, as `macheps.Run` has them, with the column ``unit``. ``run`` is a name within a unit.
+        Tables of the engine as in `macheps.Run`, with the column ``unit``. A name in ``run`` is unique only in its
+        unit.
     summary
-        What ``macheps report`` wrote: a row for each setting and policy.
+        The summary of ``macheps report``, with a row for each setting and policy.
     units
         A row for each unit of the plan: its name, the axes of its setting, seed, policies, and whether it is finished.
-        ``steps.merge(units, on="unit")`` puts the axes beside rows.
+        ``steps.merge(units, on="unit")`` adds the axes to the rows.
     manifest : dict
-        What was planned: `sweep.json`.
+        The plan, `sweep.json`.
     notes : list of str
-        What is not finished, and what `macheps merge` has not seen yet.
+        Unfinished units, runs that are not ok, and merged files that do not match the finished units.
     """
 
     _keys = ("unit", "run", "policy")
@@ -171,7 +173,7 @@ class Sweep(Run):
         self._names[folder] = {run for run, policy in self._policy_of.items() if self._policies is None or policy in self._policies}
 
     def _data(self, folder: Path, file: str) -> bytes:
-        """What `macheps merge` wrote, unless it lacks units or has others; else the same of the units."""
+        """Returns the file of `macheps merge` if it has exactly the finished units, otherwise the rows of the units."""
         if file == "summary.csv":
             if not (folder / file).exists():
                 raise Error("there is no summary.csv", str(folder), f"`macheps report {folder}` writes it")
@@ -186,7 +188,7 @@ class Sweep(Run):
         return self._data_of_units(folder, file)
 
     def _is_current(self, data: bytes, folder: Path, file: str) -> bool:
-        if not self._has_units:  # somebody took merged/ along, and nothing else
+        if not self._has_units:  # only merged/ was copied, without the units
             return True
         there = _units_in(data)
         return there <= self._done and not any(self._has_rows(folder, unit, file) for unit in self._done - there)
@@ -196,7 +198,7 @@ class Sweep(Run):
         return path.exists() and whole_lines(path).count(b"\n") > 1
 
     def _data_of_units(self, folder: Path, file: str) -> bytes:
-        """The bytes that `macheps merge` writes, but that it checks the units' marks."""
+        """Returns the bytes that `macheps merge` would write. Unlike it, does not verify the checksums of the units."""
         if not self._done:
             raise Error("no unit is finished", str(folder), "train them by `macheps sweep run`")
         first: bytes | None = None
@@ -239,19 +241,19 @@ class Sweep(Run):
         return self._read["units"]
 
     def to_parquet(self, folder: PathLike, rows: Sequence[str] | None = None, engine: str | None = None) -> list[Path]:
-        """Writes tables as Parquet files, a folder for each table and in it one for each policy.
+        """Writes tables as Parquet files: a folder for each table, and in it a folder for each policy.
 
-        Types are the schema's; the policy stands in the folders' names, where pyarrow, pandas, polars and DuckDB find it. Each
-        table takes the place of an older one at once, when it is whole.
+        Types follow the schema. The policy is part of the folder names (Hive partitioning), which pyarrow, pandas,
+        polars and DuckDB understand. A table replaces an older one only when it is complete.
 
         Parameters
         ----------
         folder : path
-            Where the tables go: ``FOLDER/steps/policy=fp32/...``.
+            Folder for the tables: ``FOLDER/steps/policy=fp32/...``.
         rows : sequence of str, optional
-            ``runs``, ``evals``, ``steps``, ``sites``, ``exponents``; all that the sweep has when left out.
+            ``runs``, ``evals``, ``steps``, ``sites``, ``exponents``. The default is all that the sweep has.
         engine : str, optional
-            ``pyarrow`` or ``duckdb``; the one that is there when left out.
+            ``pyarrow`` or ``duckdb``. The default is the first that is installed.
 
         Returns
         -------
@@ -301,15 +303,15 @@ def read_sweep(path: PathLike, engine: str = "pandas", usecols: Iterable[str] | 
                policies: Iterable[str] | None = None) -> Sweep:  # fmt: skip
     """Reads the folder of a sweep: the rows that ``macheps merge`` joined, or those of the finished units.
 
-    Both give the same tables. ``merged`` is passed over where it was written for other units than are finished now; where it
-    was copied without the units it is taken as it is. Types follow the schema, as of `read_run`.
+    Both give the same tables. ``merged`` is ignored if it was written for other units than those that are finished now.
+    If it was copied without the units, it is used without this check. Types follow the schema, as in `read_run`.
 
     Parameters
     ----------
     path : path
-        Of ``macheps sweep run``.
+        Folder of ``macheps sweep run``.
     engine, usecols, policies
-        As of `read_run`.
+        See `read_run`.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads every whole number that a caller passes."""
+"""Checks the whole numbers that callers pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
 
 
 def _power(limit: int) -> str:
-    """A limit as people write it."""
+    """Returns a limit in readable form, such as 2**64 - 1."""
     for extra, text in ((1, " - 1"), (0, "")):
         number = limit + extra
         if number > 2**16 and number & (number - 1) == 0:

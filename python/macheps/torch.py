@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts inside a graph of torch: the forward pass rounds, the backward pass follows a rule that is named."""
+"""Casts in a torch graph. The forward pass rounds, and the backward pass follows the rule that the caller names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RULES = ("straight_through", "clipped")
 
 
 class _Round(torch.autograd.Function):  # type: ignore[misc, name-defined]
-    """Forward: the cast. Backward: the gradient as it is, where the format reaches, or cast itself."""
+    """Forward: the cast. Backward: the gradient, optionally zeroed beyond the format's range and optionally cast."""
 
     @staticmethod
     def forward(context: Any, x: Any, cast: dict[str, Any], grad: str, backward: dict[str, Any] | None) -> Any:
@@ -55,21 +55,20 @@ def round(
     generator: Generator | None = None,
     grad_generator: Generator | None = None,
 ) -> Any:
-    """`macheps.round` of a CPU tensor, with a gradient.
+    """Rounds a CPU tensor as `macheps.round` does, with a gradient.
 
-    With ``scale`` s the result is in the scaled units, round(s x), and the gradient is still handed on unchanged: whoever
-    scales divides again, and the two cancel.
+    With ``scale`` s, the result is round(s x). The backward pass does not multiply the gradient by s.
 
     Parameters
     ----------
     x, format, mode, saturate, scale, seed, stream, generator
-        As of `macheps.round`.
+        See `macheps.round`.
     grad : str
-        ``straight_through``: the gradient as it comes. ``clipped``: that, and zero where |s x| is beyond the format's largest
-        finite value, or NaN.
+        ``straight_through`` passes the gradient on. ``clipped`` does the same, but gives zero where |s x| exceeds the
+        format's largest finite value or is NaN.
     grad_format : str, optional
-        To which the gradient is cast, by grad_mode, grad_saturate, grad_seed, grad_stream and grad_generator. The generator of
-        both passes may be the same object: the backward pass takes words that the forward pass has not used.
+        Format to which the gradient is cast, with grad_mode, grad_saturate, grad_seed, grad_stream and grad_generator.
+        Both passes may use the same generator: the backward pass takes words that the forward pass has not used.
 
     Examples
     --------
@@ -91,7 +90,7 @@ def round(
     if grad_format is not None:
         backward = {"format": grad_format, "mode": grad_mode, "saturate": grad_saturate, "seed": grad_seed,
                     "stream": grad_stream, "generator": grad_generator}
-        # Wrong words, and a missing source of random words, are reported now, not in the backward pass.
+        # Unknown names, and a missing source of random words, are reported now, not in the backward pass.
         if _casts._cast(grad_format, grad_mode, grad_saturate, 1.0).draws:
             require_words(grad_seed, grad_generator, "grad_mode", "grad_")
     return _Round.apply(x, cast, grad, backward)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of kernels in pytest: fixtures `macheps_check` and `macheps_inputs`, a mark, and a table at the end.
+"""Checks of kernels in pytest: fixtures `macheps_check` and `macheps_inputs`, a mark, and a summary table.
 
     @pytest.mark.macheps(require="precision")
     def test_gemm(macheps_check, macheps_inputs):
@@ -19,7 +19,7 @@ ROWS = pytest.StashKey[list["Row"]]()
 
 
 class Row(NamedTuple):
-    """A check of the power table: what it found, and what it would not have."""
+    """A row of the summary table: the result of a check, and the wrong kernels that its inputs would not reveal."""
 
     test: str
     operation: str
@@ -31,8 +31,10 @@ class Row(NamedTuple):
 
 
 class Checker:
-    """`macheps_check.gemm(a, b, out, ...)`, `.softmax(out, x=x)`, ...: an AssertionError with the whole text for a kernel
-    that does not pass, or a check that could not have seen it fail."""
+    """Runs checks: `macheps_check.gemm(a, b, out, ...)`, `.softmax(out, x=x)`, ...
+
+    Raises AssertionError with the full text of the verdict if the kernel does not pass, or if the check is weak: its
+    inputs would not reveal a wrong kernel."""
 
     def __init__(self, test: str, options: dict[str, Any], rows: list[Row]) -> None:
         self._test, self._options, self._rows = test, options, rows
@@ -49,7 +51,7 @@ class Checker:
         return verdict
 
     def gemm(self, a: Any, b: Any, out: Any, **words: Any) -> Any:
-        """Judges `out` = a b."""
+        """Checks `out` as the product of `a` and `b`."""
         __tracebackhide__ = True
         return self(out, operation="gemm", a=a, b=b, **words)
 
@@ -71,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def macheps_check(request: pytest.FixtureRequest) -> Checker:
-    """Judges outputs of kernels; see `macheps.check`."""
+    """Checks outputs of kernels; see `macheps.check`."""
     options: dict[str, Any] = {}
     for mark in reversed(list(request.node.iter_markers("macheps"))):  # the nearest mark wins
         options.update(mark.kwargs)
@@ -80,7 +82,7 @@ def macheps_check(request: pytest.FixtureRequest) -> Checker:
 
 @pytest.fixture
 def macheps_inputs() -> Callable[..., dict[str, dict[str, Any]]]:
-    """Inputs that show wrong kernels, by recipe; see `macheps.make_inputs`."""
+    """Makes inputs that reveal wrong kernels, by recipe; see `macheps.make_inputs`."""
 
     def make(recipe: str | list[str] | None = None, operation: str = "gemm", **words: Any) -> dict[str, dict[str, Any]]:
         import macheps

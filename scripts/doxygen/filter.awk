@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Prints a header as Doxygen reads it; scripts/doxygen/Doxyfile names this filter. The comment at the top becomes the
-# comment of the file, followed by the line that includes it. An .inl file that the header includes takes the place of its
-# #include, with the words that the header defines for it. In docs/reference.md a header's name becomes a link, and the link to
-# the Python package leads to its pages.
+# comment of the file, followed by the line that includes it. An .inl file replaces the #include that names it, and the
+# macros that the header defines for it are expanded. In docs/reference.md a header's name becomes a link, and the link
+# to the Python package leads to its pages.
 
 function use_words(line, word) {
     for (word in words) gsub(word, words[word], line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a capture: written on the device by `Recorder`, read at home by `load`.
+"""The files of a capture: written on the device by `Recorder`, read on any machine by `load`.
 
     OUTDIR/items.jsonl    one JSON object per item: the operation, its settings, and the places of its arrays
     OUTDIR/GROUP.bin      the arrays of a group of items, one after another, as little-endian unsigned integers
@@ -17,11 +17,11 @@ import traceback
 
 import numpy as np
 
-MOST_OUTPUTS = 512  # of a large product: a grid of rows and columns
+MOST_OUTPUTS = 512  # number of outputs of a large product that are kept: a grid of rows and columns
 
 
 def grid(m, n):
-    """Returns the rows and columns of a product that are kept: all of a small one, else 32 x 16 spread over it."""
+    """Returns the rows and columns of a product that are kept: all of a small one, otherwise 32 x 16 spread over it."""
     if m * n <= MOST_OUTPUTS:
         return np.arange(m), np.arange(n)
     rows = min(m, 32)
@@ -61,7 +61,7 @@ class Recorder:
             record["arrays"] = {key: self._write(group, value) for key, value in arrays.items()}
             self.counts["ok"] += 1
             self.counts["unequal"] += record.get("equal_twice") is False
-        except Exception as error:  # whatever happens, the next item runs
+        except Exception as error:  # the next item runs in any case
             record["error"] = f"{type(error).__name__}: {error}"[:800]
             record["where"] = traceback.extract_tb(error.__traceback__)[-1].line
             self.counts["error"] += 1

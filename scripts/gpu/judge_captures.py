@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Judges captures of PyTorch's and Triton's kernels: which rule gives every bit?
+"""Judges captures of PyTorch's and Triton's kernels: finds the rule that gives every bit.
 
     scripts/gpu/judge_captures.py FOLDER [--program macheps] [--only GROUP,...] [--filter TEXT] [--csv FILE] [--inputs DIR]
 
-FOLDER is what torch_capture.py or triton_capture.py wrote. Operands are generated again from the recorded seeds. Needs
-numpy, and no GPU. Each row of the table is a group of captures with one kernel:
+FOLDER is the output of torch_capture.py or triton_capture.py. Operands are generated again from the recorded seeds.
+Needs numpy, but no GPU. Each row of the table is a group of captures with one kernel:
   item       group, variant, shape, layout
   kernel     the kernels that the profiler named, without copies
   outputs    how many outputs were compared, of how many captures
-  claimed    rules that macheps claims for the variant, and how many outputs each has: `macheps check --bits`
-  verdict    equal or differs, after the first of the claimed rules; recorded if nothing is claimed
-  found      models of sums.py that have every output; if none has, the best one with its count
+  claimed    rules that macheps claims for the variant, and how many outputs each gives: `macheps check --bits`
+  verdict    equal or differs, for the first of the claimed rules; recorded if nothing is claimed
+  found      models of sums.py that give every output; if none does, the best one with its count
 
-Counts are outputs with equal bits. +0 and -0 are different; how many differ only in the sign of a zero is counted apart.
-Exit: 0, 1 if a claimed rule is refuted.
+Counts are outputs with equal bits. +0 and -0 are different; outputs that differ only in the sign of a zero are counted
+separately. Exit code: 0, or 1 if a claimed rule is refuted.
 Groups: matmul, scaled_mm, triton, reveal, casts, rows, optimisers, given. Captures of attention are not judged.
 """
 import argparse
@@ -38,7 +38,7 @@ from sums import Rule
 
 GROUPS = ("matmul", "scaled_mm", "triton", "reveal", "casts", "rows", "optimisers", "given")
 FP32_CODES = {"fp32": np.float32, "tf32": np.float32}
-CLASS_ORDER = ("swamp", "cancelling", "plain", "positive", "wide")  # which captures tell most about a rule
+CLASS_ORDER = ("swamp", "cancelling", "plain", "positive", "wide")  # the most informative captures first
 
 
 def zero_bits(x):
@@ -87,7 +87,7 @@ class Program:
         self.folder = tempfile.TemporaryDirectory()
 
     def check(self, arrays, op, words):
-        """Returns the parsed verdict of `macheps check`, or a text that says why there is none."""
+        """Returns the parsed verdict of `macheps check`, or the reason why there is none."""
         if not self.path:
             return "no program"
         file = pathlib.Path(self.folder.name) / "x.npz"
@@ -100,7 +100,7 @@ class Program:
             return lines[0][:200] if lines else f"exit {run.returncode}"
 
     def unequal_bits(self, arrays, op, words):
-        """Returns how many outputs have other bits than the declared machine, or a text."""
+        """Returns how many outputs have other bits than the declared machine, or the reason why this is unknown."""
         found = self.check(arrays, op, [*words, "--bits"])
         if isinstance(found, str):
             return found
@@ -144,7 +144,7 @@ class Product:
             self._scales(item, rows, columns)
 
     def _of_batches(self, item, rows, columns):
-        # Rows of all batches in a row: an output of batch i has columns of batch i.
+        # The rows of all batches follow each other. An output of batch i belongs to the columns of batch i.
         batches, m, n, k = item["batches"], item["m"], item["n"], item["k"]
         a = operands.matrix(item["a"], item["class"], item["seed"], 0, batches * m, k)
         b = operands.matrix(item["b"], item["class"], item["seed"], 1, batches * n, k)
@@ -203,7 +203,7 @@ class Product:
 
 
 class Model:
-    """A rule with what happens to its sums."""
+    """A rule, and the operations on its sums."""
 
     def __init__(self, rule=None, scales="", pieces="", bias_after=False):
         self.rule, self.scales, self.pieces, self.bias_after = rule, scales, pieces, bias_after
@@ -255,9 +255,9 @@ def core_rules(p):
 
 
 def models_of(p, kernel, known):
-    """Yields lists of models, plain ones first. The search ends with the first list that has a model with every bit.
+    """Yields lists of models, plain ones first. The search ends with the first list with a model that gives every bit.
 
-    `known` has the rules that were found for other variants, by k.
+    `known` contains the rules that were found for other variants, by k.
     """
     item, rules = p.item, core_rules(p)
     scaling = item.get("scaling")
@@ -304,7 +304,7 @@ def models_of(p, kernel, known):
 
 
 def distinct(rules, k):
-    """Leaves out rules whose tiles change no step."""
+    """Returns the rules without duplicates and without those whose tiles change no step."""
     seen, kept = set(), []
     for rule in rules:
         lengths = {min(rule.slice or k, k - t) for t in range(0, k, rule.slice or k)}
@@ -366,8 +366,10 @@ def arrays_of(p):
 
 
 def is_claimed(p, kernel):
-    """Returns whether the first rule of claims_of is claimed. For products of PyTorch in 16 bits and tf32 it is claimed if k is not
-    cut into slices and if n and k are multiples of 8; for those of fp32 it is not claimed."""
+    """Returns whether the first rule of claims_of is claimed.
+
+    For PyTorch's products in 16 bits and tf32, it is claimed if k is not cut into slices, m and n are greater than 1,
+    and n and k are multiples of 8. For batched products and products in fp32 it is not claimed."""
     item = p.item
     if item.get("scaling") or item["op"] == "tl.dot":
         return True
@@ -376,7 +378,7 @@ def is_claimed(p, kernel):
 
 
 def claimed(program, group, kernel):
-    """Returns the verdict and [text]: each claimed rule and how many outputs it has."""
+    """Returns the verdict and [text]: each claimed rule and how many outputs it gives."""
     counts = {}
     for p in group:
         if p.blocks:
@@ -407,13 +409,13 @@ def spread(p, count_m, count_n):
 
 
 def equal_outputs(model, captured):
-    """Returns how many outputs of some captures a model has, and how many of these differ in the sign of a zero."""
+    """Returns how many outputs of some captures a model gives, and how many of these differ in the sign of a zero."""
     counts = [compared(p.made(model), p.got) for p in captured]
     return sum(e + s for e, s in counts), sum(s for _, s in counts)
 
 
 def found_rules(group, kernel, known):
-    """Returns the texts of the models with every output, what to say if there is none, and differing signs of zeros."""
+    """Returns the texts of models that give every output, a text if there is none, and the count of differing zeros."""
     order = sorted(group, key=lambda p: CLASS_ORDER.index(p.item["class"]))
     first = order[0]
     few, more = spread(first, 3, 8), spread(first, 10, 10)
@@ -447,7 +449,7 @@ def judge_products(items, kernels, program, wanted, report):
             continue
         key = (item["variant"], item["m"], item["n"], item["k"], item.get("layout", ""))
         groups.setdefault(key, []).append(item)
-    # fp32 outputs exclude the most rules, so their rules are tried first on the others.
+    # fp32 outputs exclude the most rules, so these groups come first. Their rules are then tried on the other groups.
     for key, members in sorted(groups.items(), key=lambda g: g[1][0]["formats"]["out"] != "fp32"):
         group = [Product(item) for item in members]
         kernel = kernels.of(members[0]) if wanted != "triton" else " ".join(
@@ -630,7 +632,7 @@ def adamw_forms(given, item):
         return sums.rounded(np.asarray(x, f), format)
 
     if item["kind"] == "fused":
-        # The complements are taken in fp32: 1 - fp32(0.9) is not fp32(0.1).
+        # The complements are computed in fp32: 1 - fp32(0.9) is not fp32(0.1).
         w1, w2, b1, b2 = f(1) - f(beta1), f(1) - f(beta2), f(beta1), f(beta2)
         m1, v1 = fused(b1, m, w1 * g), fused(b2, v, w2 * (g * g))
         q = p - f(lr) * f(decay) * p

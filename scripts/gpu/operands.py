@@ -26,7 +26,7 @@ SELF_CHECK = "29f672b3e81b305f"
 
 
 class Format:
-    """Widths of a binary format, the exponents that the classes use, and those of powers of two that it holds."""
+    """Widths of a binary format, exponents that the classes use, and the range of its powers of two."""
 
     def __init__(self, bits, fraction, bias, least, most, wide, swamp):
         self.bits, self.fraction, self.bias = bits, fraction, bias
@@ -85,7 +85,7 @@ def _trailing_zeros(x, most):
 def matrix(format, kind, seed, stream, rows, terms, shift=0):
     """Returns the codes [rows, terms] of a class. `shift` is added to all exponents.
 
-    Bits of a word: 0-22 the fraction, 23 the sign, 24-39 the exponent, 40-47 what marks single terms.
+    Bits of a word: 0-22 the fraction, 23 the sign, 24-39 the exponent, 40-47 marks of single terms.
     """
     f = FORMATS[format]
     w = words(seed, stream, rows * terms).reshape(rows, terms)
@@ -142,7 +142,7 @@ def cast_inputs(seed, count=65536):
     raw = _bits(w, 0, 32).astype(np.int64)
     ties = []
     # Ties of a format of p - 1 fraction bits: a one below the last bit that is kept, and its two neighbours. Below the
-    # least normal number more bits are dropped.
+    # smallest normal number more bits are dropped.
     for fraction, least, most in ((7, -127, 127), (10, -26, 16), (3, -11, 9), (2, -18, 16)):
         exponent = least + (_bits(w, 48, 16).astype(np.int64) * (most - least + 1) >> 16)
         emin = {7: -126, 10: -14, 3: -6, 2: -14}[fraction]
@@ -192,7 +192,7 @@ def _ceil_log2(n):
 def _masks(format_a, format_b, terms):
     """Returns the exponents of mask_a, mask_b, unit_a, unit_b, or None if the formats cannot tell so many terms apart.
 
-    The same numbers as `macheps reveal --emit-operands` takes, for a kernel that sums in fp32.
+    They are those that `macheps reveal --emit-operands` uses for a kernel that sums in fp32.
     """
     a, b = FORMATS[format_a], FORMATS[format_b]
     vanishing, largest, least = 25, 60, -120
@@ -233,7 +233,7 @@ def near_pairs(terms):
 
 
 def reveal(format_a, format_b, terms):
-    """Returns codes a, b [rows, terms] of FPRev's operands: control rows, then the near pairs. None: out of range.
+    """Returns codes a, b [rows, terms] of FPRev's operands: control rows, then the near pairs. None if out of range.
 
     Row r of a belongs to row r of b. If b is 1 everywhere, one column is enough.
     """

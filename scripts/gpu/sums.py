@@ -24,12 +24,12 @@ class Rule:
     terms: int = 16
     bits: int = 25
     delivery: str = "fp32"  # fp32, e8m13, fp16
-    convert: str = ""  # of fp32 operands of tf32 products: nearest_even, nearest_away, cut
+    convert: str = ""  # how fp32 operands of tf32 products are rounded: nearest_even, nearest_away, cut
     tile: int = 0  # the terms of a slice that do not fill a tile come first, as in CUTLASS 2; 0: they come last
     slice: int = 0  # terms of a slice, 0: there is one slice
     lanes: int = 0  # slices that take turns: slice i has the terms t with (t // turn) % lanes == i
     turn: int = 8
-    join: str = "ascending"  # of the slices: ascending, halves, rounded (each to the output's format first), serial
+    join: str = "ascending"  # how slices are added: ascending, halves, rounded (each to the output's format), serial
     promote: int = 0  # terms after which a sum is added to an fp32 sum
     pairs_of_four: bool = False  # of each 32 terms those with t % 4 < 2 come first
 
@@ -61,7 +61,7 @@ class Operand:
         codes = np.ascontiguousarray(codes)
         if format in ("fp32", "tf32") and rule is not None and rule.terms:
             codes, format = to_tf32(codes, rule.convert or "cut"), "tf32"
-        elif format == "tf32":  # PyTorch's word for the product: the operands are fp32
+        elif format == "tf32":  # PyTorch's name of the product; the operands are fp32
             format = "fp32"
         f = operands.FORMATS[format]
         c = codes.astype(np.int64)
@@ -254,7 +254,7 @@ def block_scaled(format_a, format_b, a, b, a_scale, b_scale, order):
 
 
 def split_fp32(x, format, pieces, convert="nearest_away"):
-    """Returns the pieces into which Triton takes fp32 numbers apart: each holds what those before it left."""
+    """Returns the pieces into which Triton splits fp32 numbers. Each holds the remainder of those before it."""
     rest, made = x, []
     for _ in range(pieces):
         if format == "tf32" and len(made) < pieces - 1:

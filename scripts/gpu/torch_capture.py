@@ -4,10 +4,10 @@
 
     scripts/gpu/torch_capture.py OUTDIR [--seconds 60] [--inputs DIR] [--device cuda|cpu] [--only GROUP,...]
 
-Nothing is judged here. Operands come from scripts/gpu/operands.py, so a seed and the name of a class replace them, and
-the judging is done later on any machine (scripts/gpu/judge_captures.py). Each item runs twice; the record says whether
-both runs gave the same codes. Items that fail are recorded with the text of the error. Groups run in order of value, each
-within its share of the time; unfinished groups continue at the end.
+Nothing is judged here: scripts/gpu/judge_captures.py does that later on any machine. Operands come from
+scripts/gpu/operands.py, so the record has only a seed and the name of a class instead of them. Each item runs twice,
+and the record states whether both runs gave the same codes. Items that fail are recorded with the text of the error.
+Groups run in order of value, each within its share of the time; unfinished groups continue at the end.
 
 Needs torch and numpy.
 """
@@ -65,11 +65,11 @@ class Capture:
         self.out = captures.Recorder(arguments.outdir, arguments.seconds, BEGIN)
         self.on_gpu = self.device.startswith("cuda")
         self.cache = {}
-        self.asked = {}  # kernel key: function, of items whose kernels have no names yet
+        self.asked = {}  # {kernel key: function} of items whose kernels have no names yet
         self.named = set()
         self.naming_seconds, self.naming_failures = 0.0, 0
         self.inputs = arguments.inputs
-        self.started = {}  # group: items begun, for a restart after the device failed
+        self.started = {}  # {group: number of items started}, for a restart after the device failed
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
@@ -103,8 +103,8 @@ class Capture:
     def name_kernels(self):
         """Runs the functions in `asked` under the profiler, and records the names of their kernels.
 
-        Starting the profiler costs more than a kernel does, so that many functions share one profile. A kernel that
-        only waits is launched between them; it separates the names. At most a quarter of the time is spent here.
+        Starting the profiler takes longer than a kernel, so many functions share one profile. A kernel that only waits
+        is launched between them; it separates the names. At most a quarter of the time is spent here.
         """
         asked, self.asked = self.asked, {}
         if not asked or self.naming_failures > 2 or self.naming_seconds > self.out.seconds / 4:
@@ -149,7 +149,7 @@ class Capture:
     # -- items ---------------------------------------------------------------------------------------------------------
 
     def run(self, group, name, facts, function, sample=None, kernel_key=None):
-        """Records the tensors that `function` returns (a tensor, or a dict), sampled by `sample` where one is given."""
+        """Records the tensors that `function` returns (a tensor, or a dict), sampled by `sample` if it is given."""
 
         def both(record):
             first, second = function(), function()
@@ -195,7 +195,7 @@ def default_settings():
 
 
 class Settings:
-    """Sets attributes of torch.backends.cuda.matmul for the time of a block; the defaults hold again after it."""
+    """Sets attributes of torch.backends.cuda.matmul in a block, and restores the defaults after it."""
 
     def __init__(self, **values):
         self.values = values
@@ -245,7 +245,7 @@ DEPTHS = (1000, 4096, 256, 16, 100, 48, 129)
 
 
 def matmul_cases():
-    """Yields (m, n, k, layout, classes), most telling first. The first letter of a layout is a's, the second b's."""
+    """Yields (m, n, k, layout, classes), most informative first. The letters of a layout: first a's, then b's."""
     for k in DEPTHS:
         yield 128, 64, k, "nn", ("plain", "cancelling", "swamp")
     for layout in ("nt", "tn", "tt"):
@@ -341,7 +341,7 @@ def scaled_function(c, scaling, kind, seed, m, n, k, fast, out):
     made = scale_codes(kind, seed, int(np.prod(shapes[0])), int(np.prod(shapes[1])))
     scale_a, scale_b = (tensor(x.reshape(s), "fp32", c.device) for x, s in zip(made, shapes))
     if scaling not in ("tensor", "row"):
-        # Scales of 1x128 are stored by columns, those of 128x128 by rows; those of b are handed over transposed.
+        # Scales of 1x128 are stored by columns, those of 128x128 by rows. Those of b are passed transposed.
         scale_a = laid_out(scale_a, "t" if scaling.startswith("1x128") else "n")
         scale_b = laid_out(scale_b, "t" if scaling.endswith("1x128") else "n").t()
     options = {"scale_a": scale_a, "scale_b": scale_b, "out_dtype": DTYPES[out], "use_fast_accum": fast}
@@ -362,7 +362,7 @@ def scaled_mm(c):
     refused = set()
 
     def item(formats, scaling, fast, out, m, n, k, kind):
-        # A combination that is refused for one shape may be taken for another one, but not for another class.
+        # A combination that is refused for one shape may be accepted for another shape, but not for another class.
         key = (formats, scaling, fast, out, m, n, k)
         if key not in refused and not scaled_item(c, formats, scaling, fast, out, m, n, k, kind):
             refused.add(key)
@@ -400,7 +400,7 @@ def scaled_mm(c):
 
 
 def reveal_item(c, variant, formats, k, m, n, function, settings):
-    """FPRev's operands, in products of m x n: m rows of a at a time, column 0; or the diagonal where b varies."""
+    """Records FPRev's sums in products of m x n, m rows of a at a time: column 0, or the diagonal if b varies."""
     facts = {"op": "reveal", "variant": variant, "a": formats[0], "b": formats[1], "m": m, "n": n, "k": k, "pairs": "near",
              "settings": settings}
 
@@ -419,7 +419,7 @@ def reveal_item(c, variant, formats, k, m, n, function, settings):
             for first in range(0, a.shape[0], step):
                 rows = a[first : first + step]
                 given = rows.shape[0]
-                # Short products would run another kernel: the last one is filled with rows of the first one.
+                # A shorter product would run another kernel, so the last one is filled up with rows of the first one.
                 rows = torch.cat([integer_view(rows), integer_view(a)[: m - given]]).view(a.dtype)
                 columns = torch.cat([integer_view(b)[first : first + step], integer_view(b)[: n]])[:n].view(b.dtype)
                 out = function(rows.contiguous(), columns.t())
@@ -541,7 +541,7 @@ def rows(c):
 
 
 def all_inputs(c, op, format, function):
-    """An operation on single numbers, on every code of a format of 16 bits, with the gradient for 1."""
+    """Records an operation on single numbers for every code of a 16-bit format, with its gradient (upstream: 1)."""
 
     def call():
         x = tensor(operands.all_codes(16), format, c.device)
@@ -586,7 +586,7 @@ def casts(c):
     fp32 = lambda: operands.cast_inputs(seed)
 
     def fp64():
-        """fp64 numbers that lie beside ties of the narrow formats: the fp32 inputs, and one bit far below."""
+        """Returns fp64 numbers at and next to ties of narrow formats: fp32 inputs plus 0, 1 or 2 in the last place."""
         wide = operands.cast_inputs(seed, 16384)
         wide = wide[(wide & 0x7FFFFFFF) < 0x7F800000].view(np.float32).astype(np.float64).view(np.uint64)
         return wide + (np.arange(wide.size, dtype=np.uint64) % np.uint64(3))
@@ -868,7 +868,7 @@ def run_groups(c, chosen):
 
 
 def run_until(c, group, items, limit, waiting):
-    """Runs the items of a group until the time `limit`. A group that has ended leaves `waiting`."""
+    """Runs the items of a group until the time `limit`. A group that has ended is removed from `waiting`."""
     while not c.out.is_over() and c.out.elapsed() < limit:
         try:
             item = next(items)
@@ -880,12 +880,13 @@ def run_until(c, group, items, limit, waiting):
         except DeviceFailed:
             raise
         except Exception as error:
-            # An error here is one between two items. An error of the generator ends it: the next turn sees that.
+            # This error occurred between two items. If it came from the generator, the generator has ended, and the
+            # next iteration gets StopIteration.
             c.out.log(f"{group}: {type(error).__name__}: {error}")
 
 
 def restart(c, chosen, error):
-    """Goes on in a new process, after the item that broke the device."""
+    """Continues in a new process, after the item that broke the device."""
     left = chosen.seconds - c.out.elapsed()
     c.out.log(f"the device failed: {error}")
     if left < 10:

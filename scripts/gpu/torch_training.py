@@ -6,14 +6,15 @@
   scripts/gpu/torch_training.py --device cuda --out results                   # where the GPU is: results/training.csv
   scripts/gpu/torch_training.py --judge carry-training results/training.csv   # anywhere: a table for each model
 
---prepare trains the policies in macheps and writes, for each model, the rows (carry-training/MODEL/steps.csv) and the inputs
-(carry-training/MODEL.safetensors: the first weights and all batches of each seed). The second command reads the inputs only.
+--prepare trains the policies in macheps and writes, for each model, the rows (carry-training/MODEL/steps.csv) and the
+inputs (carry-training/MODEL.safetensors: the first weights and all batches of each seed). The second command reads only
+the inputs.
 
 The models are nanoGPT's (gpt2, explicit attention) and Hugging Face's Llama (eager attention), with the settings of the
-manifest: AdamW, warm-up and cosine, clipping, and the weight of a token's loss, which is undone before clipping. Each policy is
-trained twice: with the samples of a batch in the given order, and in reverse. The mathematics is the same, only sums are added
-in another order; the difference is the noise that any change of the order of summation causes. Seed 0 is trained a third
-time, to show whether a run repeats to the bit.
+manifest: AdamW, warm-up and cosine, clipping, and the weight of a token's loss, which is undone before clipping. Each
+policy is trained twice: with the samples of a batch in the given order, and in reverse. Mathematically both are equal;
+only the order of summation differs. The difference is the noise that any change of the order causes. The first seed is
+trained a third time, to show whether a run repeats to the bit.
 
 Training needs torch and numpy; --prepare and --judge need neither.
 """
@@ -26,7 +27,7 @@ import subprocess
 import sys
 import time
 
-POLICIES = {  # as the presets of these names describe; fused AdamW computes in fp32 and rounds what it stores
+POLICIES = {  # like the presets of these names; fused AdamW computes in fp32 and rounds the values that it stores
     "fp32": {},
     "tf32": {"tf32": True},
     "amp-bf16": {"autocast": "bfloat16"},
@@ -85,7 +86,7 @@ def prepare(arguments):
 
 
 def read_safetensors(path):
-    """The tensors of a safetensors file as NumPy arrays, and its metadata."""
+    """Returns the tensors of a safetensors file as NumPy arrays, and its metadata."""
     import numpy
 
     with open(path, "rb") as file:
@@ -101,7 +102,7 @@ def read_safetensors(path):
 
 
 def learning_rate(train, step):
-    """Linear warm-up, then half a cosine down to min_lr at the last step."""
+    """Returns the learning rate of a step: linear warm-up, then half a cosine down to min_lr at the last step."""
     if step < train["warmup"]:
         return train["lr"] * (step + 1) / train["warmup"]
     if train["steps"] <= train["warmup"] + 1:
@@ -170,7 +171,7 @@ def make_model(torch, sizes):
             return self.weight * x.to(kind)
 
     class Rotary(nn.Module):
-        """LlamaRotaryEmbedding: a cast of the model casts its buffer."""
+        """LlamaRotaryEmbedding. A cast of the model also casts its buffer."""
 
         def __init__(self):
             super().__init__()
@@ -187,7 +188,7 @@ def make_model(torch, sizes):
         return torch.cat((-x[..., head_width // 2:], x[..., :head_width // 2]), dim=-1)
 
     class LlamaAttention(nn.Module):
-        """LlamaAttention with eager attention, whose q, k and v are one linear."""
+        """LlamaAttention with eager attention, and with one linear layer for q, k and v."""
 
         def __init__(self):
             super().__init__()
@@ -253,7 +254,7 @@ def make_model(torch, sizes):
             for block in self.block:
                 x = block(x, *rotary)
             logits = self.lm_head(self.final_norm(x))
-            wide = logits.float() if llama else logits  # Llama's loss widens the logits, nanoGPT's does not
+            wide = logits.float() if llama else logits  # Llama casts the logits to fp32, nanoGPT does not
             return logits, functional.cross_entropy(wide.view(-1, vocabulary), targets.view(-1))
 
     return Model()
@@ -263,7 +264,7 @@ def make_model(torch, sizes):
 
 
 class Run:
-    """One policy on one seed."""
+    """A training run of one policy with one seed."""
 
     def __init__(self, torch, inputs, model, policy, seed, order, device):
         arrays, metadata = inputs
@@ -330,7 +331,7 @@ class Run:
             self.rows.append((scale, lr, torch.stack([exact, loss.detach().double(), norm.double(), lost.double(), zeros.double()])))
 
     def results(self, name):
-        """The rows of the CSV file. A scale that is smaller in the next step says that this one was skipped."""
+        """Yields the rows of the CSV file. A step was skipped if the scale is smaller in the next step."""
         values = self.torch.stack([row[2] for row in self.rows]).cpu().tolist()
         scales = [row[0] for row in self.rows] + [self.scaler.get_scale() if self.scaler else 1.0]
         for step, (exact, rounded, norm, lost, zeros) in enumerate(values):
@@ -339,7 +340,7 @@ class Run:
 
 
 def tasks(arguments):
-    """The most important runs first: they are dealt out to the processes in this order."""
+    """Yields the runs, the most important ones first. They are distributed to the processes in this order."""
     for order in arguments.orders.split(","):
         for seed in map(int, arguments.seeds.split(",")):
             for policy in arguments.policies.split(","):
@@ -347,18 +348,18 @@ def tasks(arguments):
                     if order == "again" and seed != int(arguments.seeds.split(",")[0]):
                         continue
                     if policy == "tf32" and arguments.device == "cpu":
-                        continue  # it means nothing there
+                        continue  # tf32 has no meaning there
                     yield model, policy, seed, order
 
 
 def work(arguments):
-    """A process: every n-th run, as OUT/part-K.csv and OUT/part-K.json."""
+    """Trains every n-th run in this process, and writes OUT/part-K.csv and OUT/part-K.json."""
     import torch
 
     index, count = map(int, arguments.worker.split("/"))
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # it changes no result, and is a launch for each tensor
+    torch.utils.deterministic.fill_uninitialized_memory = False  # changes no result, and costs a launch for each tensor
     inputs, runs = {}, []
     with open(os.path.join(arguments.out, f"part-{index}.csv"), "w", newline="") as file:
         writer = csv.writer(file)
@@ -433,12 +434,12 @@ def train_all(arguments):
 # --- comparing
 
 
-T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}  # two sides
-F_95 = {1: 161.4, 2: 19.0, 3: 9.28, 4: 6.39, 5: 5.05, 6: 4.28, 7: 3.79, 8: 3.44, 9: 3.18, 10: 2.98}  # as many degrees on both sides
+T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}  # two-sided
+F_95 = {1: 161.4, 2: 19.0, 3: 9.28, 4: 6.39, 5: 5.05, 6: 4.28, 7: 3.79, 8: 3.44, 9: 3.18, 10: 2.98}  # equal degrees of freedom
 
 
 def mean_and_interval(values):
-    """The mean, and half the width of its 95 % t interval."""
+    """Returns the mean, and half the width of its 95 % t interval."""
     n = len(values)
     mean = sum(values) / n
     if n < 2:
@@ -448,7 +449,7 @@ def mean_and_interval(values):
 
 
 def read_rows(path, keys):
-    """{key: [row by step]} of a CSV file."""
+    """Returns {key: [row of each step]} of a CSV file."""
     runs = {}
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
@@ -461,7 +462,7 @@ def losses(rows):
 
 
 def last_losses(rows):
-    """The mean of the last 50 steps, as in macheps' summary; of a short run, of its last sixth."""
+    """Returns the mean of the last 50 steps, as in macheps' summary, or of the last sixth of a short run."""
     values = losses(rows)
     last = values[-max(1, min(50, len(values) // 6)):]
     return sum(last) / len(last)
@@ -503,12 +504,12 @@ def kind_of_gap(values):
 
 
 def verdict(ours, theirs, turned, gaps, ends):
-    """States agreement as far as the numbers carry it. `turned`: PyTorch with the samples in reverse, or nothing. `ends`: where
-    the losses of both sides ceased to be finite.
+    """Returns a text that states how far both sides agree. `turned`: PyTorch with the samples in reverse, or nothing.
+    `ends`: the first step of each run whose loss is not finite, for both sides.
 
-    Under the hypothesis that the two sides differ as two orders of summation do, the differences of seeds have one variance, and
-    the quotient of their mean squares has an F distribution. A difference below half a unit in the last place of an fp32 loss is
-    nothing that PyTorch's own losses can show.
+    If the two sides differ as two orders of summation do, the differences of seeds have the same variance, and the
+    ratio of their mean squares has an F distribution. PyTorch's own losses cannot show a difference below half a unit
+    in the last place of an fp32 loss.
     """
     if any(end is not None for side in ends for end in side):
         words = [" ".join("-" if end is None else str(end) for end in side) for side in ends]

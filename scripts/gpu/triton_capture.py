@@ -6,8 +6,8 @@
 
 Products of 128 x 128 outputs and k = 1024, in tiles of 128 x 128 (wgmma on Hopper) and of 32 x 32 (mma.sync). Operands
 are those of scripts/gpu/operands.py; the files are those of scripts/gpu/torch_capture.py. For each variant the record
-has the matrix instructions of the PTX with their numbers. The items run in a process of their own: if the compiler or the
-device brings it down, a new process goes on with the next variant.
+has the matrix instructions of the PTX with their counts. The items run in a separate process. If the compiler or the
+device crashes it, a new process continues with the next variant.
 
 Needs torch, triton and numpy; Triton needs a C compiler to launch kernels.
 """
@@ -68,7 +68,7 @@ add("fp32.bf16x6", "fp32", tile=(128, 128, 32), precision="bf16x6")
 try:
     import triton
     import triton.language as tl
-except Exception as missing:  # the supervisor runs without it, and the worker says so
+except Exception as missing:  # the supervisor does not need it, and the worker reports it
     triton, why_not = None, f"{type(missing).__name__}: {missing}"
 else:
 
@@ -91,7 +91,7 @@ else:
 
 
 def instructions(ptx):
-    """Returns how often each matrix instruction occurs, and the other instructions that tell how sums are joined."""
+    """Returns how often each matrix instruction occurs, and each other instruction that shows how sums are joined."""
     found = collections.Counter()
     for line in ptx.splitlines():
         word = re.match(r"\s*(?:@\S+\s+)?((?:wgmma\.mma_async|mma\.sync|add\.f32|add\.rn\.f32|add\.rn\.f32x2|fma\.rn\.f32|"
@@ -140,8 +140,8 @@ def run_variant(recorder, torch, name, v, launched):
             return {"out": whole[rows][:, columns]}
 
         if not recorder.item("triton", f"{name}/{kind}", facts, run):
-            torch.cuda.synchronize()  # throws if the device is lost: then a new process goes on
-            return  # what does not compile for one class does not compile for another one
+            torch.cuda.synchronize()  # throws if the device is lost; then a new process continues
+            return  # a variant that does not compile for one class does not compile for the others
         if recorder.is_over():
             return
 
