@@ -76,6 +76,14 @@ TEST_CASE("bytes of block scales at the corners where the rules part", "[emulati
     }
 }
 
+TEST_CASE("a rule has the functions of its kind", "[emulation][scale]") {
+    for (const ScaleRule& row : scale_rules) {
+        CAPTURE(row.name);
+        CHECK(row.group != nullptr);
+        CHECK((row.tensor != nullptr) == (row.kind == ScaleKind::nvfp4));
+    }
+}
+
 TEST_CASE("block scales are the powers of two that exact arithmetic gives", "[emulation][scale]") {
     std::mt19937 random(2);
     for (const Element& e : elements) {
