@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of arrays: .npy and .npz as NumPy writes them, and what is cut short, contradicts itself, or lies.
+// Readers of arrays: .npy and .npz files as NumPy writes them, and files that are cut short, contradict themselves, or
+// claim wrong sizes.
 #include "experiments/files/arrays/arrays.hpp"
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
@@ -25,7 +26,8 @@ void append(std::string& text, std::uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
 }
 
-/// An archive of one member, deflated, with sizes in a zip64 field of its local header, as numpy.savez_compressed writes.
+/// Returns an archive with one deflated member. As in numpy.savez_compressed, the sizes are in a zip64 field of its
+/// local header.
 std::string deflated_zip(const std::string& name, const std::string& bytes) {
     std::string packed(compressBound(bytes.size()) + 16, '\0');
     z_stream stream{};
@@ -86,7 +88,7 @@ std::string error_of(const std::function<void()>& action) {
 
 }  // namespace
 
-TEST_CASE("arrays of .npy, .npz stored and deflated, and .safetensors read the same", "[check][files]") {
+TEST_CASE("arrays are read from .npy, stored and deflated .npz, and .safetensors files", "[check][files]") {
     const TemporaryFolder folder;
     const std::string bytes = floats({1, 2, 3, -4, 5.5f, 1e-30f});
     const std::string npy = npy_of("<f4", {2, 3}, bytes);
@@ -112,14 +114,14 @@ TEST_CASE("arrays of .npy, .npz stored and deflated, and .safetensors read the s
     CHECK(arrays[1].shape.empty());
 }
 
-TEST_CASE("columns-first arrays are put in rows", "[check][files]") {
+TEST_CASE("column-major arrays are converted to row-major order", "[check][files]") {
     std::string npy = npy_of("<f4", {2, 3}, floats({1, 4, 2, 5, 3, 6}));
     const std::size_t at = npy.find("False");
     npy.replace(at, 5, "True ");
     CHECK(values_of(parse_npy(npy, "x", "test"), fp32) == std::vector<double>{1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("codes are read as what is declared, packed or not", "[check][files]") {
+TEST_CASE("codes are read in the declared format, packed or not", "[check][files]") {
     const StoredArray codes = parse_npy(npy_of("|V2", {2}, std::string("\x80\x3f\x00\xc0", 4)), "x", "test");
     CHECK_FALSE(codes.format);
     CHECK(values_of(codes, bf16) == std::vector<double>{1, -2});
@@ -154,14 +156,17 @@ TEST_CASE("hostile arrays end in an error with exit code 3", "[check][files]") {
         CHECK(unzip(zip.substr(0, length)).starts_with("3 test: "));
     for (std::size_t length = 0; length < npy.size(); ++length)
         CHECK(parse(npy.substr(0, length)).starts_with("3 test: "));
-    std::string large = zip;  // says that it unpacks to 4 GB
+    std::string large = zip;  // claims an unpacked size of 4 GB
     const std::size_t size = large.rfind("PK\x01\x02") + 24;
     std::memcpy(large.data() + size, "\xf0\xff\xff\xff", 4);
     CHECK(unzip(large).find("which its packed ones cannot hold") != std::string::npos);
-    std::string checksum = zip;
-    checksum[checksum.rfind("PK\x01\x02") + 16] ^= 1;
-    CHECK(unzip(checksum).starts_with("3 test: the checksum of 'x.npy' is wrong"));
-    // Any one byte may be wrong: an error, or the same number of members; never a crash.
+    const std::string stored = npz_text({{"x", {2}, {0.1, -7}}});
+    CHECK(unzip(stored) == "accepted");
+    for (std::string checksum : {zip, stored}) {
+        checksum[checksum.rfind("PK\x01\x02") + 16] ^= 1;
+        CHECK(unzip(checksum).starts_with("3 test: the checksum of 'x.npy' is wrong"));
+    }
+    // Random bytes are wrong. The readers return or throw an Error, and never crash.
     std::mt19937 random(1);
     for (int trial = 0; trial < 20000; ++trial) {
         std::string broken = zip;

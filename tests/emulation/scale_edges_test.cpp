@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scale functions of powers of two at the edges of fp32: zero, subnormal numbers, ties, the largest number, Inf and NaN.
+// Scale functions of powers of two at the edges of fp32: zero, subnormal numbers, ties, the largest number, Inf and
+// NaN.
 // The expected values come from searches over all powers of two, in long double.
 #include "core/format_table.hpp"
 #include "emulation/definitions.hpp"
@@ -22,7 +23,8 @@ namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity(), quiet_nan = std::numeric_limits<float>::quiet_NaN();
 
-/// Zero, the least and the largest subnormal numbers, and each power of two with its neighbours and three quarters.
+/// Returns zero, the smallest and the largest subnormal numbers, the largest number, and each power of two with its
+/// neighbours and its multiples by 1.5 and 1.75.
 std::vector<float> magnitudes() {
     std::vector<float> all{0.0f, 0x1p-149f, 0x1p-148f, 0x0.fffffep-126f, 0x1.fffffep127f};
     for (int e = -149; e <= 127; ++e) {
@@ -36,7 +38,7 @@ std::vector<float> magnitudes() {
 
 long double power_of_two(int e) { return std::ldexp(1.0L, e); }
 
-/// The least e8m0 byte whose number is at least x, 254 at most.
+/// Returns the smallest e8m0 byte whose number is at least x, but at most 254.
 std::uint32_t byte_at_or_above(long double x) {
     std::uint32_t byte = 0;
     while (byte < 254 && power_of_two(int(byte) - 127) < x) ++byte;
@@ -53,7 +55,7 @@ float largest(Format f) { return static_cast<float>(decode64(f, f.max_finite_cod
 
 }  // namespace
 
-TEST_CASE("e8m0 scales that are rounded up are the least power of two above amax / max", "[emulation][scale]") {
+TEST_CASE("e8m0 scales that are rounded up are the smallest power of two not below amax / max", "[emulation][scale]") {
     for (const Format f : element_formats) {
         const float max = largest(f);
         for (const float amax : magnitudes()) {
@@ -67,7 +69,7 @@ TEST_CASE("e8m0 scales that are rounded up are the least power of two above amax
         CHECK(scale::te_mxfp8(quiet_nan, max) == 255);
         CHECK(scale::ao_rceil(quiet_nan, max) == 255);
     }
-    // A quotient of 2^-127 is the least scale itself.
+    // A quotient of 2^-127 is the smallest scale itself.
     CHECK(scale::ao_rceil(0x1p-127f, 1.0f) == 0);
     CHECK(scale::ao_rceil(std::nextafter(0x1p-127f, 1.0f), 1.0f) == 1);
 }
@@ -81,7 +83,7 @@ TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of it
         };
         for (const float amax : magnitudes()) {
             if (amax < 0x1p-126f) {
-                // Below every scale: the byte is 0 for each of the rules.
+                // The amax is below every scale, so each of the rules gives the byte 0.
                 CHECK(scale::ao_floor(amax, max) == 0);
                 CHECK(scale::ao_even(amax, max, fraction) == 0);
                 continue;
@@ -91,7 +93,8 @@ TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of it
                       up = power_of_two(down) == static_cast<long double>(amax) ? down : down + 1;
             CHECK(scale::ao_floor(amax, max) == byte(down));
             CHECK(scale::ao_ceil(amax, max) == byte(up));
-            // EVEN rounds amax to the element's significand first, half up: the next power begins half a unit below it.
+            // EVEN first rounds amax to the element's significand, half up, so the next power begins half a unit below
+            // it.
             const long double threshold = power_of_two(down + 1) - power_of_two(down - fraction - 1);
             const bool rounds_up = static_cast<long double>(amax) >= threshold;
             if (rounds_up && down == 127) continue;  // beyond fp32
@@ -105,7 +108,7 @@ TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of it
     }
 }
 
-TEST_CASE("DeepGEMM's powers are the least above amax / max, from 2^-126 to 2^127", "[emulation][scale]") {
+TEST_CASE("DeepGEMM's powers are the smallest not below amax / max, from 2^-126 to 2^127", "[emulation][scale]") {
     for (const float amax : magnitudes()) {
         for (const float floor : {0.0f, 1e-4f}) {
             const float quotient = std::max(amax, floor) / 448.0f;
@@ -119,7 +122,8 @@ TEST_CASE("DeepGEMM's powers are the least above amax / max, from 2^-126 to 2^12
     CHECK(scale::deepgemm(quiet_nan, 448.0f, 1e-4f, true) == 0x1p127f);
 }
 
-TEST_CASE("current scaling takes an amax of at least eps, and of no number a scale of 1", "[emulation][scale]") {
+TEST_CASE("current scaling uses an amax of at least eps, and a scale of 1 if the amax is not finite",
+          "[emulation][scale]") {
     constexpr float eps = 0x1p-10f;
     for (const float max : {448.0f, 57344.0f}) {
         CAPTURE(max);
@@ -136,7 +140,7 @@ TEST_CASE("current scaling takes an amax of at least eps, and of no number a sca
     }
 }
 
-TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxes, times a constant",
+TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxes times a constant",
           "[emulation][scale]") {
     const auto rounded = [](double x) {
         return static_cast<float>(x);
@@ -149,7 +153,7 @@ TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxe
     }
 }
 
-TEST_CASE("the smallest and the largest decode scale are those of the groups, above 1 and below it",
+TEST_CASE("decode_min and decode_max are the extreme decode scales of the groups, above and below 1",
           "[emulation][scale]") {
     for (const auto& amaxes :
          {std::vector<float>{1e6f, 4e6f, 2e6f}, {1e-3f, 4e-3f, 2e-3f}, {1.0f, 1e6f}, {1e6f, 1.0f}, {1e6f}}) {
@@ -173,7 +177,8 @@ TEST_CASE("stream-K flushes subnormal sums in every join but the first and the l
     const auto join = [&](std::int64_t s, float sum, float partial) {
         return definition::join_slice(args, s, sum, partial, 0, 0, 0);
     };
-    // The first slice is stored, atomics add the next ones and flush operands and sums, the last block adds in its registers.
+    // The first slice is stored. Atomics add the next ones and flush operands and sums. The last block adds in its
+    // registers.
     CHECK(join(0, 77.0f, tiny) == tiny);
     for (const std::int64_t s : {1, 2}) {
         CHECK(join(s, tiny, other) == 0);
@@ -184,6 +189,28 @@ TEST_CASE("stream-K flushes subnormal sums in every join but the first and the l
     CHECK(join(3, tiny, other) == 0x1.cp-130f);
     CHECK(join(3, one, other) == one + other);
     CHECK(join(3, one, -std::nextafter(one, 0.0f)) == one - std::nextafter(one, 0.0f));
+}
+
+TEST_CASE("terms that are left over after the last full turn of the lanes join the first lane", "[emulation][matmul]") {
+    // Lane `full` holds 2^24. The last term is 1, and it is lost if it joins that lane.
+    for (const int lanes : {2, 4, 8}) {
+        for (int full = 0; full < lanes; ++full) {
+            for (int rest = 1; rest < lanes; ++rest) {
+                const int k = lanes + rest;
+                std::vector<float> a(static_cast<std::size_t>(k), 0.0f);
+                const std::vector<float> b(static_cast<std::size_t>(k), 1.0f);
+                a[static_cast<std::size_t>(full)] = 0x1p24f;
+                a[static_cast<std::size_t>(k - 1)] = 1;
+                if (full > 0) a[0] = 1;
+                Matmul args{};
+                args.rule.lanes = lanes;
+                CAPTURE(lanes, full, rest);
+                // Lane 0 is 2^24 + 1, which rounds to 2^24, or 1 + 1, which survives the sum of the lanes.
+                CHECK(definition::lanes_sum(args, {.a = a.data(), .b = b.data(), .a_step = 1, .b_step = 1}, 0, k) ==
+                      (full == 0 ? 0x1p24f : 0x1p24f + 2));
+            }
+        }
+    }
 }
 
 }  // namespace scale_edges_test

@@ -77,6 +77,11 @@ TEST_CASE("a trace of NVFP4 blocks has the tensor's scale in it", "[scaling]") {
     const auto largest = scale_trace({.rule = "te_nvfp4", .amax = {3, 6, 0}});
     CHECK(largest[1].scale == steps[0].scale);
     CHECK(largest[0].scale == steps[1].scale);
+    // A block beyond the amax that is given for the tensor needs a scale above 448, which e4m3fn does not have.
+    const auto beyond = scale_trace({.rule = "te_nvfp4", .amax = {6, 24}, .tensor_amax = 6.0f});
+    CHECK(beyond[0].scale == 1);
+    CHECK(beyond[1].scale == 1);
+    CHECK(scale_trace({.rule = "te_nvfp4", .amax = {6, 24}})[1].scale == 0.25f);
 }
 
 TEST_CASE("what no scale can be made of is refused with the nearest word", "[scaling]") {

@@ -60,6 +60,26 @@ std::vector<float> normal(std::size_t count, float spread = 1) {
 
 }  // namespace
 
+TEST_CASE("a cast is left out only if it changes no value that the tensor may hold", "[fidelity]") {
+    const float infinite = std::numeric_limits<float>::infinity();
+    CpuBackend backend(1);
+    Rounder rounder(backend, 0);
+    for (const Overflow overflow : {Overflow::nonsaturate, Overflow::saturate}) {
+        for (const Format held : {fp16, bf16}) {
+            Slot slot;
+            slot.name = "site:forward.a";
+            slot.rule = {.format = fp16, .overflow = overflow};
+            Tensor in = backend.empty({1, 3}), buffer;
+            backend.upload(std::vector<float>{infinite, -infinite, 1.0f}, in);
+            const std::vector<float> out =
+                test::values_of(backend, rounder.apply(slot, {.view = in.view(), .held = held}, buffer).view);
+            const float limit = overflow == Overflow::saturate ? 65504.0f : infinite;
+            CHECK(out == std::vector<float>{limit, -limit, 1.0f});
+            CHECK(rounder.passes(slot, held) == (held == fp16 && overflow == Overflow::nonsaturate));
+        }
+    }
+}
+
 TEST_CASE("a cast's errors are those of its numbers", "[fidelity]") {
     // e4m3fn: 464 is the tie that stays, 465 goes beyond; 2^-9 is the least number, 1.5 of it a tie to 2^-8, 1 is exact.
     const SiteRow row = row_of({.format = e4m3fn, .overflow = Overflow::saturate},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model against the tests' own fp64 model, which shares no code with it.
 #include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/training/model/initialise.hpp"
 #include "experiments/training/model/memory.hpp"
 #include "experiments/training/model/transformer.hpp"
 #include "tests/oracle/reference_gpt.hpp"
@@ -413,6 +414,28 @@ TEST_CASE("the same seed gives every policy the same initial weights, rounded as
     for (std::size_t i = 0; i < tokens; ++i) sum2 += static_cast<double>(reference[i]) * reference[i];
     // The variance of n normals has relative deviation sqrt(2/n); five of them.
     CHECK(std::abs(sum2 / tokens / 4e-4 - 1) < 5 * std::sqrt(2.0 / tokens));
+}
+
+TEST_CASE("initial weights have the deviation of their kind, and norms and biases are 1 and 0",
+          "[experiments][model]") {
+    for (const std::int64_t layers : {1, 2, 8}) {
+        for (const char* name : {"wte.weight", "block.0.attn.qkv.weight", "block.1.mlp.up.weight",
+                                 "block.1.attn.proj.weight", "block.0.mlp.down.weight"}) {
+            const std::string_view parameter = name;
+            const bool ends_branch = parameter.ends_with("proj.weight") || parameter.ends_with("down.weight");
+            const double variance = 4e-4 / (ends_branch ? 2.0 * static_cast<double>(layers) : 1.0);
+            const std::vector<float> x = initial_values(parameter, {128, 64}, layers, 5);
+            double sum2 = 0;
+            for (const float each : x) sum2 += double{each} * each;
+            CAPTURE(name, layers);
+            // The variance of n normals has relative deviation sqrt(2/n); five of them.
+            const auto n = static_cast<double>(x.size());
+            CHECK(std::abs(sum2 / n / variance - 1) < 5 * std::sqrt(2.0 / n));
+        }
+        CHECK(initial_values("block.0.norm1.weight", {3}, layers, 5) == std::vector<float>{1, 1, 1});
+        CHECK(initial_values("block.0.norm1.bias", {3}, layers, 5) == std::vector<float>{0, 0, 0});
+        CHECK(initial_values("block.0.attn.proj.bias", {3}, layers, 5) == std::vector<float>{0, 0, 0});
+    }
 }
 
 TEST_CASE("every preset's first loss lies within its format's rounding of fp32's", "[experiments][model]") {

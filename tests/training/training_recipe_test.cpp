@@ -8,6 +8,9 @@
 #include "tests/training/trained.hpp"
 
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace training_recipe_test {
 
@@ -69,6 +72,47 @@ TEST_CASE("torch's norm of bf16 gradients is a bf16 number, and so is the factor
     mixed.add(9.0, bf16);
     mixed.add(2.0, fp32);
     CHECK(mixed.result() == std::sqrt(9.0f + std::sqrt(2.0f) * std::sqrt(2.0f)));
+}
+
+TEST_CASE("a norm is a number of its tensors' format, or of fp32 if they have several", "[experiments][optimizer]") {
+    // The root of 3^2 + 4^2 + 0.25^2 is 5.006..., which neither bf16 nor fp16 holds.
+    for (const Format format : {bf16, fp16, fp32}) {
+        NormOfTensors norm(formula("torch")), mixed(formula("torch"));
+        for (const double squares : {9.0, 16.0, 0.0625}) {
+            norm.add(squares, format);
+            mixed.add(squares, squares == 9.0 ? fp32 : bf16);
+        }
+        const float exact = std::sqrt(25.0625f);
+        CHECK(norm.result() == quantize(format, exact, Round::nearest_even, Overflow::nonsaturate));
+        CHECK(mixed.result() == exact);
+    }
+}
+
+TEST_CASE("every loss scaler undoes the token weight exactly", "[experiments][optimizer]") {
+    // Powers of two change no bit of an fp32 gradient that stays normal.
+    for (const ScalerKind* kind : scaler_kinds()) {
+        for (const bool divides : {false, true}) {
+            Policy policy = load_policy("fp32");
+            policy.loss_scaler = LossScalerConfig(*kind);
+            for (const ScalerKey& key : kind->keys) {
+                if (key.name == "unscale_by_division") policy.loss_scaler.set(key.name, divides);
+                if (key.name == "scale" || key.name == "init_scale") policy.loss_scaler.set(key.name, 1024);
+            }
+            const auto trained = [&](double weight) {
+                TrainOptions options = TinyRun::tiny_options();
+                options.token_weight = weight;
+                TinyRun run(policy, ModelKind::gpt2, options);
+                run.run(3);
+                std::map<std::string, std::vector<float>> values = run.state();
+                std::erase_if(values, [](const auto& one) { return !one.first.ends_with(":value"); });
+                return values;
+            };
+            CAPTURE(kind->name, divides);
+            const auto plain = trained(1);
+            CHECK(!plain.empty());
+            CHECK(plain == trained(0x1p-5));
+        }
+    }
 }
 
 TEST_CASE("DeepSpeed unscales and clips by one factor", "[experiments][optimizer]") {
