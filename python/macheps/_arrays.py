@@ -205,13 +205,14 @@ def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]
 def as_codes(array: Array, info: FormatInfo, where: str) -> Array:
     """Returns integers as codes of a format, in the unsigned integers of its container.
 
-    Raises `Error` for a number that is not a code. Integers that have the width of the container are not checked.
+    Raises `Error` for a number that is not a code. If every integer of that width is a code, negative numbers stand for
+    their bits, as PyTorch's integers do.
     """
     width = container_width(info.container_bits)
-    if array.dtype.itemsize * 8 != width:
+    if array.dtype.itemsize * 8 != width or info.container_bits < width:
         top = (1 << info.container_bits) - 1
         if array.size and (int(array.min()) < 0 or int(array.max()) > top):
-            raise Error(f"some numbers are no codes of {info.format}", where, f"codes are 0 to {top}")
+            raise Error(f"some numbers are not codes of {info.format}", where, f"codes are 0 to {top}")
     return np.ascontiguousarray(array, _CODE_TYPES[width]).reshape(array.shape)
 
 

@@ -21,7 +21,7 @@ class _Round(torch.autograd.Function):  # type: ignore[misc, name-defined]
 
     @staticmethod
     def forward(context: Any, x: Any, cast: dict[str, Any], grad: str, backward: dict[str, Any] | None) -> Any:
-        context.grad, context.backward = grad, backward
+        context.grad, context.backward, context.scale = grad, backward, cast["scale"]
         if grad == "clipped":
             limit = finfo(cast["format"]).max
             context.save_for_backward((x * cast["scale"]).abs() <= limit)
@@ -34,6 +34,8 @@ class _Round(torch.autograd.Function):  # type: ignore[misc, name-defined]
             given = given * reached
         if context.backward is not None:
             given = _casts.round(given.detach(), **context.backward).to(given.dtype)
+        if context.scale != 1:
+            given = given * context.scale
         return given, None, None, None
 
 
@@ -57,7 +59,8 @@ def round(
 ) -> Any:
     """Rounds a CPU tensor as `macheps.round` does, with a gradient.
 
-    With ``scale`` s, the result is round(s x). The backward pass does not multiply the gradient by s.
+    With ``scale`` s, the result is round(s x). The gradient with respect to s x, cast if ``grad_format`` says so, is
+    multiplied by s.
 
     Parameters
     ----------

@@ -126,10 +126,17 @@ def test_outputs_with_a_mask_are_refused():
 
 
 def test_integers_beyond_a_container_are_refused():
-    with pytest.raises(me.Error, match="no codes of e4m3fn"):
+    with pytest.raises(me.Error, match="not codes of e4m3fn"):
         me.check(SQUARE, np.full((4, 4), 300), CODES, a_format="e4m3fn", b_format="e4m3fn")
     with pytest.raises(me.Error, match="int64"):
         me.check(np.zeros((1, 4), np.float32), operation="embedding", table=SQUARE, index=np.array([2**63], np.uint64))
+
+
+@pytest.mark.parametrize("codes", [np.uint8([200]), np.int8([-1]), np.uint8([16]), np.int64([16])])
+def test_numbers_beyond_the_codes_of_a_narrow_format_are_refused(codes):
+    with pytest.raises(me.Error, match="not codes of e2m1fn"):
+        me.decode(codes, "e2m1fn")
+    assert me.decode(np.uint8([15]), "e2m1fn").tolist() == [-6.0]
 
 
 NOT_WHOLE = [1.5, 1.0, True, np.True_, np.float64(2), np.float32(1.5), "1", -3, 2**64, None, np.array([1, 2]), np.array([1.0]),

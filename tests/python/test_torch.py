@@ -73,7 +73,23 @@ def test_straight_through():
 
 def test_clipped():
     assert graph(NUMBERS, grad="clipped", saturate=True) == pytest.approx([1.0, 1.3, 0.0, 0.0])
-    assert graph(NUMBERS, grad="clipped", saturate=True, scale=1000.0) == pytest.approx([1.0, 0.0, 0.0, 0.0])
+    assert graph(NUMBERS, grad="clipped", saturate=True, scale=1000.0) == pytest.approx([1000.0, 0.0, 0.0, 0.0])
+
+
+def test_a_scale_is_a_factor_of_the_gradient():
+    import macheps.torch as mt
+
+    # Scaled, rounded and scaled back, a number keeps its gradient, as with the product that round() replaces.
+    for scale in (0.25, 1.0, 3.0, 512.0):
+        rounded, plain = (torch.tensor([0.3, -1.7], requires_grad=True) for _ in range(2))
+        weights = torch.tensor([1.5, -0.25])
+        (mt.round(rounded, "bf16", scale=scale) / scale * weights).sum().backward()
+        ((plain * scale) / scale * weights).sum().backward()
+        assert torch.equal(rounded.grad, plain.grad)
+    # The cast comes first: 1.3 is 1.25 in e5m2.
+    t = torch.tensor([0.3], requires_grad=True)
+    (mt.round(t, "bf16", scale=3.0, grad_format="e5m2") * 1.3).sum().backward()
+    assert t.grad.tolist() == [3.75]
 
 
 def test_a_gradient_that_is_cast():
