@@ -30,17 +30,17 @@ double number(std::string_view word, const SweepText& text) {
     double value = 0;
     const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc{} || last != digits.data() + digits.size() || digits.empty() || !std::isfinite(value)) {
-        throw bad(text, fmt::format("'{}' is no number", word));
+        throw bad(text, fmt::format("'{}' is not a number", word));
     }
     if (!is_power) return value;
-    if (value != std::floor(value) || std::fabs(value) > 120) throw bad(text, "2^N takes a whole N from -120 to 120");
+    if (value != std::floor(value) || std::fabs(value) > 120) throw bad(text, "2^N needs a whole N from -120 to 120");
     return Format::power_of_two(static_cast<int>(value));
 }
 
 }  // namespace
 
 SweepAxis parse_sweep(std::string_view typed, std::span<const SweepRule> rules, std::string_view example) {
-    constexpr std::size_t most = 1000;
+    constexpr std::size_t max_values = 1000;
     const SweepText text{typed, example};
     const std::size_t equals = typed.find('=');
     SweepAxis axis{.name = std::string(typed.substr(0, equals))};
@@ -49,16 +49,19 @@ SweepAxis parse_sweep(std::string_view typed, std::span<const SweepRule> rules, 
     if (equals == std::string_view::npos || rule == rules.end()) {
         std::vector<std::string_view> names;
         for (const SweepRule& row : rules) names.push_back(row.name);
-        throw bad(text, fmt::format("an axis is {}, then =", fmt::join(names, ", ")));
+        throw bad(text, fmt::format("a sweep must begin with {}, then =", fmt::join(names, ", ")));
     }
     std::string_view values = typed.substr(equals + 1);
     if (const std::size_t dots = values.find(".."); dots != std::string_view::npos) {
         const double first = number(values.substr(0, dots), text), last = number(values.substr(dots + 2), text);
         const bool adds = rule->step > 0;
         if (!(first > 0 || (adds && first == 0)) || last < first) {
-            throw bad(text, "a range goes from a number above 0 to a greater one");
+            throw bad(text, adds ? "a range must start at 0 or above and must not descend"
+                                 : "a range must start above 0 and must not descend");
         }
-        for (double x = first; x <= last && axis.values.size() < most; x = adds ? x + rule->step : x * rule->factor) {
+        for (double x = first; x <= last; x = adds ? x + rule->step : x * rule->factor) {
+            if (axis.values.size() == max_values)
+                throw bad(text, fmt::format("a range must have at most {} values", max_values));
             axis.values.push_back(x);
         }
     } else {
@@ -71,7 +74,7 @@ SweepAxis parse_sweep(std::string_view typed, std::span<const SweepRule> rules, 
     }
     for (const double x : axis.values) {
         if (rule->is_size && (x < 1 || x != std::floor(x) || x > 0x1p40)) {
-            throw bad(text, fmt::format("{} takes whole numbers from 1 on", axis.name));
+            throw bad(text, fmt::format("{} must be a whole number from 1 to 2^40", axis.name));
         }
     }
     return axis;
@@ -82,7 +85,7 @@ SweepAxis parse_sweep(std::string_view text) {
                                    {.name = "n", .is_size = true},
                                    {.name = "k", .is_size = true},
                                    {.name = "scale"}};
-    return parse_sweep(text, rules, "such as k=16..65536, scale=2^-20..1 or n=1,7,64");
+    return parse_sweep(text, rules, "use a sweep such as k=16..65536, scale=2^-20..1 or n=1,7,64");
 }
 
 }  // namespace macheps::study

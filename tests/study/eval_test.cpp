@@ -122,6 +122,15 @@ TEST_CASE("an infix formula is its FPCore", "[analysis][eval]") {
     }
 }
 
+TEST_CASE("a binding is printed with a name that no input has", "[analysis][eval]") {
+    const Expression bound =
+        parse_cores("(FPCore (t1 t1_) (let ([x (+ t1 1)]) (* (* x t1) t1_)))", "here").expressions.at(0);
+    CHECK(fpcore_text(bound) == "(FPCore (t1 t1_) (let ([t2 (+ t1 1)]) (* (* t2 t1) t1_)))");
+    const Expression same =
+        parse_cores("(FPCore (t2 t2_) (let ([x (+ t2 1)]) (* (* x t2) t2_)))", "here").expressions.at(0);
+    CHECK(fpcore_text(same) == "(FPCore (t2 t2_) (let ([t2__ (+ t2 1)]) (* (* t2__ t2) t2_)))");
+}
+
 TEST_CASE("an FPCore's bindings and loops mean what they say", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto value = [](const char* text) {

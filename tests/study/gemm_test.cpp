@@ -668,6 +668,10 @@ TEST_CASE("a sweep is a range of doublings or a list", "[experiments][gemm]") {
     CHECK(parse_sweep("n=1,7,2^6").integers() == std::vector<std::int64_t>{1, 7, 64});
     CHECK(parse_sweep("scale=2^-2..1").values == std::vector<double>{0.25, 0.5, 1});
     CHECK(parse_sweep("scale=0.1,-3").values == std::vector<double>{0.1, -3});
+    const SweepRule steps[] = {{.name = "c", .step = 1}};
+    CHECK(parse_sweep("c=0..999", steps, "an example").values.size() == 1000);
+    CHECK(error_of([&] { parse_sweep("c=0..1000", steps, "an example"); }).find("at most 1000 values") !=
+          std::string::npos);
     for (const char* bad :
          {"k", "k=", "q=1", "k=0..4", "k=8..4", "k=1.5", "k=-1", "k=1,,2", "scale=x", "scale=2^x", "m=inf"}) {
         CAPTURE(bad);

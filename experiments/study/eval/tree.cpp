@@ -208,8 +208,8 @@ std::string wrong_arguments(const Node& node) {
         std::find_if(std::begin(rows_of_ops), std::end(rows_of_ops), [&](const OpRow& r) { return r.op == node.op; });
     const auto count = static_cast<int>(node.children.size());
     if (row->arguments < 0 ? count == 0 : count != row->arguments) {
-        return fmt::format("{} takes {}, and has {}", row->name,
-                           row->arguments < 0    ? "arguments"
+        return fmt::format("{} takes {} but has {}", row->name,
+                           row->arguments < 0    ? "at least one argument"
                            : row->arguments == 1 ? "one argument"
                                                  : fmt::format("{} arguments", row->arguments),
                            count);
@@ -217,15 +217,20 @@ std::string wrong_arguments(const Node& node) {
     const bool wants_truth = node.op == Op::both || node.op == Op::either || node.op == Op::negation;
     for (const Node& child : node.children) {
         if (gives_truth(child) == wants_truth) continue;
-        return fmt::format("{} takes {}", row->name, wants_truth ? "comparisons" : "numbers, and no comparison");
+        return fmt::format("{} takes {}", row->name,
+                           wants_truth ? "comparisons, not numbers" : "numbers, not comparisons");
     }
     return {};
 }
 
 std::string fpcore_text(const Expression& expression) {
     std::vector<std::string> names = expression.inputs;
-    for (int slot = static_cast<int>(names.size()); slot < expression.slots; ++slot)
-        names.push_back(fmt::format("t{}", slot));
+    for (int slot = static_cast<int>(names.size()); slot < expression.slots; ++slot) {
+        std::string name = fmt::format("t{}", slot);
+        while (std::find(expression.inputs.begin(), expression.inputs.end(), name) != expression.inputs.end())
+            name += '_';
+        names.push_back(std::move(name));
+    }
     std::string inputs, name;
     for (const std::string& input : expression.inputs) inputs += (inputs.empty() ? "" : " ") + input;
     if (!expression.name.empty()) name = fmt::format(" :name \"{}\"", expression.name);
