@@ -42,9 +42,10 @@ namespace {
 
 constexpr const char* help =
     "usage: bench_gpu [--list] [--only PATTERN] [--device N] [--repetitions N] [--host]\n"
-    "Rows as CSV on stdout. ratio: the yardstick's time over ours. times are medians, spreads half the distance of\n"
-    "the quartiles as a share of them. --host: everything small and on the CPU, to try the program.\n"
-    "Exit codes: 1, a result differs from its definition; 2, usage; 4, no device.\n";
+    "Prints rows as CSV on stdout. ratio: time of the yardstick / our time. Times are medians. A spread is half the\n"
+    "distance of the quartiles divided by the median. --host: run everything on the CPU with small sizes, to try the\n"
+    "program.\n"
+    "Exit codes: 1, a result differs from its definition; 2, wrong usage; 4, no device.\n";
 
 struct Arguments {
     std::string only = "*";
@@ -61,7 +62,7 @@ Arguments parse(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
         const auto value = [&]() -> std::string {
-            if (++i == argc) throw usage(word + " wants a value");
+            if (++i == argc) throw usage(word + " needs a value");
             return argv[i];
         };
         const auto number = [&](int least) {
@@ -85,7 +86,7 @@ Arguments parse(int argc, char** argv) {
             std::fputs(help, stdout);
             std::exit(0);
         } else {
-            throw usage("unknown word " + word);
+            throw usage("unknown argument " + word);
         }
     }
     return a;
@@ -94,7 +95,7 @@ Arguments parse(int argc, char** argv) {
 Bench bench_on_host() {
     Bench bench;
     bench.native = bench.emulated = std::make_shared<CpuBackend>(1);
-    bench.no_library = "on the host";
+    bench.no_library = "the program runs on the host";
     bench.turns.time = [](const Work& work, int calls) {
         using Clock = std::chrono::steady_clock;
         const Clock::time_point begin = Clock::now();
@@ -113,7 +114,7 @@ Bench bench_on_device(int device) {
     evidence::LoadedLibrary loaded = evidence::load_cublaslt(device);
     bench.library = std::move(loaded.library);
     bench.no_library = std::move(loaded.missing);
-    if (bench.library == nullptr) fmt::print(stderr, "matmuls have no yardstick: {}\n", bench.no_library);
+    if (bench.library == nullptr) fmt::print(stderr, "the yardstick for matmuls is missing: {}\n", bench.no_library);
     bench.turns.time = [begin = std::make_shared<gpu::Event>(), end = std::make_shared<gpu::Event>()](const Work& work,
                                                                                                       int calls) {
         const auto stream = static_cast<cudaStream_t>(work.stream);
@@ -148,7 +149,7 @@ int run(int argc, char** argv) {
     std::vector<RowMaker> rows = matmul_rows();
     for (RowMaker& row : cast_rows()) rows.push_back(std::move(row));
     std::erase_if(rows, [&](const RowMaker& row) { return fnmatch(a.only.c_str(), row.name.c_str(), 0) != 0; });
-    if (rows.empty()) throw usage("no row is called " + a.only);
+    if (rows.empty()) throw usage("no row matches " + a.only);
     if (a.list) {
         for (const RowMaker& row : rows) fmt::print("{}\n", row.name);
         return 0;

@@ -28,11 +28,12 @@ void check_cast(Backend& backend, const Tensor& out, const std::vector<float>& i
             const float expected = definition::store_as(cast, x, static_cast<std::uint64_t>(first + i));
             const float y = got[static_cast<std::size_t>(i)];
             if (bit_cast<std::uint32_t>(y) != bit_cast<std::uint32_t>(expected)) {
-                fail(fmt::format("element {}: {} became {}, and not {}", first + i, x, y, expected));
+                fail(fmt::format("element {}: {} became {} instead of {}", first + i, x, y, expected));
             }
         }
     }
-    if (tally.count != static_cast<std::uint64_t>(n)) fail(fmt::format("{} elements counted of {}", tally.count, n));
+    if (tally.count != static_cast<std::uint64_t>(n))
+        fail(fmt::format("{} of {} elements were counted", tally.count, n));
 }
 
 Row cast_row(Bench& bench, const std::string& name, const Cast& cast) {

@@ -61,7 +61,7 @@ class Product {
                                            .after;
                 const float got = row[static_cast<std::size_t>(j)];
                 if (bit_cast<std::uint32_t>(got) == bit_cast<std::uint32_t>(expected)) continue;
-                throw Error({.what = fmt::format("[{},{}] is {}, and not {}", i, j, got, expected),
+                throw Error({.what = fmt::format("[{},{}] is {} instead of {}", i, j, got, expected),
                              .where = case_.name,
                              .fix = "",
                              .exit = Exit::check_failed});

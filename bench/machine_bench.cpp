@@ -127,7 +127,8 @@ struct Contest {
             const std::int64_t i = sample * 31 % n, j = sample * 17 % n;
             const float want = definition::matmul_element(args, a.data(), b.data(), i, j, 0).after;
             const float got = ours[static_cast<std::size_t>(i * n + j)];
-            if (bit_cast<std::uint32_t>(want) != bit_cast<std::uint32_t>(got)) return "not the bits of the definition";
+            if (bit_cast<std::uint32_t>(want) != bit_cast<std::uint32_t>(got))
+                return "the bits differ from those of the definition";
         }
         return "";
     }

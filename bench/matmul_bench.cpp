@@ -120,7 +120,8 @@ struct Contest {
                                                           b.data() + q * args.b.stride_inner, i, j, 0)
                                    .after;
             const float got = ours[static_cast<std::size_t>((q * work.m + i) * work.n + j)];
-            if (bit_cast<std::uint32_t>(want) != bit_cast<std::uint32_t>(got)) return "not the bits of the definition";
+            if (bit_cast<std::uint32_t>(want) != bit_cast<std::uint32_t>(got))
+                return "the bits differ from those of the definition";
         }
         return "";
     }
@@ -185,8 +186,9 @@ std::string name_of(const std::string& first, const Work& w, Simd simd, int thre
 
 int main(int argc, char** argv) {
     if (std::getenv("OPENBLAS_CORETYPE") != nullptr) {
-        std::fputs("bench_matmul: OPENBLAS_CORETYPE holds OpenBLAS back; run `env -u OPENBLAS_CORETYPE bench_matmul`\n",
-                   stderr);
+        std::fputs(
+            "bench_matmul: OPENBLAS_CORETYPE limits OpenBLAS; run `env -u OPENBLAS_CORETYPE bench_matmul` instead\n",
+            stderr);
         return 2;
     }
     const Simd simd = chosen_simd();

@@ -328,8 +328,9 @@ MACHEPS_HD constexpr Rounded fma(Format f, std::uint64_t a, std::uint64_t b, std
     return op(Operation::fma, f, a, b, c, mode);
 }
 
-static_assert(fma(fp16, 0x3e00, 0x3956, 0x0001).bits == 0x3c01, "one rounding, where fp32 gives 0x3c00");
-static_assert(fma(bf16, 0x40e0, 0x3e14, 0x8001).bits == 0x3f81, "one rounding, where fp32 and fp64 give 0x3f82");
-static_assert(fma(e5m2, 0x4e, 0x4a, 0x01).bits == 0x5d, "one rounding, where fp32 gives 0x5c");
+static_assert(fma(fp16, 0x3e00, 0x3956, 0x0001).bits == 0x3c01, "one rounding; fp32 arithmetic would give 0x3c00");
+static_assert(fma(bf16, 0x40e0, 0x3e14, 0x8001).bits == 0x3f81,
+              "one rounding; fp32 and fp64 arithmetic would give 0x3f82");
+static_assert(fma(e5m2, 0x4e, 0x4a, 0x01).bits == 0x5d, "one rounding; fp32 arithmetic would give 0x5c");
 
 }  // namespace macheps

@@ -71,10 +71,10 @@ MACHEPS_HD constexpr Rounded next_up(Format f, std::uint64_t a) {
 }
 MACHEPS_HD constexpr Rounded next_down(Format f, std::uint64_t a) {
     const Flags flags{.invalid = detail::is_signaling_nan(f, a)};
-    if (is_nan(f, a) || ordinal(f, a) <= least_ordinal(f)) {
+    if (is_nan(f, a) || ordinal(f, a) <= min_ordinal(f)) {
         return {is_nan(f, a) ? f.nan_code() << f.padding : a, flags};
     }
-    return {nextafter(f, a, from_ordinal(f, least_ordinal(f))), flags};
+    return {nextafter(f, a, from_ordinal(f, min_ordinal(f))), flags};
 }
 
 }  // namespace macheps

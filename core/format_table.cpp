@@ -28,7 +28,7 @@ const Ambiguous* find_ambiguous(std::string_view lowered_name) {
     return nullptr;
 }
 
-constexpr int least_exponent = 2, most_exponent = 8, least_fraction = 1, most_fraction = 23;
+constexpr int min_exponent = 2, max_exponent = 8, min_fraction = 1, max_fraction = 23;
 
 constexpr Format of_widths(int exponent_bits, int fraction_bits) {
     return {.bits = 1 + exponent_bits + fraction_bits,
@@ -45,10 +45,10 @@ struct WidthName {
     constexpr std::string_view view() const { return {text.data(), length}; }
 };
 constexpr auto width_names = [] {
-    std::array<WidthName, (most_exponent - least_exponent + 1) * (most_fraction - least_fraction + 1)> names{};
+    std::array<WidthName, (max_exponent - min_exponent + 1) * (max_fraction - min_fraction + 1)> names{};
     std::size_t at = 0;
-    for (int e = least_exponent; e <= most_exponent; ++e) {
-        for (int m = least_fraction; m <= most_fraction; ++m, ++at) {
+    for (int e = min_exponent; e <= max_exponent; ++e) {
+        for (int m = min_fraction; m <= max_fraction; ++m, ++at) {
             WidthName& name = names[at];
             for (const char c : {'e', static_cast<char>('0' + e), 'm'}) name.text[name.length++] = c;
             if (m >= 10) name.text[name.length++] = static_cast<char>('0' + m / 10);
@@ -132,16 +132,17 @@ Format format_named(std::string_view name, std::string_view where, Exit exit) {
     }
     if (is_integer_type(lowered(name))) {
         throw Error(
-            {.what = fmt::format("'{}' is an integer type, and formats are floating-point", name),
+            {.what = fmt::format("'{}' is an integer type, not a floating-point format", name),
              .where = std::string(where),
-             .fix = "use a name that `macheps formats` lists; mxint8, a block format with shared scales, is not int8",
+             .fix = "use a name that `macheps formats` lists; mxint8 is a block format with shared scales, not int8",
              .exit = exit});
     }
     const std::string near = nearest_name(name, format_names());
     throw Error({.what = fmt::format("unknown format '{}'", name),
                  .where = std::string(where),
-                 .fix = near.empty() ? fmt::format("one of {}, or widths such as e5m6", fmt::join(format_names(), ", "))
-                                     : fmt::format("did you mean {}? `macheps formats` lists them all", near),
+                 .fix = near.empty()
+                            ? fmt::format("use one of {}, or widths such as e5m6", fmt::join(format_names(), ", "))
+                            : fmt::format("did you mean {}? `macheps formats` lists them all", near),
                  .exit = exit});
 }
 

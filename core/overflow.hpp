@@ -13,10 +13,10 @@ MACHEPS_HD constexpr bool overflows(Format f, Unpacked x, Round mode, RandomBits
     const int top = detail::bit_length(x.significand) - 1 + x.exponent;
     const double largest = decode64(f, f.max_finite_code() << f.padding);
     const Unpacked most = unpack(largest);
-    const int most_top = detail::bit_length(most.significand) - 1 + most.exponent;
-    if (top != most_top) return top > most_top;
+    const int max_top = detail::bit_length(most.significand) - 1 + most.exponent;
+    if (top != max_top) return top > max_top;
     // In the top binade, the last place of every number is that of the largest number, in every encoding.
-    const int quantum = (f.encoding == Encoding::fixed_point ? f.emin() : most_top) - f.fraction_bits();
+    const int quantum = (f.encoding == Encoding::fixed_point ? f.emin() : max_top) - f.fraction_bits();
     const std::uint64_t places = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
     const int up = most.exponent - quantum;  // shift that gives `largest` the same quantum
     return places > (up >= 0 ? most.significand << up : most.significand >> -up);

@@ -28,10 +28,10 @@ enum class NanCodes : std::uint8_t {
 
 /// How e8m0fnu, which has no sign and no zero, converts negative numbers, zero and magnitudes below 2^-127.
 enum class ScaleDomain : std::uint8_t {
-    magnitude,          ///< |x| is converted; zero and magnitudes below 2^-127 give the smallest scale
-    in_range_or_nan,    ///< |x| is converted; zero and magnitudes below 2^-127 give NaN
-    positive_or_nan,    ///< negative numbers and zero give NaN
-    positive_or_least,  ///< negative numbers and zero give the smallest scale
+    magnitude,        ///< |x| is converted; zero and magnitudes below 2^-127 give the smallest scale
+    in_range_or_nan,  ///< |x| is converted; zero and magnitudes below 2^-127 give NaN
+    positive_or_nan,  ///< negative numbers and zero give NaN
+    positive_or_min,  ///< negative numbers and zero give the smallest scale
 };
 
 /// How e8m0fnu rounds below 2^-126, where fp32 has subnormals, which have no hidden bit.
@@ -129,7 +129,7 @@ MACHEPS_HD constexpr std::uint64_t scale_exception(Profile profile, Format f, Un
     const bool infinite = x.kind == Unpacked::Kind::infinite, is_zero = !infinite && x.significand == 0;
     if (x.negative || is_zero) {
         if (profile.scale_domain == ScaleDomain::positive_or_nan) return f.nan_code();
-        if (profile.scale_domain == ScaleDomain::positive_or_least) return 0;
+        if (profile.scale_domain == ScaleDomain::positive_or_min) return 0;
     }
     if (infinite) return none;
     const int exponent = is_zero ? f.emin() - 1 : bit_length(x.significand) - 1 + x.exponent;

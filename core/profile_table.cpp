@@ -45,15 +45,15 @@ const NamedProfile& profile_row(std::string_view name, std::string_view where, E
         std::erase_if(names, [&](std::string_view each) { return !each.starts_with(undated.stem); });
         throw Error({.what = fmt::format("codec profile '{}' is ambiguous: its editions convert differently", name),
                      .where = std::string(where),
-                     .fix = fmt::format("name an edition: {}", fmt::join(names, ", ")),
+                     .fix = fmt::format("choose an edition: {}", fmt::join(names, ", ")),
                      .exit = exit});
     }
     const std::string near = nearest_name(name, names);
-    throw Error(
-        {.what = fmt::format("unknown codec profile '{}'", name),
-         .where = std::string(where),
-         .fix = near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near),
-         .exit = exit});
+    throw Error({.what = fmt::format("unknown codec profile '{}'", name),
+                 .where = std::string(where),
+                 .fix = near.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
+                                     : fmt::format("did you mean {}?", near),
+                 .exit = exit});
 }
 
 Profile profile_named(std::string_view name, std::string_view where, Exit exit) {

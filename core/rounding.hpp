@@ -32,9 +32,9 @@ namespace detail {
 #if defined(__CUDA_ARCH__)
     __trap();
 #else
-    throw Error({.what = "stochastic rounding without random bits",
+    throw Error({.what = "stochastic rounding needs random bits",
                  .where = "Round::stochastic",
-                 .fix = "give RandomBits with 1 to 32 bits, or a Cast its key",
+                 .fix = "pass RandomBits with 1 to 32 bits, or set the key of the Cast",
                  .exit = Exit::usage});
 #endif
 }

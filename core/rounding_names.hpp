@@ -21,8 +21,8 @@ inline constexpr RoundName round_names[] = {
     {"up", "ru", Round::up, "to the next value toward +infinity"},
     {"down", "rd", Round::down, "to the next value toward -infinity"},
     {"stochastic", "sr", Round::stochastic,
-     "away from zero with the probability of the part that is cut off, else toward zero"},
-    {"to_odd", "ro", Round::to_odd, "toward zero, and the last digit becomes odd where anything is cut off"},
+     "away from zero with a probability equal to the fraction that is cut off, otherwise toward zero"},
+    {"to_odd", "ro", Round::to_odd, "toward zero; the last digit becomes odd if anything is cut off"},
 };
 
 struct OverflowName {
@@ -32,7 +32,7 @@ struct OverflowName {
 };
 inline constexpr OverflowName overflow_names[] = {
     {"saturate", Overflow::saturate, "an overflow becomes the largest finite value"},
-    {"nonsaturate", Overflow::nonsaturate, "an overflow becomes an infinity, or a NaN where the format has none"},
+    {"nonsaturate", Overflow::nonsaturate, "an overflow becomes an infinity, or a NaN if the format has no infinity"},
 };
 
 constexpr std::string_view name_of(Round mode) {

@@ -61,7 +61,7 @@ MACHEPS_HD constexpr std::uint64_t from_ordinal(Format f, std::int64_t n) {
 MACHEPS_HD constexpr std::int64_t greatest_ordinal(Format f) {
     return static_cast<std::int64_t>(f.max_finite_code()) + (f.has_inf() ? 1 : 0);
 }
-MACHEPS_HD constexpr std::int64_t least_ordinal(Format f) {
+MACHEPS_HD constexpr std::int64_t min_ordinal(Format f) {
     if (!f.has_sign()) return 0;
     return -greatest_ordinal(f) - (f.encoding == Encoding::fixed_point ? 1 : 0);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of Adam that training frameworks have, each a type with its text, written once. No include guard:
-// emulation/adam.hpp includes this for float and double, emulation/cpu/ops/adam.cpp once per SIMD target for its
-// vectors, so their bits agree by construction. The includer is inside its namespace and has defined MACHEPS_MATH_FN,
-// MACHEPS_MATH_REAL (fp32) and MACHEPS_MATH_WIDE (as many numbers of fp64), with their operators, sqrt, fma, widen and
-// narrow in scope.
+// The Adam kernels of training frameworks. Each kernel is a type and is written once. There is no include guard:
+// emulation/adam.hpp includes this file for float and double, and emulation/cpu/ops/adam.cpp includes it once per SIMD
+// target for its vectors, so their bits agree by construction. The including file must include it inside its namespace,
+// after it has defined MACHEPS_MATH_FN, MACHEPS_MATH_REAL (fp32) and MACHEPS_MATH_WIDE (the same number of fp64
+// numbers), with their operators, sqrt, fma, widen and narrow in scope.
 //
-// step() gives the new p, m and v before anything is stored. `rounded` is what a line that ends in a tensor of its own
-// does to its result; kernels whose tensors are all in registers do not call it.
+// step() computes the new p, m and v before anything is stored. `rounded` rounds the result of a line that the
+// framework stores in a tensor. Kernels that keep all numbers in registers do not call it.
 //
-// To add one: its type, with a name and its lines, and its name in the list at the end.
+// To add a kernel, define a type with a name and a step(), and add the type to the list at the end.
 namespace adam {
 
 using Real = MACHEPS_MATH_REAL;
@@ -18,8 +18,8 @@ struct Element {
     Real p, g, m, v;
 };
 
-/// torch/optim/adam.py, _single_tensor_adam, whose every line is a kernel that reads and gives numbers of the
-/// arithmetic; scalars are fp32. foreach has the same lines.
+/// torch/optim/adam.py, _single_tensor_adam. Each line is one kernel, which reads and returns numbers of the
+/// arithmetic. Scalars are fp32. foreach has the same lines.
 struct Single {
     static constexpr const char* name = "single";
     static constexpr bool rounds = true;
@@ -27,7 +27,7 @@ struct Single {
     static MACHEPS_MATH_FN void step(Element& x, const AdamConstants& s, const Rounded& rounded) {
         if (s.gains_decay) x.g = rounded(x.g + Real(s.decay) * x.p);
         if (s.loses_decay) x.p = rounded(x.p * Real(s.kept));
-        // lerp comes from the nearer end.
+        // lerp starts at the nearer end.
         x.m = s.weight1 < 0.5f ? rounded(x.m + Real(s.weight1) * (x.g - x.m))
                                : rounded(x.g - (x.g - x.m) * Real(1.0f - s.weight1));
         x.v = rounded(Real(s.beta2_fp32) * x.v);
@@ -39,8 +39,8 @@ struct Single {
     }
 };
 
-/// The same lines as torch compiles them for a CPU: lerp and addcmul end in a fused multiply-add, and addcdiv divides
-/// last. (MKL's sqrt, which torch calls there, is an ulp off for one fp32 number in 150; this one is not.)
+/// The same lines as compiled by torch for a CPU: lerp and addcmul end with a fused multiply-add, and addcdiv divides
+/// last. (torch calls MKL's sqrt there, which is wrong by one ulp for one fp32 number in 150. This sqrt is correct.)
 struct SingleCpu {
     static constexpr const char* name = "single-cpu";
     static constexpr bool rounds = true;
@@ -49,7 +49,7 @@ struct SingleCpu {
         lines(x, s, s.kept, s.beta2_fp32, rounded);
     }
 
-    /// With the factors that the weight and the second moment are multiplied by.
+    /// Computes the lines. `kept` multiplies the weight, and `beta2` multiplies the second moment.
     template <class Rounded>
     static MACHEPS_MATH_FN void lines(Element& x, const AdamConstants& s, float kept, float beta2,
                                       const Rounded& rounded) {
@@ -66,7 +66,8 @@ struct SingleCpu {
     }
 };
 
-/// foreach on a CPU: its multiplication of a list by a number makes a tensor of the list's format of the number first.
+/// foreach on a CPU. When it multiplies a list by a number, it first makes a tensor in the format of the list from the
+/// number.
 struct ForeachCpu {
     static constexpr const char* name = "foreach-cpu";
     static constexpr bool rounds = true;
@@ -76,13 +77,13 @@ struct ForeachCpu {
     }
 };
 
-/// torch's fused kernel for a CPU: the operations of SingleCpu in registers, whatever the tensors' formats.
+/// torch's fused kernel for a CPU: the operations of SingleCpu in registers, for any format of the tensors.
 struct FusedCpu : SingleCpu {
     static constexpr const char* name = "fused-cpu";
     static constexpr bool rounds = false;
 };
 
-/// torch's adam_math: the hyperparameters are fp64, so that what they meet is; every assignment rounds to fp32.
+/// torch's adam_math. The hyperparameters are fp64, so operations with them are fp64. Every assignment rounds to fp32.
 struct Fused {
     static constexpr const char* name = "fused";
     static constexpr bool rounds = false;
@@ -98,7 +99,7 @@ struct Fused {
     }
 };
 
-/// AdamFunctor of multi_tensor_adam.cu, where everything is fp32.
+/// AdamFunctor of multi_tensor_adam.cu. Everything is fp32.
 struct MultiTensor {
     static constexpr const char* name = "multi-tensor";
     static constexpr bool rounds = false;

@@ -9,7 +9,7 @@ namespace macheps {
 void Backend::draw(std::string_view operation, const Cast& cast, std::int64_t count) {
     if (cast.round != Round::stochastic) return;
     if (!cast.can_draw()) {
-        throw Error({.what = "stochastic rounding without random bits",
+        throw Error({.what = "stochastic rounding has no random bits",
                      .where = std::string(operation),
                      .fix = "give the cast a key, and random_bits of 1 to 32",
                      .exit = Exit::usage});

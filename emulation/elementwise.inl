@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise operations, each a type with its text, written once. No include guard: emulation/elementwise.hpp
-// includes this for float, emulation/cpu/ops/elementwise.cpp once per SIMD target for its vectors, so their bits agree
-// by construction. The includer is inside its namespace and has defined MACHEPS_MATH_FN and MACHEPS_MATH_REAL, with the
-// operators and the functions of core/math.inl in scope. A NaN becomes the one quiet NaN where a result is stored.
+// The elementwise operations. Each operation is a type and is written once. There is no include guard:
+// emulation/elementwise.hpp includes this file for float, and emulation/cpu/ops/elementwise.cpp includes it once per
+// SIMD target for its vectors, so their bits agree by construction. The including file must include it inside its
+// namespace, after it has defined MACHEPS_MATH_FN and MACHEPS_MATH_REAL, with the operators and the functions of
+// core/math.inl in scope. When a result is stored, every NaN becomes the canonical quiet NaN.
 //
-// To add one: its type, with a name, what an element costs (in additions of vector elements) and its formula, and its
-// name in a list at the end. Both engines run it then, and the tests that loop over the lists compare them.
+// To add an operation, define a type with a name, the cost of an element (in additions of vector elements) and the
+// formula, and add the type to a list at the end. Both engines then run it, and the tests that loop over the lists
+// compare them.
 namespace elementwise {
 
 using Real = MACHEPS_MATH_REAL;
 
-// --- of two operands
+// --- operations on two operands
 
 struct Add {
     static constexpr const char* name = "add";
@@ -24,7 +26,7 @@ struct Multiply {
     static MACHEPS_MATH_FN Real value(Real a, Real b) { return a * b; }
 };
 
-// --- of one operand; backward gives the gradient of x where dy is that of the value
+// --- operations on one operand; backward returns the gradient of x, and dy is the gradient of the value
 
 struct GeluErf {
     static constexpr const char* name = "gelu_erf";
@@ -48,7 +50,7 @@ struct GeluTanh {
     /// y = (0.5 x) (1 + t)
     static MACHEPS_MATH_FN Real value(Real x) { return (Real(0.5f) * x) * (Real(1.0f) + inner(x)); }
     /// dx = dy (0.5 (1 + t) + (0.5 x) ((1 - t t) (k0 (1 + 3k1 (x x)))))
-    /// Where x x overflows (|x| above 1.8e19) this is 0 Inf = NaN, as in other implementations of this formula.
+    /// If x x overflows (|x| above 1.8e19), the result is 0 Inf = NaN, as in other implementations of this formula.
     static MACHEPS_MATH_FN Real backward(Real x, Real dy) {
         const Real half(0.5f), one(1.0f), t = inner(x);
         const Real slope = (one - t * t) * (Real(gelu_k0) * (one + Real(gelu_3k1) * (x * x)));

@@ -26,7 +26,7 @@ void require(bool ok, std::string_view operation, std::string_view wanted, std::
     for (const Shape& shape : shapes) given += fmt::format("{}{}", given.empty() ? "" : " ", text(shape));
     throw Error({.what = fmt::format("shapes disagree: {}", given),
                  .where = std::string(operation),
-                 .fix = std::string(wanted)});
+                 .fix = fmt::format("use {}", wanted)});
 }
 
 /// Throws Error if a non-empty operand is missing or if its rows are closer together than they are long.
@@ -34,10 +34,10 @@ void require_operand(const MatmulOperand& operand, const char* name, std::int64_
     const std::int64_t stored_columns = operand.transposed ? rows : columns;
     if (rows == 0 || columns == 0 || (operand.data != nullptr && operand.ld >= stored_columns)) return;
     throw Error(
-        {.what = fmt::format("operand {} is {} with rows {} apart", name,
+        {.what = fmt::format("operand {} is {}, and ld is {}", name,
                              operand.data == nullptr ? "missing" : fmt::format("[{},{}]", rows, columns), operand.ld),
          .where = "matmul",
-         .fix = fmt::format("memory, and ld >= {}", stored_columns)});
+         .fix = fmt::format("pass memory, and ld >= {}", stored_columns)});
 }
 
 }  // namespace
@@ -50,15 +50,15 @@ void same_count(std::string_view operation, std::initializer_list<Shape> shapes)
 
 void transfer(std::string_view operation, std::size_t host_values, const Shape& shape) {
     require(static_cast<std::int64_t>(host_values) == shape.count(), operation,
-            fmt::format("the host has {} values", host_values), {shape});
+            fmt::format("a shape with {} elements, as on the host", host_values), {shape});
 }
 
 void tokens(std::string_view operation, std::span<const std::int32_t> tokens, std::int64_t limit) {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
         if (tokens[i] >= 0 && tokens[i] < limit) continue;
-        throw Error({.what = fmt::format("token {} at position {}", tokens[i], i),
+        throw Error({.what = fmt::format("token {} at position {} is out of range", tokens[i], i),
                      .where = std::string(operation),
-                     .fix = fmt::format("0 .. {}", limit - 1)});
+                     .fix = fmt::format("use 0 to {}", limit - 1)});
     }
 }
 
@@ -67,18 +67,18 @@ void scaled_cast(const Shape& in, const Shape& out, const Shape& scales, const S
     const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
     const ScaleGrid grid = scale_grid(*how.granularity, how.k_is_last, rows, columns);
     if (scales.count() == grid.rows * grid.columns && fits(*how.rule, *how.granularity)) return;
-    throw Error({.what = fmt::format("{} scales for {} x {} groups, or a rule that makes scales of another kind",
+    throw Error({.what = fmt::format("there are {} scales for {} x {} groups, or the rule makes scales of another kind",
                                      scales.count(), grid.rows, grid.columns),
                  .where = "scaled_cast",
-                 .fix = "scales as scale_grid() counts them, and a rule that fits the granularity"});
+                 .fix = "use the number of scales of scale_grid(), and a rule that fits the granularity"});
 }
 
 void matmul(const Matmul& args) {
     if (args.m < 0 || args.n < 0 || args.k < 0 || args.batch_outer < 0 || args.batch_inner < 0) {
-        throw Error({.what = fmt::format("negative size: m {}, n {}, k {}, batch {} x {}", args.m, args.n, args.k,
+        throw Error({.what = fmt::format("a size is negative: m {}, n {}, k {}, batch {} x {}", args.m, args.n, args.k,
                                          args.batch_outer, args.batch_inner),
                      .where = "matmul",
-                     .fix = "sizes of 0 or more"});
+                     .fix = "use sizes of 0 or more"});
     }
     require_possible(args);
     require_operand(args.a, "a", args.m, args.k);

@@ -104,10 +104,10 @@ Heat heat(Numbers n, int cells) {
     return out;
 }
 
-void print_heat(int most_cells) {
+void print_heat(int max_cells) {
     constexpr int trials = 5;
     for (const int cells : {20, 50, 100}) {
-        if (cells > most_cells) continue;
+        if (cells > max_cells) continue;
         for (const Format& format : {bf16, fp16}) {
             const Numbers nearest(format, Round::nearest_even);
             const Heat rounded = heat(nearest, cells);

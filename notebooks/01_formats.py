@@ -57,7 +57,7 @@ for place, name in enumerate(small):
     axes.plot(values[~normal], np.full((~normal).sum(), place), "|", ms=14, color="#808a99")
 axes.set(xscale="log", yticks=range(len(small)), yticklabels=small, xlabel="positive numbers (subnormal ones grey)")
 axes.set_xscale("log", base=2)
-axes.set_title("Every power of two has equally many numbers; below the least one they thin out")
+axes.set_title("Each power of two has the same number of values, but there are fewer below the smallest normal number")
 plt.show()
 
 # %% [markdown]
@@ -73,7 +73,7 @@ for name in ["e4m3fn", "fp16", "bf16"]:
     axes.plot(x, np.maximum(error, 1e-7), lw=0.8, label=name, color=style(name)["color"])
     axes.axhline(me.finfo(name).unit_roundoff, color=style(name)["color"], lw=0.6, ls=":")
 axes.set(xscale="log", yscale="log", xlabel="x", ylabel="relative error", ylim=(1e-6, 2))
-axes.set_title("The error saws between 0 and the unit roundoff u, where the format is normal")
+axes.set_title("In the normal range, the error oscillates between 0 and the unit roundoff u")
 axes.legend(ncols=3, loc="lower left")
 plt.show()
 
@@ -95,7 +95,7 @@ low = np.linspace(2e-6, 4e-6, 10_001)
 errors = {name: float(np.max(np.abs(me.round(low, name) - low) / low)) for name in ("fp16", "bf16")}
 assert errors["bf16"] < 2.0**-8 < errors["fp16"], errors
 print(f"e4m3fn has {between[1]} numbers in [1, 2) and in [128, 256); 464 still rounds to {e4m3.max:.0f}, 465 to NaN")
-print(f"from 2e-6 to 4e-6 fp16 is off by up to {errors['fp16']:.1e}, bf16 by {errors['bf16']:.1e}")
+print(f"from 2e-6 to 4e-6 the error of fp16 is up to {errors['fp16']:.1e}, and that of bf16 {errors['bf16']:.1e}")
 
 # %% [markdown]
 # - Spacing doubles at each power of two: e4m3fn has 8 numbers in [1, 2) and 8 in [128, 256).

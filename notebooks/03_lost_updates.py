@@ -46,7 +46,7 @@ for name in names:
     mine = steps[steps.policy == name].groupby("step").lost_updates.mean() / parameters
     axes.plot(mine.index, mine.rolling(5, min_periods=1).mean(), label=name, **style(name))
 axes.set(xlabel="step", ylabel="share of all weights", ylim=(0, 1))
-axes.set_title("Round to nearest and stochastic rounding lose nearly as many updates ...")
+axes.set_title("Round to nearest and stochastic rounding lose nearly the same share of updates ...")
 axes.legend()
 plt.show()
 
@@ -57,8 +57,8 @@ for name in names:
     axes.plot(gap.index, gap.mean(axis=1), label=name, **style(name))
     axes.fill_between(gap.index, gap.min(axis=1), gap.max(axis=1), color=style(name)["color"], alpha=0.15, lw=0)
 axes.axhline(0, color="#444444", lw=0.8)
-axes.set(xlabel="step", ylabel="loss minus fp32's, nats")
-axes.set_title("... but only one of them pays for it (band: the seeds)")
+axes.set(xlabel="step", ylabel="loss minus loss of fp32, nats")
+axes.set_title("... but only round to nearest increases the loss (band: seeds)")
 axes.legend()
 plt.show()
 
@@ -68,7 +68,7 @@ for name in names:
     mine = steps[steps.policy == name].groupby("step").update_eff.mean().rolling(10, min_periods=1).mean()
     axes.plot(mine.index, mine, label=name, **style(name))
 axes.set(xlabel="step", ylabel="update efficiency")
-axes.set_title("Of what the optimiser wanted, that much happened on average")
+axes.set_title("Average share of the requested update that was applied")
 axes.legend()
 plt.show()
 

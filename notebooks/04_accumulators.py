@@ -45,7 +45,7 @@ axes.plot(mine.k, mine.first_exact, color="#808a99", lw=0.8, ls=":", label="exac
 axes.set(xscale="log", yscale="log", xlabel="k", ylabel="sum of k times 2^-8")
 axes.set_xscale("log", base=2)
 axes.set_yscale("log", base=2)
-axes.set_title("Hopper's fp8 sum stops at 64; a promoted one goes on")
+axes.set_title("Hopper's fp8 sum stops at 64; with promotion it continues to grow")
 axes.legend()
 plt.show()
 
@@ -67,7 +67,7 @@ for name, mine in normal.groupby("machine", sort=False):
     axes.plot(mine.k, mine.probable_bound, color=style(name)["color"], lw=0.6, ls=":")
 axes.set(xscale="log", yscale="log", xlabel="k", ylabel="error / sum of |a||b|")
 axes.set_xscale("log", base=2)
-axes.set_title("On normal data: largest errors, with their probable bounds dotted")
+axes.set_title("Normal data: largest errors, and their probable bounds (dotted)")
 axes.legend(loc="lower left")
 plt.show()
 

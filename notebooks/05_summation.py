@@ -60,7 +60,7 @@ for name in ["fp32.chain", "fp32.pairwise", "sm80.mma.bf16"]:
 axes.set(xscale="log", xlabel="k", ylabel="mean error towards zero / sum of |a||b|")
 axes.set_xscale("log", base=2)
 axes.set_yscale("symlog", linthresh=1e-9)
-axes.set_title("A unit that cuts drifts one way; rounding to nearest has no side")
+axes.set_title("Truncation drifts in one direction; rounding to nearest does not")
 axes.legend()
 plt.show()
 

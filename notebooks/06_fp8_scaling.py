@@ -52,7 +52,7 @@ factors = 2.0 ** np.arange(-14, 13)
 moved = [me.tally(x, "e4m3fn", saturate=True, scale=f) for f in factors]
 figure, axes = plt.subplots()
 axes.plot(factors, [t.rates()["underflow"] for t in moved], label="underflow: became zero", **style("underflow"))
-axes.plot(factors, [t.rates()["overflow"] for t in moved], label="overflow: held at 448", **style("overflow"))
+axes.plot(factors, [t.rates()["overflow"] for t in moved], label="overflow: became 448", **style("overflow"))
 axes.axvline(448 / np.abs(x).max(), color="#808a99", lw=0.8)
 axes.text(448 / np.abs(x).max() * 1.1, 0.6, "448 / amax", fontsize=8)
 axes.set(xlabel="scale", ylabel="share of all elements")
@@ -74,11 +74,11 @@ axes[0].bar(list(quality) + [f"{g} e2m1" for g in quality4], [*quality.values(),
             color=[style(g)["color"] for g in (*quality, *quality4)])  # fmt: skip
 axes[0].set(ylabel="SQNR of ordinary elements, dB")
 axes[0].tick_params(axis="x", labelsize=8)
-axes[0].set_title("Outliers in 8 bits cost little; 4 bits live by their blocks")
+axes[0].set_title("Outliers cost little in 8 bits; 4 bits depend on block scales")
 axes[1].bar(list(of_rows), list(of_rows.values()), color=[style(g)["color"] for g in of_rows])
 axes[1].set(ylabel="share that became zero")
 axes[1].tick_params(axis="x", labelsize=8)
-axes[1].set_title("Rows of different size")
+axes[1].set_title("Rows of different magnitude")
 plt.show()
 
 # %% [markdown]
@@ -95,7 +95,7 @@ axes.scatter(by_site.sqnr_db, range(len(by_site)), c=by_site.format.map({"e4m3fn
 every = max(1, len(by_site) // 14)
 axes.set(yticks=range(0, len(by_site), every), yticklabels=by_site.site[::every], xlabel="SQNR of the cast, dB")
 axes.tick_params(axis="y", labelsize=7)
-axes.set_title("e5m2 of the gradients (orange) has a bit less than e4m3fn (blue): 6 dB")
+axes.set_title("Gradients in e5m2 (orange) have one bit less than e4m3fn (blue): 6 dB")
 plt.show()
 
 # %% [markdown]

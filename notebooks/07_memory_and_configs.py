@@ -60,12 +60,12 @@ bottom = pd.Series(0.0, index=names)
 for part in parts:
     axes[0].bar(names, memory[part] / count, bottom=bottom, label=part, color=style(part)["color"])
     bottom += memory[part] / count
-axes[0].set(ylabel="bytes a parameter", ylim=(0, 22))
+axes[0].set(ylabel="bytes per parameter", ylim=(0, 22))
 axes[0].legend(ncols=2, fontsize=8, loc="upper center")
 axes[0].set_title("State: autocast keeps all of it in fp32")
 axes[1].bar(names, memory.activations / memory.activations["fp32"], color=[style(name)["color"] for name in names])
-axes[1].set(ylabel="of fp32", ylim=(0, 1.1))
-axes[1].set_title("Activations: it saves a third")
+axes[1].set(ylabel="share of fp32", ylim=(0, 1.1))
+axes[1].set_title("Activations: autocast saves a third")
 for one in axes:
     one.tick_params(axis="x", labelsize=8)
 plt.show()

@@ -97,7 +97,7 @@ figure, axes = plt.subplots(figsize=(5, 3.6))
 shown = axes.imshow(np.log10(np.maximum(np.abs(kernels["shifts one tile"] - v.exact) / v.certain, 1e-3)), cmap="magma", aspect="auto")
 figure.colorbar(shown, label="log10(error / bound)")
 axes.grid(False)
-axes.set_title("The tile stands out against its bound")
+axes.set_title("The wrong tile is visible if errors are divided by their bounds")
 plt.show()
 print(v.text[:900])
 

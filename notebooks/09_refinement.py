@@ -49,7 +49,7 @@ for name, mine in steps.groupby("factor", sort=False):
     axes.plot(mine.step, mine.nbe, lw=0.8, color=style(name)["color"], ls=":", label=f"{name}, backward")
 axes.axhline(me.finfo("fp64").unit_roundoff, color="#808a99", lw=0.8)
 axes.set(yscale="log", xlabel="step", ylabel="error")
-axes.set_title("Each step takes the same share of the error, down to fp64's roundoff (grey)")
+axes.set_title("Each step reduces the error by the same factor, down to the roundoff of fp64 (grey)")
 axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()
 
@@ -65,8 +65,8 @@ for axes, method in zip(both, ["ir", "gmres-ir"]):
     axes.plot([1 / me.finfo(name).unit_roundoff for name in formats], range(4), color="#808a99", lw=0.8, ls="--", label="kappa u = 1")
     axes.set(xscale="log", xlabel="condition number (row sums)")
     axes.set_yticks(range(4), formats)
-both[0].set_title("Plain (ir): each to its own kappa")
-both[1].set_title("With GMRES (gmres-ir): all of them")
+both[0].set_title("Plain (ir): each format up to its own kappa")
+both[1].set_title("With GMRES (gmres-ir): all systems")
 named = {label: mark for axes in both for mark, label in zip(*axes.get_legend_handles_labels())}
 both[1].legend(named.values(), named.keys(), fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()

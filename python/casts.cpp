@@ -37,8 +37,10 @@ Round round_of(const std::string& name) {
         if (name == row.name || name == row.acronym) return row.value;
         names += (names.empty() ? "" : ", ") + std::string(row.name);
     }
-    throw Error(
-        {.what = "'" + name + "' is no rounding mode", .where = "mode", .fix = "one of " + names, .exit = Exit::usage});
+    throw Error({.what = "'" + name + "' is not a valid rounding mode",
+                 .where = "mode",
+                 .fix = "use one of " + names,
+                 .exit = Exit::usage});
 }
 
 /// An empty `mode` means nearest_even, or the profile's mode for e8m0fnu. An empty `profile` means no profile.
@@ -87,16 +89,16 @@ struct Counts {
 
 void require_equal(std::size_t x, std::size_t out) {
     if (x == out) return;
-    throw Error({.what = std::to_string(out) + " outputs for " + std::to_string(x) + " elements",
+    throw Error({.what = "there are " + std::to_string(out) + " outputs for " + std::to_string(x) + " elements",
                  .where = "out",
-                 .fix = "give an array of the input's shape",
+                 .fix = "use an array with the shape of the input",
                  .exit = Exit::usage});
 }
 
 [[noreturn]] void bad_type(std::string where) {
-    throw Error({.what = "elements of a type that the module has no word for",
+    throw Error({.what = "the type of the elements is not supported",
                  .where = std::move(where),
-                 .fix = "call the functions of the package macheps, which convert",
+                 .fix = "call the functions of the package macheps, which convert the array",
                  .exit = Exit::usage});
 }
 
@@ -275,12 +277,12 @@ void decode_into(const std::string& format, const AnyArray& codes, const FloatsO
 }  // namespace
 
 void add_casts(nb::module_& m) {
-    nb::class_<ReadyCast>(m, "Cast", "A format, a rounding mode, what an overflow becomes, and a scale.")
+    nb::class_<ReadyCast>(m, "Cast", "A format, a rounding mode, the result of an overflow, and a scale.")
         .def_prop_ro(
             "format", [](const ReadyCast& cast) { return cast.format; }, "The format's name in macheps.")
         .def_prop_ro(
             "draws", [](const ReadyCast& cast) { return cast.cast.round == Round::stochastic; },
-            "Whether it takes random words.")
+            "Whether the cast needs random words.")
         .def_prop_ro(
             "code_bits", [](const ReadyCast& cast) { return cast.cast.format.container_bits(); },
             "Bits of the container of a code.");

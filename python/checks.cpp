@@ -47,9 +47,9 @@ check::Options options_of(const Words& words) {
             std::string names;
             for (const check::OptionKey& each : check::option_keys())
                 names += (names.empty() ? "" : ", ") + std::string(each.name);
-            throw Error({.what = "a check has no option '" + name + "'",
+            throw Error({.what = "unknown option of a check '" + name + "'",
                          .where = "check",
-                         .fix = "there are " + names,
+                         .fix = "use " + names,
                          .exit = Exit::usage});
         }
         key->set(options, text, name);

@@ -25,9 +25,9 @@ struct Process {
 Process* process = new Process;  // never freed: a job of run_aside() may still use it when the process exits
 
 Error bad_threads(const std::string& text, std::string where) {
-    return Error({.what = "'" + text + "' is no number of threads",
+    return Error({.what = "'" + text + "' is not a valid number of threads",
                   .where = std::move(where),
-                  .fix = "a whole number from 1 to 1024",
+                  .fix = "use a whole number from 1 to 1024",
                   .exit = Exit::usage});
 }
 

@@ -28,7 +28,7 @@ void raise(const Error& error) {
 NB_MODULE(_core, m) {
     namespace nb = nanobind;
     using namespace macheps::python;
-    m.doc() = "The C++ library behind macheps. Call the package: it converts arrays and checks arguments.";
+    m.doc() = "The C++ library of the package macheps. Call the package, which converts arrays and checks arguments.";
     nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
         try {
             std::rethrow_exception(thrown);

@@ -143,9 +143,9 @@ std::string matmul_into(const Floats& a, const Floats& b, const FloatsOut& out, 
                           .out_cast = {.format = p.out}},
                          "machine");
     } else if (a_scales.data || b_scales.data) {
-        throw Error({.what = "an order of summation takes no scales of blocks",
+        throw Error({.what = "an order of summation does not accept block scales",
                      .where = "machine",
-                     .fix = "name a matrix unit, or give decoded values",
+                     .fix = "use a matrix unit, or pass decoded values",
                      .exit = Exit::usage});
     }
     with_engine([&](Engine& engine) {

@@ -166,7 +166,7 @@ Json number_json(std::string_view name, const Format& f, std::uint64_t code) {
               {"above", Json()}};
     if (!is_nan(f, code)) {
         const std::int64_t here = ordinal(f, code);
-        if (here > least_ordinal(f)) json["below"] = real(decode64(f, from_ordinal(f, here - 1)));
+        if (here > min_ordinal(f)) json["below"] = real(decode64(f, from_ordinal(f, here - 1)));
         if (here < greatest_ordinal(f)) json["above"] = real(decode64(f, from_ordinal(f, here + 1)));
     }
     return json;
@@ -177,9 +177,9 @@ std::string number(const std::string& name, std::uint64_t code) {
     const Format f = format_named(name, "format", Exit::usage);
     const int bits = f.container_bits();
     if (bits < 64 && code >> bits != 0) {
-        throw Error({.what = std::to_string(code) + " is no code of " + name,
+        throw Error({.what = std::to_string(code) + " is not a valid code of " + name,
                      .where = "code",
-                     .fix = "a code has " + std::to_string(bits) + " bits",
+                     .fix = "use a code of at most " + std::to_string(bits) + " bits",
                      .exit = Exit::usage});
     }
     return number_json(format_name(f), f, code).dump();

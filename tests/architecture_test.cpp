@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The house rules that a compiler does not check: which room may include which, through which doors, and no circles.
-// docs/architecture.md says the same in words.
+// Rules for the sources that a compiler does not check: which room may include which, through which headers, and no
+// cycles. docs/architecture.md describes the rules.
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ const std::map<std::string, Names> rooms{
       "experiments/policy", "experiments/configs", "experiments/training", "python"}},
 };
 
-/// A folder with doors: what stands outside it includes these of its headers, and no others. `{}` as doors: nobody may
-/// include anything from it.
+/// Folders that files outside may include only through the listed headers (doors). If the list is empty, files outside
+/// may not include anything from the folder.
 const std::map<std::string, Names> doors{
     {"emulation/cpu",
      {"cpu_backend.hpp", "matmul/machine/instruction_grid.hpp", "ops/casts/cast64.hpp", "ops/casts/codes.hpp",
@@ -80,7 +80,6 @@ const std::map<std::string, Names> doors{
       "shard.hpp", "store/layout.hpp", "sweep.hpp"}},
 };
 
-/// The text of a file of the tree.
 std::string text_of(const fs::path& path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -93,7 +92,7 @@ bool is_source(const fs::path& path) {
     return endings.contains(path.extension().string());
 }
 
-/// The quoted includes of `text`.
+/// Returns the quoted includes of `text`.
 Names includes_in(std::string_view text) {
     Names names;
     constexpr std::string_view word = "#include \"";
@@ -105,7 +104,7 @@ Names includes_in(std::string_view text) {
     return names;
 }
 
-/// Each source file of the product, as a path from the root, with what it includes.
+/// Source files of the product as paths from the root, each with the files that it includes.
 using Includes = std::map<std::string, Names>;
 Includes read_includes() {
     Includes all;
@@ -137,7 +136,7 @@ std::set<std::string> public_headers() {
     return found;
 }
 
-/// `a includes b`, for each quoted include of `headers` that is not one of them.
+/// Returns `a includes b` for each quoted include of `headers` that is not in `headers` itself.
 Names unpublished(const Includes& headers) {
     Names missing;
     for (const auto& [file, includes] : headers) {
@@ -152,7 +151,7 @@ std::string folder_of(std::string_view path) { return std::string(path.substr(0,
 bool is_within(std::string_view path, std::string_view folder) {
     return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }
-/// The innermost room that holds the file, or else its first folder.
+/// Returns the innermost room that contains the file, or its top folder if no room contains it.
 std::string room_of(std::string_view path) {
     std::string found;
     for (const auto& [room, may] : rooms) {
@@ -161,7 +160,7 @@ std::string room_of(std::string_view path) {
     return found.empty() ? std::string(path.substr(0, path.find('/'))) : found;
 }
 
-/// `a includes b`, for each include that breaks a rule.
+/// Returns `a includes b` for each include that `rooms` does not allow.
 Names wrong_rooms(const Includes& all) {
     Names wrong;
     for (const auto& [file, includes] : all) {
@@ -190,7 +189,7 @@ Names passed_doors(const Includes& all) {
     return wrong;
 }
 
-/// A circle in the graph, as its nodes with the first one repeated at the end; empty where there is none.
+/// Returns the nodes of a cycle in the graph, with the first one repeated at the end, or nothing if there is no cycle.
 Names circle_in(const std::map<std::string, std::set<std::string>>& graph) {
     std::set<std::string> done;
     Names path;
@@ -221,8 +220,8 @@ Names circle_of_files(const Includes& all) {
     return circle_in(graph);
 }
 
-/// Between folders neither of which lies in the other: what stands in a folder itself is the contract of the folders
-/// inside it, which they include and which is made of them.
+/// Returns a cycle between folders neither of which contains the other. A folder and its subfolders may include each
+/// other, because headers placed directly in a folder define the interface that its subfolders share.
 Names circle_of_folders(const Includes& all) {
     std::map<std::string, std::set<std::string>> graph;
     for (const auto& [file, includes] : all) {
@@ -234,7 +233,8 @@ Names circle_of_folders(const Includes& all) {
     return circle_in(graph);
 }
 
-/// A file that includes its own folder twice, another room upward, a room's inside, and itself by a detour.
+/// Includes that break each rule: core includes emulation, emulation/evidence includes a header of emulation/cpu that
+/// is not a door, and two files (and their folders) include each other in a cycle.
 const Includes broken{{"core/a.hpp", {"emulation/cpu/cpu_backend.hpp"}},
                       {"emulation/cpu/cpu_backend.hpp", {"emulation/cpu/ops/cast.hpp"}},
                       {"emulation/cpu/ops/cast.hpp", {"emulation/evidence/x.hpp"}},
@@ -242,12 +242,12 @@ const Includes broken{{"core/a.hpp", {"emulation/cpu/cpu_backend.hpp"}},
 
 }  // namespace
 
-TEST_CASE("a room includes only the rooms below it", "[architecture]") {
+TEST_CASE("a room includes only the rooms that docs/architecture.md allows", "[architecture]") {
     CHECK(wrong_rooms(read_includes()) == Names{});
     CHECK(wrong_rooms(broken) == Names{"core/a.hpp includes emulation/cpu/cpu_backend.hpp"});
 }
 
-TEST_CASE("a folder with doors is entered through them", "[architecture]") {
+TEST_CASE("a folder with entry headers is included only through them", "[architecture]") {
     CHECK(passed_doors(read_includes()) == Names{});
     CHECK(passed_doors(broken) == Names{"emulation/evidence/x.hpp includes emulation/cpu/ops/cast.hpp"});
     for (const auto& [folder, open] : doors) {
@@ -258,7 +258,7 @@ TEST_CASE("a folder with doors is entered through them", "[architecture]") {
     }
 }
 
-TEST_CASE("no header includes itself by a detour, and no two folders need each other", "[architecture]") {
+TEST_CASE("neither files nor folders include each other in a cycle", "[architecture]") {
     const Includes all = read_includes();
     CHECK(circle_of_files(all) == Names{});
     CHECK(circle_of_folders(all) == Names{});
@@ -267,7 +267,7 @@ TEST_CASE("no header includes itself by a detour, and no two folders need each o
     CHECK(circle_of_folders(broken) == Names{"emulation/cpu/ops", "emulation/evidence", "emulation/cpu/ops"});
 }
 
-TEST_CASE("a public header includes only public headers, and says what it is for", "[architecture]") {
+TEST_CASE("a public header includes only public headers and begins with a comment", "[architecture]") {
     Includes headers;
     Names missing, silent;
     for (const std::string& file : public_headers()) {
@@ -300,7 +300,7 @@ TEST_CASE("docs/reference.md names public headers only", "[architecture]") {
     CHECK(count > 30);
 }
 
-TEST_CASE("what is included is in the tree", "[architecture]") {
+TEST_CASE("every included file exists", "[architecture]") {
     Names missing;
     for (const auto& [file, includes] : read_includes()) {
         for (const std::string& name : includes) {
@@ -310,7 +310,7 @@ TEST_CASE("what is included is in the tree", "[architecture]") {
     CHECK(missing == Names{});
 }
 
-TEST_CASE("no test compiles or includes a file of the program's own folder", "[architecture]") {
+TEST_CASE("no test or benchmark compiles or includes a file of experiments/cmd", "[architecture]") {
     Names wrong;
     for (const char* top : {"tests", "bench"}) {
         for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
@@ -347,19 +347,19 @@ TEST_CASE("folders are listed in one place", "[architecture]") {
 }
 
 // Two checkouts, users or CI jobs on one machine would otherwise write the same files.
-TEST_CASE("tests write only into folders that their process made", "[architecture]") {
+TEST_CASE("tests write only into folders that their process created", "[architecture]") {
     static const std::regex words(R"(temp_directory_path|"/(dev/shm|tmp)\b)");
     CHECK(lines_with(words, {"tests", "examples"}, {"tests/architecture_test.cpp", "tests/scratch.hpp"}) == Names{});
 }
 
 // A name from a file could otherwise control the terminal or forge a command of a job's log.
-TEST_CASE("the program prints in two places, which let visible characters through only", "[architecture]") {
+TEST_CASE("only two files of the program print, and they print only visible characters", "[architecture]") {
     static const std::regex words(
         R"(\bfwrite\(|\bf?(printf|puts)\(|\bf?putc(har)?\(|fmt::print\(|std::(cout|cerr|clog)\b|\bwrite\(STD(OUT|ERR)_FILENO)");
     CHECK(lines_with(words,
                      {"core", "emulation/cpu", "emulation/machine", "emulation/matmul", "emulation/evidence", "reports",
                       "experiments"},
-                     {"experiments/cmd/frame/print.cpp", "experiments/cmd/frame/tell.cpp",
+                     {"experiments/cmd/frame/print.cpp", "experiments/cmd/frame/eprint.cpp",
                       "emulation/evidence/library/child.cpp",         // a child process that writes to its parent
                       "emulation/evidence/gpu/sweep/core_sweep.cu"})  // a program without the library of core
           == Names{});
@@ -387,8 +387,9 @@ TEST_CASE("a source file of the product has at most 800 lines, and a folder at m
     CHECK(long_files == Names{});
 }
 
-// ctest's entry of a suite without [slow] cases would pass for ever, and slow cases without an entry would never run.
-TEST_CASE("a suite is SLOW where it has exhaustive cases, and nowhere else", "[architecture]") {
+// The slow ctest entry of a suite without [slow] cases would always pass, and slow cases
+// without an entry would never run.
+TEST_CASE("a suite is SLOW if and only if it has [slow] cases", "[architecture]") {
     static const std::regex suite(R"((?:^|\n)[ ]*macheps_test\(([a-z0-9_]+)([^)]*)\))"), file(R"([a-z0-9_/]+\.cpp)");
     const std::string list = text_of(root / "tests/CMakeLists.txt");
     Names wrong;
@@ -407,7 +408,7 @@ TEST_CASE("a suite is SLOW where it has exhaustive cases, and nowhere else", "[a
     CHECK(has_suites);
 }
 
-TEST_CASE("every room and every folder of sources in it says what it is for", "[architecture]") {
+TEST_CASE("every folder of sources has a README", "[architecture]") {
     std::set<std::string> folders;
     for (const auto& [file, includes] : read_includes()) folders.insert(folder_of(file));
     Names silent;
@@ -417,7 +418,7 @@ TEST_CASE("every room and every folder of sources in it says what it is for", "[
     CHECK(silent == Names{});
 }
 
-TEST_CASE("files and folders that docs/architecture.md names are there", "[architecture]") {
+TEST_CASE("the files and folders that docs/architecture.md names exist", "[architecture]") {
     const std::string page = text_of(root / "docs/architecture.md");
     Names tree;
     for (const char* top : {"core", "emulation", "reports", "experiments"}) {
@@ -435,7 +436,7 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
         const bool is_path = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_./-") == std::string::npos &&
                              (name.find('/') != std::string::npos || name.ends_with(".hpp") || name.ends_with(".cpp"));
         if (!is_path || name.find("/import/") != std::string::npos) continue;
-        // A path is given from the root, or from a folder that its paragraph speaks of.
+        // A path is relative to the root, or to a folder that its paragraph is about.
         const bool found =
             fs::exists(root / name) ||
             std::any_of(tree.begin(), tree.end(), [&](const std::string& path) { return path.ends_with('/' + name); });
@@ -444,7 +445,7 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
     CHECK(missing == Names{});
 }
 
-TEST_CASE("suites and presets that docs/contributing.md names are there", "[architecture]") {
+TEST_CASE("the suites and presets that docs/contributing.md names exist", "[architecture]") {
     const std::string page = text_of(root / "docs/contributing.md"), presets = text_of(root / "CMakePresets.json");
     const std::string suites = text_of(root / "tests/CMakeLists.txt") + text_of(root / "python/CMakeLists.txt");
     static const std::regex row(R"(\n\| `([a-z_.]+)` \| \d+ \|)"), preset(R"(--preset ([a-z]+))");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// README.md says what the demo's rows say. The rows of a whole demo take a minute to make, so that what README.md speaks
-// of is kept in tests/golden/demo; the slow test makes the rows again and wants the same figures.
+// Compares README.md with the rows of the demo. A whole demo takes a minute, so the rows that README.md quotes are kept
+// in tests/golden/demo. The slow test makes the rows again and requires the same figures.
 #include "core/host/publish.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/verdict.hpp"
@@ -8,6 +8,7 @@
 #include "reports/rows/csv.hpp"
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
+#include "tests/regex.hpp"
 
 #include <fmt/format.h>
 
@@ -25,14 +26,14 @@ namespace {
 
 const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/demo";
 
-/// What no summary row has of a policy. Shares are of all weights, means over seeds.
+/// Figures of a policy that are not in its summary row. Shares are fractions of all weights, averaged over seeds.
 struct FigureRow {
     std::string policy{};
     std::int64_t window = 0, longest_window = 0;
     double lost_per_step = 0;
-    double lost_share = 0;       ///< of the updates of all steps, those that changed nothing
-    double lost_share_last = 0;  ///< the same in the last step
-    std::string model{};         ///< as sentences name it
+    double lost_share = 0;       ///< share of the updates of all steps that changed nothing
+    double lost_share_last = 0;  ///< share of the updates of the last step that changed nothing
+    std::string model{};         ///< the model's name in sentences
     std::optional<double> gradient_underflow{};
 
     template <class Use>
@@ -97,7 +98,7 @@ Summary read_golden() {
     return summary;
 }
 
-/// Cells are two spaces apart.
+/// Returns the cells of each line of the table. Two spaces separate cells.
 std::vector<std::vector<std::string>> cells_of(const std::string& table) {
     std::vector<std::vector<std::string>> lines;
     std::istringstream in(table);
@@ -115,12 +116,8 @@ std::vector<std::vector<std::string>> cells_of(const std::string& table) {
     return lines;
 }
 
-/// README.md with single spaces for line ends, so that sentences can be found.
-std::string readme_prose() {
-    std::string text = contents(fs::path(MACHEPS_SOURCE_DIR) / "README.md");
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    return text;
-}
+/// Returns README.md with single spaces instead of line ends and indentation, so that sentences can be found.
+std::string readme_prose() { return replaced(contents(fs::path(MACHEPS_SOURCE_DIR) / "README.md"), "\\s+", " "); }
 
 const PolicySummary& policy_in(const Summary& summary, const std::string& name) {
     const auto found = std::find_if(summary.policies.begin(), summary.policies.end(),
@@ -131,7 +128,7 @@ const PolicySummary& policy_in(const Summary& summary, const std::string& name) 
 
 }  // namespace
 
-TEST_CASE("the table of README.md is that of the demo's rows", "[demo]") {
+TEST_CASE("the table in README.md is the summary table of the demo's rows", "[demo]") {
     const std::string readme = contents(fs::path(MACHEPS_SOURCE_DIR) / "README.md");
     const std::size_t begin = readme.find("```\npolicy ");
     REQUIRE(begin != std::string::npos);
@@ -141,7 +138,7 @@ TEST_CASE("the table of README.md is that of the demo's rows", "[demo]") {
     for (std::size_t i = 0; i < written.size(); ++i) CHECK(written[i] == measured[i]);
 }
 
-TEST_CASE("every number and claim of README.md about the demo is what was measured", "[demo]") {
+TEST_CASE("every number and claim about the demo in README.md agrees with the demo's rows", "[demo]") {
     const std::string readme = readme_prose();
     const Summary demo = read_golden();
     const std::vector<FigureRow> figures = CsvReader<FigureRow>(golden / "figures.csv").rows();
@@ -158,21 +155,20 @@ TEST_CASE("every number and claim of README.md about the demo is what was measur
 
     const double cosine = policy_in(demo, "fp16-noscale").row.grad_cosine.value();
     says(
-        fmt::format("in fp16 without loss scaling most of the loss's gradient underflows to zero, all but the target's "
-                    "entry of each "
-                    "token: what is left points elsewhere (its cosine with fp32's gradient is {:.2f} on average), and "
-                    "training stalls; "
-                    "with scaling it does not",
+        fmt::format("In fp16 without loss scaling, most of the gradient of the loss underflows to zero; only the entry "
+                    "of each token's target survives. The remaining gradient points in a different direction (its "
+                    "cosine similarity to the fp32 gradient is {:.2f} on average), so training stalls. With loss "
+                    "scaling, training does not stall.",
                     cosine));
     CHECK(policy_in(demo, "amp-fp16").row.grad_cosine.value() > 0.999);
     const SummaryRow unscaled = policy_in(demo, "fp16-noscale").row, scaled = policy_in(demo, "amp-fp16").row;
     CHECK(unscaled.underflow_rate.value() > 100 * scaled.underflow_rate.value());
     CHECK(unscaled.verdict == "worse");
-    CHECK(unscaled.loss > 0.95 * std::log(64));  // an untrained model's is log of the vocabulary
+    CHECK(unscaled.loss > 0.95 * std::log(64));  // log of the vocabulary size is the loss of an untrained model
     CHECK(scaled.verdict == "equivalent");
 
-    // The slow test of tests/program/examples_test.cpp runs it, and wants the demo's rows.
-    says("`macheps train --policy amp-fp16,fp16-noscale` shows the stall and its cure alone, with the same rows");
+    // The slow test of tests/program/examples_test.cpp runs this command and requires the demo's rows.
+    says("`macheps train --policy amp-fp16,fp16-noscale` shows only the stall and its cure, with the same rows");
     for (const PolicySummary& policy : demo.policies) {
         if (policy.row.verdict != "baseline") says("`" + verdict_words(policy.row) + "`");
     }
@@ -187,7 +183,7 @@ TEST_CASE("every number and claim of README.md about the demo is what was measur
     CHECK(policy_in(demo, "pure-bf16").row.verdict == "worse");
     CHECK(policy_in(demo, "pure-bf16-sr").row.verdict == "equivalent");
 
-    says("fp8 with one scale per tensor is as good as bf16 at this size");
+    says("At this size, fp8 with one scale per tensor is as good as bf16.");
     CHECK(policy_in(demo, "fp8-tensorwise").row.verdict == "equivalent");
     CHECK(policy_in(demo, "amp-bf16").row.verdict == "equivalent");
 
@@ -200,7 +196,7 @@ TEST_CASE("every number and claim of README.md about the demo is what was measur
     CHECK(plain[1].verdict == "equivalent");
 }
 
-TEST_CASE("the demo writes the figures that README.md is read against", "[demo][slow]") {
+TEST_CASE("the demo reproduces the figures with which README.md is compared", "[demo][slow]") {
     const auto same = [](const std::string& name, const std::string& text) {
         CAPTURE(name);
         const fs::path file = golden / name;
@@ -208,7 +204,7 @@ TEST_CASE("the demo writes the figures that README.md is read against", "[demo][
         CHECK(is_same);
         if (is_same) return;
         fs::path beside = file;
-        publish(beside.replace_extension(".new.csv"), text);  // to be looked at, and accepted by hand
+        publish(beside.replace_extension(".new.csv"), text);  // to be inspected and accepted by hand
     };
     const auto log_of = [](const std::string& arguments) {
         const Outcome outcome = run("train " + arguments + " --force --out demo");

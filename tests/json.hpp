@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nlohmann's JSON for tests. json.cpp holds what the compiler would otherwise make of it in every file, a second each time.
+// nlohmann's JSON for tests. json.cpp instantiates its templates once. Otherwise they would cost a second of compile
+// time in each file.
 #pragma once
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DPROGRAM=macheps -DNOTICES=THIRD_PARTY_NOTICES -P notices.cmake: every shared library that the program loads, directly or by
-# way of another one, has a licence notice, except those that every system has.
+# cmake -DPROGRAM=macheps -DNOTICES=THIRD_PARTY_NOTICES -P notices.cmake: checks that every shared library that the program
+# loads, directly or indirectly, has a licence notice. Libraries that every system has need none.
 cmake_minimum_required(VERSION 3.23)
 execute_process(COMMAND ldd ${PROGRAM} OUTPUT_VARIABLE loaded RESULT_VARIABLE failed)
 if(failed)

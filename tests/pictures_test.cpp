@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/ shows what the program makes: the pictures of scripts/pictures, the finished report, and the columns of every file.
+// Files in docs/ that the program makes: the pictures of scripts/pictures, the finished report,
+// and the columns of every file.
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 const fs::path source = MACHEPS_SOURCE_DIR;
 
-/// What a command of the tree prints on stdout, in the scratch folder.
+/// Runs a command with its output in files of the scratch folder.
 Outcome command(const std::string& text) {
     const std::string out = (scratch() / "out.txt").string(), err = (scratch() / "err.txt").string();
     const int status = std::system((text + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
@@ -32,7 +33,7 @@ std::set<std::string> listed_files() {
     return files;
 }
 
-/// The names of files in `folder` that end so.
+/// Returns the names of the files in `folder` with the extension `ending`.
 std::set<std::string> names_in(const fs::path& folder, const std::string& ending) {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -51,15 +52,15 @@ bool has_browser() {
 
 }  // namespace
 
-TEST_CASE("docs/columns.md is what the row types say of themselves", "[docs][columns]") {
+TEST_CASE("docs/columns.md lists the columns of the row types and of a run's files", "[docs][columns]") {
     fs::remove_all(scratch());
     const Outcome columns = run("report --columns");
     CHECK(columns.code == 0);
     CHECK(columns.err.empty());
     const bool is_same = columns.out == contents(source / "docs/columns.md");
-    INFO("macheps report --columns >docs/columns.md");
+    INFO("to update the page, run: macheps report --columns >docs/columns.md");
     CHECK(is_same);
-    // A file of a run has exactly the columns that stand there.
+    // A file of a run has exactly the columns that the page lists.
     REQUIRE(run(quick + std::string("--policy amp-bf16 --out run")).code == 0);
     for (const char* file : {"runs.csv", "steps.csv", "evals.csv", "sites.csv", "exponents.csv", "summary.csv"}) {
         CAPTURE(file);
@@ -77,7 +78,7 @@ TEST_CASE("docs/columns.md is what the row types say of themselves", "[docs][col
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a report of nothing is refused, and a picture of the top needs a picture", "[docs][columns]") {
+TEST_CASE("report needs a folder, and --top needs --png", "[docs][columns]") {
     fs::remove_all(scratch());
     const Outcome nothing = run("report");
     CHECK(nothing.code == 2);
@@ -86,7 +87,8 @@ TEST_CASE("a report of nothing is refused, and a picture of the top needs a pict
     fs::remove_all(scratch());
 }
 
-TEST_CASE("every picture of docs/ comes from scripts/pictures, and stands where a page shows it", "[docs][pictures]") {
+TEST_CASE("every picture in docs/ comes from scripts/pictures, and every picture on a page exists",
+          "[docs][pictures]") {
     fs::remove_all(scratch());
     const std::set<std::string> listed = listed_files();
     REQUIRE(listed.size() >= 5);
@@ -112,7 +114,7 @@ TEST_CASE("every picture of docs/ comes from scripts/pictures, and stands where 
             CHECK(fs::exists(page.parent_path() / target));
         }
     }
-    // One click shows it: small enough to open in place, with everything in it.
+    // The demo's report is complete, and small enough to open with one click.
     const std::string demo = contents(source / "docs/demo.html");
     CHECK(demo.size() > 300'000);
     CHECK(demo.size() < 800'000);
@@ -122,7 +124,7 @@ TEST_CASE("every picture of docs/ comes from scripts/pictures, and stands where 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the commands of scripts/pictures draw every file of docs/", "[docs][pictures]") {
+TEST_CASE("the commands of scripts/pictures make every picture in docs/", "[docs][pictures]") {
     if (!has_browser()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
     fs::remove_all(scratch());
     const fs::path folder = scratch() / "pictures";

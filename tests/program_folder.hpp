@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program as tests start it without a shell, in a folder, and what its files hold.
+// Starts the program in a folder without a shell, and reads its files.
 #pragma once
 #include "tests/test.hpp"
 
@@ -35,7 +35,7 @@ struct Start {
     std::function<void()> prepare{};         ///< runs in the child, before the program
 };
 
-/// What a process ended with; 128 and the signal's number where one ended it.
+/// Returns the exit code of a process, or 128 plus the number of the signal that ended it.
 inline int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 inline int wait_for(pid_t child) {
     int status = 0;
@@ -43,14 +43,15 @@ inline int wait_for(pid_t child) {
     return exit_code(status);
 }
 
-/// For a child: what this process has yet to print stays its own.
+/// Redirects a descriptor in a child, without stdio: its buffers contain output that only the parent must print.
 inline void redirect(const std::string& file, int flags, int descriptor) {
     const int opened = ::open(file.c_str(), flags, 0666);
     if (opened < 0 || ::dup2(opened, descriptor) < 0) ::_exit(99);
     ::close(opened);
 }
 
-/// Starts `macheps WORDS` in `folder` and does not wait. What it says goes to files there, which may be one.
+/// Starts `macheps WORDS` in `folder` and does not wait. Its output goes to the files `out` and `err`
+/// there, which may be the same file.
 inline pid_t start_program(const fs::path& folder, std::vector<std::string> words, const std::string& out,
                            const std::string& err, const Start& start = {}) {
     words.insert(words.begin(), "macheps");
@@ -74,7 +75,7 @@ inline pid_t start_program(const fs::path& folder, std::vector<std::string> word
     ::_exit(98);
 }
 
-/// A table without the columns of these names.
+/// Returns a CSV table without the columns of these names.
 inline std::string without_columns(const std::string& text, std::initializer_list<std::string_view> names) {
     std::istringstream lines(text);
     std::string out;

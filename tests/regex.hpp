@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECMAScript's regular expressions, as the standard library has them: compiled once, as each file that instantiates them takes
-// the compiler two seconds.
+// ECMAScript regular expressions of the standard library. They are compiled in one file, because a file that
+// instantiates them takes two seconds longer to compile.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace macheps::test {
 
-/// A place where an expression matches: [0] is all of it, then come its groups; one that took no part is empty.
+/// A match of an expression: [0] is the whole match, followed by its groups. A group that did not take part is empty.
 struct Match {
     std::vector<std::string> groups;
     std::size_t begin = 0, end = 0;
@@ -17,16 +17,16 @@ struct Match {
     const std::string& operator[](std::size_t group) const { return groups.at(group); }
 };
 
-/// Whether the expression matches anywhere in `text`.
+/// Returns whether the expression matches anywhere in `text`.
 bool finds(const std::string& text, const std::string& expression);
 
-/// The match, where the expression matches all of `text`.
+/// Returns the match if the expression matches all of `text`.
 std::optional<Match> matches(const std::string& text, const std::string& expression);
 
-/// Every match, from the first on; none begins within another.
+/// Returns all matches in order. They do not overlap.
 std::vector<Match> all_matches(const std::string& text, const std::string& expression);
 
-/// `text` with `by` for every match; $1 in it is the match's first group.
+/// Returns `text` with every match replaced by `by`. $1 in `by` is the first group of the match.
 std::string replaced(const std::string& text, const std::string& expression, const std::string& by);
 
 }  // namespace macheps::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program is killed, stopped and resumed; what it leaves is what a run without an end leaves, byte for byte.
+// The program is killed, stopped and resumed. Its files must be those of an uninterrupted run, byte for byte.
 #include "tests/regex.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -39,7 +39,7 @@ Arguments words(const std::string& text) {
     return out;
 }
 
-/// A folder that is there while the object is; programs run in it.
+/// A folder in which programs run. It exists as long as the object.
 class Folder {
   public:
     explicit Folder(const fs::path& parent = macheps::test::memory_folder()) {
@@ -60,7 +60,7 @@ class Folder {
         for (const auto& [name, text] : files) std::ofstream(path_ / name, std::ios::binary) << text;
     }
 
-    /// Starts `macheps ARGUMENTS` here.
+    /// Starts `macheps ARGUMENTS` in this folder.
     pid_t start(const std::string& arguments, const char* simd = nullptr) const {
         Arguments all = words("macheps " + arguments);
         std::vector<char*> argv;
@@ -79,7 +79,7 @@ class Folder {
         return child;
     }
 
-    /// Its exit code; 128 and the signal's number where one ended it.
+    /// Returns the exit code of a process, or 128 plus the number of the signal that ended it.
     static int wait(pid_t child) {
         int status = 0;
         REQUIRE(waitpid(child, &status, 0) == child);
@@ -89,7 +89,7 @@ class Folder {
     int run(const std::string& arguments, const char* simd = nullptr) const { return wait(start(arguments, simd)); }
 
   private:
-    /// For a child: what this process has yet to print stays its own.
+    /// Redirects a descriptor in a child, without stdio: its buffers contain output that only the parent must print.
     static void redirect(const char* file, int descriptor) {
         const int opened = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         if (opened < 0 || dup2(opened, descriptor) < 0) _exit(99);
@@ -109,7 +109,7 @@ void wait_for(const fs::path& path, std::uintmax_t bytes) {
     FAIL("the program wrote nothing");
 }
 
-/// A table without the columns that hold times.
+/// Returns a CSV table without the columns that contain times.
 std::string without_times(const std::string& text) {
     std::istringstream lines(text);
     std::string out;
@@ -165,8 +165,8 @@ const std::string schedule = "--steps 40 --eval-every 7 --probe-every 8 --histog
 const std::string tiny =
     std::string("train ") + model + schedule + "--seeds 0,5 --policy amp-fp16,pure-bf16-sr --out run";
 
-/// Configs with every loss scaler that is trained with, some of which skip, and with sums of micro-batches; and policies
-/// of recipes.
+/// Configs with every loss scaler that training supports (some skip steps) and with sums of micro-batches, and policies
+/// with recipes.
 const std::map<std::string, std::string> configs{
     {"torch.yaml", "{fp16: true, bf16: false, gradient_accumulation_steps: 2, optim: adamw_torch}"},
     {"sharded.yaml", "{fsdp: {param_dtype: float16, reduce_dtype: float32}, grad_scaler: {init_scale: 67108864}}"},
@@ -197,7 +197,7 @@ const std::string configured =
     "--config torch.yaml sharded.yaml zero.json fused.json apex.json megatron.args static.json --policy ./utils.toml "
     "--out run";
 
-/// The names of scalers that no policy of the run in `run` has.
+/// Returns the names of the scalers that no policy of the run in `run` has.
 std::string scalers_without_a_policy(const Folder& folder) {
     REQUIRE(folder.run("policy words --json") == 0);
     const std::string words = folder.out(), manifest = contents(folder / "run/manifest.json");
@@ -208,15 +208,15 @@ std::string scalers_without_a_policy(const Folder& folder) {
         macheps::test::all_matches(words.substr(group, end - group), "\"name\": *\"([a-z0-9-]+)\"");
     for (const macheps::test::Match& name : names) {
         const std::string& kind = name[1];
-        if (kind.starts_with("deepspeed-")) continue;  // another word for ds-...
+        if (kind.starts_with("deepspeed-")) continue;  // a synonym for ds-...
         if (kind != "none" && manifest.find("kind = \\\"" + kind + "\\\"") == std::string::npos) missing += kind + " ";
     }
     CHECK(names.size() >= 8);
     return missing;
 }
 
-/// Recipes whose scales have histories, which a checkpoint must hold: with either choice, a margin, both ways to a scale,
-/// and random words.
+/// Recipes with amax histories, which a checkpoint must contain: with either choice of the amax, a margin, both ways to
+/// compute a scale, and random words.
 const std::string delayed = std::string("train ") + model + schedule +
                             "--micro-batches 2 --recompute --policy "
                             "./delayed.toml,./recent.toml,./unfused.toml,./drawn.toml --out run";
@@ -224,7 +224,8 @@ const std::string delayed = std::string("train ") + model + schedule +
 const std::string delayed_on_ranks = std::string("train ") + model + schedule +
                                      "--ranks 2 --policy ./delayed.toml,./recent.toml,./unfused.toml --out run";
 
-/// Kills `trials` runs at a moment each, resumes them, kills some of the resumed ones, and compares what they leave.
+/// Kills each of `trials` runs at a random moment, resumes them, kills some of the resumed ones, and compares their
+/// files with those of an uninterrupted run.
 void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places, const std::string& first = tiny) {
     const Folder whole;
     whole.write(configs);
@@ -236,7 +237,7 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
     const auto wanted = files_of(whole / "run");
     std::mt19937 random(seed);
     int kills = 0, before_manifest = 0, with_checkpoint = 0, in_a_report = 0;
-    // On a busy machine no kill may meet a checkpoint. More trials follow then.
+    // On a busy machine it can happen that no kill finds a checkpoint. Then more trials follow.
     const auto is_short = [&] { return kills < trials / 2 || with_checkpoint == 0; };
     for (int trial = 0; trial < trials || (is_short() && trial < 4 * trials); ++trial) {
         const Folder folder(places[static_cast<std::size_t>(trial) % places.size()]);
@@ -263,13 +264,13 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
                 arguments = "train --resume run --threads 1";
                 continue;
             }
-            if (code == 3 && !has_manifest) {  // ended before it began: it begins again
+            if (code == 3 && !has_manifest) {  // killed before the run began
                 CHECK(folder.err().find("nothing to resume") != std::string::npos);
                 arguments = first;
                 continue;
             }
             REQUIRE(code == 0);
-            // Done before its kill: the machine has less to do than while the length was measured.
+            // The run ended before its kill, because the machine is less busy than when the length was measured.
             if (attempt == 0) length *= 0.8;
             break;
         }
@@ -287,7 +288,7 @@ TEST_CASE("a run killed at random moments and resumed writes the same bytes", "[
     kill_and_resume(15, 1, {macheps::test::memory_folder()});
 }
 
-TEST_CASE("every loss scaler is among those that are killed and resumed", "[resume]") {
+TEST_CASE("the configs that are killed and resumed contain every loss scaler", "[resume]") {
     const Folder folder;
     folder.write(configs);
     REQUIRE(folder.run(configured) == 0);
@@ -316,7 +317,7 @@ TEST_CASE("a run of configs with every scaler, killed at 50 moments and resumed,
 }
 
 TEST_CASE("a run killed at 200 random moments and resumed writes the same bytes", "[resume][slow]") {
-    // On a disk, where syncing takes time, and in memory, where the steps do.
+    // On a disk, most of the time is spent on syncing. In memory, it is spent on the steps.
     kill_and_resume(200, 2, {macheps::test::disk_folder(), macheps::test::memory_folder()});
 }
 
@@ -329,7 +330,8 @@ TEST_CASE("a run of ranks with every scaler, killed at 50 moments and resumed, w
     kill_and_resume(50, 5, {macheps::test::memory_folder()}, configured + " --ranks 2");
 }
 
-TEST_CASE("Ctrl-C and SIGTERM finish the step, save, say how to go on, and exit 75", "[resume]") {
+TEST_CASE("after Ctrl-C or SIGTERM, train finishes the step, saves, prints how to resume, and exits with 75",
+          "[resume]") {
     const std::string endless = std::string("train ") + model + "--save-every 0 --out run --steps ";
     for (const int signal : {SIGINT, SIGTERM}) {
         const Folder folder;
@@ -349,14 +351,14 @@ TEST_CASE("Ctrl-C and SIGTERM finish the step, save, say how to go on, and exit 
         const std::string before = contents(folder / "run/steps.csv");
         CHECK(folder.run("report run") == 0);
 
-        // It goes on from there, and is stopped again.
+        // The run is resumed, and stopped again.
         const pid_t again = folder.start("train --resume run");
         wait_for(folder / "run/steps.csv", before.size() + 2000);
         REQUIRE(kill(again, signal) == 0);
         CHECK(Folder::wait(again) == 75);
         const std::string after = contents(folder / "run/steps.csv");
         CHECK(after.compare(0, before.size(), before) == 0);
-        // Every step stands there once, in order.
+        // Every step is there once, in order.
         std::istringstream lines(after);
         std::string line;
         std::getline(lines, line);
@@ -375,11 +377,11 @@ TEST_CASE("a run resumed under another MACHEPS_SIMD and number of threads writes
     Folder::wait(child);
     REQUIRE(folder.run("train --resume run --threads 3") == 0);
     auto wanted = files_of(whole / "run");
-    wanted["manifest.json"] = contents(folder / "run/manifest.json");  // names the path it began on
+    wanted["manifest.json"] = contents(folder / "run/manifest.json");  // names the SIMD path of the first program
     check_same_files(folder / "run", wanted);
 }
 
-TEST_CASE("a manifest repeats a run, and takes no other settings", "[resume]") {
+TEST_CASE("train --from repeats a run, and --from and --resume refuse other settings", "[resume]") {
     const Folder folder;
     REQUIRE(folder.run(tiny) == 0);
     REQUIRE(folder.run("train --from run/manifest.json --out again --threads 1 -q") == 0);
@@ -408,7 +410,7 @@ TEST_CASE("a manifest repeats a run, and takes no other settings", "[resume]") {
     }
 }
 
-TEST_CASE("two programs do not work in one directory", "[resume]") {
+TEST_CASE("two programs cannot use one run directory at the same time", "[resume]") {
     const Folder folder;
     const pid_t child = folder.start(std::string("train ") + model + "--steps 100000 --out run");
     wait_for(folder / "run/steps.csv", 4096);

@@ -13,13 +13,13 @@
 
 namespace macheps::test {
 
-/// Makes a device like /dev/null at `path`; false where this process may not. A test that writes to a device writes to one
-/// of its own: a program that fails it, run by root, would put a file in the place of the machine's.
+/// Makes a device like /dev/null at `path`. Returns false if this process may not. A test must write only to its own
+/// device, because a faulty program that root runs would replace the machine's device by a file.
 inline bool make_null_device(const std::filesystem::path& path) {
     return ::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(1, 3)) == 0;
 }
 
-/// A new folder, removed at the end by the process that made it.
+/// A new folder, which only the process that made it removes.
 class TemporaryFolder {
   public:
     explicit TemporaryFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
@@ -41,14 +41,15 @@ class TemporaryFolder {
     pid_t owner_ = ::getpid();
 };
 
-/// This process's folder on the disk. Tests write only here, in memory_folder() and in a TemporaryFolder, so that any number
-/// of test programs can run at the same time on a machine.
+/// This process's folder on the disk. Tests write only here, in memory_folder() and in a TemporaryFolder, so that any
+/// number of test programs can run at the same time on a machine.
 inline const std::filesystem::path& disk_folder() {
     static const TemporaryFolder folder;
     return folder.path();
 }
 
-/// This process's folder in memory, where syncing a file costs nothing. It is on the disk if the machine has no /dev/shm.
+/// This process's folder in memory, where syncing a file costs nothing. It is on the disk
+/// if the machine has no /dev/shm.
 inline const std::filesystem::path& memory_folder() {
     static const TemporaryFolder folder(::access("/dev/shm", W_OK) == 0 ? "/dev/shm"
                                                                         : std::filesystem::temp_directory_path());

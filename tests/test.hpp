@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Catch2 v2 or v3 behind one include. SKIP_TEST prints the line that ctest knows as a skip, and leaves the test.
+// Includes Catch2 v2 or v3. SKIP_TEST prints the line that ctest takes for a skipped test, and returns from the test.
 #pragma once
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
@@ -21,7 +21,8 @@ using Catch::Approx;
 
 namespace macheps::test {
 
-/// The folder of shared vectors and data, or an empty path: MACHEPS_SHARED, else `../shared` beside the source tree.
+/// Returns the folder of shared vectors and data: MACHEPS_SHARED or `../shared` next to the source tree. Returns an
+/// empty path if there is none.
 inline std::filesystem::path shared_folder() {
     if (const char* named = std::getenv("MACHEPS_SHARED")) return named;
     const std::filesystem::path beside = std::filesystem::path(MACHEPS_SOURCE_DIR).parent_path() / "shared";

@@ -37,7 +37,7 @@ std::optional<std::int64_t> number_in(const fs::path& path) {
 }
 
 /// Returns the smallest limit of a control group and its ancestors, for one version of control groups.
-std::optional<std::int64_t> least_of_groups(const fs::path& mount, fs::path group, const char* file) {
+std::optional<std::int64_t> min_of_groups(const fs::path& mount, fs::path group, const char* file) {
     std::optional<std::int64_t> least;
     const auto look = [&](const fs::path& folder) {
         const auto limit = number_in(folder / file);
@@ -58,9 +58,9 @@ std::optional<std::int64_t> group_limit() {
         const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
         const std::string path = line.substr(second + 1);
         std::optional<std::int64_t> limit;
-        if (controllers == ",,") limit = least_of_groups("/sys/fs/cgroup", path, "memory.max");
+        if (controllers == ",,") limit = min_of_groups("/sys/fs/cgroup", path, "memory.max");
         if (controllers.find(",memory,") != controllers.npos)
-            limit = least_of_groups("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes");
+            limit = min_of_groups("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes");
         if (limit && (!least || *limit < *least)) least = limit;
     }
     return least;
@@ -69,7 +69,7 @@ std::optional<std::int64_t> group_limit() {
 }  // namespace
 
 MemoryLimit memory_limit() {
-    MemoryLimit limit{INT64_MAX, "there are"};
+    MemoryLimit limit{INT64_MAX, "the limit is"};
     const auto take = [&](std::int64_t bytes, const char* whose) {
         if (bytes > 0 && bytes < limit.bytes) limit = {bytes, whose};
     };
@@ -79,7 +79,7 @@ MemoryLimit memory_limit() {
     for (const auto kind : {RLIMIT_AS, RLIMIT_DATA}) {
         rlimit own{};
         if (getrlimit(kind, &own) == 0 && own.rlim_cur != RLIM_INFINITY && own.rlim_cur < INT64_MAX)
-            take(static_cast<std::int64_t>(own.rlim_cur), "this process may take");
+            take(static_cast<std::int64_t>(own.rlim_cur), "this process may use");
     }
     return limit;
 }
@@ -111,12 +111,12 @@ std::string bytes_text(double bytes) {
 }
 
 void require_memory(double needed, const std::optional<std::int64_t>& granted, std::string_view what) {
-    const MemoryLimit limit = granted ? MemoryLimit{*granted, "`memory` grants"} : memory_limit();
+    const MemoryLimit limit = granted ? MemoryLimit{*granted, "`memory` allows"} : memory_limit();
     if (needed <= static_cast<double>(limit.bytes)) return;
     throw FieldError("memory",
-                     fmt::format("{} takes about {}, and {} {}", what, bytes_text(needed), limit.whose,
+                     fmt::format("{} needs about {}, but {} only {}", what, bytes_text(needed), limit.whose,
                                  bytes_text(static_cast<double>(limit.bytes))),
-                     "make it smaller, or give `memory` if it is known to fit");
+                     "make it smaller, or raise `memory` if you know that it fits");
 }
 
 }  // namespace macheps

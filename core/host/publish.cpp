@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view draft_prefix = ".macheps-", draft_suffix = ".new";
-constexpr int most_links = 40;     // the limit of the kernel
-constexpr int most_tries = 10000;  // of names that already exist
+constexpr int max_links = 40;     // the limit of the kernel
+constexpr int max_tries = 10000;  // of names that already exist
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
 
@@ -40,7 +40,7 @@ bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev 
 /// Returns the path at the end of a chain of links, which need not exist. Returns nothing if the chain is a cycle.
 std::optional<fs::path> behind_links(fs::path path) {
     std::error_code error;
-    for (int i = 0; i < most_links; ++i) {
+    for (int i = 0; i < max_links; ++i) {
         if (!fs::is_symlink(path, error)) return path;
         const fs::path next = fs::read_symlink(path, error);
         if (error) return path;
@@ -72,8 +72,8 @@ void throw_cannot_write(const fs::path& path, int error, std::string_view doing)
     throw Error({.what = fmt::format("cannot {}: {}", doing, std::strerror(error)),
                  .where = path.string(),
                  .fix = error == ENOSPC || error == EDQUOT || error == EFBIG
-                            ? "free some space; what was there before is whole"
-                            : "check that the folder exists and may be written",
+                            ? "free some space; existing data is intact"
+                            : "check that the folder exists and is writable",
                  .exit = Exit::cannot_write});
 }
 
@@ -125,7 +125,7 @@ Publication::~Publication() {
 
 void Publication::open_draft() {
     static std::atomic<unsigned> drafts{0};
-    for (int i = 0; i < most_tries; ++i) {
+    for (int i = 0; i < max_tries; ++i) {
         fs::path name = folder_of(target_) / fmt::format("{}{}-{}{}", draft_prefix, ::getpid(), drafts++, draft_suffix);
         file_ = Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
         if (!file_ && errno == EEXIST) continue;
@@ -135,10 +135,10 @@ void Publication::open_draft() {
         const bool is_taken = try_lock(file_) == FileLock::held_by_another;
         const std::optional<bool> is_ours = is_taken ? false : is_named(file_, draft_);
         if (is_ours == true) return;
-        if (!is_ours) fail(errno, "inspect the draft");  // this removes the draft
+        if (!is_ours) fail(errno, "inspect the temporary file");  // this removes the draft
         draft_.clear();
     }
-    fail(EEXIST, "make a draft");
+    fail(EEXIST, "create a temporary file");
 }
 
 void Publication::fail(int error, std::string_view doing) {
@@ -153,7 +153,7 @@ void Publication::write(std::string_view bytes) {
 }
 
 void Publication::finish() {
-    if (const int error = file_.sync()) fail(error, "write onto the disk");
+    if (const int error = file_.sync()) fail(error, "write to the disk");
     if (!draft_.empty()) {
         // The draft is still locked while it is renamed, so that no process removes it as a leftover.
         if (::rename(draft_.c_str(), target_.c_str()) != 0) fail(errno, "write");
@@ -164,7 +164,7 @@ void Publication::finish() {
     // synced.
     const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const int error = folder ? folder.sync() : 0;
-    if (error != 0) fail(error, "write onto the disk");
+    if (error != 0) fail(error, "write to the disk");
 }
 
 void publish(const fs::path& path, std::string_view text) {

@@ -21,7 +21,7 @@ namespace macheps {
 namespace {
 
 constexpr std::size_t block_bytes = 1 << 16;
-constexpr std::uint64_t most_unsized_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_unsized_bytes = std::uint64_t{64} << 20;
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string what, std::string fix) {
     throw Error({.what = std::move(what), .where = path.string(), .fix = std::move(fix)});
@@ -47,12 +47,12 @@ std::optional<struct stat> status_of_path(const std::filesystem::path& path) {
 
 void check_kind(const std::filesystem::path& path, const struct stat& status) {
     if (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)) return;
-    if (S_ISDIR(status.st_mode)) refuse(path, "this is a directory", "name a file");
-    refuse(path, "this is neither a regular file nor a pipe", "name a file, or what a program writes into a pipe");
+    if (S_ISDIR(status.st_mode)) refuse(path, "this is a directory", "pass a file");
+    refuse(path, "this is neither a regular file nor a pipe", "pass a regular file or a pipe");
 }
 
 void check_is_regular(const std::filesystem::path& path, const struct stat& status) {
-    if (S_ISFIFO(status.st_mode)) refuse(path, "this is a pipe", "put the file back that was here, or remove this one");
+    if (S_ISFIFO(status.st_mode)) refuse(path, "this is a pipe", "restore the original file, or remove the pipe");
     check_kind(path, status);
 }
 
@@ -74,8 +74,8 @@ OpenFile open_file(const std::filesystem::path& path, void (*check)(const std::f
 
 std::string read_all(const OpenFile& file, const std::filesystem::path& path, std::uint64_t most) {
     const auto refuse_size = [&] {
-        refuse(path, fmt::format("this file has more than the {} bytes that are read of its kind", most),
-               "check that it is the right one");
+        refuse(path, fmt::format("this file is larger than {} bytes, the limit for files of this kind", most),
+               "check that it is the right file");
     };
     if (file.bytes > most) refuse_size();
     std::string text;
@@ -107,13 +107,14 @@ void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::u
     const bool has_size = !file.is_pipe && file.bytes > 0;
     if (has_size) most = std::min(most, file.bytes);
     for (std::uint64_t done = 0; done < most;) {
-        if (!file.is_pipe && !has_size && done >= most_unsized_bytes) {
-            refuse(path, fmt::format("this file has a size of 0 but more than {} bytes", most_unsized_bytes),
-                   "Copy the part that you need into a file.");
+        if (!file.is_pipe && !has_size && done >= max_unsized_bytes) {
+            refuse(path,
+                   fmt::format("this file reports a size of 0 but contains more than {} bytes", max_unsized_bytes),
+                   "copy the part that you need into a regular file");
         }
-        if (file.is_pipe && done >= most_pipe_bytes) {
-            refuse(path, fmt::format("this pipe gives more than {} bytes", most_pipe_bytes),
-                   "write them into a file and name that");
+        if (file.is_pipe && done >= max_pipe_bytes) {
+            refuse(path, fmt::format("this pipe delivers more than {} bytes", max_pipe_bytes),
+                   "write the data to a file, and pass that file");
         }
         const std::size_t wanted = std::min<std::uint64_t>(block.size(), most - done);
         const ssize_t n = ::read(file.descriptor.number(), block.data(), wanted);

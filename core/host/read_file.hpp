@@ -16,7 +16,7 @@
 namespace macheps {
 
 /// Maximum number of bytes read from a pipe, whose size is unknown until it ends.
-inline constexpr std::uint64_t most_pipe_bytes = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t max_pipe_bytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t any_bytes = std::numeric_limits<std::uint64_t>::max();
 
 /// A file that is open for reading, and its properties.
@@ -34,7 +34,7 @@ void check_has_end(const std::filesystem::path& path);
 OpenFile open_for_reading(const std::filesystem::path& path);
 
 /// Passes a file to `take` block by block and in order, and stops after `most` bytes. A pipe may have at most
-/// most_pipe_bytes. Errors: as open_for_reading.
+/// max_pipe_bytes. Errors: as open_for_reading.
 void read_blocks(const std::filesystem::path& path, std::uint64_t most,
                  const std::function<void(std::string_view)>& take);
 /// Does the same for an open file, which errors call `path`.

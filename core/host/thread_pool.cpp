@@ -41,9 +41,9 @@ int available_threads() {
 
 ThreadPool::ThreadPool(int threads) {
     if (threads < 1) {
-        throw Error({.what = "a pool of " + std::to_string(threads) + " threads",
+        throw Error({.what = "a pool cannot have " + std::to_string(threads) + " threads",
                      .where = "threads",
-                     .fix = "1 or more; this machine offers " + std::to_string(available_threads()),
+                     .fix = "use 1 or more; " + std::to_string(available_threads()) + " are available",
                      .exit = Exit::usage});
     }
     // With more threads than cores, a spinning thread only keeps another one from working.

@@ -61,7 +61,7 @@ std::string with_escapes(std::string text) {
 }
 
 /// Maximum depth of nested values. They are created and destroyed recursively; this depth fits on any stack.
-constexpr std::size_t most_levels = 1000;
+constexpr std::size_t max_levels = 1000;
 
 /// Builds a value from the callbacks of the parser.
 class Builder : public nlohmann::json_sax<Library> {
@@ -83,7 +83,7 @@ class Builder : public nlohmann::json_sax<Library> {
     bool key(std::string& name) override {
         Open& open = open_.back();
         const auto [found, is_new] = open.places.try_emplace(name, open.object.size());
-        if (!is_new && unique_keys_) throw JsonError("it names '" + name + "' twice");
+        if (!is_new && unique_keys_) throw JsonError("the key '" + name + "' occurs twice");
         if (is_new) open.object.push_back({.key = name, .value = {}});
         open.place = found->second;
         return true;
@@ -91,7 +91,7 @@ class Builder : public nlohmann::json_sax<Library> {
     bool parse_error(std::size_t byte, const std::string& token, const nlohmann::detail::exception& error) override {
         // The library's id of the error. A number that is too large for fp64 is still valid JSON.
         constexpr int number_out_of_range = 406;
-        if (error.id == number_out_of_range) throw JsonError("a number that fp64 does not hold: " + token);
+        if (error.id == number_out_of_range) throw JsonError("a number is too large for fp64: " + token);
         // The library's message begins with the name of its exception, such as `[json.exception.parse_error.101]`.
         const std::string_view what = error.what();
         const std::size_t end = what.starts_with('[') ? what.find("] ") : what.npos;
@@ -108,9 +108,8 @@ class Builder : public nlohmann::json_sax<Library> {
         std::size_t place = 0;                                  ///< position of the member whose value comes next
     };
     bool open(bool is_object) {
-        if (open_.size() == most_levels) {
-            throw JsonError("arrays and objects stand in each other more than " + std::to_string(most_levels) +
-                            " deep");
+        if (open_.size() == max_levels) {
+            throw JsonError("arrays and objects are nested more than " + std::to_string(max_levels) + " deep");
         }
         open_.push_back({.is_object = is_object});
         return true;
@@ -184,7 +183,7 @@ Json Json::parse_or_null(std::string_view text) try { return parse(text); } catc
 void Json::fail(const char* wanted) const {
     constexpr const char* kinds[] = {"null",     "a bool",   "an integer", "an integer",
                                      "a number", "a string", "an array",   "an object"};
-    throw JsonError(std::string(kinds[static_cast<std::size_t>(kind_)]) + " stands where " + wanted + " belongs");
+    throw JsonError(std::string("expected ") + wanted + ", found " + kinds[static_cast<std::size_t>(kind_)]);
 }
 
 void Json::get_to(bool& out) const {
@@ -212,7 +211,7 @@ const Json::Array& Json::elements() const {
 }
 
 const Json& Json::element(std::size_t i) const {
-    if (i >= elements().size()) throw JsonError("the array has " + std::to_string(size()) + " elements");
+    if (i >= elements().size()) throw JsonError("the array has only " + std::to_string(size()) + " elements");
     return (*of_.array)[i];
 }
 
@@ -237,7 +236,7 @@ const Json* Json::find(std::string_view key) const {
 const Json& Json::at(std::string_view key) const {
     (void)items();
     const Json* found = find(key);
-    if (found == nullptr) throw JsonError("there is no '" + std::string(key) + "'");
+    if (found == nullptr) throw JsonError("the key '" + std::string(key) + "' is missing");
     return *found;
 }
 

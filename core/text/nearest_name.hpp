@@ -57,10 +57,10 @@ std::string nearest_name(std::string_view name, const Candidates& candidates) {
     return best;
 }
 
-/// Returns "did you mean 'x'? one of x, y, z", without the question if no name is near.
+/// Returns "did you mean 'x'? use one of x, y, z", without the question if no name is near.
 inline std::string suggestion(std::string_view name, const std::vector<std::string_view>& names) {
     const std::string near = nearest_name(name, names);
-    std::string text = near.empty() ? "one of " : "did you mean '" + near + "'? one of ";
+    std::string text = near.empty() ? "use one of " : "did you mean '" + near + "'? use one of ";
     for (std::size_t i = 0; i < names.size(); ++i) text.append(i == 0 ? "" : ", ").append(names[i]);
     return text;
 }

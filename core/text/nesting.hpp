@@ -8,9 +8,9 @@
 
 namespace macheps {
 
-inline constexpr std::size_t most_levels = 256;
+inline constexpr std::size_t max_levels = 256;
 
-/// Returns the line of a JSON text, counted from 1, on which a bracket opens beyond most_levels, or nothing if there is
+/// Returns the line of a JSON text, counted from 1, on which a bracket opens beyond max_levels, or nothing if there is
 /// none. For text that is not valid JSON, the result is approximate.
 constexpr std::optional<std::size_t> line_nested_too_deep(std::string_view json) {
     std::size_t depth = 0, line = 1;
@@ -24,7 +24,7 @@ constexpr std::optional<std::size_t> line_nested_too_deep(std::string_view json)
         } else if (c == '"') {
             quoted = true;
         } else if (c == '[' || c == '{') {
-            if (++depth > most_levels) return line;
+            if (++depth > max_levels) return line;
         } else if ((c == ']' || c == '}') && depth > 0) {
             --depth;
         }

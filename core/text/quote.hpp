@@ -67,7 +67,7 @@ inline bool has_control_character(std::string_view text) {
 /// contain.
 inline void check_one_line(std::string_view text, std::string_view what, std::string_view where) {
     if (!has_control_character(text)) return;
-    throw Error({.what = fmt::format("{} has a control character, such as a line end", what),
+    throw Error({.what = fmt::format("{} contains a control character, such as a line break", what),
                  .where = std::string(where),
                  .fix = "use a name without one",
                  .exit = Exit::usage});

@@ -37,7 +37,7 @@ constexpr std::int64_t worth_a_thread = 1 << 18, scalar_factor = 16;
 int checked_threads(int threads, Simd simd) {
     const auto& levels = available_simd();
     if (std::find(levels.begin(), levels.end(), simd) == levels.end()) {
-        throw Error({.what = fmt::format("this CPU has no {}", simd_name(simd)),
+        throw Error({.what = fmt::format("this CPU does not support {}", simd_name(simd)),
                      .where = "simd",
                      .fix = fmt::format("use {}", simd_name(levels.back())),
                      .exit = Exit::usage});

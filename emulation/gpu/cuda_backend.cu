@@ -45,10 +45,10 @@ DeviceInfo device_info(int index) {
     if (status != cudaSuccess || count == 0) {
         throw none(std::string("no CUDA device: ") +
                        (status == cudaSuccess ? "none is installed" : cudaGetErrorString(status)),
-                   "run on a machine with a GPU and its driver (see nvidia-smi), or use `device` cpu");
+                   "run on a computer with a GPU and its driver (see nvidia-smi), or use `device` cpu");
     }
     if (index < 0 || index >= count) {
-        throw none("no CUDA device " + std::to_string(index), "there are 0 .. " + std::to_string(count - 1));
+        throw none("no CUDA device " + std::to_string(index), "use 0 to " + std::to_string(count - 1));
     }
     cudaDeviceProp properties{};
     int driver = 0, runtime = 0;
@@ -67,9 +67,9 @@ std::unique_ptr<Backend> make_cuda_backend(int index, MatrixUnits units) {
     auto engine = std::make_unique<DeviceBackend<CudaDevice>>("cuda." + info.name, units, info.architecture, index);
     if (units == MatrixUnits::native && info.architecture == 90 && !compiled_code(engine->device()).has_wgmma) {
         throw Error(
-            {.what = "the code that runs on " + info.name + " was not compiled for sm_90a, which its wgmma takes",
+            {.what = "the code that runs on " + info.name + " was not compiled for sm_90a, which its wgmma needs",
              .where = "cuda",
-             .fix = "build with 90a-real among CMAKE_CUDA_ARCHITECTURES and unset CUDA_FORCE_PTX_JIT, or use "
+             .fix = "add 90a-real to CMAKE_CUDA_ARCHITECTURES, build again and unset CUDA_FORCE_PTX_JIT, or use "
                     "`matrix_units` emulated",
              .exit = Exit::no_device});
     }

@@ -6,9 +6,9 @@
 namespace macheps::gpu {
 
 DeviceInfo device_info(int) {
-    throw Error({.what = "this macheps was built without CUDA",
+    throw Error({.what = "macheps was built without CUDA",
                  .where = "cuda",
-                 .fix = "build it where the CUDA toolkit is (nvcc), or use `device` cpu",
+                 .fix = "build it on a computer with the CUDA toolkit (nvcc), or use `device` cpu",
                  .exit = Exit::no_device});
 }
 

@@ -228,7 +228,7 @@ void add_once(std::vector<std::string>& names, std::string_view name) {
     const std::string near = nearest_name(name, names);
     std::string fix = near.empty() ? "" : fmt::format("did you mean '{}'?", near);
     for (std::size_t i = 0; near.empty() && i < std::min<std::size_t>(names.size(), 12); ++i)
-        fix += (i == 0 ? "one of " : ", ") + names[i];
+        fix += (i == 0 ? "use one of " : ", ") + names[i];
     throw Error({.what = fmt::format("{} '{}'", what, name), .where = std::string(where), .fix = std::move(fix)});
 }
 
@@ -253,9 +253,10 @@ Instruction find_instruction(std::string_view arch, std::string_view instr, std:
         }
         add_qualifiers(*machine, instr, qual.substr(0, qual.find('.')), qualifiers);
     }
-    if (instructions.empty()) unknown("no matrix unit of architecture", arch, architectures, where);
-    if (qualifiers.empty()) unknown(fmt::format("{} has no instruction", arch).c_str(), instr, instructions, where);
-    unknown(fmt::format("{} {} has no form", arch, instr).c_str(), qual, qualifiers, where);
+    if (instructions.empty()) unknown("unknown architecture", arch, architectures, where);
+    if (qualifiers.empty())
+        unknown(fmt::format("{} does not have the instruction", arch).c_str(), instr, instructions, where);
+    unknown(fmt::format("{} {} does not have the form", arch, instr).c_str(), qual, qualifiers, where);
 }
 
 std::uint64_t evaluate_instruction(const Instruction& instruction, const InstructionOperands& operands) {
@@ -263,10 +264,10 @@ std::uint64_t evaluate_instruction(const Instruction& instruction, const Instruc
                scales = static_cast<std::size_t>(instruction.scale_count());
     if (operands.a.size() != k || operands.b.size() != k || operands.a_scale.size() != scales ||
         operands.b_scale.size() != scales) {
-        throw Error({.what = fmt::format("{} and {} operands with {} and {} scales", operands.a.size(),
+        throw Error({.what = fmt::format("the operands have {} and {} numbers, and {} and {} scales", operands.a.size(),
                                          operands.b.size(), operands.a_scale.size(), operands.b_scale.size()),
                      .where = instruction.name,
-                     .fix = fmt::format("give {} of each, and {} scales of each", k, scales)});
+                     .fix = fmt::format("use {} numbers and {} scales for each", k, scales)});
     }
     const auto factors = [](const Format& format, const std::vector<std::uint64_t>& codes) {
         std::vector<Factor> list;

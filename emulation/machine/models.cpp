@@ -37,7 +37,7 @@ double growth(double steps, double size) { return math::pow_int(1 + size, static
 double growth(double steps, const DeliveryError& d) { return d.kind == ErrorKind::nearest ? growth(steps, d.size) : 1; }
 
 /// Returns the largest unit of a step if a zero or subnormal addend sets the unit, and not a product.
-double least_unit(const Machine& m) {
+double min_unit(const Machine& m) {
     return Format::power_of_two(std::max(m.sum.zero_exponent, m.sum.addend.emin())) * cut_of(m);
 }
 
@@ -53,7 +53,7 @@ ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), grown = growth(steps, d);
     return {.relative = {{cuts, grown * cut_of(m), ErrorKind::cut_term}, {steps, grown * d.size, d.kind}},
-            .underflow = steps * (d.underflow + cut_in_step * least_unit(m))};
+            .underflow = steps * (d.underflow + cut_in_step * min_unit(m))};
 }
 
 /// Returns the errors of a floored model. The products of a step, and `floors` more numbers, are cut at F bits. The sum
@@ -111,7 +111,7 @@ ModelErrors parted_errors(const Machine& m, std::int64_t k) {
             .flushes_operands = flushes_operands(m)};
 }
 
-std::string whole_matmul(const Machine&) { return "none: a whole matmul at once"; }
+std::string whole_matmul(const Machine&) { return "none: the whole matmul is one sum"; }
 std::string chained_products(const Machine& m) {
     return m.k == 1 ? "1 product" : fmt::format("{} chained steps of 1", m.k);
 }
@@ -131,9 +131,9 @@ std::vector<DisputedPoint> disputed_exact_step(const Machine& machine) {
              "fp32 additions in pairs (MMA-Sim of January 2026)"}};
 }
 std::vector<DisputedPoint> disputed_floors(const Machine&) {
-    return {{"model", "what a product with a zero factor adds to the largest exponent", "nothing",
-             "each zero operand reads exponent -126 (MMA-Sim of January 2026)"},
-            {"model", "the last step of CDNA3", "31 fraction bits are kept by a floor, then rounded",
+    return {{"model", "effect of a product with a zero factor on the largest exponent", "none",
+             "each zero operand has exponent -126 (MMA-Sim of January 2026)"},
+            {"model", "the last step of CDNA3", "floored to 31 fraction bits, then rounded",
              "rounded at once (MMA-Sim of January 2026; Khattak and Mikaitis)"}};
 }
 /// Returns the disputed points of the models that cut products and addend at a common unit. For sm_90, the traces of an
@@ -142,18 +142,18 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     const SumRule& sum = machine.sum;
     std::vector<DisputedPoint> points;
     if (machine.arch == "sm_90") return points;
-    points.push_back({"zero_factor_counts", "what a product with a zero factor adds to the largest exponent",
-                      sum.zero_factor_counts ? "the exponents of its operands" : "nothing",
-                      "each zero operand reads exponent -126 (MMA-Sim of January 2026)"});
+    points.push_back({"zero_factor_counts", "effect of a product with a zero factor on the largest exponent",
+                      sum.zero_factor_counts ? "it counts with the exponents of its operands" : "none",
+                      "each zero operand has exponent -126 (MMA-Sim of January 2026)"});
     // With other accumulators and operands, no exponent is as low as e_zero.
     if (sum.addend == fp16 && machine.instruction.substr(0, 7) == "tcgen05" && sum.model == SumModel::truncated) {
-        points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
-                          "-21, which wgmma reads on an H100"});
+        points.push_back({"zero_exponent", "e_zero, the exponent of C = 0", std::to_string(sum.zero_exponent),
+                          "-21, as for wgmma on an H100"});
     } else if (sum.addend == fp16 && machine.instruction == "mma" && sum.model == SumModel::truncated) {
-        points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
+        points.push_back({"zero_exponent", "e_zero, the exponent of C = 0", std::to_string(sum.zero_exponent),
                           fmt::format("{} (a table of arXiv 2511.10909v2)", sum.zero_exponent - 1)});
     } else if (machine.operands.contains(bf16) || machine.operands.contains(tf32) || machine.scale == e8m0fnu) {
-        points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
+        points.push_back({"zero_exponent", "e_zero, the exponent of C = 0", std::to_string(sum.zero_exponent),
                           "-126 (MMA-Sim of January 2026)"});
     }
     points.push_back(
@@ -163,7 +163,7 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
                       sum.zeros_keep_sign ? "+0 (MMA-Sim)" : "-0 (a table-driven model)"});
     if (sum.addend == fp16) {
         points.push_back({"normalises_addend", "the exponent of a subnormal fp16 C",
-                          sum.normalises_addend ? "that of its leading bit" : "-14, the least of fp16",
+                          sum.normalises_addend ? "that of its leading bit" : "-14, the smallest of fp16",
                           sum.normalises_addend ? "-14 (MMA-Sim)" : "that of its leading bit (Khattak and Mikaitis)"});
     }
     return points;
@@ -172,16 +172,16 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
 constexpr SumModelRow rows[] = {
     {.model = SumModel::fma_chain,
      .name = "fma_chain",
-     .words = "One fused multiply-add per product, k ascending (of a pair the odd one first, where a row says so): "
-              "each is rounded once.",
+     .words = "One fused multiply-add per product, k ascending (or the odd product of each pair first, if the machine "
+              "says so). Each is rounded once.",
      .formula = "c = round(a[k] b[k] + c)",
      .errors = fma_errors,
      .steps = chained_products,
      .disputed = nothing_disputed},
     {.model = SumModel::pairwise,
      .name = "pairwise",
-     .words = "Products are rounded, then added by halves: n terms are those up to the largest power of two "
-              "below n, plus the rest.",
+     .words = "Products are rounded, then added in a binary tree: a sum of n terms adds the sum of the first h terms "
+              "and the sum of the rest, where h is the largest power of two below n.",
      .formula = "sum(n) = round(sum(first h) + sum(rest)), h = the largest power of two below n",
      .errors = [](const Machine& m, std::int64_t k) -> ModelErrors {
          const DeliveryError d = delivery_error(m);
@@ -193,7 +193,7 @@ constexpr SumModelRow rows[] = {
      .disputed = nothing_disputed},
     {.model = SumModel::kahan,
      .name = "kahan",
-     .words = "Products are rounded and added with Kahan's compensation, k ascending.",
+     .words = "Products are rounded, then added with Kahan's compensated sum, k ascending.",
      .formula = "y = p - e;  t = s + y;  e = (t - s) - y;  s = t",
      .errors = [](const Machine& m, std::int64_t k) -> ModelErrors {
          const DeliveryError d = delivery_error(m);
@@ -204,17 +204,17 @@ constexpr SumModelRow rows[] = {
      .disputed = nothing_disputed},
     {.model = SumModel::exact,
      .name = "exact",
-     .words = "All products of a matmul in one exact sum, rounded once.",
+     .words = "All products of a matmul are added exactly, and the sum is rounded once.",
      .formula = "d = round(sum a[k] b[k])",
      .errors = [](const Machine& m, std::int64_t) { return chained(1, m); },
      .steps = whole_matmul,
      .disputed = nothing_disputed},
     {.model = SumModel::truncated,
      .name = "truncated",
-     .words = "The L products and C are cut toward zero at one common unit, F bits below the largest exponent "
-              "among them, and the cut terms are added exactly. Exponents are those of the operands, added: a "
-              "product is not normalised, and a subnormal counts with the least exponent of its format.",
-     .formula = "emax = max(e_a + e_b of products that are not zero, e_C)     C = 0 reads the exponent e_zero\n"
+     .words = "The L products and C are cut toward zero to a common unit, F bits below the largest exponent among "
+              "them, and then added exactly. The exponent of a product is the sum of the exponents of its operands: "
+              "the product is not normalised, and a subnormal has the smallest exponent of its format.",
+     .formula = "emax = max(e_a + e_b of products that are not zero, e_C)     C = 0 has the exponent e_zero\n"
                 "unit = 2^(emax - F)\n"
                 "S    = sum trunc(a b / unit) + trunc(C / unit)\n"
                 "D    = round(S unit)                                         S = 0 gives +0",
@@ -223,11 +223,11 @@ constexpr SumModelRow rows[] = {
      .disputed = disputed_cuts},
     {.model = SumModel::scaled_groups,
      .name = "scaled_groups",
-     .words = "The products form groups of 16, each summed exactly and multiplied by its two scales. The groups "
-              "and C are cut toward zero at one unit, F bits below the largest exponent among the scales' and "
-              "C's, and added exactly.",
+     .words = "The products form groups of 16. Each group is summed exactly and multiplied by its two scales. The "
+              "groups and C are cut toward zero to a common unit, F bits below the largest exponent of the scales "
+              "and of C, and then added exactly.",
      .formula = "P_g  = exact sum of a b over group g\n"
-                "emax = max(e_alpha + e_beta of each group, e_C)     a group of zeros and C = 0 read e_zero\n"
+                "emax = max(e_alpha + e_beta of each group, e_C)     a group of zeros and C = 0 have e_zero\n"
                 "unit = 2^(emax - F)\n"
                 "S    = sum trunc(P_g alpha_g beta_g / unit) + trunc(C / unit)\n"
                 "D    = round(S unit)",
@@ -236,9 +236,9 @@ constexpr SumModelRow rows[] = {
      .disputed = disputed_cuts},
     {.model = SumModel::through_fp16,
      .name = "through_fp16",
-     .words = "There is no fp8 unit behind this instruction: operands are widened to fp16, products with k mod 4 "
-              "in {0, 1} go through one fp16 step, those with k mod 4 in {2, 3} through a second one that takes "
-              "the first in as its C, and the addend joins by one IEEE addition at the end.",
+     .words = "This instruction does not use an fp8 unit. The operands are converted to fp16. One fp16 step adds the "
+              "products with k mod 4 in {0, 1}. A second one adds those with k mod 4 in {2, 3} to its result. At the "
+              "end, the addend is added with one IEEE addition.",
      .formula = "T = step(products with k mod 4 = 0, 1;  +0)     steps as in model `truncated`, fp16 operands\n"
                 "U = step(products with k mod 4 = 2, 3;  T)\n"
                 "D = round to nearest even(C + U)",
@@ -249,7 +249,7 @@ constexpr SumModelRow rows[] = {
          return {.relative = {{terms, grown * cut_of(m), ErrorKind::cut_term},
                               {2, grown * d.size, d.kind},
                               {instructions, (1 + inside) * m.result.unit_roundoff()}},
-                 .underflow = instructions * (2 * d.underflow + terms * least_unit(m))};
+                 .underflow = instructions * (2 * d.underflow + terms * min_unit(m))};
      },
      .steps = two_in_fp16,
      .disputed = disputed_cuts},
@@ -262,8 +262,8 @@ constexpr SumModelRow rows[] = {
      .disputed = disputed_exact_step},
     {.model = SumModel::flushed_pairs,
      .name = "flushed_pairs",
-     .words = "Products and sums in fp32, rounded to nearest; every subnormal is flushed: of operands and C to "
-              "+0, of results to a zero of their sign.",
+     .words = "Products and sums are rounded to nearest in fp32. Subnormals are flushed: operands and C to +0, results "
+              "to a zero of their sign.",
      .formula = "L = 4: D = C + ((p0 + p1) + (p2 + p3))\n"
                 "L = 2: D = C + (p0 + p1)",
      .errors = [](const Machine& m, std::int64_t k) -> ModelErrors {
@@ -279,11 +279,11 @@ constexpr SumModelRow rows[] = {
      .disputed = nothing_disputed},
     {.model = SumModel::floored,
      .name = "floored",
-     .words = "The products are cut toward zero F bits below the largest of their exponents and added; beside C "
-              "the sum is floored, and so is C; after normalisation 31 fraction bits are kept by a floor, then "
+     .words = "The products are cut toward zero F bits below the largest of their exponents and added. The sum and C "
+              "are rounded down and added. The result is normalised, rounded down to 31 fraction bits, and then "
               "rounded.",
      .formula = "e_d = max(e_a + e_b);  T = sum trunc(a b / 2^(e_d - F)) 2^(e_d - F)\n"
-                "E   = max(e_d, e_C)                                  C = 0 reads e_C = -126\n"
+                "E   = max(e_d, e_C)                                  C = 0 has e_C = -126\n"
                 "S   = floor(T to 2^(E - F - 8)) + floor(C to 2^(E - F))\n"
                 "D   = round(floor(S to 31 fraction bits))",
      .errors = [](const Machine& m, std::int64_t k) { return floored_errors(m, k, 1); },
@@ -291,9 +291,9 @@ constexpr SumModelRow rows[] = {
      .disputed = disputed_floors},
     {.model = SumModel::floored_even_odd,
      .name = "floored_even_odd",
-     .words = "As model `floored`, but even and odd products are cut apart, each half at F bits below its own "
-              "largest exponent, and both are floored where they meet. C is left out when it lies more than "
-              "F + 1 bits below.",
+     .words = "Like model `floored`, but even and odd products are cut separately, each half F bits below its own "
+              "largest exponent, and both sums are rounded down before they are added. C is left out if it is more "
+              "than F + 1 bits below.",
      .formula = "T   = floor(T_even to 2^(e - F)) + floor(T_odd to 2^(e - F)), e = max(e_even, e_odd)\n"
                 "E   = max(e, e_C);  C is dropped when e_C < E - F - 1\n"
                 "S   = floor(T to 2^(E - F - 8)) + floor(C to 2^(E - F))\n"
@@ -303,7 +303,7 @@ constexpr SumModelRow rows[] = {
      .disputed = disputed_floors},
     {.model = SumModel::pair_then_add,
      .name = "pair_then_add",
-     .words = "The L products are added exactly and rounded once, to nearest; then C is added, and the sum is rounded.",
+     .words = "The L products are added exactly and rounded once, to nearest. Then C is added, and the sum is rounded.",
      .formula = "s = round(sum a b)\n"
                 "D = round(C + s)",
      .errors = pair_errors,
@@ -312,8 +312,8 @@ constexpr SumModelRow rows[] = {
     {.model = SumModel::odd_pairs,
      .name = "odd_pairs",
      .words =
-         "Two products, their sum, and the sum with C, each rounded to odd in fp32: what is inexact ends in an odd "
-         "last bit. Subnormals are flushed to zeros of their sign, on the way in and out; overflow gives infinity.",
+         "Two products, their sum, and the sum with C are each rounded to odd in fp32: the last bit of an inexact "
+         "result is odd. Subnormal inputs and results are flushed to zeros of their sign. Overflow gives infinity.",
      .formula = "p0 = odd(a0 b0);  p1 = odd(a1 b1)\n"
                 "s  = odd(p0 + p1)\n"
                 "D  = odd(C + s)",
@@ -322,9 +322,10 @@ constexpr SumModelRow rows[] = {
      .disputed = nothing_disputed},
     {.model = SumModel::parted_chain,
      .name = "parted_chain",
-     .words = "Two chains of fused multiply-adds from +0 over the whole instruction: one of the even products, one of "
-              "the odd ones. The chains are added to each other, and the sum to C. Operands of fp8 come in fours: the "
-              "first two products are rounded to one sum for the even chain, the last two for the odd one.",
+     .words = "Two chains of fused multiply-adds start from +0 and span the whole instruction: one adds the even "
+              "products, one the odd products. The chains are added to each other, and the sum to C. For fp8, "
+              "products come in groups of four: the first two are rounded to one sum for the even chain, the last "
+              "two to one sum for the odd chain.",
      .formula = "E = round(a[2i] b[2i] + E), O = round(a[2i + 1] b[2i + 1] + O), i ascending, from +0\n"
                 "D = round(C + round(E + O))",
      .errors = parted_errors,

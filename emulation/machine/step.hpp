@@ -21,12 +21,12 @@ constexpr int no_exponent = -100000;
 MACHEPS_HD constexpr std::uint64_t truncated_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                   int step, const Factor& c, int scale_exponent) {
     Special special;
-    special.see_addend(c);
+    special.observe_addend(c);
     int largest = addend_exponent(rule, c);
     bool all_negative = c.negative;
     for (int i = 0; i < n; ++i) {
         const Factor &x = a[i * step], &y = b[i * step];
-        special.see_product(x, y);
+        special.observe_product(x, y);
         const bool zero = x.is_zero() || y.is_zero();
         all_negative = all_negative && x.negative != y.negative;
         if (!zero || rule.zero_factor_counts) largest = max_of(largest, x.exponent + y.exponent + scale_exponent);
@@ -48,7 +48,7 @@ MACHEPS_HD constexpr std::uint64_t truncated_step(const SumRule& rule, const Fac
 MACHEPS_HD constexpr std::uint64_t scaled_groups_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                       const Factor& c, const StepScales& scales) {
     Special special;
-    special.see_addend(c);
+    special.observe_addend(c);
     for (int i = 0; i < scales.count; ++i) special.nan = special.nan || scales.a[i].is_nan() || scales.b[i].is_nan();
     if (special.any()) return special.result(rule.delivery);
 
@@ -83,10 +83,10 @@ MACHEPS_HD constexpr std::uint64_t scaled_groups_step(const SumRule& rule, const
 MACHEPS_HD constexpr std::uint64_t exact_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                               const Factor& c) {
     Special special;
-    special.see_addend(c);
+    special.observe_addend(c);
     ExactSum sum;
     for (int i = 0; i < n; ++i) {
-        special.see_product(a[i], b[i]);
+        special.observe_product(a[i], b[i]);
         sum.add(a[i].negative != b[i].negative, a[i].significand * b[i].significand,
                 a[i].exponent + b[i].exponent - a[i].fraction_bits - b[i].fraction_bits);
     }
@@ -144,9 +144,9 @@ MACHEPS_HD constexpr CutProducts cut_products(const SumRule& rule, const Factor*
 MACHEPS_HD constexpr std::uint64_t floored_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                 const Factor& c, bool even_odd) {
     Special special;
-    special.see_addend(c);
+    special.observe_addend(c);
     for (int i = 0; i < n; ++i) {
-        special.see_product(a[i], b[i]);
+        special.observe_product(a[i], b[i]);
         const std::uint64_t m = a[i].significand * b[i].significand;
         if (m == 0 || a[i].kind != Unpacked::Kind::finite || b[i].kind != Unpacked::Kind::finite) continue;
         // A single product beyond fp32's range is an infinity.

@@ -107,7 +107,7 @@ MACHEPS_HD constexpr std::uint64_t pair_then_add_step(const SumRule& rule, const
     ExactSum sum;
     bool zeros_are_negative = true;
     for (int i = 0; i < n; ++i) {
-        special.see_product(a[i], b[i]);
+        special.observe_product(a[i], b[i]);
         const std::uint64_t significand = a[i].significand * b[i].significand;
         zeros_are_negative = zeros_are_negative && significand == 0 && a[i].negative != b[i].negative;
         sum.add(a[i].negative != b[i].negative, significand,

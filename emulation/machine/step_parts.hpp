@@ -134,14 +134,14 @@ struct Special {
     bool nan = false, positive = false, negative = false;
 
     MACHEPS_HD constexpr void add_infinity(bool is_negative) { (is_negative ? negative : positive) = true; }
-    MACHEPS_HD constexpr void see_product(const Factor& a, const Factor& b) {
+    MACHEPS_HD constexpr void observe_product(const Factor& a, const Factor& b) {
         if (a.is_nan() || b.is_nan()) nan = true;
         if (a.is_infinite() || b.is_infinite()) {
             if (a.is_zero() || b.is_zero()) nan = true;
             add_infinity(a.negative != b.negative);
         }
     }
-    MACHEPS_HD constexpr void see_addend(const Factor& c) {
+    MACHEPS_HD constexpr void observe_addend(const Factor& c) {
         if (c.is_nan()) nan = true;
         if (c.is_infinite()) add_infinity(c.negative);
     }

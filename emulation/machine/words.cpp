@@ -57,8 +57,8 @@ std::string untold(const Machine& machine) {
     // If they are longer, so would a chain of steps as long as the captures.
     Machine other = machine;
     other.sum.terms = machine.sum.terms <= live ? machine.k : live;
-    return fmt::format(". Only the first {} of {} products are not zero there, which cannot tell {} from {}", live,
-                       machine.k, step_words(machine), step_words(other));
+    return fmt::format(". Only the first {} of {} products are not zero there, so {} and {} cannot be distinguished",
+                       live, machine.k, step_words(machine), step_words(other));
 }
 
 }  // namespace
@@ -87,13 +87,13 @@ std::string nan_text(const Machine& machine) {
 std::string nan_words(const Machine& machine) {
     if (machine.sum.nan == NanRule::any) return "any payload";
     if (machine.sum.nan != NanRule::first_operand) return nan_text(machine);
-    return fmt::format("the first NaN of a, b and C, step by step, quieted; where there is none, {}",
+    return fmt::format("the first NaN of a, b and C in each step, made quiet; {} if there is none",
                        machine.result == fp16 ? "0xfe00" : "0xffc00000");
 }
 
 std::string flush_words(const Machine& machine) {
     std::string words;
-    if (machine.sum.flush_operands) words = "operands and C that are subnormal in fp32, to zeros of their sign";
+    if (machine.sum.flush_operands) words = "subnormal operands and C (in fp32), to zeros of their sign";
     if (machine.sum.flush_results != ResultFlush::no) {
         constexpr const char* when[] = {"", "before rounding", "after rounding", "on the grid of subnormals"};
         words += fmt::format("{}results below 2^-126 {}", words.empty() ? "" : "; ",
@@ -105,22 +105,23 @@ std::string flush_words(const Machine& machine) {
 std::string evidence_words(const Machine& machine) {
     switch (machine.evidence) {
         case Evidence::definition:
-            return "made of IEEE operations: there is nothing to check";
+            return "it consists of IEEE operations, so there is nothing to check";
         case Evidence::hardware:
             if (machine.source.substr(0, 6) == "traces")
-                return fmt::format("reproduced on traces of this program: {}{}", machine.measured, untold(machine));
-            return fmt::format("reproduced on {}captures of silicon: {}{}", is_cpu_unit(machine) ? "" : "published ",
+                return fmt::format("reproduces traces of this program: {}{}", machine.measured, untold(machine));
+            return fmt::format("reproduces {}captures of hardware: {}{}", is_cpu_unit(machine) ? "" : "published ",
                                machine.measured, untold(machine));
         case Evidence::published:
             // Models of GPUs were found by experiment. Those of CPUs are in the vendor's documents.
             return is_cpu_unit(machine)
-                       ? "the vendor's description of the instruction; no capture is reproduced here"
-                       : "a model that its authors tested on silicon; no public capture is reproduced here";
+                       ? "follows the vendor's description of the instruction; not compared with a capture"
+                       : "follows a model that its authors tested on hardware; not compared with a public capture";
         case Evidence::emulated:
-            return fmt::format("reproduced on captures of {}, an independent emulator of the architecture: no silicon",
-                               machine.measured);
+            return fmt::format(
+                "reproduces captures of {}, an independent emulator of the architecture; not compared with hardware",
+                machine.measured);
         default:
-            return "the model of a sibling type: nobody has published this type's behaviour";
+            return "follows the model of a related type; the behaviour of this type has not been published";
     }
 }
 

@@ -34,7 +34,7 @@ std::string nan_words(const Machine& machine);
 /// Describes what a CPU unit flushes to zero. Empty if it flushes nothing.
 std::string flush_words(const Machine& machine);
 
-/// Describes the evidence for the row, such as `reproduced on published captures of silicon (H100, H200)`.
+/// Describes the evidence for the row, such as `reproduces published captures of hardware: H100, H200`.
 std::string evidence_words(const Machine& machine);
 
 /// Describes the steps of an instruction, such as `1 step of 32`, `2 chained steps of 8`.

@@ -25,8 +25,8 @@ SpelledRule base_rule(std::string_view name, std::string_view text) {
     if (const Machine* machine = find_machine(name)) return {.name = std::string(text), .rule = {.machine = machine}};
     if (const NamedMatmulRule* named = find_matmul_rule(name)) {
         if (named->rule.machine != nullptr) return {std::string(text), named->rule, named};
-        throw bad(fmt::format("the rule '{}' serves many machines", name), text,
-                  fmt::format("put one before it, such as sm90.mma.fp16+{}", name));
+        throw bad(fmt::format("the rule '{}' needs a machine", name), text,
+                  fmt::format("put a machine before it, such as sm90.mma.fp16+{}", name));
     }
     // The result has the rule's own name, not the library's, because the rule's name means the same on every CPU.
     if (const NamedMatmulRule* here = library_rule_here(name))
@@ -36,8 +36,8 @@ SpelledRule base_rule(std::string_view name, std::string_view text) {
     for (const NamedMatmulRule& rule : all_matmul_rules()) names.emplace_back(rule.name);
     for (const LibraryName& library : library_names()) {
         if (library.name == name)
-            throw bad(fmt::format("no rule of '{}' is known on this CPU", name), text,
-                      fmt::format("name a rule itself, such as {}", library.variants.front().rule));
+            throw bad(fmt::format("no rule of '{}' is known for this CPU", name), text,
+                      fmt::format("use the name of a rule, such as {}", library.variants.front().rule));
         names.emplace_back(library.name);
     }
     if (name.find(':') != std::string_view::npos) {
@@ -46,12 +46,12 @@ SpelledRule base_rule(std::string_view name, std::string_view text) {
         const std::string_view order = name.substr(0, name.find(':'));
         const std::string nearest = nearest_name(order, names);
         throw bad(fmt::format("unknown order of summation '{}'", order), text,
-                  nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
+                  nearest.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
                                   : fmt::format("did you mean '{}'?", nearest));
     }
     const std::string near = nearest_name(std::string(name), names);
     throw bad(fmt::format("unknown machine '{}'", name), text,
-              near.empty() ? "`macheps machine list` lists them" : fmt::format("did you mean '{}'?", near));
+              near.empty() ? "see `macheps machine list`" : fmt::format("did you mean '{}'?", near));
 }
 
 /// Returns the number after `prefix`, or 0 if `word` is something else.
@@ -70,7 +70,7 @@ void add_suffix(SpelledRule& spelled, std::string_view word) {
     }
     if (const int interval = number_after("promote", word)) {
         if (interval % spelled.rule.machine->k != 0) {
-            throw bad(fmt::format("{} is no multiple of the instruction's k", interval), spelled.name,
+            throw bad(fmt::format("{} is not a multiple of the instruction's k", interval), spelled.name,
                       fmt::format("use a multiple of {}", spelled.rule.machine->k));
         }
         spelled.rule.promotion = Promotion::add;
@@ -80,7 +80,7 @@ void add_suffix(SpelledRule& spelled, std::string_view word) {
     const NamedMatmulRule* named = find_matmul_rule(word);
     if (named == nullptr || named->rule.machine != nullptr) {
         throw bad(fmt::format("unknown suffix '+{}'", word), spelled.name,
-                  "+promote128, +slices4 with numbers of yours, or a rule that serves many machines");
+                  "use +promoteN, +slicesN, or a rule that needs a machine");
     }
     const Machine* machine = spelled.rule.machine;
     spelled.rule = named->rule;
@@ -104,7 +104,8 @@ SpelledRule parse_machine(std::string_view text) {
         add_suffix(spelled, word);
     }
     if (spelled.rule.slices == 0) {
-        throw bad("the number of slices is left open", spelled.name, fmt::format("say it: {}+slices4", spelled.name));
+        throw bad("the number of slices is missing", spelled.name,
+                  fmt::format("add it, such as {}+slices4", spelled.name));
     }
     return spelled;
 }

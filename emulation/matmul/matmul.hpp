@@ -130,7 +130,7 @@ MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std:
     for (std::int64_t p = first; p < last; ++p) {
         const Factor a = factor_of_value(single, x.a[p * x.a_step]);
         const Factor b = factor_of_value(single, x.b[p * x.b_step]);
-        special.see_product(a, b);
+        special.observe_product(a, b);
         sum.add(a.negative != b.negative, a.significand * b.significand, a.exponent + b.exponent - 46);
     }
     const std::uint64_t bits =

@@ -43,7 +43,8 @@ float power(int e) { return static_cast<float>(std::ldexp(1.0, e)); }
 Error no_tree(std::string what) {
     return Error({.what = std::move(what),
                   .where = "reveal",
-                  .fix = "exact sums, wider ones than the masks need, and sums whose order varies show no tree",
+                  .fix = "check the sum: it has no tree if it is exact, if its accumulator is too wide for the masks, "
+                         "or if its order varies",
                   .exit = Exit::check_failed});
 }
 
@@ -55,7 +56,7 @@ RevealLimits reveal_limits(const MatmulRule& rule) {
     if (machine.result == fp16) {
         limits.precision = fp16.precision;
         limits.largest_exponent = 15;
-        limits.least_exponent = -24;
+        limits.min_exponent = -24;
         limits.vanishing_bits = std::max(machine.sum.fraction_bits, 12);
     } else if (machine.result == bf16) {
         limits.precision = bf16.precision;
@@ -78,8 +79,8 @@ void RevealOperands::fill(int terms, TermPair pair, float* a, float* b) const {
 int RevealOperands::size_of(int terms, TermPair pair, double result) const {
     const double left = result / unit();
     if (!(left >= 0 && left <= terms - 2) || left != std::floor(left)) {
-        throw no_tree(fmt::format("terms {} and {} leave {} units of {}: no whole number from 0 to {}", pair.first,
-                                  pair.second, left, unit(), terms - 2));
+        throw no_tree(fmt::format("terms {} and {} leave {} units of {}, which is not a whole number from 0 to {}",
+                                  pair.first, pair.second, left, unit(), terms - 2));
     }
     return terms - static_cast<int>(left);
 }
@@ -94,25 +95,25 @@ RevealOperands reveal_operands(const Format& a, const Format& b, int terms, cons
     };
     const bool counts_fit = terms <= 1 << limits.precision;
     const int alone = std::min(in_a.most, limits.largest_exponent);
-    const int alone_unit = std::max({gap(alone), in_a.least, limits.least_exponent});
+    const int alone_unit = std::max({gap(alone), in_a.least, limits.min_exponent});
     if (counts_fit && in_b.contains(0) && vanishes(alone, alone_unit)) {
         return {.mask_a = power(alone), .mask_b = 1, .unit_a = power(alone_unit), .unit_b = 1};
     }
     const int mask = std::min(in_a.most + in_b.most, limits.largest_exponent);
-    const int unit = std::max({gap(mask), in_a.least + in_b.least, limits.least_exponent});
+    const int unit = std::max({gap(mask), in_a.least + in_b.least, limits.min_exponent});
     if (!counts_fit || !vanishes(mask, unit)) {
         int most = 2;
         for (int n = 3; n <= 1 << limits.precision; ++n) {
-            if (!(std::ldexp(double(n - 2), std::max(in_a.least + in_b.least, limits.least_exponent)) <
+            if (!(std::ldexp(double(n - 2), std::max(in_a.least + in_b.least, limits.min_exponent)) <
                   std::ldexp(1.0, mask - limits.vanishing_bits)))
                 break;
             most = n;
         }
         const std::string formats = fmt::format("{} times {}", format_name(a), format_name(b));
-        throw Error({.what = most < 4 ? fmt::format("the range of {} is too small for masks beside units", formats)
+        throw Error({.what = most < 4 ? fmt::format("the range of {} is too small for masks and units", formats)
                                       : fmt::format("{} terms are too many for {} in this sum", terms, formats),
                      .where = "reveal",
-                     .fix = most < 4 ? "take a wider format" : fmt::format("up to {} can be told apart", most),
+                     .fix = most < 4 ? "use a wider format" : fmt::format("use at most {} terms", most),
                      .exit = Exit::usage});
     }
     const auto [mask_a, mask_b] = split(mask, in_a, in_b);

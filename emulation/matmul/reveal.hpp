@@ -66,7 +66,7 @@ struct RevealLimits {
     int vanishing_bits = 25;    ///< a unit below M 2^-bits vanishes
     int precision = 24;         ///< significand bits of the result: counts of units must fit
     int largest_exponent = 60;  ///< upper bound for M
-    int least_exponent = -120;  ///< lower bound for u
+    int min_exponent = -120;    ///< lower bound for u
     bool flushes = false;       ///< subnormal operands read as zeros
 };
 RevealLimits reveal_limits(const MatmulRule& rule);

@@ -43,8 +43,9 @@ std::string what_happened(const std::vector<double>& counts, int terms) {
     const std::vector<double> right = counts_of(rows, 0, terms);
     const auto all = [&](auto&& holds) { return std::all_of(counts.begin(), counts.end(), holds); };
     if (!all([](double count) { return std::isfinite(count); })) {
-        return "a sum of small units is not finite: the kernel reads what is not its own, or has not written its "
-               "outputs";
+        return "a sum of small units is not finite: the kernel reads memory outside of its operands, or has not "
+               "written "
+               "its outputs";
     }
     if (all([](double count) { return count == 0; })) {
         return "every control row gave 0: the kernel returns zeros, or has not written its outputs";
@@ -53,35 +54,38 @@ std::string what_happened(const std::vector<double>& counts, int terms) {
         return fmt::format("every control row gave {:g} units: the result does not depend on the operands", counts[0]);
     }
     if (counts == scaled(right, counts[0] / terms)) {
-        return fmt::format("every result is {:g} times the sum: there is a factor, or each term is read so often",
-                           counts[0] / terms);
+        return fmt::format(
+            "every result is {:g} times the sum: there is a factor, or each term is read that many times",
+            counts[0] / terms);
     }
     std::vector<double> missing = right;
     for (std::size_t row = 0; row < missing.size(); ++row) missing[row] -= counts[row];
     const std::string gave = fmt::format("{} units gave {:g}", terms, counts[0]);
     if (!std::all_of(missing.begin(), missing.end(), [](double count) { return count == std::floor(count); })) {
-        return fmt::format("{}, no whole number: this is no sum of the operands, or it rounds the units away", gave);
+        return fmt::format(
+            "{}, which is not a whole number: the result is not a sum of the operands, or it rounds the units away",
+            gave);
     }
     const double lost = missing[0];
     if (const int term = one_term(missing); term >= 0)
-        return fmt::format("term {} takes no part in the sum: {}", term, gave);
+        return fmt::format("term {} is missing from the sum: {}", term, gave);
     if (const int term = one_term(scaled(missing, -1)); term >= 0)
         return fmt::format("term {} is read twice: {}", term, gave);
     if (lost == 0) {
-        return "the sum has as many terms as it should, but not these: one is left out, and another read in its place";
+        return "the sum has the right number of terms, but one is left out, and another is read instead";
     }
     if (lost > 0 && lost < terms) {
         const int few = static_cast<int>(lost);
         if (missing == counts_of(rows, terms - few, terms)) {
-            return fmt::format("the last {} terms, from {} on, take no part in the sum: {}", few, terms - few, gave);
+            return fmt::format("the last {} terms, from {} on, are missing from the sum: {}", few, terms - few, gave);
         }
         if (missing == counts_of(rows, 0, few)) {
-            return fmt::format("the first {} terms take no part in the sum: {}", few, gave);
+            return fmt::format("the first {} terms are missing from the sum: {}", few, gave);
         }
-        return fmt::format("{} of the {} terms take no part in the sum: {}", few, terms, gave);
+        return fmt::format("{} of the {} terms are missing from the sum: {}", few, terms, gave);
     }
-    if (lost < 0) return fmt::format("{:g} terms too many: some are read twice ({})", -lost, gave);
-    return fmt::format("{}: this is no sum of the operands", gave);
+    if (lost < 0) return fmt::format("the sum has {:g} terms too many: some are read twice ({})", -lost, gave);
+    return fmt::format("{}: the result is not a sum of the operands", gave);
 }
 
 }  // namespace
@@ -101,10 +105,11 @@ void check_controls(const RevealOperands& operands, int terms, std::span<const d
     std::vector<double> counts;
     for (const double result : results) counts.push_back(result / operands.unit());
     if (counts == counts_of(static_cast<int>(counts.size()), 0, terms)) return;
-    throw Error({.what = what_happened(counts, terms),
-                 .where = "control rows",
-                 .fix = "mend the kernel, or how it reads x and writes out: no order can be told of such a sum",
-                 .exit = Exit::check_failed});
+    throw Error(
+        {.what = what_happened(counts, terms),
+         .where = "control rows",
+         .fix = "correct the kernel, or the code that reads x and writes out; the order of such a sum cannot be found",
+         .exit = Exit::check_failed});
 }
 
 }  // namespace macheps

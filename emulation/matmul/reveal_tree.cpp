@@ -120,9 +120,9 @@ class Builder {
         for (const auto& [size, joining] : by_size) {
             below += joining.size();
             if (static_cast<std::size_t>(size) != below) {
-                throw no_tree(
-                    fmt::format("terms {} and {} meet in a sum of {} terms by one result, of {} by the others",
-                                std::min(one, joining.front()), std::max(one, joining.front()), size, below));
+                throw no_tree(fmt::format(
+                    "by one result, terms {} and {} meet in a sum of {} terms, but by the others in one of {}",
+                    std::min(one, joining.front()), std::max(one, joining.front()), size, below));
             }
             std::vector<int> children{node};
             for (std::vector<int> left = joining; !left.empty();) {
@@ -188,8 +188,9 @@ bool join_level(FoundTree& found, Forest& forest, std::span<const TermPair> pair
     for (const auto& [i, j] : pairs) {
         const int a = forest.root(i), b = forest.root(j);
         if (a == b) {
-            throw no_tree(fmt::format("terms {} and {} meet in a sum of {} terms by one result, of {} by the others", i,
-                                      j, size, forest.part(a).size));
+            throw no_tree(
+                fmt::format("by one result, terms {} and {} meet in a sum of {} terms, but by the others in one of {}",
+                            i, j, size, forest.part(a).size));
         }
         edges.emplace(std::min(a, b), std::max(a, b));
         parts.insert({a, b});
@@ -201,11 +202,11 @@ bool join_level(FoundTree& found, Forest& forest, std::span<const TermPair> pair
         int total = 0;
         for (const int member : members) total += forest.part(member).size;
         if (total > size) {
-            throw no_tree(fmt::format("{} terms meet in a sum of {}: such as term {}", total, size,
+            throw no_tree(fmt::format("{} terms meet in a sum of {} terms; one of them is term {}", total, size,
                                       forest.part(members.front()).least));
         }
         if (total < size) {
-            found.gap = fmt::format("which {} terms meet in one sum with term {} does not show", size,
+            found.gap = fmt::format("the {} terms that meet in one sum with term {} cannot be determined", size,
                                     forest.part(members.front()).least);
             return false;
         }
@@ -247,7 +248,7 @@ FoundTree tree_of_pairs(int terms, std::span<const TermPair> pairs, std::span<co
     }
     for (int term = 1; term < terms; ++term) {
         if (forest.root(term) == forest.root(0)) continue;
-        found.gap = fmt::format("no pair leads from term 0 to term {}", term);
+        found.gap = fmt::format("no pair connects term 0 with term {}", term);
         return found;
     }
     found.tree = in_order(found.tree);
@@ -300,9 +301,9 @@ void verify_tree(const SumTree& tree, const PairSizes& sizes, std::int64_t most)
     for (std::size_t p = 0; p < pairs.size(); ++p) {
         const auto [i, j] = pairs[p];
         if (const int expected = meeting(i, j); answers[p] != expected) {
-            throw no_tree(
-                fmt::format("terms {} and {} meet in a sum of {} terms, in the tree of the others in one of {}", i, j,
-                            answers[p], expected));
+            throw no_tree(fmt::format(
+                "terms {} and {} meet in a sum of {} terms, but in the tree of the other results in one of {}", i, j,
+                answers[p], expected));
         }
     }
 }

@@ -34,76 +34,81 @@ constexpr std::string_view h100_torch = "outputs of PyTorch 2.11.0 with CUDA 13.
 constexpr NamedMatmulRule gpu_rules[] = {
     {"cutlass.fp8.default", hopper(Promotion::add), P,
      "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
-     "every 4 wgmma (128 k) the partial sum is added to an fp32 accumulator; alpha = fl(sA sB) at the end"},
+     "after every 4 wgmma (128 k), the partial sum is added to an fp32 accumulator; alpha = fl(sA sB) at the end"},
     {"cutlass.fp8.fast", hopper(Promotion::none), P,
      "NVIDIA/cutlass include/cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized_fp8.hpp",
      "FP8FastAccum: one chain of wgmma over all of k; alpha = fl(sA sB) at the end"},
     {"cutlass.fp8.blockwise", hopper(Promotion::fma_left), P,
      "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
-     "every 128 k main = fma(fl(partial sA), sB, main), with the scales of that block"},
+     "after every 128 k, main = fma(fl(partial sA), sB, main), with the scales of that block"},
     {"deepgemm.sm90.1d2d", hopper(Promotion::fma_joint), P,
      "deepseek-ai/DeepGEMM deep_gemm/include/deep_gemm/impls/sm90_fp8_gemm_1d2d.cuh",
-     "a scaled by 1x128, b by 128x128: every 128 k final = fma(fl(sA sB), partial, final); output bf16"},
+     "a scaled by 1x128, b by 128x128: after every 128 k, final = fma(fl(sA sB), partial, final); output bf16"},
     {"deepgemm.sm90.1d1d", hopper(Promotion::fma_joint), P,
      "deepseek-ai/DeepGEMM deep_gemm/include/deep_gemm/impls/sm90_fp8_gemm_1d1d.cuh",
-     "both operands scaled by 1x128: the same sum; output fp32"},
+     "both operands scaled by 1x128: the same sum as deepgemm.sm90.1d2d; output fp32"},
     {"torch.rowwise.sm90", hopper(Promotion::add, ScaleOrder::a_first), P,
      "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
-     "_scaled_mm with row scales, use_fast_accum=False: promoted every 128 k; fl(sB fl(sA acc)), + bias, one rounding; "
+     "_scaled_mm with row scales, use_fast_accum=False: promoted after every 128 k; fl(sB fl(sA acc)), + bias, one "
+     "rounding; "
      "PyTorch 2.11 with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer"},
     {"torch.rowwise.sm90.fast", hopper(Promotion::none, ScaleOrder::a_first), P,
      "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
      "_scaled_mm with row scales, use_fast_accum=True: one chain; fl(sB fl(sA acc)), + bias, one rounding; PyTorch "
-     "2.11 "
-     "with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer.fast"},
+     "2.11 with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer.fast"},
     {"vllm.cutlass", hopper(Promotion::none, ScaleOrder::b_first), P,
      "vllm csrc/quantization/cutlass_w8a8/c3x/scaled_mm_sm90_fp8_dispatch.cuh",
      "cutlass_scaled_mm: FP8FastAccum, then fl(sA fl(sB acc)), + bias, one rounding"},
     {"cublaslt.fp8.fast", hopper(Promotion::none), H, h100_torch,
-     "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 1: one chain of wgmma; the scales as one factor, alpha = fl(sA sB)"},
+     "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 1: one chain of wgmma; the scales are one factor, alpha = fl(sA sB)"},
     {"cublaslt.fp8.split", hopper(Promotion::add), H, h100_torch,
-     "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 0: promoted every 128 k; the scales as one factor, alpha = fl(sA sB)"},
+     "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 0: promoted after every 128 k; the scales are one factor, alpha = fl(sA sB)"},
     {"cublaslt.fp8.outer", hopper(Promotion::add, ScaleOrder::b_first), H, h100_torch,
-     "_scaled_mm with row scales, use_fast_accum=False: promoted every 128 k, then fl(sA fl(sB acc)) and one rounding. "
-     "cuBLASLt's own outputs lie by columns: its A is PyTorch's B"},
+     "_scaled_mm with row scales, use_fast_accum=False: promoted after every 128 k, then fl(sA fl(sB acc)) and one "
+     "rounding. The outputs of cuBLASLt are column-major: its A is PyTorch's B"},
     {"cublaslt.fp8.outer.fast", hopper(Promotion::none, ScaleOrder::b_first), H, h100_torch,
      "_scaled_mm with row scales, use_fast_accum=True: one chain, then fl(sA fl(sB acc)) and one rounding"},
     {"cublaslt.fp8.1d2d", hopper(Promotion::fma_joint), H, h100_torch,
-     "_scaled_mm with one operand scaled by 1x128, the other by 128x128: every 128 k main = fma(partial, fl(sA sB), "
-     "main)"},
+     "_scaled_mm with one operand scaled by 1x128, the other by 128x128: after every 128 k, main = fma(partial, "
+     "fl(sA sB), main)"},
     {"cublaslt.fp8.1d1d", hopper(Promotion::fma_left), H, h100_torch,
-     "_scaled_mm with both operands scaled by 1x128: every 128 k main = fma(fl(partial sA), sB, main). cuBLASLt's own "
-     "outputs lie by columns: its A is PyTorch's B"},
+     "_scaled_mm with both operands scaled by 1x128: after every 128 k, main = fma(fl(partial sA), sB, main). The "
+     "outputs of cuBLASLt are column-major: its A is PyTorch's B"},
     {"cublaslt.fp8.sm100",
      {.machine = blackwell_fp8},
      I,
      "cuBLASLt CUBLASLT_MATMUL_DESC_FAST_ACCUM; MMA-Sim",
-     "one chain of tcgen05: with 25 fraction bits there is nothing to promote, and FAST_ACCUM should change nothing; "
-     "NVIDIA documents neither that nor the association of the scales"},
+     "one chain of tcgen05: with 25 fraction bits, promotion is not needed, and FAST_ACCUM should have no effect; "
+     "NVIDIA "
+     "documents neither this nor the order in which the scales are multiplied"},
     {"triton.fp8", hopper(Promotion::none), H, "outputs of Triton 3.6.0 on an H100; triton pull requests 2300 and 3479",
      "tl.dot by wgmma with max_num_imprecise_acc = 2^30, the default on capability 90; promote = N selects another "
-     "one. Tiles too small for wgmma, and max_num_imprecise_acc = 0, convert to fp16 and take mma.sync: other sums",
+     "value. Tiles that are too small for wgmma, and max_num_imprecise_acc = 0, convert to fp16 and use mma.sync, "
+     "which gives other sums",
      true},
     {"cutlass2.splitk.serial", sliced(SliceJoin::serial), P,
      "NVIDIA/cutlass include/cutlass/gemm/kernel/gemm.h, include/cutlass/epilogue/thread/linear_combination.h",
      "slice by slice through D: D = round(alpha acc + D) in the output's format"},
     {"cutlass2.splitk.parallel", sliced(SliceJoin::workspace), P,
      "NVIDIA/cutlass include/cutlass/reduction/kernel/reduce_split_k.h",
-     "a workspace of fp32 partial sums, added in ascending order; the epilogue once"},
+     "a workspace of fp32 partial sums, added in ascending order; the epilogue is applied once"},
     {"cutlass3.streamk", sliced(SliceJoin::stream_k), P,
      "NVIDIA/cutlass include/cutlass/gemm/kernel/sm90_tile_scheduler_stream_k.hpp",
-     "deterministic stream-K: middle slices by fp32 atomics, the last adds the workspace to its own sum; equal slices"},
+     "deterministic stream-K: fp32 atomics add the middle slices, and the last slice adds the workspace to its sum; "
+     "slices of equal length"},
     {"cublaslt.splitk.inplace", sliced(SliceJoin::serial), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_INPLACE; facebookexperimental/triton pull requests 2752 to 2769",
-     "sequentially into the output in its format; slice boundaries as others reconstructed them"},
+     "slices are added to the output in its format, one after another; the slice boundaries are reconstructed from "
+     "other "
+     "publications"},
     {"cublaslt.splitk.compute", sliced(SliceJoin::workspace), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
-     "fp32 workspace, slices in ascending order; slice boundaries as others reconstructed them: an nvjet kernel on an "
-     "H100 "
-     "has them (k = 4096, 3 slices), CUTLASS kernels in cuBLAS have others"},
+     "fp32 workspace, slices in ascending order; the slice boundaries are reconstructed from other publications. An "
+     "nvjet kernel on an H100 has them (k = 4096, 3 slices), but CUTLASS kernels in cuBLAS have others"},
     {"cublaslt.splitk.output", sliced(SliceJoin::rounded_workspace), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
-     "partial sums rounded to the output's format; slice boundaries as others reconstructed them"},
+     "partial sums are rounded to the format of the output; the slice boundaries are reconstructed from other "
+     "publications"},
 };
 
 constexpr auto rules = [] {
@@ -123,20 +128,20 @@ bool takes_scales_in(Promotion p) { return p == Promotion::fma_joint || p == Pro
 
 void require_machine(const Machine& machine, std::string_view where) {
     if (machine.result == fp64) {
-        impossible(fmt::format("{} sums in fp64, and a tensor holds fp32", machine.name), where,
-                   "take fp32.chain, exact or a machine with fp32 results");
+        impossible(fmt::format("{} adds in fp64, but a tensor holds fp32", machine.name), where,
+                   "use fp32.chain, exact or a machine with fp32 results");
     }
     if (machine.addend != machine.result) {
-        impossible(fmt::format("{} reads C as {} and writes D as {}: it cannot take in its own sums", machine.name,
+        impossible(fmt::format("{} reads C as {} and writes D as {}, so it cannot add to its own results", machine.name,
                                format_name(machine.addend), format_name(machine.result)),
-                   where, "take the form whose C and D are alike");
+                   where, "use a form in which C and D have the same format");
     }
 }
 
 void require_operand(const Machine& machine, const Format& grid, const char* operand, std::string_view where) {
     if (reads(machine, grid)) return;
     impossible(fmt::format("{} cannot read operand {}, which is {}", machine.name, operand, format_name(grid)), where,
-               fmt::format("round the operand to one of {}, or take another machine", operand_names(machine)));
+               fmt::format("round the operand to one of {}, or use another machine", operand_names(machine)));
 }
 
 void require_promotion(const MatmulRule& rule, std::string_view where) {
@@ -146,14 +151,15 @@ void require_promotion(const MatmulRule& rule, std::string_view where) {
     // order.
     const bool may_be_cut = is_order_of_summation(machine) && takes_scales_in(rule.promotion);
     if ((is_order_of_summation(machine) && !may_be_cut) || machine.has_scales()) {
-        impossible(fmt::format("{} has nothing to promote: its sums are {}", machine.name,
-                               machine.has_scales() ? "scaled as they are made" : "a definition, not instructions"),
-                   where, "leave out the promotion, or take a machine such as sm90.wgmma.fp8");
+        impossible(fmt::format("{} does not support promotion: {}", machine.name,
+                               machine.has_scales() ? "it applies the scales itself"
+                                                    : "it is a definition, not a chain of instructions"),
+                   where, "leave out the promotion, or use a machine such as sm90.wgmma.fp8");
     }
     if (rule.promotion_interval <= 0 || rule.promotion_interval % machine.k != 0) {
-        impossible(fmt::format("a promotion every {} k on {}, whose instruction has {} products",
+        impossible(fmt::format("a promotion after every {} k is not possible on {}, whose instruction has {} products",
                                rule.promotion_interval, machine.name, machine.k),
-                   where, fmt::format("give a multiple of {}, such as 128", machine.k));
+                   where, fmt::format("use a multiple of {}, such as 128", machine.k));
     }
 }
 
@@ -161,9 +167,9 @@ void require_promotion(const MatmulRule& rule, std::string_view where) {
 void require_one_draw(const MatmulUse& use, std::string_view where) {
     if (use.bias_after && use.out_cast.round == Round::stochastic) {
         impossible(
-            "a bias that is added after the rounding rounds every output twice, and a stochastic rounding has "
-            "one draw per output",
-            where, "round to nearest even, or add the bias before: bias_after = false");
+            "a bias that is added after the rounding rounds every output twice, but stochastic rounding has only "
+            "one random number per output",
+            where, "round to nearest even, or add the bias before the rounding: bias_after = false");
     }
 }
 
@@ -173,48 +179,49 @@ void require_blocks(const MatmulRule& rule, const MatmulUse& use, std::string_vi
     if (rule.promotion != Promotion::none || rule.slices > 1 || machine.has_scales() ||
         use.a_scales.kind == Kind::blocks || use.b_scales.kind == Kind::blocks) {
         impossible(
-            fmt::format("{} is cut into blocks of k as a library does it, and into other parts besides", machine.name),
-            where, "leave out promotion, split_k and scales of blocks, or take the machine by its own name");
+            fmt::format("{} is divided into blocks of k, as in a library, and also into other parts", machine.name),
+            where, "leave out promotion, split_k and block scales, or use the name of the machine instead of the rule");
     }
     if (rule.lanes > 1 && !machine.sum.is_plain_chain()) {
-        impossible(fmt::format("chains that take turns on {}, which is no chain of fp32", machine.name), where,
-                   "take fp32.chain");
+        impossible(fmt::format("alternating chains are not possible on {}, which is not a chain of fp32", machine.name),
+                   where, "use fp32.chain");
     }
     const bool is_scaled = use.a_scales.kind != Kind::none || use.b_scales.kind != Kind::none;
     if (rule.bias_first && (use.bias_after || is_scaled)) {
-        impossible("a bias that sums begin with, and that is added after the rounding or beside scaled operands", where,
-                   "leave out bias_after and the scales");
+        impossible("a bias cannot start the sums if it is also added after the rounding, or if the operands are scaled",
+                   where, "leave out bias_after and the scales");
     }
 }
 
 void require_addend(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (!use.has_addend) return;
     if (const std::string why = why_no_addend(rule); !why.empty()) {
-        impossible(why, where, "leave out the addend, or take a machine such as sm90.wgmma.fp16 by its own name");
+        impossible(why, where, "leave out the addend, or use a machine such as sm90.wgmma.fp16 instead of a rule");
     }
 }
 
 void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (rule.slices < 1) {
-        impossible("the number of k slices is not given", where, "give split_k = 2 or more (1: no slices)");
+        impossible("the number of k slices is missing", where, "set split_k = 2 or more (1: no slices)");
     }
     if (rule.slices == 1) return;
     const int k = rule.machine->k;
     if (rule.slice_granule <= 0 || rule.slice_granule % k != 0) {
-        impossible(fmt::format("slices at multiples of {} k on {}, whose instruction has {} products",
+        impossible(fmt::format("slices at multiples of {} k are not possible on {}, whose instruction has {} products",
                                rule.slice_granule, rule.machine->name, k),
-                   where, fmt::format("give a slice_granule that is a multiple of {}, such as 64 or 128", k));
+                   where, fmt::format("set slice_granule to a multiple of {}, such as 64 or 128", k));
     }
     if (rounds_slices(rule) && use.out_cast.round == Round::stochastic) {
-        impossible(fmt::format("the join {} rounds every slice, and a stochastic rounding has one draw per output",
-                               to_string(rule.join)),
-                   where, "round to nearest even, or join in a workspace");
+        impossible(
+            fmt::format("the join {} rounds every slice, but stochastic rounding has only one random number per output",
+                        to_string(rule.join)),
+            where, "round to nearest even, or join in a workspace");
     }
     if (rule.join == SliceJoin::serial && rule.scale_order != ScaleOrder::joint &&
         (use.a_scales.kind == Kind::outer || use.b_scales.kind == Kind::outer)) {
-        impossible(fmt::format("the join serial multiplies by one factor, and the scales are applied {}",
+        impossible(fmt::format("the join serial multiplies by one factor, but the scales are applied {}",
                                to_string(rule.scale_order)),
-                   where, "give scale_order = \"joint\"");
+                   where, "set scale_order = \"joint\"");
     }
 }
 
@@ -222,38 +229,38 @@ void require_block_scales(const MatmulRule& rule, const ScaleLayout& scales, con
                           std::string_view where) {
     const Machine& machine = *rule.machine;
     if (machine.reads_values && scales.kind != Kind::none && scales.kind != Kind::tensor) {
-        impossible(fmt::format("{} reads values, and operand {} is codes with scales", machine.name, operand), where,
-                   "multiply the codes by their scales first");
+        impossible(fmt::format("{} reads values, but operand {} consists of codes with scales", machine.name, operand),
+                   where, "multiply the codes by their scales first");
     }
     if (scales.kind != Kind::blocks) return;
     if (machine.has_scales()) {
         if (!(scales.format == machine.scale)) {
-            impossible(fmt::format("operand {} has scales of {}, and {} takes those of {}", operand,
+            impossible(fmt::format("operand {} has scales in {}, but {} needs scales in {}", operand,
                                    format_name(scales.format), machine.name, format_name(machine.scale)),
-                       where, "scale as the machine does: mx32 for e8m0fnu, nvfp4 for e4m3fn");
+                       where, "use the scaling of the machine: mx32 for e8m0fnu, nvfp4 for e4m3fn");
         }
         if (scales.k_block % machine.scale_block == 0) return;
-        impossible(fmt::format("operand {} has a scale for every {} k, and {} one for every {}", operand,
+        impossible(fmt::format("operand {} has one scale for every {} k, but {} needs one for every {}", operand,
                                scales.k_block, machine.name, machine.scale_block),
-                   where, fmt::format("scale blocks of {}", machine.scale_block));
+                   where, fmt::format("use blocks of {}", machine.scale_block));
     }
     if (!takes_scales_in(rule.promotion)) {
         impossible(
-            fmt::format("nothing takes in the scales of operand {}, which change along k: {} has none{}", operand,
-                        machine.name, rule.promotion == Promotion::add ? ", and the promotion only adds" : ""),
+            fmt::format("the scales of operand {}, which change along k, are not applied: {} has no scales{}", operand,
+                        machine.name, rule.promotion == Promotion::add ? ", and its promotion only adds" : ""),
             where,
-            "take a block-scaled machine (sm100.tcgen05.mxfp8), or a rule that scales partial sums "
+            "use a block-scaled machine (sm100.tcgen05.mxfp8), or a rule that scales partial sums "
             "(deepgemm.sm90.1d2d, cutlass.fp8.blockwise)");
     }
     if (scales.k_block % rule.promotion_interval != 0) {
-        impossible(
-            fmt::format("a promotion every {} k lies across scales for {} k", rule.promotion_interval, scales.k_block),
-            where, fmt::format("promote every {}", scales.k_block));
+        impossible(fmt::format("a promotion after every {} k does not divide a block of scales, which has {} k",
+                               rule.promotion_interval, scales.k_block),
+                   where, fmt::format("promote after every {}", scales.k_block));
     }
     if (rule.slices > 1 && rule.slice_granule % scales.k_block != 0) {
-        impossible(
-            fmt::format("slices at multiples of {} k lie across scales for {} k", rule.slice_granule, scales.k_block),
-            where, fmt::format("give slice_granule = {}", scales.k_block));
+        impossible(fmt::format("slices at multiples of {} k do not match blocks of scales, which have {} k",
+                               rule.slice_granule, scales.k_block),
+                   where, fmt::format("set slice_granule = {}", scales.k_block));
     }
 }
 
@@ -313,17 +320,17 @@ std::string why_no_addend(const MatmulRule& rule) {
     const Machine& machine = *rule.machine;
     const SumModel model = machine.sum.model;
     if (model == SumModel::pairwise || model == SumModel::kahan || model == SumModel::exact) {
-        return fmt::format("{} takes no addend", machine.name);
+        return fmt::format("{} does not accept an addend", machine.name);
     }
-    if (rule.slices > 1) return "sums of slices of k are joined, and an addend belongs to none of them";
-    if (rule.has_blocks()) return fmt::format("{} is cut into blocks of k, which begin with +0", machine.name);
+    if (rule.slices > 1) return "the sum is divided into slices of k, and an addend does not belong to any of them";
+    if (rule.has_blocks()) return fmt::format("{} is divided into blocks of k, which begin with +0", machine.name);
     return {};
 }
 
 void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (rule.machine == nullptr || find_machine(rule.machine->name) == nullptr) {
-        impossible(fmt::format("no machine '{}'", rule.machine == nullptr ? "" : rule.machine->name), where,
-                   "one of all_machines");
+        impossible(fmt::format("unknown machine '{}'", rule.machine == nullptr ? "" : rule.machine->name), where,
+                   "use a machine of all_machines");
     }
     require_machine(*rule.machine, where);
     require_operand(*rule.machine, use.a, "a", where);
@@ -375,7 +382,8 @@ std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std:
     if (is_order_of_summation(machine) && rule.slices == 1) return {};  // a definition: there is no hardware to match
     std::vector<std::string> open;
     if (machine.evidence == Evidence::inferred) {
-        open.push_back(fmt::format("{} follows its siblings: nobody has published its behaviour", machine.name));
+        open.push_back(
+            fmt::format("{} follows related machines, because its behaviour has not been published", machine.name));
     }
     if (named != nullptr && named->evidence == Evidence::inferred) {
         open.push_back(fmt::format("{}: {}", named->name, named->summary));
@@ -389,24 +397,24 @@ std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std:
         open.push_back(fmt::format("promotion is documented for {}, not for {}", hopper_fp8->name, machine.name));
     } else if (rule.promotion != Promotion::none && rule.promotion_interval != 128 &&
                !(named != nullptr && named->takes_interval)) {
-        open.push_back(fmt::format("libraries promote every 128 k, not every {}", rule.promotion_interval));
+        open.push_back(fmt::format("libraries promote after every 128 k, not every {}", rule.promotion_interval));
     }
     if (takes_scales_in(rule.promotion) && !by_block) {
-        open.push_back(fmt::format("no library promotes by {} without scales of blocks", to_string(rule.promotion)));
+        open.push_back(fmt::format("no library promotes by {} without block scales", to_string(rule.promotion)));
     }
     if (by_row && rule.scale_order == ScaleOrder::joint && !machine.has_scales() && !takes_scales_in(rule.promotion)) {
         open.push_back(
-            "no library is known to multiply the scales of row and column first: torch and vLLM apply one "
-            "after the other");
+            "no library is known that first multiplies the scales of row and column: torch and vLLM apply one after "
+            "the other");
     }
     if (rule.slices > 1 && (by_row || by_block)) {
         open.push_back("no source describes k slices of row-scaled or block-scaled operands");
     }
     if (rule.slices > 1 && rule.join == SliceJoin::serial && use.has_bias) {
-        open.push_back("the serial join passes the bias through an addition of its own after the last slice");
+        open.push_back("the serial join adds the bias in a separate addition after the last slice");
     }
     if (rule.slices > 1 && is_order_of_summation(machine) && &machine != &fp32_chain) {
-        open.push_back(fmt::format("k slices of {} are no library's kernel", machine.name));
+        open.push_back(fmt::format("no library has a kernel with k slices of {}", machine.name));
     }
     return fmt::format("{}", fmt::join(open, "; "));
 }

@@ -94,10 +94,10 @@ std::vector<ModelError> kahan_errors(double k, double unit, Round round) {
 std::vector<ModelError> one_error(double, double unit, Round) { return {{1, unit}}; }
 
 constexpr SumOrderRow order_rows[] = {
-    {"chain", "one fma per term, k ascending: each is rounded once", chain, 1, chain_errors},
-    {"pairwise", "products are rounded, then added by halves at the largest power of two below n", pairwise, 2,
+    {"chain", "one fma per term, k ascending; each is rounded once", chain, 1, chain_errors},
+    {"pairwise", "products are rounded, then added in a tree split at the largest power of two below n", pairwise, 2,
      pairwise_errors},
-    {"kahan", "products are rounded and added with Kahan's compensation, k ascending", kahan, 5, kahan_errors},
+    {"kahan", "products are rounded, then added with Kahan's compensated sum, k ascending", kahan, 5, kahan_errors},
     {"exact", "the exact sum of the exact products, rounded once", exact, 1, one_error},
 };
 
@@ -108,11 +108,11 @@ Round round_of(std::string_view name, std::string_view text) {
         names.push_back(row.name);
     }
     const std::string near = nearest_name(name, names);
-    throw Error(
-        {.what = fmt::format("unknown rounding mode '{}'", name),
-         .where = std::string(text),
-         .fix = near.empty() ? "such as chain:bf16:stochastic, or :toward_zero" : fmt::format("did you mean {}?", near),
-         .exit = Exit::usage});
+    throw Error({.what = fmt::format("unknown rounding mode '{}'", name),
+                 .where = std::string(text),
+                 .fix = near.empty() ? "use a mode such as in chain:bf16:stochastic or chain:bf16:toward_zero"
+                                     : fmt::format("did you mean {}?", near),
+                 .exit = Exit::usage});
 }
 
 }  // namespace
@@ -178,9 +178,9 @@ std::optional<SumOrder> parse_sum_order(std::string_view text) {
     const std::string_view rest = text.substr(colon + 1), format = rest.substr(0, rest.find(':'));
     SumOrder order{.row = &*row, .format = format_named(format, text, Exit::usage)};
     if (order.format == fp64 || order.format.encoding != Encoding::binary) {
-        throw Error({.what = fmt::format("sums in {} are not made here", format_name(order.format)),
+        throw Error({.what = fmt::format("sums in {} are not supported", format_name(order.format)),
                      .where = std::string(text),
-                     .fix = "take a format with sign, exponent and fraction of up to 32 bits",
+                     .fix = "use a floating-point format with a sign and at most 32 bits",
                      .exit = Exit::usage});
     }
     if (format.size() < rest.size()) order.round = round_of(rest.substr(format.size() + 1), text);

@@ -157,7 +157,7 @@ SumTree parse_tree_steps(int terms, std::string_view steps) {
     const auto wrong = [&](std::string_view line) {
         throw Error({.what = fmt::format("the line '{}' is not a sum of terms and earlier sums, each used once", line),
                      .where = "steps of a sum tree",
-                     .fix = "Use the steps that `macheps reveal` prints"});
+                     .fix = "use the steps that `macheps reveal` prints"});
     };
     const auto number_of = [&](std::string_view text, std::string_view line) {
         int number = -1;

@@ -23,8 +23,8 @@ struct AmaxChoiceName {
     std::string_view summary;
 };
 inline constexpr AmaxChoiceName amax_choices[] = {
-    {"max", AmaxChoice::max, "the largest of the history"},
-    {"most_recent", AmaxChoice::most_recent, "the last one"},
+    {"max", AmaxChoice::max, "the largest amax of the history"},
+    {"most_recent", AmaxChoice::most_recent, "the last amax"},
 };
 
 /// Options of a rule with a history.
@@ -40,7 +40,7 @@ struct DelayedScaling {
 /// History of one place where tensors are cast one after the other.
 ///
 ///     AmaxHistory history(rule, e4m3fn, {.length = 16});
-///     for each step:  cast by history.scale();  history.see(amax of the tensor);  history.update();
+///     for each step:  cast by history.scale();  history.observe(amax of the tensor);  history.update();
 class AmaxHistory {
   public:
     AmaxHistory(const ScaleRule& rule, const Format& element, const DelayedScaling& how)
@@ -52,7 +52,7 @@ class AmaxHistory {
 
     /// Records the largest magnitude of a tensor of this step. NaN is ignored, as by fmaxf. If the rule has enters_all,
     /// NaN is instead larger than any number, as in torch.amax.
-    void see(float amax) { seen_ = larger(amax, seen_); }
+    void observe(float amax) { seen_ = larger(amax, seen_); }
     /// Returns the largest magnitude recorded since the last update.
     float seen() const { return seen_; }
 

@@ -18,8 +18,8 @@ bool is_within(const Metric& metric, double limit) {
     return metric.is_least ? metric.value >= limit : metric.value <= limit;
 }
 
-/// Returns the largest |error| / (atol + rtol |exact|). If the output and the exact value are neither both finite nor the
-/// same, the ratio is infinite.
+/// Returns the largest |error| / (atol + rtol |exact|). If the output and the exact value are neither both finite nor
+/// the same, the ratio is infinite.
 double tolerance_ratio(const Limits& limits, NumberView got, const Options& options) {
     double most = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -42,9 +42,11 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
         const std::vector<double> values = values_of(null, *verdict.limits);
         const double ratio = has_tolerance ? tolerance_ratio(*verdict.limits, values, options) : 2;
         if (ratio <= 1) {
-            Reason reason{reason_code::wide_limit, "limit",
-                          fmt::format("{}: an output that is {} passes; too wide by {:.3g} at the least", tolerance,
-                                      null.name, 1 / ratio)};
+            Reason reason{
+                reason_code::wide_limit, "limit",
+                fmt::format("the tolerance ({}) accepts a meaningless output ({}): it is too wide by a factor of "
+                            "at least {:.3g}",
+                            tolerance, null.name, 1 / ratio)};
             reason.ratio = ratio;
             verdict.reasons.push_back(std::move(reason));
         }
@@ -52,8 +54,8 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
             const auto limit = options.metric_limits.find(metric.name);
             if (limit == options.metric_limits.end() || !is_within(metric, limit->second)) continue;
             Reason reason{reason_code::wide_limit, "limit",
-                          fmt::format("{} {:g}: an output that is {} passes, with {:.6g}", metric.name, limit->second,
-                                      null.name, metric.value)};
+                          fmt::format("the limit {}={:g} accepts a meaningless output ({}), whose value is {:.6g}",
+                                      metric.name, limit->second, null.name, metric.value)};
             verdict.reasons.push_back(std::move(reason));
         }
     }
@@ -64,7 +66,8 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
     if (has_tolerance) {
         const double ratio = tolerance_ratio(*verdict.limits, out, options);
         if (ratio > 1) {
-            Reason reason{reason_code::tolerance, "limit", tolerance + ": an error is larger"};
+            Reason reason{reason_code::tolerance, "limit",
+                          fmt::format("an error is larger than the tolerance ({})", tolerance)};
             reason.ratio = ratio;
             verdict.reasons.push_back(std::move(reason));
         }
@@ -73,7 +76,7 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
         const auto limit = options.metric_limits.find(metric.name);
         if (limit == options.metric_limits.end() || is_within(metric, limit->second)) continue;
         Reason reason{reason_code::metric, "limit",
-                      fmt::format("{} is {:.6g}, its limit {:g}", metric.name, metric.value, limit->second)};
+                      fmt::format("{} is {:.6g}, beyond its limit {:g}", metric.name, metric.value, limit->second)};
         reason.got = metric.value;
         reason.bound = limit->second;
         verdict.reasons.push_back(std::move(reason));
@@ -127,14 +130,14 @@ struct Sums {
 /// Adds a failure if the declared machine guarantees fewer bits than required, whatever the kernel returned.
 void judge_fitness(const Problem& problem, Verdict& verdict) {
     const std::optional<double>& need = problem.declaration.need_bits;
-    if (!need || verdict.fitness.least_bits >= *need) return;
+    if (!need || verdict.fitness.min_bits >= *need) return;
     Reason reason{
         reason_code::need_bits, "fitness",
-        fmt::format("the declared machine guarantees {:.3g} bits of the sum of |a b| here, and {:g} are needed",
-                    verdict.fitness.least_bits, *need)};
+        fmt::format("the declared machine guarantees only {:.3g} bits of the sum of |a b| here, but {:g} are needed",
+                    verdict.fitness.min_bits, *need)};
     reason.index = verdict.fitness.worst;
     reason.bound = *need;
-    reason.got = verdict.fitness.least_bits;
+    reason.got = verdict.fitness.min_bits;
     verdict.reasons.push_back(std::move(reason));
 }
 
@@ -151,14 +154,16 @@ void judge_screen(const Screen& screen, const Options& options, std::vector<Reas
         reason.ratio = worst.ratio;
         reasons.push_back(std::move(reason));
     };
-    add(reason_code::special, "an output is NaN or infinite, and nothing in its sum can overflow", screen.special);
+    add(reason_code::special, "an output is NaN or infinite, although nothing in its sum can overflow", screen.special);
     add(reason_code::screen_certain,
-        fmt::format("the sum of {} outputs with signs is further off than all their bounds together", Screen::width),
+        fmt::format("the error of a signed sum of {} outputs is larger than the sum of their bounds", Screen::width),
         screen.certain);
     if (options.certain_only) return;
     add(reason_code::screen_probable,
-        fmt::format("the sum of {} outputs with random signs is further off than once in 1/delta checks",
-                    Screen::width),
+        fmt::format(
+            "the error of a sum of {} outputs with random signs is larger than its probable bound, which a legal "
+            "kernel exceeds in at most one of 1/delta checks",
+            Screen::width),
         screen.probable);
 }
 
@@ -241,9 +246,10 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
     verdict.metrics = metrics(limits, out, pool);
     if (limits.declined >= 0) {
         verdict.outcome = Outcome::declined;
-        Reason reason{reason_code::declined, "reference",
-                      "nothing bounds this output: an intermediate result may overflow fp32 or lose all its digits, or "
-                      "the reference has too few"};
+        Reason reason{
+            reason_code::declined, "reference",
+            "no bound exists for this output: an intermediate result may overflow fp32 or lose all its digits, "
+            "or the reference is not accurate enough"};
         reason.index = limits.declined;
         reason.got = out[static_cast<std::size_t>(limits.declined)];
         reason.want = limits.exact[static_cast<std::size_t>(limits.declined)];
@@ -262,7 +268,7 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
     if (problem.changed_padding) {
         verdict.reasons.push_back(
             {reason_code::written_outside, "T0",
-             fmt::format("element {} of the output lies beyond its group's rows, and was written to",
+             fmt::format("the kernel wrote to element {} of the output, which lies beyond the rows of its group",
                          *problem.changed_padding)});
     }
     Premise premise(problem, limits);
@@ -283,7 +289,7 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
     }
     for (const Finding& finding : problem.findings) {
         Reason reason{reason_code::written_beside, "T1",
-                      fmt::format("{} is not what its rule makes of x", finding.array)};
+                      fmt::format("{} differs from what its rule computes from x", finding.array)};
         reason.index = finding.index;
         reason.count = finding.count;
         reason.got = finding.got;
@@ -302,7 +308,7 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
         verdict.outcome = Outcome::weak;
         Reason reason{
             reason_code::no_guarantee, "power",
-            fmt::format("at {:.3g} % of the outputs the bound is larger than the output: the declared machine "
+            fmt::format("at {:.3g} % of the outputs the bound is larger than the output, so the declared machine "
                         "guarantees nothing there",
                         100 * verdict.fitness.lost_share)};
         reason.ratio = verdict.fitness.lost_share;
@@ -311,9 +317,10 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
     for (const Mutant* mutant : verdict.blind(options.require)) {
         if (!weakness.has(mutant->name)) continue;
         verdict.outcome = Outcome::weak;
-        Reason reason{reason_code::blind, "power",
-                      fmt::format("this check could not have caught: {} ({}; largest change {:.2g} of the bound)",
-                                  mutant->name, mutant->kind, mutant->largest)};
+        Reason reason{
+            reason_code::blind, "power",
+            fmt::format("this check could not have caught a wrong kernel: {} ({}; largest change {:.2g} of the bound)",
+                        mutant->name, mutant->kind, mutant->largest)};
         reason.ratio = mutant->largest;
         reason.mutant = mutant->name;
         verdict.reasons.push_back(std::move(reason));

@@ -104,7 +104,7 @@ Checked check_arrays(const Declaration& declaration, const std::vector<files::St
     }
     Sampling sampling = options.sampling;
     sampling.delta = options.delta;
-    sampling.most_limit_bytes = plan_memory(declaration, arrays, options);
+    sampling.max_limit_bytes = plan_memory(declaration, arrays, options);
     sampling.reads_in_place = !options.holds_limits;
     const Posed posed = pose(declaration, arrays, pool, sampling);
     checked.declaration = posed.problem.declaration;
@@ -150,9 +150,9 @@ files::StoredArray stored_array(std::string name, const Format& format, std::vec
     files::StoredArray one{.name = std::move(name), .where = "memory", .type = "codes", .format = format};
     one.width = static_cast<std::size_t>(format.bits + format.padding + 7) / 8;
     if (count_of(shape) * one.width != bytes.size())
-        throw Error({.what = fmt::format("{} bytes for {} elements", bytes.size(), count_of(shape)),
+        throw Error({.what = fmt::format("{} bytes do not match {} elements", bytes.size(), count_of(shape)),
                      .where = one.name,
-                     .fix = fmt::format("give {} bytes", count_of(shape) * one.width),
+                     .fix = fmt::format("pass {} bytes", count_of(shape) * one.width),
                      .exit = Exit::usage});
     one.shape = std::move(shape);
     one.bytes.resize(bytes.size());
@@ -171,7 +171,7 @@ void declare(Declaration& declaration, std::string_view name, const std::string&
     const std::string near = nearest_name(name, names);
     throw Error({.what = fmt::format("a declaration has no key '{}'", name),
                  .where = "declare",
-                 .fix = near.empty() ? "see declare_keys()" : fmt::format("did you mean '{}'?", near),
+                 .fix = near.empty() ? "use a key that declare_keys() lists" : fmt::format("did you mean '{}'?", near),
                  .exit = Exit::usage});
 }
 

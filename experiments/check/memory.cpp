@@ -8,8 +8,8 @@
 
 namespace macheps::check {
 
-double least_bytes(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
-                   const Options& options) {
+double min_bytes(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
+                 const Options& options) {
     double bytes = 0;
     for (const files::StoredArray& array : arrays) {
         const auto count = static_cast<double>(array.count());
@@ -26,7 +26,7 @@ double least_bytes(const Declaration& declaration, const std::vector<files::Stor
 
 std::int64_t plan_memory(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
                          const Options& options) {
-    const double least = least_bytes(declaration, arrays, options);
+    const double least = min_bytes(declaration, arrays, options);
     require_memory(least, options.memory, "this check");
     if (options.holds_limits || !options.sampling.is_all()) return INT64_MAX;
     if (!options.memory) return usual_limit_bytes;

@@ -20,7 +20,7 @@ using Text = const std::string&;
 constexpr std::string_view powers[] = {"null", "structure", "precision", "all"};
 
 Error no_such(std::string what, Text name, const std::vector<std::string_view>& names, Text where,
-              std::string_view form = "") {
+              std::string_view form = "use ") {
     const std::string near = nearest_name(name, names);
     return Error({.what = std::move(what),
                   .where = where,
@@ -43,75 +43,74 @@ void set_limit(Options& options, Text text, Text where) {
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals == std::string::npos || std::find(names.begin(), names.end(), name) == names.end())
-        throw no_such(fmt::format("'{}' is no limit", text), name, names, where, "METRIC=X with ");
+        throw no_such(fmt::format("'{}' is not a valid limit", text), name, names, where, "use METRIC=X with ");
     options.metric_limits[name] = declared_number(text.substr(equals + 1), where, -1e300, 1e300);
 }
 
 constexpr OptionKey keys[] = {
     {.name = "require",
      .value = "POWER",
-     .help = "Which wrong kernels the check must be able to catch",
+     .help = "Class of wrong kernels that the check must be able to catch",
      .words = power_words,
      .set = set_require,
      .default_text = "structure"},
     {.name = "allow_weak",
      .takes = Takes::flag,
-     .help = "A weak check exits with 0",
+     .help = "Exit with 0 if a check is weak",
      .set = [](Options& options, Text text, Text) { options.allow_weak = text == "true"; }},
     {.name = "certain_only",
      .takes = Takes::flag,
-     .help = "A probable bound that is exceeded is no failure",
+     .help = "Do not fail if only a probable bound is exceeded",
      .set = [](Options& options, Text text, Text) { options.certain_only = text == "true"; }},
     {.name = "delta",
      .takes = Takes::number,
      .value = "X",
-     .help = "How often a legal kernel may exceed a probable bound",
+     .help = "Probability that a legal kernel exceeds a probable bound",
      .set = [](Options& options, Text text, Text where) { options.delta = declared_number(text, where, 1e-300, 0.5); },
      .default_text = "1e-9"},
     {.name = "sample",
      .takes = Takes::number,
      .value = "N",
-     .help = "Of a product judge one output of N, and screen all of them; 1 judges all",
+     .help = "Check one output in N of each matrix product, and screen all outputs. 1: check all outputs",
      .set = [](Options& options, Text text,
-               Text where) { options.sampling.every = declared_whole_number(text, where, 1, most_every); },
+               Text where) { options.sampling.every = declared_whole_number(text, where, 1, max_every); },
      .default_text = "1"},
     {.name = "budget",
      .takes = Takes::number,
      .value = "SECONDS",
-     .help = "Of a product judge as many outputs as its exact products allow in this time, here and now: the report "
-             "says --sample; all when left out",
+     .help = "Check as many outputs of each matrix product as fit in SECONDS on this machine. The report gives the "
+             "equivalent --sample value. Default: check all outputs",
      .set = [](Options& options, Text text,
                Text where) { options.sampling.seconds = declared_number(seconds_of(text), where, 0, 1e9); }},
     {.name = "rtol",
      .takes = Takes::number,
      .value = "X",
-     .help = "Besides: |error| <= atol + rtol |exact|; no limit when left out",
+     .help = "Also require |error| <= atol + rtol |exact|. Default: not required",
      .set = [](Options& options, Text text, Text where) { options.rtol = declared_number(text, where, 0, 1e300); }},
     {.name = "atol",
      .takes = Takes::number,
      .value = "X",
-     .help = "See --rtol; 0 when left out",
+     .help = "Absolute tolerance, see --rtol. Default: 0",
      .set = [](Options& options, Text text, Text where) { options.atol = declared_number(text, where, 0, 1e300); }},
     {.name = "limit",
      .value = "METRIC=X",
-     .help = "Repeat for several: besides, a limit on max, ulp, fro, sqnr, cosine or calc_diff",
+     .help = "Also require a limit on max, ulp, fro, sqnr, cosine or calc_diff. Repeat for several",
      .repeats = true,
      .set = set_limit},
     {.name = "deterministic_with",
      .value = "FILE",
-     .help = "The output of another run on the same inputs: it must have the same bits; * stands for the input's "
-             "name; none when left out",
+     .help = "Output of another run on the same inputs, which must have the same bits. * is replaced by the name "
+             "of the input. Default: none",
      .set = [](Options& options, Text text, Text) { options.deterministic_with = text; }},
     {.name = "memory",
      .value = "SIZE",
-     .help = "Memory that may be planned for, such as 8G: a check that takes more is refused, and limits of outputs "
-             "that do not fit "
-             "are computed in panels; what this process may take, and 2G for limits, when left out",
+     .help = "Memory that the check may plan for, such as 8G. A check that needs more is refused, and limits of "
+             "outputs that do not fit are computed in panels. Default: what this process may use, and 2G for limits",
      .set =
          [](Options& options, Text text, Text where) {
              options.memory = parse_bytes(text);
              if (!options.memory)
-                 throw Error({.what = fmt::format("'{}' is not a size", text),
+                 throw Error({.what = fmt::format("'{}' is not a valid size", text),
                               .where = where,
                               .fix = "give bytes, or a number with K, M, G or T, such as 8G",
                               .exit = Exit::usage});
@@ -133,7 +132,7 @@ std::vector<std::string_view> power_words() { return {std::begin(powers), std::e
 Power power_named(const std::string& text, const std::string& where) {
     const auto found = std::find(std::begin(powers), std::end(powers), text);
     if (found == std::end(powers))
-        throw no_such(fmt::format("'{}' is no power of a check", text), text, power_words(), where);
+        throw no_such(fmt::format("'{}' is not a class of wrong kernels", text), text, power_words(), where);
     return static_cast<Power>(found - std::begin(powers));
 }
 

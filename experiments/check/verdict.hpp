@@ -24,7 +24,7 @@ struct Sampling {
     std::optional<double> seconds{};  ///< judge as many outputs as this time allows for exact products
     double delta = 1e-9;              ///< probability that a legal kernel exceeds the screen of all outputs
     /// If the limits of all outputs take more bytes than this, they are recomputed whenever they are read.
-    std::int64_t most_limit_bytes = INT64_MAX;
+    std::int64_t max_limit_bytes = INT64_MAX;
     bool reads_in_place = false;  ///< the arrays outlive the problem, so that their numbers need not be copied
 
     bool is_all() const { return every == 1 && !seconds; }
@@ -68,7 +68,7 @@ struct Fitness {
     double bits = 0;        ///< -log2 of the median of bound / |y|, before the output's rounding
     double lost_share = 0;  ///< share of the outputs whose bound is larger than the output
     double counted = 0;     ///< number of outputs that lost_share is a share of
-    double least_bits = 0;  ///< -log2 of the largest bound / sum of |a b| of a product's sums
+    double min_bits = 0;    ///< -log2 of the largest bound / sum of |a b| of a product's sums
     std::int64_t worst = -1;
 };
 

@@ -2,9 +2,9 @@
 // The `macheps` program: parses the command line, runs one verb, and turns an Error into one line and an exit code.
 #include "core/host/version.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
 #include "experiments/cmd/frame/process.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 
 #include <fmt/format.h>
 
@@ -23,10 +23,10 @@ constexpr const char* help_text = R"(Examples:
   macheps policy explain amp-bf16      what a policy rounds, and where
   macheps policy diff tf32 amp-bf16    what two policies do differently
   macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units
-  macheps check out.npz --op gemm      whether a kernel's outputs are as accurate as they can be
+  macheps check out.npz --op gemm      whether a kernel's outputs are as accurate as its formats allow
   macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known
   macheps reveal                       the order in which a matrix product adds its terms
-  macheps verify --quick               the emulators against the GPU here, bit for bit
+  macheps verify --quick               the emulators compared with the GPU, bit for bit
   macheps report runs/001              tables and one HTML page from a run directory
 
 macheps answers one question: what does a number become, on this hardware, under this policy?
@@ -44,7 +44,7 @@ bool is_written() {
 }
 
 int cannot_write() {
-    tell_text("macheps: standard output: cannot write (check the free space)\n");
+    eprint_text("macheps: standard output: cannot write (check the free space)\n");
     return static_cast<int>(Exit::cannot_write);
 }
 
@@ -55,7 +55,7 @@ int run(const CommandLine& line) {
         const Exit code = line.run();
         return is_written() ? static_cast<int>(code) : cannot_write();
     } catch (const Error& error) {
-        tell("macheps: {}\n", shown(in_options(*line.verb(), error), longest_error));
+        eprint("macheps: {}\n", shown(in_options(*line.verb(), error), longest_error));
         return static_cast<int>(error.exit());
     } catch (const std::system_error&) {
         if (std::ferror(stdout) != 0) return cannot_write();  // fmt::print throws in this case

@@ -205,7 +205,7 @@ class KeyCheck {
 
     void inert(const files::ConfigValue::Entry& entry, const std::string& path) {
         report(FindingCode::inert, "inert-key", entry, path,
-               fmt::format("`{}` decides no format, rounding or scale", path), {});
+               fmt::format("`{}` affects no format, rounding or scale", path), {});
     }
 
     void unknown(const files::ConfigValue::Entry& entry, const std::string& path, std::string_view since,
@@ -216,9 +216,9 @@ class KeyCheck {
         const bool is_late = !since.empty() && version_ < parse_version(since);
         std::string message = fmt::format("{} {} does not know `{}`", framework.title, to_string(version_), path);
         if (is_late)
-            message += fmt::format(", which came with {}", since);
+            message += fmt::format(", which was added in {}", since);
         else if (!until.empty())
-            message += fmt::format(", which went with {}", until);
+            message += fmt::format(", which was removed in {}", until);
         message += refuses ? ", and refuses the config" : ", and ignores it";
         const bool is_of_other_version = is_late || !until.empty();
         Finding& finding = report(FindingCode::unknown, is_of_other_version ? "key-of-other-version" : "unknown-key",
@@ -247,11 +247,11 @@ class KeyCheck {
             for (const KeyRow& row : other->keys) consider(row.path);
             for (const FrameworkKey& key : framework_keys(framework_key_text(other->name))) consider(key.path);
         }
-        if (!elsewhere.empty()) return fmt::format("it is known as `{}`", elsewhere);
+        if (!elsewhere.empty()) return fmt::format("use `{}`", elsewhere);
         std::string nearest = nearest_name(leaf_of(path), beside);
         // There are hundreds of keys, so a key that differs in many letters is not the intended one.
-        const std::size_t most_edits = std::max<std::size_t>(2, leaf_of(path).size() / 4);
-        if (edit_distance(leaf_of(path), nearest) > most_edits) nearest.clear();
+        const std::size_t max_edits = std::max<std::size_t>(2, leaf_of(path).size() / 4);
+        if (edit_distance(leaf_of(path), nearest) > max_edits) nearest.clear();
         if (nearest.empty()) nearest = key_with(leaf_of(path), beside);
         if (nearest.empty()) return std::string(context_.framework().unknown_remedy);
         const std::string_view map = map_of(path);
@@ -265,7 +265,7 @@ class KeyCheck {
         if (framework.judges_type != nullptr) code = framework.judges_type(context_, row, entry.value);
         if (!code) return;
         report(*code, "wrong-type", entry, path,
-               fmt::format("`{}` is {}, where {} takes {}", path, shown(entry.value), framework.title, wanted),
+               fmt::format("`{}` is {}, but {} expects {}", path, shown(entry.value), framework.title, wanted),
                fmt::format("give {}", wanted));
     }
 
@@ -288,7 +288,8 @@ class KeyCheck {
                 if (dtype_letter(value.written) != 0) return;
                 if (!value.is_text()) return wrong_type(row, entry, path, "the name of a dtype");
                 report(FindingCode::error, "no-such-dtype", entry, path,
-                       fmt::format("`{}` is '{}', which names no dtype", path, value.written), "fp32, fp16 or bf16");
+                       fmt::format("`{}` is '{}', which is not the name of a dtype", path, value.written),
+                       "fp32, fp16 or bf16");
                 return;
             case KeyType::list:
                 if (!value.is_list()) wrong_type(row, entry, path, "a list");
@@ -313,8 +314,8 @@ class KeyCheck {
         const bool reads = framework.reads_quoted_booleans != nullptr && framework.reads_quoted_booleans(context_);
         if (!value.quoted || reads) return;
         report(FindingCode::warning, "quoted-boolean", entry, path,
-               fmt::format("\"{}\" between quotes is a text that is not empty, and so true: `{}` is on", value.written,
-                           path),
+               fmt::format("\"{}\" in quotes is a text that is not empty, which counts as true: `{}` is on",
+                           value.written, path),
                fmt::format("{} without quotes", word));
     }
 
@@ -325,8 +326,9 @@ class KeyCheck {
         if (!number || (row.type == KeyType::count && std::isfinite(*number) && *number != std::floor(*number)))
             return wrong_type(row, entry, path, wanted);
         if (!value.is_text()) return;
-        const std::string why = value.quoted ? "stands between quotes"
-                                             : "is a text to YAML 1.1, which wants a point and the exponent's sign";
+        const std::string why =
+            value.quoted ? "is in quotes"
+                         : "is a text in YAML 1.1, which requires a decimal point and a sign of the exponent";
         report(FindingCode::contradiction, "text-number", entry, path,
                fmt::format("`{}` is {}: it {}, and is converted to {}", path, value.written, why, *number),
                number_text(*number));
@@ -339,7 +341,7 @@ class KeyCheck {
         if (!value.is_text()) return wrong_type(row, entry, path, fmt::format("one of {}", row.choices));
         const std::string nearest = nearest_name(value.written, choices);
         report(FindingCode::error, "no-such-choice", entry, path,
-               fmt::format("`{}` is '{}', which is none of {}", path, value.written, row.choices),
+               fmt::format("`{}` is '{}', which is not one of {}", path, value.written, row.choices),
                nearest.empty() ? fmt::format("one of {}", row.choices) : nearest);
     }
 

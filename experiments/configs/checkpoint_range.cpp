@@ -63,8 +63,8 @@ std::optional<Evidence> evidence_of(const ImportContext& context) {
         if (value == nullptr || !value->is_text()) return;
         const KnownModel* model = find_bf16_model(value->written);
         if (model == nullptr) return;
-        found = Evidence{fmt::format("{} models were trained in bf16 ({}; known from the name {} alone)", model->family,
-                                     model->source, value->written),
+        found = Evidence{fmt::format("{} models were trained in bf16 ({}; inferred only from the name {})",
+                                     model->family, model->source, value->written),
                          std::string(key)};
     });
     // The framework's rules may already have found it: for example, a model created in bf16 under autocast to fp16.
@@ -95,14 +95,15 @@ void report_checkpoint_range(ImportContext& context) {
     const std::optional<Evidence> evidence = evidence_of(context);
     if (!evidence) return;
     const std::string message = fmt::format(
-        "{}, and this config {} in fp16, whose largest number is 65504: activations that bf16 holds can overflow to "
-        "Inf, and the loss is then NaN",
+        "{}, but this config {} in fp16, whose largest number is 65504: activations that fit bf16 can overflow to Inf, "
+        "and then the loss is NaN",
         evidence->words, trains ? "trains" : "evaluates");
     const std::string instead =
         context.device().bf16
-            ? std::string("bf16, or --checkpoint-dtype fp32 or fp16 where the weights are not bf16")
-            : fmt::format("fp32, as {} has no bf16; or --checkpoint-dtype fp16 or fp32 where the weights are not bf16",
-                          context.device().name);
+            ? std::string("bf16, or --checkpoint-dtype fp32 or fp16 if the weights are not bf16")
+            : fmt::format(
+                  "fp32, because {} has no bf16; or --checkpoint-dtype fp16 or fp32 if the weights are not bf16",
+                  context.device().name);
     Finding& finding = context.report(FindingCode::warning, "bf16-checkpoint-in-fp16", {}, message, instead);
     if (evidence->key.empty()) return;
     finding.key = evidence->key;

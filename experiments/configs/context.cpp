@@ -65,13 +65,13 @@ std::optional<std::string_view> default_of(const Framework& framework, std::stri
 
 ImportContext::ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options)
     : framework_(&framework), root_(std::move(root)), options_(&options), device_(find_device_profile(options.device)) {
-    if (device_ == nullptr) throw Error({.what = fmt::format("'{}' is no device profile", options.device)});
+    if (device_ == nullptr) throw Error({.what = fmt::format("'{}' is not a device profile", options.device)});
 }
 
 FrameworkVersion ImportContext::version(std::string_view framework) const {
     if (const auto said = options_->versions.find(framework); said != options_->versions.end()) return said->second;
     const Framework* row = find_framework(framework);
-    if (row == nullptr) throw Error({.what = fmt::format("'{}' is no framework", framework)});
+    if (row == nullptr) throw Error({.what = fmt::format("'{}' is not a known framework", framework)});
     return parse_version(row->newest);
 }
 
@@ -252,31 +252,31 @@ std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key,
         };
         const auto& given = options_->given_files;
         if (const auto found = std::find_if(given.begin(), given.end(), has_its_name); found != given.end()) {
-            report(
-                FindingCode::note, "file-by-name", {key},
-                fmt::format("the file '{}' is not there; {}, which was given as well, has its name and is read instead",
-                            path, *found))
+            report(FindingCode::note, "file-by-name", {key},
+                   fmt::format(
+                       "the file '{}' does not exist; {}, which was also given, has the same name and is read instead",
+                       path, *found))
                 .place = at;
             file = *found;
         }
     }
     if (!is_there(file)) {
-        return refuse("missing-file", fmt::format("the file '{}' that it names is not there", path),
-                      fmt::format("a path beside {}, or from the working folder", at.file));
+        return refuse("missing-file", fmt::format("the file '{}' that it names does not exist", path),
+                      fmt::format("a path relative to {} or to the working folder", at.file));
     }
     const std::string name = file.lexically_normal().string();
     const auto identity = [&](const fs::path& one) { return fs::weakly_canonical(one, failed).string(); };
     const std::string wanted = identity(file);
     std::string includer = identity(at.file);
-    constexpr std::size_t most_files = 64;
-    bool is_circle = includer == wanted || included_.size() >= most_files;
+    constexpr std::size_t max_files = 64;
+    bool is_circle = includer == wanted || included_.size() >= max_files;
     for (std::size_t i = included_.size(); i-- > 0 && !is_circle;) {
         if (included_[i].identity != includer) continue;
         includer = included_[i].includer;
         is_circle = includer == wanted;
     }
     if (is_circle)
-        return refuse("circle-of-files", fmt::format("'{}' leads back to itself", path),
+        return refuse("circle-of-files", fmt::format("'{}' includes itself through other files", path),
                       "remove one of the references");
     included_.push_back(
         {.identity = wanted, .includer = identity(at.file), .path = name, .key = full_path(key), .place = at});
@@ -324,16 +324,16 @@ void ImportContext::report_defaults() {
     }
     if (asked_device_ && options_->device_is_default) {
         report(FindingCode::defaulted, "assumed-device", {},
-               fmt::format("no device was named, so it is taken for {}", device_->name), "--device-profile NAME");
+               fmt::format("no device was given: {} is assumed", device_->name), "--device-profile NAME");
     }
     if (asked_checkpoint_ && options_->checkpoint_is_default) {
         report(FindingCode::defaulted, "assumed-checkpoint", {},
-               fmt::format("no dtype of the checkpoint was given, so it is taken for {}", options_->checkpoint_dtype),
+               fmt::format("no dtype of the checkpoint was given: {} is assumed", options_->checkpoint_dtype),
                "--checkpoint-dtype fp32, fp16 or bf16");
     }
     if (!options_->versions.contains(framework_->name)) {
         report(FindingCode::defaulted, "assumed-version", {},
-               fmt::format("no version was given, so {} is taken for {}", framework_->title, to_string(version())),
+               fmt::format("no version was given: {} {} is assumed", framework_->title, to_string(version())),
                fmt::format("--framework-version {}=V", framework_->name));
     }
 }

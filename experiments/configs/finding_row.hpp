@@ -15,7 +15,7 @@
 namespace macheps::configs {
 
 /// The two texts of a finding.
-struct Said {
+struct FindingText {
     std::string message;  ///< what happens
     std::string instead;  ///< what to write instead
     std::size_t key = 0;  ///< index, in the row's keys, of the key to change
@@ -27,14 +27,14 @@ struct FindingRow {
     std::string_view id;  ///< without the framework's name: "initial-scale-trap"
     FindingCode code = FindingCode::note;
     std::initializer_list<std::string_view> keys;  ///< keys that the condition reads; the first one is to be changed,
-                                                   ///< unless Said::key names another
-    std::optional<Said> (*said)(const ImportContext&, const Facts&) = nullptr;
+                                                   ///< unless FindingText::key names another
+    std::optional<FindingText> (*said)(const ImportContext&, const Facts&) = nullptr;
 };
 
 template <class Facts>
 void report_rows(ImportContext& context, const Facts& facts, std::span<const FindingRow<Facts>> rows) {
     for (const FindingRow<Facts>& row : rows) {
-        std::optional<Said> said = row.said(context, facts);
+        std::optional<FindingText> said = row.said(context, facts);
         if (!said) continue;
         Finding& finding =
             context.report(row.code, row.id, row.keys, std::move(said->message), std::move(said->instead));

@@ -23,15 +23,15 @@ bool stands_for(std::string_view pattern, std::string_view path) {
 }
 
 /// Calls `see` with each key until it returns true.
-template <class See>
-void each_key(std::string_view text, See see) {
+template <class Observe>
+void each_key(std::string_view text, Observe observe) {
     while (!text.empty()) {
         std::string_view line = take(text, '\n');
         if (line.empty() || line.front() == '#') continue;
         FrameworkKey key{.path = take(line, ' '), .since = take(line, ' '), .until = line};
         if (key.since == "-") key.since = {};
         if (key.until == "-") key.until = {};
-        if (see(key)) return;
+        if (observe(key)) return;
     }
 }
 

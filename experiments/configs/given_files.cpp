@@ -65,9 +65,9 @@ std::string identity(const std::string& path) {
 files::ConfigFile read_map(const std::string& path) {
     files::ConfigFile file = files::read_config_file(path);
     if (file.root.is_map()) return file;
-    throw Error({.what = "it holds no keys",
+    throw Error({.what = "the file contains no keys",
                  .where = to_string(file.root.place),
-                 .fix = "Write a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
+                 .fix = "write a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
 }
 
 /// Joins the arguments in their order: files that are parts of the config, and overrides.
@@ -137,17 +137,17 @@ std::string remedy(const Given& a, const Given& b) {
             for (const FileKey& row : owner->file_keys) {
                 const auto is_it = [&](const Framework* one) { return one->name == row.framework; };
                 if (std::none_of(part->owners.begin(), part->owners.end(), is_it)) continue;
-                return fmt::format("Name it: add `{0}: {1}` to {2}, or pass {0}={1}. Or import each file by itself",
-                                   row.key, part->path, main->path);
+                return fmt::format("add `{0}: {1}` to {2}, pass {0}={1}, or import each file separately", row.key,
+                                   part->path, main->path);
             }
         }
     }
-    return fmt::format("Import each file by itself: no key of {} names a config of {}, or the reverse",
+    return fmt::format("import each file separately: no key of {} can name a config of {}, or the reverse",
                        titles(a.owners), titles(b.owners));
 }
 
 [[noreturn]] void refuse(const Given& a, const Given& b) {
-    throw Error({.what = fmt::format("{} is a config of {} and {} one of {}, and neither names the other", a.path,
+    throw Error({.what = fmt::format("{} is a config of {} and {} is one of {}, but neither names the other", a.path,
                                      titles(a.owners), b.path, titles(b.owners)),
                  .where = b.path,
                  .fix = remedy(a, b)});
@@ -167,15 +167,15 @@ const Framework& owner_of(const std::vector<Given>& files, const files::ConfigVa
     }
     std::vector<std::string_view> names;
     for (const Framework* each : frameworks()) names.push_back(each->name);
-    const std::string fix = fmt::format("Name it: --framework with one of {}", fmt::join(names, ", "));
+    const std::string fix = fmt::format("pass --framework with one of {}", fmt::join(names, ", "));
     if (!options.framework.empty()) return *find_framework(options.framework);
     if (shared.size() == 1) return *shared.front();
     const std::vector<const Framework*> all = recognise(root);
     if (all.empty()) {
-        throw Error({.what = "no framework is known by these keys", .where = to_string(root.place), .fix = fix});
+        throw Error({.what = "no framework was recognised by these keys", .where = to_string(root.place), .fix = fix});
     }
     if (all.size() > 1) {
-        throw Error({.what = fmt::format("its keys are those of {} as well as of {}", all[0]->title, all[1]->title),
+        throw Error({.what = fmt::format("the keys fit both {} and {}", all[0]->title, all[1]->title),
                      .where = to_string(root.place),
                      .fix = fix});
     }

@@ -36,9 +36,10 @@ void require_name(std::string_view name, const std::vector<std::string_view>& na
                   std::string field) {
     if (std::find(names.begin(), names.end(), name) != names.end()) return;
     const std::string nearest = nearest_name(name, names);
-    throw FieldError(std::move(field), fmt::format("'{}' is no {}", name, what),
-                     nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
-                                     : fmt::format("did you mean '{}'? one of {}", nearest, fmt::join(names, ", ")));
+    throw FieldError(std::move(field), fmt::format("'{}' is not a {}", name, what),
+                     nearest.empty()
+                         ? fmt::format("use one of {}", fmt::join(names, ", "))
+                         : fmt::format("did you mean '{}'? use one of {}", nearest, fmt::join(names, ", ")));
 }
 
 void check_options(const ImportOptions& options) {
@@ -55,11 +56,10 @@ void check_options(const ImportOptions& options) {
 void report_named(ImportContext& context, const GivenFiles& given) {
     for (const NamedFile& one : given.named) {
         context
-            .report(
-                FindingCode::note, "named-file", {one.key},
-                fmt::format("`{}` of {} names {}, which was given as well: it is read as that file and not merged as a "
-                            "second config",
-                            one.key, one.by, one.file))
+            .report(FindingCode::note, "named-file", {one.key},
+                    fmt::format("`{}` of {} names {}, which was also given: it is read as the value of that key, and "
+                                "is not merged as a second config",
+                                one.key, one.by, one.file))
             .place = one.place;
     }
 }
@@ -68,12 +68,13 @@ void report_named(ImportContext& context, const GivenFiles& given) {
 void report_framework(ImportContext& context, const ImportOptions& options) {
     const Framework& framework = context.framework();
     if (options.framework.empty()) {
-        context.report(FindingCode::note, "recognised", {}, fmt::format("its keys are those of {}", framework.title));
+        context.report(FindingCode::note, "recognised", {},
+                       fmt::format("recognised as {} by its keys", framework.title));
     }
     const FrameworkVersion version = context.version();
     if (version < parse_version(framework.oldest) || version > parse_version(framework.newest)) {
         context.report(FindingCode::note, "unknown-version", {},
-                       fmt::format("the tables describe {} {} to {}, not {}: what is said follows the nearest one",
+                       fmt::format("the tables cover {} {} to {}, not {}: the findings follow the nearest version",
                                    framework.title, framework.oldest, framework.newest, to_string(version)),
                        fmt::format("a version from {} to {}", framework.oldest, framework.newest));
     }
@@ -83,7 +84,7 @@ void report_repeated(ImportContext& context) {
     for (const files::RepeatedKey& one : context.repeated()) {
         Finding& finding = context.report(
             FindingCode::error, "repeated-key", {},
-            fmt::format("`{}` stands twice, here and in line {}: the later one counts, or the file is refused",
+            fmt::format("`{}` appears twice, here and in line {}: the later one counts, or the file is refused",
                         one.path, one.first.line),
             "remove one of them");
         finding.place = one.second;
@@ -109,8 +110,8 @@ void silence(ImportContext& context) {
     for (const files::IgnoredRule& one : unused) {
         context
             .report(FindingCode::note, "unused-ignore", {},
-                    fmt::format("nothing is found by the rule {} that is ignored here", one.rule),
-                    "remove the comment, or mend the rule's name")
+                    fmt::format("the rule {} that is ignored here has no finding", one.rule),
+                    "remove the comment, or correct the name of the rule")
             .place = one.place;
     }
 }

@@ -14,25 +14,25 @@ namespace {
 
 constexpr FieldRow all_fields[] = {
     {"store", "format in which parameters are kept"},
-    {"compute", "format of what matrix products read"},
+    {"compute", "format of the operands of matrix products"},
     {"oplist", "which operations run in the low precision: none, or whose lists"},
-    {"master", "a second copy of the parameters that the optimiser updates; none where there is no copy"},
+    {"master", "a second copy of the parameters, which the optimiser updates; none if there is no copy"},
     {"grad", "format of gradients when backward has ended"},
     {"accum", "format in which gradients of micro-batches are added up"},
     {"reduce", "format of gradients between ranks"},
-    {"predivide", "what gradients are divided by before they are added up between ranks"},
+    {"predivide", "divisor of gradients before they are added up between ranks"},
     {"opt_state", "format of the optimiser's moments"},
-    {"opt_kernel", "single, foreach: each operation of a step rounds by itself; fused: one rounding at the end"},
+    {"opt_kernel", "single, foreach: each operation of a step rounds; fused: one rounding at the end"},
     {"norm", "format of the norms' parameters"},
     {"embed", "format of the embedding"},
     {"lm_head", "format of the output head's weight"},
     {"buffers", "format of buffers, such as rotary frequencies"},
     {"logits", "format of the logits that the loss reads"},
-    {"scaler", "what the loss is multiplied by"},
+    {"scaler", "factor that multiplies the loss"},
     {"clip", "how gradients are clipped"},
     {"optimizer", "the optimiser and its constants"},
     {"micro_batches", "micro-batches of a step"},
-    {"ckpt", "whether activations are computed again in backward"},
+    {"ckpt", "whether activations are recomputed in the backward pass"},
     {"adapter", "format of adapters' weights"},
     {"fp8", "the recipe of fp8 products"},
     {"eval", "format of the model when it is evaluated"},
@@ -65,7 +65,7 @@ std::string field_text(const FieldValue& value) {
 void ResolvedConfig::set(std::string_view name, FieldValue value, Origin origin, std::string from) {
     const auto row = std::find_if(std::begin(all_fields), std::end(all_fields),
                                   [&](const FieldRow& one) { return one.name == name; });
-    if (row == std::end(all_fields)) throw Error({.what = fmt::format("'{}' is no field of a config", name)});
+    if (row == std::end(all_fields)) throw Error({.what = fmt::format("'{}' is not a field of a config", name)});
     const auto is_it = [&](const ResolvedField& field) { return field.name == name; };
     auto found = std::find_if(fields_.begin(), fields_.end(), is_it);
     if (found == fields_.end())

@@ -24,7 +24,7 @@ FrameworkVersion parse_version(std::string_view text) {
         rest.remove_prefix(1);
     }
     if (count == 0) {
-        throw Error({.what = fmt::format("'{}' is no version", text),
+        throw Error({.what = fmt::format("'{}' is not a valid version", text),
                      .where = "version",
                      .fix = "write numbers with dots: 0.16.5",
                      .exit = Exit::usage});

@@ -87,7 +87,7 @@ void FileBytes::read(std::size_t at, std::span<std::byte> out) const {
                                                      "and now there is none at {}",
                                                      size_, at + done),
                          .where = name_,
-                         .fix = "put back what was there"});
+                         .fix = "restore the file"});
         }
         done += static_cast<std::size_t>(n);
     }

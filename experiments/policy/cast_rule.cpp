@@ -138,8 +138,8 @@ Format parse_value_format(std::string_view name, const std::string& where) {
     if (!can_hold_values(f)) {
         throw Error({.what = fmt::format("'{}' cannot hold a model's values", name),
                      .where = where,
-                     .fix = f == fp64 ? "values are computed in fp32: use fp32 for no rounding at all"
-                                      : "it is a format for scales, without sign or zero"});
+                     .fix = f == fp64 ? "use fp32: values are computed in fp32, so it does not round"
+                                      : "use a format with sign and zero: this one is only for scales"});
     }
     return f;
 }
@@ -173,30 +173,31 @@ CastRule parse_cast(std::string_view text, const std::string& where) {
 
 void check_scaling(const CastRule& cast, const std::string& where) {
     if (!(cast.delayed == DelayedScaling{}) && !cast.has_history()) {
-        throw Error({.what = "a history, a margin or which amax counts, of a cast whose scale has no history",
+        throw Error({.what = "the cast has a history, a margin or an algorithm, but its scale rule has no history",
                      .where = where,
-                     .fix = "name the rule: e4m3fn/tensor:te_delayed:history=16"});
+                     .fix = "name a scale rule with a history: e4m3fn/tensor:te_delayed:history=16"});
     }
     if (cast.is_prepared() && !cast.has_scale()) {
-        throw Error({.what = fmt::format("'{}' of a cast without a scale", cast.hadamard ? "hadamard" : "via"),
+        throw Error({.what = fmt::format("'{}' needs a cast with a scale", cast.hadamard ? "hadamard" : "via"),
                      .where = where,
-                     .fix = "it belongs to the operands of a matmul that are scaled: e2m1fn/nvfp4:hadamard"});
+                     .fix = "use it for scaled operands of a matmul: e2m1fn/nvfp4:hadamard"});
     }
     if (!cast.has_scale()) return;
     const Granularity& granularity = *cast.granularity;
     if (fits(*cast.scale_rule, granularity)) {
         if (granularity.kind != ScaleKind::nvfp4 || cast.format == e2m1fn) return;
-        throw Error({.what = fmt::format("scales of NVFP4 on {}", format_name(cast.format)),
+        throw Error({.what = fmt::format("a cast to {} cannot have NVFP4 scales", format_name(cast.format)),
                      .where = where,
-                     .fix = "its elements are e2m1fn"});
+                     .fix = "use the format e2m1fn"});
     }
     std::vector<std::string_view> names;
     for (const ScaleRule& row : scale_rules) {
         if (fits(row, granularity)) names.push_back(row.name);
     }
-    throw Error({.what = fmt::format("the rule '{}' makes no scales for '{}'", cast.scale_rule->name, granularity.name),
-                 .where = where,
-                 .fix = fmt::format("one of {}", fmt::join(names, ", "))});
+    throw Error(
+        {.what = fmt::format("the scale rule '{}' does not support '{}'", cast.scale_rule->name, granularity.name),
+         .where = where,
+         .fix = fmt::format("use one of {}", fmt::join(names, ", "))});
 }
 
 std::string to_string(const CastRule& rule) {

@@ -13,11 +13,11 @@ void gather_as_codes(ResolvedPolicy& policy, std::string_view site, const std::s
     const bool is_one_number = weight.has_scale() && weight.granularity->is_axis_free() &&
                                weight.scale_rule->kind == ScaleKind::fp32 && !weight.has_history();
     if (!is_one_number) {
-        throw Error({.what = fmt::format("an all-gather in fp8 has one scale for a weight, made of its own amax, and "
-                                         "'{}' is '{}': torchao asserts tensorwise scaling",
+        throw Error({.what = fmt::format("an fp8 all-gather needs one scale for each weight, computed from the amax of "
+                                         "the weight, but '{}' is '{}': torchao asserts tensorwise scaling",
                                          slot("forward.b"), to_string(weight)),
                      .where = where,
-                     .fix = "take the recipe ao-tensorwise, or leave all_gather out"});
+                     .fix = "use the recipe ao-tensorwise, or remove all_gather"});
     }
     if (weight.scale_rule == find_scale_rule("ao_fp8_power")) {
         for (const char* each : {"forward.b", "input_grad.b"})

@@ -34,14 +34,15 @@ bool has_segment(std::string_view name, std::initializer_list<std::string_view> 
 
 std::string held_word(std::string_view name, std::initializer_list<std::string_view> words) {
     for (const std::string_view word : words) {
-        if (name.find(word) != name.npos) return fmt::format("its name holds \"{}\"", word);
+        if (name.find(word) != name.npos) return fmt::format("its name contains \"{}\"", word);
     }
     return {};
 }
 
 std::string router(const FrameworkLinear& linear) {
-    return has_segment(linear.name, {"gate", "router"}) ? "it is a router: rounding would flip which experts are taken"
-                                                        : "";
+    return has_segment(linear.name, {"gate", "router"})
+               ? "it is a router: rounding would change which experts are selected"
+               : "";
 }
 
 FilterVerdict accelerate_ao(Linears all, std::size_t i) {
@@ -56,7 +57,7 @@ FilterVerdict accelerate_te(Linears all, std::size_t i) {
     if (std::string why = not_multiple(all[i], 16); !why.empty()) return {std::move(why)};
     for (std::size_t before = 0; before < i; ++before) {
         if (all[before].parent() != all[i].parent() || not_multiple(all[before], 16).empty()) continue;
-        return {fmt::format("the conversion of {} ends at {}, whose sides 16 does not divide",
+        return {fmt::format("the conversion of {} stops at {}, whose sides are not multiples of 16",
                             all[i].parent().empty() ? "the model" : all[i].parent(), all[before].name)};
     }
     return {};
@@ -76,16 +77,16 @@ FilterVerdict llamafactory(Linears all, std::size_t i) {
 FilterVerdict torchao_auto_tensorwise(Linears all, std::size_t i) {
     const std::int64_t k = all[i].in, n = all[i].out;
     if (std::string why = not_multiple(all[i], 16); !why.empty()) return {std::move(why)};
-    if (k <= 4096 && n <= 1024) return {fmt::format("no faster in fp8: K = {} <= 4096 and N = {} <= 1024", k, n)};
+    if (k <= 4096 && n <= 1024) return {fmt::format("not faster in fp8: K = {} <= 4096 and N = {} <= 1024", k, n)};
     return {};
 }
 
 FilterVerdict torchao_auto_rowwise(Linears all, std::size_t i) {
     const std::int64_t k = all[i].in, n = all[i].out;
     if (std::string why = not_multiple(all[i], 16); !why.empty()) return {std::move(why)};
-    if (n <= 2048) return {fmt::format("no faster in fp8: N = {} <= 2048", n)};
-    if (k <= 1024) return {fmt::format("no faster in fp8: K = {} <= 1024", k)};
-    if (n <= 4096 && k <= 2048) return {fmt::format("no faster in fp8: N = {} <= 4096 and K = {} <= 2048", n, k)};
+    if (n <= 2048) return {fmt::format("not faster in fp8: N = {} <= 2048", n)};
+    if (k <= 1024) return {fmt::format("not faster in fp8: K = {} <= 1024", k)};
+    if (n <= 4096 && k <= 2048) return {fmt::format("not faster in fp8: N = {} <= 4096 and K = {} <= 2048", n, k)};
     return {};
 }
 
@@ -113,11 +114,11 @@ FilterVerdict nvfp4_paper(Linears all, std::size_t i) {
 FilterVerdict transformer_engine(Linears all, std::size_t i) {
     const std::string why = not_multiple(all[i], 16);
     if (why.empty()) return {};
-    return {fmt::format("transformer_engine/pytorch/utils.py asserts multiples of 16, and {}", why), true};
+    return {fmt::format("transformer_engine/pytorch/utils.py asserts multiples of 16, but {}", why), true};
 }
 
 FilterVerdict megatron(Linears all, std::size_t i) {
-    if (!all[i].is_hidden()) return {"the output layer is no linear of Transformer Engine's"};
+    if (!all[i].is_hidden()) return {"the output layer is not a linear of Transformer Engine"};
     return transformer_engine(all, i);
 }
 
@@ -125,29 +126,29 @@ constexpr LayerFilter filters[] = {
     {.name = "accelerate-ao",
      .judge = accelerate_ao,
      .source = "accelerate/utils/ao.py",
-     .summary = "every Linear but the first and the last one, and those with a side that 16 does not divide"},
+     .summary = "every Linear except the first, the last, and those with a side that is not a multiple of 16"},
     {.name = "accelerate-te",
      .judge = accelerate_te,
      .source = "accelerate/utils/transformer_engine.py",
-     .summary = "every Linear whose sides 16 divides, unless one before it in the same module has a side that it does "
-                "not divide"},
+     .summary = "every Linear whose sides are multiples of 16, unless an earlier one in the same module has a side "
+                "that is not"},
     {.name = "axolotl",
      .judge = axolotl_linears,
      .source = "axolotl/monkeypatch/accelerate/float8_moe_filter.py",
-     .summary = "as accelerate-ao, and no part of the name is `gate` or `router`"},
+     .summary = "like accelerate-ao, but without names that have a part `gate` or `router`"},
     {.name = "llamafactory",
      .judge = llamafactory,
      .source = "llamafactory/train/fp8_utils.py",
-     .summary = "names without embed, lm_head, output and classifier, with sides that 16 divides: what is documented, "
-                "and not what trains"},
+     .summary = "names without embed, lm_head, output and classifier, with sides that are multiples of 16: as "
+                "documented, but training does not use it"},
     {.name = "torchao-auto-tensorwise",
      .judge = torchao_auto_tensorwise,
      .source = "torchao/float8/float8_linear_utils.py",
-     .summary = "sides that 16 divides, but not K <= 4096 with N <= 1024: those that are faster in fp8"},
+     .summary = "sides that are multiples of 16, except K <= 4096 with N <= 1024: linears that are faster in fp8"},
     {.name = "torchao-auto-rowwise",
      .judge = torchao_auto_rowwise,
      .source = "torchao/float8/float8_linear_utils.py",
-     .summary = "sides that 16 divides, but not N <= 2048, K <= 1024, or N <= 4096 with K <= 2048"},
+     .summary = "sides that are multiples of 16, except N <= 2048, K <= 1024, or N <= 4096 with K <= 2048"},
     {.name = "torchao-mxfp8",
      .names = ModuleNames::torchtitan,
      .judge = torchao_mxfp8,
@@ -156,20 +157,20 @@ constexpr LayerFilter filters[] = {
     {.name = "transformer-engine",
      .judge = transformer_engine,
      .source = "transformer_engine/pytorch/utils.py",
-     .summary = "every linear; a side that 16 does not divide is an error"},
+     .summary = "every linear; a side that is not a multiple of 16 is an error"},
     {.name = "megatron",
      .names = ModuleNames::megatron,
      .judge = megatron,
      .source = "megatron/core/fp8_utils.py",
-     .summary = "the linears of blocks; a side that 16 does not divide is an error"},
+     .summary = "the linears of blocks; a side that is not a multiple of 16 is an error"},
     {.name = "nvfp4-paper",
      .judge = nvfp4_paper,
      .source = "arXiv:2509.25149",
-     .summary = "the linears of blocks but the last 16 % of them"},
+     .summary = "the linears of blocks, except the last 16 % of them"},
     {.name = "blocks",
      .judge = blocks,
      .source = "deepseek-ai/DeepSeek-V3",
-     .summary = "the linears of blocks; no part of the name is `gate` or `router`"},
+     .summary = "the linears of blocks, except names that have a part `gate` or `router`"},
 };
 
 FilterVerdict judged(const LayerChoice& choice, Linears all, std::size_t i) {
@@ -216,7 +217,8 @@ std::map<std::string, FilterVerdict, std::less<>> left_out_by(const LayerChoice&
     // A site is one matrix with one cast. If some of its parts are left out, the other parts are also left out.
     for (const auto& [site, count] : parts_left) {
         if (count < parts[site])
-            left_out.find(site)->second.why += fmt::format("; {} is one matrix, and stays as a whole", site);
+            left_out.find(site)->second.why +=
+                fmt::format("; {} is one matrix, so all of it stays in high precision", site);
     }
     return left_out;
 }

@@ -90,25 +90,25 @@ constexpr MatmulKey keys[] = {
      .turn = Turn::last,
      .apply = apply_promote,
      .source = "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
-     .summary = "terms of a partial sum, which then joins the main accumulator; 0: one chain over all of k"},
+     .summary = "terms of a partial sum, which is then added to the main accumulator; 0: one chain over all of k"},
     {.name = "promotion",
      .takes = Takes::name,
      .what = "promotion",
      .names = [] { return Names(promotion_names.begin(), promotion_names.end()); },
      .apply = apply_promotion,
      .source = "NVIDIA/cutlass fp8_accumulation.hpp; deepseek-ai/DeepGEMM",
-     .summary = "how a partial sum joins the main accumulator"},
+     .summary = "how a partial sum is added to the main accumulator"},
     {.name = "split_k",
      .least = 1,
      .most = 1024,  // libraries use a few tens at most
      .apply = [](std::int64_t value, MatmulChoice& choice) { choice.rule.slices = static_cast<int>(value); },
      .source = "NVIDIA/cutlass split-k and stream-k; cuBLASLt CUBLASLT_ALGO_CONFIG_SPLITK_NUM",
-     .summary = "slices of k that are summed apart"},
+     .summary = "number of slices of k that are summed separately"},
     {.name = "slice_granule",
      .least = 1,
      .apply = [](std::int64_t value, MatmulChoice& choice) { choice.rule.slice_granule = static_cast<int>(value); },
      .source = "NVIDIA/cutlass include/cutlass/gemm/kernel/gemm.h",
-     .summary = "slices begin at multiples of it"},
+     .summary = "slices begin at multiples of this number"},
     {.name = "join",
      .takes = Takes::name,
      .what = "join",
@@ -130,7 +130,7 @@ constexpr MatmulKey keys[] = {
              choice.named = nullptr;
          },
      .source = "pytorch torch._scaled_mm; vLLM cutlass_scaled_mm",
-     .summary = "in which order the factors that undo the operands' scales meet the finished sum"},
+     .summary = "order in which the finished sum is multiplied by the factors that undo the operands' scales"},
 };
 
 }  // namespace

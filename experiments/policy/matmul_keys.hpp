@@ -37,7 +37,7 @@ struct MatmulKey {
 
     bool may_stand_in(std::string_view group) const { return only_with_bias_in.empty() || only_with_bias_in == group; }
     bool changes_rule() const { return only_with_bias_in.empty(); }
-    bool begins_anew() const { return turn == Turn::base || turn == Turn::machine; }
+    bool resets_rule() const { return turn == Turn::base || turn == Turn::machine; }
 };
 
 /// Returns the keys in the order of errors and of `macheps policy words`.

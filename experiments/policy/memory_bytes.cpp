@@ -41,16 +41,16 @@ constexpr const ActivationForm *low = &low_activations, *mixed = &autocast_activ
 
 // clang-format off
 constexpr MemoryRecipe recipes[] = {
-    {"fp32", "everything in fp32; tf32 is stored alike", all_fp32, 0, wide},
-    {"amp", "autocast to fp16 or bf16: fp32 weights, and low copies of them while a step runs", autocast, 0, mixed},
-    {"pure", "a model cast to fp16 or bf16, moments too; a low checkpoint under autocast is kept alike", pure, 0, low},
-    {"deepspeed", "DeepSpeed's fp16 and bf16: low weights and gradients, fp32 masters", masters, 0, low},
-    {"deepspeed-fp32-accum", "DeepSpeed's bf16, added up in fp32; 2 less where low gradients are dropped at once", masters_accum, 0, low},
-    {"fsdp", "FSDP of low parameters reduced in fp32: fp32 shards; a low copy of one unit at a time comes on top", all_fp32, 0, low},
+    {"fp32", "everything in fp32; tf32 is stored the same way", all_fp32, 0, wide},
+    {"amp", "autocast to fp16 or bf16: fp32 weights, and low-precision copies of them during a step", autocast, 0, mixed},
+    {"pure", "a model cast to fp16 or bf16, including moments; a low-precision checkpoint under autocast is stored the same way", pure, 0, low},
+    {"deepspeed", "DeepSpeed's fp16 and bf16: low-precision weights and gradients, fp32 masters", masters, 0, low},
+    {"deepspeed-fp32-accum", "DeepSpeed's bf16, added up in fp32; 2 bytes less if low-precision gradients are freed at once", masters_accum, 0, low},
+    {"fsdp", "FSDP of low-precision parameters, reduced in fp32: fp32 shards, plus a low-precision copy of one unit at a time", all_fp32, 0, low},
     {"apex-o1", "Apex O1: functions patched, fp32 weights", autocast, 0, mixed},
-    {"apex-o2", "Apex O2: an fp16 model, fp32 masters with gradients of their own", masters_with_gradients, 0, low},
+    {"apex-o2", "Apex O2: an fp16 model, fp32 masters with separate fp32 gradients", masters_with_gradients, 0, low},
     {"apex-o3", "Apex O3: an fp16 model and nothing else", pure, 0, low},
-    {"megatron-fp16", "Megatron's fp16: fp32 masters with gradients of their own", masters_with_gradients, 0, low},
+    {"megatron-fp16", "Megatron's fp16: fp32 masters with separate fp32 gradients", masters_with_gradients, 0, low},
     {"megatron-bf16", "Megatron's bf16: gradients are added up in fp32", masters_fp32_gradients, 0, low},
     {"megatron-fp32", "Megatron's fp32", all_fp32, 0, wide},
     {"adam-8bit", "8-bit Adam under autocast", short_moments, 0, mixed},
@@ -58,15 +58,15 @@ constexpr MemoryRecipe recipes[] = {
     {"lora", "LoRA: fp32 adapters on a 16-bit model", all_fp32, 2, low},
     {"lora-int8", "LoRA: fp32 adapters on an 8-bit model", all_fp32, 1, low},
     {"qlora", "LoRA: fp32 adapters on NF4", all_fp32, nf4, low},
-    {"qlora-double", "LoRA: fp32 adapters on NF4 whose maxima are quantised too", all_fp32, nf4_double, low},
+    {"qlora-double", "LoRA: fp32 adapters on NF4 with quantised maxima", all_fp32, nf4_double, low},
 };
 // clang-format on
 
 constexpr Sharding sharding_rows[] = {
     {"replicated", "every rank holds everything", false, false, false},
     {"zero1", "the optimiser's state is sharded", true, false, false},
-    {"zero2", "gradients too", true, true, false},
-    {"zero3", "parameters too, as FSDP does", true, true, true},
+    {"zero2", "the optimiser's state and gradients are sharded", true, true, false},
+    {"zero3", "the optimiser's state, gradients and parameters are sharded, as in FSDP", true, true, true},
 };
 
 }  // namespace

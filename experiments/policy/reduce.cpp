@@ -27,7 +27,7 @@ void read_wire(const files::TomlReader& toml, const toml::node& node, ReduceConf
     if (text == "grad") return;
     config.wire = parse_cast(text, where);
     if (!config.wire->has_scale()) return;
-    throw Error({.what = fmt::format("'{}' has a scale, and a sum of ranks has none", text),
+    throw Error({.what = fmt::format("'{}' has a scale, but a sum over ranks cannot have one", text),
                  .where = where,
                  .fix = "give a format, such as \"bf16\" or \"fp32\""});
 }
@@ -47,34 +47,34 @@ void read_predivide(const files::TomlReader& toml, const toml::node& node, Reduc
 
 constexpr ReduceKey reduce_rows[] = {
     {"wire",
-     "the format that is sent: a cast without a scale, or grad, the gradient's own (initially grad); every hop rounds "
-     "to it",
+     "the format that is sent: a cast without a scale, or grad for the format of the gradient (default: grad); every "
+     "hop rounds to it",
      read_wire, [](const ReduceConfig& c) { return c.wire ? to_string(*c.wire) : std::string("grad"); }},
-    {"order", "in which order the parts of the ranks are added (initially ring)",
+    {"order", "order in which the parts of the ranks are added (default: ring)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<reduce_orders, &ReduceConfig::order>(toml, node, config, "order");
      },
      [](const ReduceConfig& c) { return std::string(c.order->name); }},
-    {"start", "of a ring: chunk c begins at rank c + start (initially 1)",
+    {"start", "rings only: chunk c begins at rank c + start (default: 1)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          config.start = toml.integer(node, "start", 0);
      },
      [](const ReduceConfig& c) { return fmt::format("{}", c.start); }},
-    {"accumulate", "what a sum is kept in between two parts: fp32, or wire, which rounds it each time (initially fp32)",
+    {"accumulate", "format of a sum between two additions: fp32, or wire, which rounds it each time (default: fp32)",
      read_accumulate, [](const ReduceConfig& c) { return std::string(c.accumulates_in_wire ? "wire" : "fp32"); }},
-    {"average", "where the sum becomes a mean (initially before)",
+    {"average", "where the sum becomes a mean (default: before)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<averagings, &ReduceConfig::average>(toml, node, config, "average");
      },
      [](const ReduceConfig& c) { return std::string(c.average->name); }},
-    {"predivide", "what each part is divided by before it is sent, with average = \"after\" (initially 1)",
-     read_predivide, [](const ReduceConfig& c) { return fmt::format("{}", c.predivide); }},
-    {"by_division", "divides, and does not multiply by the reciprocal rounded to fp32 (initially false)",
+    {"predivide", "divisor of each part before it is sent, with average = \"after\" (default: 1)", read_predivide,
+     [](const ReduceConfig& c) { return fmt::format("{}", c.predivide); }},
+    {"by_division", "true: divide, instead of multiplying by the reciprocal rounded to fp32 (default: false)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          config.divides = toml.flag(node, "by_division");
      },
      [](const ReduceConfig& c) { return std::string(c.divides ? "true" : "false"); }},
-    {"bucket", "which gradients are reduced as one vector (initially tensor)",
+    {"bucket", "which gradients are reduced as one vector (default: tensor)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<bucketings, &ReduceConfig::bucket>(toml, node, config, "bucket");
      },
@@ -97,9 +97,9 @@ ReduceConfig read_reduce(const files::TomlReader& toml, const toml::node& node) 
         if (const toml::node* value = table.get(key.name)) key.read(toml, *value, config);
     }
     if (table.contains("predivide") && config.average->name != "after") {
-        throw Error({.what = fmt::format("'predivide' means nothing with average = \"{}\"", config.average->name),
+        throw Error({.what = fmt::format("'predivide' has no effect with average = \"{}\"", config.average->name),
                      .where = toml.where(*table.get("predivide"), "[reduce] predivide"),
-                     .fix = "leave it out, or say average = \"after\""});
+                     .fix = "remove it, or set average = \"after\""});
     }
     return config;
 }

@@ -13,15 +13,14 @@ struct ReduceOrder {
 };
 inline constexpr ReduceOrder reduce_orders[] = {
     {"ring", "NCCL's ring; which rank a chunk begins at is unverified",
-     "the vector is cut into as many chunks as there are ranks; each goes around once from a rank of its own, and "
-     "every hop rounds "
-     "to the wire"},
+     "the vector is cut into one chunk per rank; each chunk starts at a different rank and goes around once, and every "
+     "hop rounds to the wire format"},
     {"tree", "NCCL's double tree has another shape on several nodes: unverified",
-     "neighbours in pairs, then pairs of pairs; every hop rounds to the wire"},
+     "neighbours are added in pairs, then pairs of pairs; every hop rounds to the wire format"},
     {"gather", "DeepSpeed runtime/comm/coalesced_collectives.py; all-to-all, then a local sum",
      "every rank gets all parts and adds them from +0 in the order of ranks, in `accumulate`"},
     {"fp64", "",
-     "the parts are added in fp64 in the order of ranks and rounded once: what the other orders are measured by"},
+     "the parts are added in fp64 in the order of ranks and rounded once: the reference for the other orders"},
 };
 
 /// How the sum becomes a mean: when and by what it is divided.
@@ -34,7 +33,8 @@ inline constexpr Averaging averagings[] = {
     {"after", "DeepSpeed, with gradient_predivide_factor as `predivide`",
      "each part is divided by `predivide` before, and the sum by ranks / predivide after"},
     {"split", "torch FSDP: _get_gradient_predivide_factor",
-     "by f before and ranks / f after; f doubles from 1 while it divides the ranks and ranks / f is more than f"},
+     "each part is divided by f before, and the sum by ranks / f after; f doubles from 1 while it divides ranks and "
+     "ranks / f is more than f"},
 };
 
 /// The gradients that are reduced together as one vector.
@@ -42,11 +42,11 @@ struct Bucketing {
     std::string_view name, source, summary;
 };
 inline constexpr Bucketing bucketings[] = {
-    {"tensor", "", "each gradient by itself"},
+    {"tensor", "", "each gradient separately"},
     {"model", "FSDP's flat parameter, ZeRO's partition",
      "all gradients of one format in one vector, in the order of the model"},
     {"ddp", "torch/csrc/distributed/c10d/reducer.cpp: compute_bucket_assignment_by_size",
-     "gradients of one format in reverse order, a bucket full at 1 MiB, then at 25 MiB each"},
+     "gradients of one format in reverse order; the first bucket is full at 1 MiB, the others at 25 MiB"},
 };
 
 }  // namespace macheps::policy

@@ -165,18 +165,18 @@ class Resolver {
              std::string_view slot) {
         const bool is_operand = target.site != nullptr && (slot.ends_with(".a") || slot.ends_with(".b"));
         if (each.cast.has_scale() && !is_operand) {
-            throw Error({.what = fmt::format("'{}' cannot have a scale: '{}' is no operand of a matmul",
+            throw Error({.what = fmt::format("'{}' cannot have a scale: '{}' is not an operand of a matmul",
                                              to_string(each.cast), key_of(target.name, slot)),
                          .where = rule.where(each.at),
-                         .fix = "scale the a and b of a matmul only, which undoes it in its sum"});
+                         .fix = "scale only the operands a and b of a matmul, which undoes the scales in its sum"});
         }
         const std::string key = key_of(target.name, slot);
         if (!each.cast.granularity->is_axis_free() && !target.site->kind.has_weight) {
             throw Error(
-                {.what = fmt::format("'{}' at '{}': only the operands of linears have scales of their own parts",
+                {.what = fmt::format("'{}' at '{}': only the operands of linears can have scales for parts of a tensor",
                                      to_string(each.cast), key),
                  .where = rule.where(each.at),
-                 .fix = "leave it without a scale, or give it one for the tensor"});
+                 .fix = "remove the scale, or use one scale for the tensor"});
         }
         if (const std::string_view operand = each.cast.granularity->operand;
             !operand.empty() && !slot.ends_with(operand)) {
@@ -209,15 +209,15 @@ class Resolver {
         if (a.hadamard != b.hadamard) {
             throw Error({.what = fmt::format("only one operand of '{}' is mixed by a Hadamard matrix", key),
                          .where = place(key),
-                         .fix = "say hadamard of both: the product undoes what was done to both, along its sum"});
+                         .fix = "set `hadamard` for both operands, or for neither"});
         }
         ScaleLayout a_scales = scale_layout(*a.granularity), b_scales = scale_layout(*b.granularity);
         if (choice.rule.machine->reads_values) {
             if (!target.site->kind.has_weight && (a.has_scale() || b.has_scale())) {
-                throw Error(
-                    {.what = fmt::format("{} at '{}', whose operands have scales", choice.rule.machine->name, key),
-                     .where = place(key),
-                     .fix = "only linears decode their operands before the matmul"});
+                throw Error({.what = fmt::format("{} cannot be used at '{}', whose operands have scales",
+                                                 choice.rule.machine->name, key),
+                             .where = place(key),
+                             .fix = "remove the scales, or use this machine only on linear layers"});
             }
             a_scales = b_scales = {};
         }
@@ -251,27 +251,27 @@ class Resolver {
         const std::string first = formats.substr(0, formats.find(','));
         throw Error(
             {.what = cast.is_identity()
-                         ? fmt::format("'{}' has fp32 values, and {} reads {}", slot, machine.name, formats)
-                         : fmt::format("'{}' is rounded to {}, and {} reads {}", slot, format_name(cast.format),
+                         ? fmt::format("'{}' has fp32 values, but {} reads {}", slot, machine.name, formats)
+                         : fmt::format("'{}' is rounded to {}, but {} reads {}", slot, format_name(cast.format),
                                        machine.name, formats),
              .where = place(key),
-             .fix = fmt::format("round it: {} = {{ {} = \"{}\" }}, or take another machine", matmul, operand, first)});
+             .fix = fmt::format("round it: {} = {{ {} = \"{}\" }}, or use another machine", matmul, operand, first)});
     }
 
     [[noreturn]] void framework_raises(const Policy::Rule& rule, const std::string& why) const {
-        throw Error({.what = fmt::format("the framework ends the program there: {}", why),
+        throw Error({.what = fmt::format("the framework stops the program here: {}", why),
                      .where = rule.where(rule.at),
-                     .fix = "give sizes that fit, or keep that layer out of the rule"});
+                     .fix = "use sizes that fit, or exclude that layer from the rule"});
     }
 
     [[noreturn]] void no_linear_left(const Policy::Rule& rule) const {
         throw Error(
             {.what = fmt::format(
-                 "{} leaves no linear of this model: {}",
+                 "{} excludes every linear that matches: {}",
                  rule.layers.filter != nullptr ? fmt::format("the filter '{}'", rule.layers.filter->name) : "the rule",
                  result_.left_out.empty() ? "" : result_.left_out.front().why),
              .where = rule.where(rule.at),
-             .fix = "train a model of other sizes, or take another filter"});
+             .fix = "train a model of other sizes, or use another filter"});
     }
 
     [[noreturn]] void no_match(const Policy::Rule& rule, const Policy::Rule::Pattern& pattern,
@@ -290,7 +290,7 @@ class Resolver {
         throw Error({.what = fmt::format("the pattern '{}' matches no {} of this model", pattern.text, what),
                      .where = rule.where(pattern.at),
                      .fix = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
-                            "`macheps policy explain fp32` lists every name"});
+                            "run `macheps policy explain fp32` to list every name"});
     }
 
     [[noreturn]] void no_slot(const Policy::Rule& rule, files::SourcePlace at, std::string_view slot,
@@ -303,8 +303,8 @@ class Resolver {
         }
         throw Error({.what = fmt::format("no site that this rule matches has the {} '{}'", what, slot),
                      .where = rule.where(at),
-                     .fix = known.empty() ? fmt::format("'{}' has no matmul", matched.front()->name)
-                                          : fmt::format("they have {}", fmt::join(known, ", "))});
+                     .fix = known.empty() ? fmt::format("remove it: '{}' has no matmul", matched.front()->name)
+                                          : fmt::format("use one of {}", fmt::join(known, ", "))});
     }
 
     const SiteList& model_;

@@ -22,18 +22,18 @@ std::string Policy::Rule::where(files::SourcePlace place) const {
 }
 
 bool Policy::Rule::MatmulSetting::changes_rule() const {
-    return std::any_of(said.begin(), said.end(), [](const Said& each) { return each.key->changes_rule(); });
+    return std::any_of(keys.begin(), keys.end(), [](const KeyValue& each) { return each.key->changes_rule(); });
 }
 
 void Policy::Rule::MatmulSetting::apply_to(MatmulChoice& choice) const {
-    if (std::any_of(said.begin(), said.end(), [](const Said& each) { return each.key->begins_anew(); })) {
+    if (std::any_of(keys.begin(), keys.end(), [](const KeyValue& each) { return each.key->resets_rule(); })) {
         choice.rule = {.machine = choice.rule.machine};
         choice.named = nullptr;
     }
-    std::vector<Said> in_turn = said;
+    std::vector<KeyValue> in_turn = keys;
     std::stable_sort(in_turn.begin(), in_turn.end(),
-                     [](const Said& x, const Said& y) { return x.key->turn < y.key->turn; });
-    for (const Said& each : in_turn) each.key->apply(each.value, choice);
+                     [](const KeyValue& x, const KeyValue& y) { return x.key->turn < y.key->turn; });
+    for (const KeyValue& each : in_turn) each.key->apply(each.value, choice);
 }
 
 }  // namespace macheps::policy

@@ -28,12 +28,12 @@ struct Policy::Rule {
     /// The matmul keys of one table. A machine or a named rule resets the matmul's rule. Other options change the
     /// existing rule.
     struct MatmulSetting {
-        struct Said {
+        struct KeyValue {
             const MatmulKey* key;
             std::int64_t value;  ///< in the form that MatmulKey::apply takes
         };
         std::string matmul;  ///< `forward`
-        std::vector<Said> said;
+        std::vector<KeyValue> keys;
         files::SourcePlace at;
 
         bool changes_rule() const;

@@ -32,7 +32,7 @@ void for_each_slot(Visitor&& visit) {
     }
 }
 
-constexpr std::size_t most_pattern_bytes = 4096;
+constexpr std::size_t max_pattern_bytes = 4096;
 
 /// Returns, for each character of the pattern, the index of the brace that closes the one opened there, or npos if none
 /// opens there or it does not close. Sets `deepest` to the depth of nesting.
@@ -152,12 +152,12 @@ bool glob_match(std::string_view pattern, std::string_view name) {
 }
 
 std::string problem_of_pattern(std::string_view pattern) {
-    if (pattern.size() > most_pattern_bytes) {
-        return fmt::format("the pattern has {} bytes, more than {}", pattern.size(), most_pattern_bytes);
+    if (pattern.size() > max_pattern_bytes) {
+        return fmt::format("the pattern has {} bytes, more than {}", pattern.size(), max_pattern_bytes);
     }
     std::size_t deepest = 0;
     closing_braces(pattern, deepest);
-    if (deepest > most_levels) return fmt::format("its braces nest deeper than {} levels", most_levels);
+    if (deepest > max_levels) return fmt::format("its braces nest deeper than {} levels", max_levels);
     return {};
 }
 

@@ -68,7 +68,7 @@ struct SiteList {
 namespace site_rows {
 
 inline constexpr SlotRow linear_slots[] = {
-    {"forward.in", "X on entry, before it is cast to an operand: autocast rounds here ahead of an fp8 cast"},
+    {"forward.in", "X on entry, before it is cast to an operand: autocast rounds here before an fp8 cast"},
     {"forward.a", "operand a of the forward matmul: X"},
     {"forward.b", "operand b of the forward matmul: W^T"},
     {"forward.bias", "the bias, before it is added"},
@@ -79,7 +79,7 @@ inline constexpr SlotRow linear_slots[] = {
     {"input_grad.out", "the gradient of X"},
     {"weight_grad.a", "operand a of the weight's gradient: dY^T"},
     {"weight_grad.b", "operand b of the weight's gradient: X"},
-    {"weight_grad.out", "the gradient of W, before it is added to what earlier micro-batches left"},
+    {"weight_grad.out", "the gradient of W, before it is added to that of earlier micro-batches"},
     {"bias_grad.out", "the gradient of the bias: column sums of dY"},
 };
 inline constexpr std::string_view linear_matmuls[] = {"forward", "input_grad", "weight_grad"};
@@ -94,15 +94,15 @@ inline constexpr SlotRow product_slots[] = {
     {"forward.a", "operand a: Q of attn.scores, the probabilities P of attn.mix"},
     {"forward.b", "operand b: K^T of attn.scores, V of attn.mix"},
     {"forward.out", "the product: scores S or mixed values O"},
-    {"forward.scaled", "the scores once they are multiplied by 1/sqrt(D)", &Site::scaled},
-    {"grad.in", "the gradient of what the site gives, on entry"},
+    {"forward.scaled", "the scores after they are multiplied by 1/sqrt(D)", &Site::scaled},
+    {"grad.in", "the gradient of the site's output, on entry"},
     {"grad.scaled", "the gradient of the scores, multiplied by 1/sqrt(D)", &Site::scaled},
     {"grad_a.a", "operand a of the gradient of a: dS of attn.scores, dO of attn.mix"},
     {"grad_a.b", "operand b of the gradient of a: K of attn.scores, V^T of attn.mix"},
     {"grad_a.out", "the gradient of a"},
     {"grad_b.a", "operand a of the gradient of b: dS^T of attn.scores, P^T of attn.mix"},
     {"grad_b.b", "operand b of the gradient of b: Q of attn.scores, dO of attn.mix"},
-    {"grad_b.out", "the gradient of b; where several query heads share a key head, the share of one of them"},
+    {"grad_b.out", "the gradient of b; if several query heads share a key head, the share of one of them"},
     {"grad_b.sum", "the sum of the shares of the query heads that share a key head", &Site::grouped},
 };
 inline constexpr std::string_view product_matmuls[] = {"forward", "grad_a", "grad_b"};
@@ -178,15 +178,14 @@ inline constexpr const SiteKind* all_site_kinds[] = {&SiteKind::linear, &SiteKin
 /// The slots of a parameter, written as `block.3.mlp.up.weight:value`.
 inline constexpr SlotRow parameter_slots[] = {
     {"value", "the weight that forward and backward read"},
-    {"master", "a copy of the weight that the optimiser updates instead; there is none unless a rule names it"},
+    {"master", "a copy of the weight that the optimiser updates instead; it exists only if a rule names it"},
     {"grad", "the gradient, whenever it is accumulated, unscaled or clipped"},
     {"accum",
-     "the sum of the micro-batches' gradients, each of which is then in the format of `grad`; unscaling and clipping "
-     "round to it. There "
-     "is none unless a rule names it: `grad` is then that sum"},
+     "the sum of the gradients of the micro-batches, each of which is in the format of `grad`; unscaling and clipping "
+     "round to this format. It exists only if a rule names it; otherwise `grad` is the sum"},
     {"moment1", "the first moment of AdamW; the momentum of SGD stays fp32"},
     {"moment2", "the second moment of AdamW"},
-    {"update", "what a step adds to the weight; not read where [optimizer] arithmetic is narrower than fp32"},
+    {"update", "the value that a step adds to the weight; not used if [optimizer] arithmetic is narrower than fp32"},
 };
 
 /// Returns the kinds of model: gpt2, llama.

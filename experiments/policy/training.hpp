@@ -40,12 +40,12 @@ inline constexpr ClipFormula clip_formulas[] = {
      .norm = ClipFormula::Norm::elements},
     {.name = "torch", .summary = "min(1, max_norm / (norm + 1e-6)), of the norm of the tensors' norms, in the gradients' format; always multiplied",
      .source = "torch/nn/utils/clip_grad.py", .in_grad_format = true},
-    {.name = "fsdp1", .summary = "as torch, with norms in fp32", .source = "torch/distributed/fsdp/fully_sharded_data_parallel.py"},
+    {.name = "fsdp1", .summary = "like torch, with norms in fp32", .source = "torch/distributed/fsdp/fully_sharded_data_parallel.py"},
     {.name = "deepspeed", .summary = "gradients times 1 / (c S), with c = max(1, (norm + 1e-6) / max_norm)",
      .source = "DeepSpeed runtime/zero/stage_1_and_2.py", .norm = ClipFormula::Norm::tensors_fp64, .is_combined = true, .widens = true},
-    {.name = "deepspeed-bf16", .summary = "max_norm / (norm + 1e-6), where it is below 1", .source = "DeepSpeed runtime/bf16_optimizer.py",
+    {.name = "deepspeed-bf16", .summary = "max_norm / (norm + 1e-6), if it is below 1", .source = "DeepSpeed runtime/bf16_optimizer.py",
      .only_shrinks = true, .widens = true},
-    {.name = "megatron", .summary = "max_norm / (norm + 1e-6), where it is below 1", .source = "Megatron-LM core/optimizer/clip_grads.py",
+    {.name = "megatron", .summary = "max_norm / (norm + 1e-6), if it is below 1", .source = "Megatron-LM core/optimizer/clip_grads.py",
      .only_shrinks = true, .widens = true},
 };
 // clang-format on
@@ -57,16 +57,15 @@ struct AdamKernel {
 
 // clang-format off
 inline constexpr AdamKernel adam_kernels[] = {
-    {"plain", "fp32, each operation rounded; constants of fp64 rounded once. In a narrower arithmetic the order of `single`", ""},
-    {"single", "torch's single-tensor and foreach Adam: every primitive rounds to the format of the weight that it moves", "torch/optim/adam.py"},
-    {"fused", "torch's fused Adam: constants of fp64 make products of fp64; each line rounds to fp32, and what is stored once more",
+    {"plain", "fp32, each operation rounded; fp64 constants rounded once. In a narrower arithmetic, the order of `single`", ""},
+    {"single", "torch's single-tensor and foreach Adam: every primitive rounds to the format of the weight that it updates", "torch/optim/adam.py"},
+    {"fused", "torch's fused Adam: fp64 constants make fp64 products; each line rounds to fp32, and stored values are rounded once more",
      "torch aten/src/ATen/native/cuda/fused_adam_utils.cuh"},
-    {"single-cpu", "torch's single-tensor Adam on a CPU: as `single`, with sums and products fused as its vectors fuse them; its square root is MKL's, which is not "
-     "always the nearest number, and this one is",
+    {"single-cpu", "torch's single-tensor Adam on a CPU: like `single`, with sums and products fused as in torch's vector code; torch uses MKL's square root, which is not always the nearest number, but the one here is",
      "torch aten/src/ATen/native/cpu/LerpKernel.cpp, PointwiseOpsKernel.cpp"},
-    {"foreach-cpu", "torch's foreach Adam on a CPU: as `single-cpu`, but what multiplies weights and second moments is rounded to their format first",
+    {"foreach-cpu", "torch's foreach Adam on a CPU: like `single-cpu`, but the factors of weights and second moments are first rounded to their format",
      "torch aten/src/ATen/native/ForeachOpsKernels.cpp"},
-    {"fused-cpu", "torch's fused Adam on a CPU: the operations of `single-cpu` in fp32, rounded where they are stored",
+    {"fused-cpu", "torch's fused Adam on a CPU: the operations of `single-cpu` in fp32, rounded when they are stored",
      "torch aten/src/ATen/native/cpu/FusedAdamKernel.cpp"},
     {"multi-tensor", "Apex's, DeepSpeed's and Megatron's fused Adam: fp32, moments divided by their bias corrections before the root",
      "Apex csrc/multi_tensor_adam.cu, DeepSpeed csrc/adam/multi_tensor_adam.cu"},

@@ -123,14 +123,14 @@ class PrefixRounder {
             bit_cast<std::int32_t>(((lifted + grid_) - grid_) * 0x1p-64f) | (bit_cast<std::int32_t>(p) & sign);
         const auto usual = bit_cast<std::int32_t>((*this)(p));
         const std::int32_t is_tiny =
-            -static_cast<std::int32_t>(magnitude < least_normal) & -static_cast<std::int32_t>(magnitude > 0);
+            -static_cast<std::int32_t>(magnitude < min_normal) & -static_cast<std::int32_t>(magnitude > 0);
         return bit_cast<float>(usual ^ ((usual ^ tiny) & is_tiny));
     }
     [[gnu::always_inline]] float quotient(float a, float b) const { return number(double{a} / double{b}); }
     [[gnu::always_inline]] float number(double x) const { return static_cast<float>(wide_(x)); }
 
   private:
-    static constexpr std::int32_t sign = std::numeric_limits<std::int32_t>::min(), least_normal = 0x00800000;
+    static constexpr std::int32_t sign = std::numeric_limits<std::int32_t>::min(), min_normal = 0x00800000;
     int cut_;
     std::uint32_t below_half_, keep_;
     float grid_;  ///< its last place is the format's smallest number times 2^64

@@ -17,9 +17,9 @@ def judge(out, machine="sm80.mma.bf16"):
 
 
 # %% [markdown]
-# **1.** All three are noticed by the test of single elements (KC020: no order of summation of this machine gives this
-# value). 1.01 changes all eighty codes of the row, so that the tests of all errors together also notice it (KC030,
-# KC032). 1.0001 changes six codes, and no order of summation gives one of these. 1.00001 changes one code, to a legal
+# **1.** All three are noticed by the test of single elements (KC020: no kernel that the declaration permits can make
+# an error this large). 1.01 changes all eighty codes of the row, so that the tests of all errors together also notice
+# it (KC030, KC032). 1.0001 changes six codes, and no order of summation gives one of these. 1.00001 changes one code, to a legal
 # value. This works only if the machine is known: with all orders of fp32 sums (`any`), 1.0001 passes.
 
 # %%

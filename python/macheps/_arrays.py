@@ -61,7 +61,7 @@ def ml_dtype_of(format: str) -> np.dtype[Any]:
         if ours == format:
             kind: np.dtype[Any] = np.dtype(getattr(needed("ml_dtypes"), name))
             return kind
-    raise Error(f"ml_dtypes has no type for {format}", "dtype", "leave dtype out for plain codes")
+    raise Error(f"ml_dtypes has no type for {format}", "dtype", "leave out dtype to get plain codes")
 
 
 def torch_dtype_of(format: str) -> Any:
@@ -70,7 +70,7 @@ def torch_dtype_of(format: str) -> Any:
     for name, ours in _TORCH_FORMATS.items():
         if ours == format and hasattr(torch, name):
             return getattr(torch, name)
-    raise Error(f"torch has no type for {format}", "dtype", "leave dtype out for plain codes")
+    raise Error(f"torch has no type for {format}", "dtype", "leave out dtype to get plain codes")
 
 
 def needed(package: str) -> Any:
@@ -78,7 +78,7 @@ def needed(package: str) -> Any:
     try:
         return __import__(package)
     except ImportError as missing:
-        raise Error(f"this needs the package {package}", "import", f"pip install {package}") from missing
+        raise Error(f"this function needs the package {package}", "import", f"install it: pip install {package}") from missing
 
 
 def is_tensor(x: Any) -> bool:
@@ -99,7 +99,7 @@ def _from_tensor(x: Any, function: str) -> tuple[Array, str | None]:
     refuse_gradients(x, function)
     torch = sys.modules["torch"]
     if x.device.type != "cpu":
-        raise TypeError(f"{function}() computes on the CPU, and this tensor is on {x.device}: pass x.cpu()")
+        raise TypeError(f"{function}() computes on the CPU, but this tensor is on {x.device}: pass x.cpu()")
     refuse_hidden_tensor(x, function)
     x = x.detach().resolve_conj().resolve_neg().contiguous()
     name = str(x.dtype).removeprefix("torch.")
@@ -110,7 +110,7 @@ def _from_tensor(x: Any, function: str) -> tuple[Array, str | None]:
     try:
         return x.numpy(), _NUMPY_FORMATS.get(name)
     except (TypeError, RuntimeError) as refused:
-        raise TypeError(f"{function}() takes no elements of type {x.dtype}") from refused
+        raise TypeError(f"{function}() does not accept elements of type {x.dtype}") from refused
 
 
 def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
@@ -120,18 +120,18 @@ def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
     if not isinstance(x, (np.ndarray, np.generic)) and hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
         device = x.__dlpack_device__()
         if device[0] != 1:
-            raise TypeError(f"{function}() computes on the CPU, and this array is on device {tuple(device)}: copy it")
+            raise TypeError(f"{function}() computes on the CPU, but this array is on device {tuple(device)}: copy it to the CPU")
         try:
             x = np.from_dlpack(x)
         except Exception as refused:  # the other library may raise any type
-            raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
+            raise TypeError(f"{function}() needs an array of numbers: {refused}") from refused
     refuse_hidden(x, function)
     try:
         array = np.asanyarray(x)  # keeps a subclass that __array__ returns
         refuse_hidden(array, function)
         array = np.asarray(array)
     except (ValueError, TypeError) as refused:
-        raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
+        raise TypeError(f"{function}() needs an array of numbers: {refused}") from refused
     name = array.dtype.name
     if name in _ML_DTYPES:
         bits = array.dtype.itemsize * 8
@@ -161,7 +161,7 @@ def numbers(x: ArrayLike, function: str) -> Source:
         return Source(values, format, tensor, scalar)
     if isinstance(x, (int, float)) or (kind == "i" and not isinstance(x, np.generic) and not hasattr(x, "dtype")):
         if kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > 2**53:
-            raise TypeError(f"{function}() takes whole numbers up to 2**53, which fp64 holds")
+            raise TypeError(f"{function}() accepts whole numbers up to 2**53, which fp64 can represent")
         if kind in "iubf":
             return Source(_contiguous(array, np.float64), "fp64", tensor, scalar)
     if kind == "f" and size == 8:
@@ -169,9 +169,9 @@ def numbers(x: ArrayLike, function: str) -> Source:
     if (kind == "f" and size <= 4) or (kind in "iu" and size <= 2) or kind == "b":
         return Source(_contiguous(array, np.float32), format, tensor, scalar)
     if kind in "iu":
-        raise TypeError(f"{function}() takes integers of up to 16 bits, which fp32 holds; {array.dtype} may not fit:"
-                        " pass x.astype(numpy.float64), and check that it is exact")
-    raise TypeError(f"{function}() takes real numbers, and these are of type {array.dtype}")
+        raise TypeError(f"{function}() accepts integers of up to 16 bits, which fp32 can represent; {array.dtype} may not fit:"
+                        " pass x.astype(numpy.float64), and check that the conversion is exact")
+    raise TypeError(f"{function}() needs real numbers, but these have type {array.dtype}")
 
 
 def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]:
@@ -181,23 +181,23 @@ def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]
     array, named = _to_numpy(x, function)
     if named in ("fp16", "fp32", "fp64"):
         if format is not None and finfo(format).format != named:
-            raise TypeError(f"{function}() takes codes, unsigned integers, and these are numbers of {array.dtype}")
+            raise TypeError(f"{function}() needs codes (unsigned integers), but these are numbers of type {array.dtype}")
         bits = array.dtype.itemsize * 8
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).view(_CODE_TYPES[bits]).reshape(array.shape)
         format = named
     elif named is not None:
         if format is not None and finfo(format).format != named:
-            raise Error(f"codes of {named} were called {format}", "format", f"leave it out, or name {named}")
+            raise Error(f"these are codes of {named}, not of {format}", "format", f"leave it out, or use {named}")
         format = named
     if format is None:
-        raise Error("which format the codes are of is not said", "format", 'name it, such as "e4m3fn"')
+        raise Error("the format of the codes is missing", "format", 'add it, such as "e4m3fn"')
     info = finfo(format)
     width = container_width(info.container_bits)
     if array.dtype.kind not in "iu":
         if array.size == 0:
             array = np.zeros(array.shape, _CODE_TYPES[width])
         else:
-            raise TypeError(f"{function}() takes codes, unsigned integers, and these are of type {array.dtype}")
+            raise TypeError(f"{function}() needs codes (unsigned integers), but these have type {array.dtype}")
     array = as_codes(array, info, function)
     return Source(array, info.format, is_tensor(x), isinstance(x, (int, np.generic))), info.format
 
@@ -212,7 +212,7 @@ def as_codes(array: Array, info: FormatInfo, where: str) -> Array:
     if array.dtype.itemsize * 8 != width or info.container_bits < width:
         top = (1 << info.container_bits) - 1
         if array.size and (int(array.min()) < 0 or int(array.max()) > top):
-            raise Error(f"some numbers are not codes of {info.format}", where, f"codes are 0 to {top}")
+            raise Error(f"some numbers are not codes of {info.format}", where, f"use codes from 0 to {top}")
     return np.ascontiguousarray(array, _CODE_TYPES[width]).reshape(array.shape)
 
 
@@ -249,12 +249,12 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
     if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{function}() writes into NumPy arrays and CPU tensors without gradients, not {type(out).__name__}")
     if array.dtype != np.dtype(dtype) or not array.dtype.isnative:
-        raise TypeError(f"out has elements of type {array.dtype}, and the result {np.dtype(dtype)}")
+        raise TypeError(f"out has elements of type {array.dtype}, but the result has elements of type {np.dtype(dtype)}")
     if array.shape != source.values.shape:
-        raise Error(f"out has the shape {array.shape}", "out", f"give one of {source.values.shape}")
+        raise Error(f"out has the shape {array.shape}", "out", f"use an array of shape {source.values.shape}")
     if not array.flags.c_contiguous or not array.flags.writeable:
         raise Error("out is not contiguous" if array.flags.writeable else "out is read-only", "out",
-                    "give an array in C order that may be written to")
+                    "use a writable array in C order")
     return array
 
 

@@ -41,9 +41,9 @@ def _cast(format: str, mode: str | None, saturate: bool, scale: float, profile: 
             raise TypeError(f"format is a name, such as 'e4m3fn', not {type(format).__name__}")
         scale = float(scale)
         if not (np.isfinite(scale) and scale > 0):
-            raise Error(f"{scale} is no scale", "scale", "a positive number")
+            raise Error(f"{scale} is not a valid scale", "scale", "use a positive number")
         if profile is not None and saturate:
-            raise Error("saturate and profile together", "saturate", "leave it out: the profile says what overflows become")
+            raise Error("saturate and profile cannot be used together", "saturate", "leave it out: the profile determines overflow")
         cast = _core.cast(format, mode or "", bool(saturate), scale, profile or "")
         if len(_casts) > 1000:  # scales may change with every call
             _casts.clear()
@@ -305,7 +305,7 @@ def encode(
     if dtype is None:
         return out if out is not None else given_back(made, source)
     if out is not None:
-        raise Error("out and dtype together", "dtype", "view out as that type")
+        raise Error("out and dtype cannot be used together", "dtype", "view out as that type")
     return _as_dtype(made, cast.format, dtype)
 
 
@@ -318,7 +318,7 @@ def _as_dtype(made: Array, format: str, dtype: str) -> Any:
 
         signed = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}[made.dtype.itemsize]
         return torch.from_numpy(made.view(signed)).view(kind)
-    raise Error(f"'{dtype}' is no library", "dtype", 'one of "ml_dtypes", "torch"')
+    raise Error(f"'{dtype}' is not a known library", "dtype", 'use "ml_dtypes" or "torch"')
 
 
 def decode(codes_: ArrayLike, format: str | None = None, out: Any = None) -> Any:

@@ -41,12 +41,12 @@ def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
     if array.dtype.kind in "iu" and named is None:
         if declared is None:
             if array.size and int(array.max()) >= 2**63:
-                raise Error(f"{name} has numbers from 2**63 on", name, "pass whole numbers that int64 holds")
+                raise Error(f"{name} has numbers of 2**63 or more", name, "pass whole numbers that fit in int64")
             return name, "int64", list(array.shape), np.ascontiguousarray(array, "<i8").tobytes()
         info = finfo(declared.partition("/")[0])
         return name, info.format, list(array.shape), as_codes(array, info, name).tobytes()
     if named is None:
-        raise TypeError(f"check() takes numbers and codes, and {name} has elements of type {array.dtype}")
+        raise TypeError(f"check() accepts numbers and codes, but {name} has elements of type {array.dtype}")
     if array.dtype.kind == "f" and not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return name, named, list(array.shape), np.ascontiguousarray(array).tobytes()
@@ -65,16 +65,16 @@ def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any
         if array is None:
             continue
         if name not in roles:
-            raise Error(f"{operation} has no array {name}", name, f"there are {', '.join(roles)}")
+            raise Error(f"{operation} has no array {name}", name, f"use {', '.join(roles)}")
         given.append(_stored(name, array, formats.get(name)))
     words = [(name, _text(value)) for name, value in said.items()]
     types = {name: format for name, format, _, _ in given}
     # Elements must have the declared format. Numbers of a narrower format in an fp32 array have to be encoded first.
     for name, format in formats.items():
         if name not in types:
-            raise Error(f"a format of {name}, which is not given", f"{name}_format", f"give {name}")
+            raise Error(f"there is a format for {name}, but no array {name}", f"{name}_format", f"pass {name}")
         if finfo(str(format).partition("/")[0]).format != types[name]:
-            raise Error(f"{name} has elements of {types[name]}, and was declared {format}", f"{name}_format",
+            raise Error(f"{name} has elements of {types[name]}, but is declared as {format}", f"{name}_format",
                         f"encode it first, such as by macheps.encode({name}, '{format}')")
         words.append((name, str(format)))
     return given, words
@@ -236,7 +236,7 @@ def bound(
     """
     first, second = np.shape(a), np.shape(b)
     if len(first) != 2 or len(second) != 2 or first[1] != second[0]:
-        raise Error(f"shapes disagree: a {first}, b {second}", "bound", "a [m, k] and b [k, n]")
+        raise Error(f"shapes disagree: a {first}, b {second}", "bound", "use a [m, k] and b [k, n]")
     info = finfo(out_format)
     out = np.zeros((first[0], second[1]), code_type(info.container_bits))
     arrays: dict[str, Any] = {"a": a, "b": b}
@@ -250,8 +250,8 @@ def bound(
     given.append(("out", info.format, list(out.shape), out.tobytes()))
     exact, low, certain, probable, declined = _core.limits("gemm", words, given, float(delta))
     if declined >= 0:
-        raise Error("nothing certain can be said of every element", f"element {declined}",
-                    "smaller numbers: something overflows, or is no number")
+        raise Error("there is no certain bound for every element", f"element {declined}",
+                    "use smaller numbers without NaN: an operand or a sum overflows, or is NaN")
     shape = list(out.shape)
     return Bounds(_of_shape(exact, shape) + _of_shape(low, shape), _of_shape(certain, shape), _of_shape(probable, shape))
 

@@ -14,4 +14,4 @@ from . import _core
 if not _core.has_sse4_2():
     _numpy = version("numpy")
     if tuple(int(part) for part in _numpy.split(".")[:2]) >= (2, 4):
-        raise ImportError(f"macheps: this CPU has no SSE4.2, which NumPy {_numpy} needs (pip install 'numpy<2.4')")
+        raise ImportError(f"macheps: this CPU does not support SSE4.2, which NumPy {_numpy} needs (pip install 'numpy<2.4')")

@@ -223,7 +223,7 @@ def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even"
     names = [formats] if isinstance(formats, str) else list(formats)
     cast = _core.cast("fp32", mode, saturate, 1.0, "")  # refuses an unknown mode
     if cast.draws and random is None:
-        raise Error("stochastic rounding without random bits", "mode", "pass random=, a whole number from 0 to 2**32 - 1")
+        raise Error("stochastic rounding has no random bits", "mode", "pass random=, a whole number from 0 to 2**32 - 1")
     bits_added = 0 if random is None else whole(random, "random", 0, 2**32 - 1)
     return Records(
         Shown(

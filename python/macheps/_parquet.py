@@ -87,11 +87,12 @@ _WRITERS: dict[str, Writer] = {"pyarrow": _with_pyarrow, "duckdb": _with_duckdb}
 def writer_of(engine: str | None) -> Writer:
     """Returns the writer of an engine, or by default that of the first engine that is installed."""
     if engine is not None and engine not in _WRITERS:
-        raise Error(f"'{engine}' writes no Parquet here", "engine", f"one of {', '.join(_WRITERS)}")
+        raise Error(f"'{engine}' cannot write Parquet here", "engine", f"use one of {', '.join(_WRITERS)}")
     for name in _WRITERS if engine is None else [engine]:
         try:
             needed(name)
         except Error:
             continue
         return _WRITERS[name]
-    raise Error(f"this needs the package {engine or 'pyarrow, or duckdb'}", "import", f"pip install {engine or 'pyarrow'}")
+    raise Error(f"this function needs the package {engine or 'pyarrow, or duckdb'}", "import",
+                f"install it: pip install {engine or 'pyarrow'}")

@@ -20,26 +20,26 @@ def refuse_hidden(x: Any, function: str) -> None:
         raise TypeError(f"{function}() would lose the mask of this array: pass x.filled(value), or x.compressed()")
     if isinstance(x, np.ndarray):
         if type(x) not in _PLAIN_ARRAYS:
-            raise TypeError(f"{function}() takes plain arrays, and {type(x).__name__} may mean more than its numbers:"
+            raise TypeError(f"{function}() needs a plain array, and {type(x).__name__} may contain more than its numbers:"
                             " pass numpy.asarray(x) if only the numbers count")
         return
     if isinstance(x, (list, tuple)):
         _refuse_hidden_elements(x, function, 0)
     elif _is_missing_any(x):
-        raise TypeError(f"{function}() would turn missing elements into NaN: fill them first, such as by x.fillna(0)")
+        raise TypeError(f"{function}() would turn missing elements into NaN: fill them first, for example with x.fillna(0)")
     elif hasattr(x, "toarray") and hasattr(x, "nnz"):
-        raise TypeError(f"{function}() takes dense arrays: pass x.toarray()")
+        raise TypeError(f"{function}() needs a dense array: pass x.toarray()")
 
 
 def refuse_hidden_tensor(x: Any, function: str) -> None:
     """Raises TypeError if a conversion of a torch tensor to a plain array would lose something."""
     torch = sys.modules["torch"]
     if x.layout != torch.strided or x.is_quantized:
-        raise TypeError(f"{function}() takes dense tensors: pass x.to_dense() or x.dequantize()")
+        raise TypeError(f"{function}() needs a dense tensor: pass x.to_dense() or x.dequantize()")
     if getattr(x, "is_nested", False):
-        raise TypeError(f"{function}() takes tensors of one shape: pass x.to_padded_tensor(value)")
+        raise TypeError(f"{function}() needs a tensor of one shape: pass x.to_padded_tensor(value)")
     if type(x) not in (torch.Tensor, torch.nn.Parameter):
-        raise TypeError(f"{function}() takes plain tensors, and {type(x).__name__} may mean more than its numbers:"
+        raise TypeError(f"{function}() needs a plain tensor, and {type(x).__name__} may contain more than its numbers:"
                         " pass x.as_subclass(torch.Tensor) if only the numbers count")
 
 

@@ -156,10 +156,10 @@ def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int
     if values.dtype != np.float32:
         narrow = values.astype(np.float32)
         if not np.array_equal(narrow.astype(np.float64), values, equal_nan=True):
-            raise TypeError("scale() takes fp32 numbers, of which scales are made: pass numpy.float32(x)")
+            raise TypeError("scale() needs fp32 numbers: pass numpy.float32(x)")
         values = narrow
     if values.ndim != 2 or values.size == 0:
-        raise Error(f"an array of shape {values.shape}", "x", "give one with rows and columns, neither of them 0")
+        raise Error(f"an array of shape {values.shape} cannot be scaled", "x", "use an array with at least one row and one column")
     along = None if axis is None else whole(axis, "axis", -2, 1) % 2
     words = 0
     if _core.cast(format, mode, True, 1.0, "").draws:  # raises for unknown names
@@ -197,12 +197,12 @@ class _Operand:
         if self.values.dtype == np.float64:
             narrow = self.values.astype(np.float32)
             if not np.array_equal(narrow.astype(np.float64), self.values, equal_nan=True):
-                raise TypeError("matmul() takes fp32 numbers: round them first, such as by macheps.round")
+                raise TypeError("matmul() needs fp32 numbers: round them first, for example with macheps.round")
             self.values = narrow
         if self.format not in ("fp32", named):
             on_grid = round(self.values, self.format)
             if not np.array_equal(on_grid, self.values, equal_nan=True):
-                raise Error(f"some numbers of {name} are none of {self.format}", f"format_{name}",
+                raise Error(f"some numbers of {name} cannot be represented in {self.format}", f"format_{name}",
                             f'round them first: {name} = me.round({name}, "{self.format}")')
 
     def _take(self, x: Scaled, name: str, format: str | None) -> None:
@@ -210,8 +210,8 @@ class _Operand:
             raise Error(f"{name} has codes of {x.format}", f"format_{name}", "leave it out")
         if x.k_is_last != (name == "a") and x.block != (0, 0):
             wanted = 1 if name == "a" else 0
-            raise Error(f"the scales of {name} run along the other axis than the product's sums", name,
-                        f"make them with axis={wanted}")
+            raise Error(f"the scales of {name} run along the wrong axis, not along the sums of the product", name,
+                        f"compute them with axis={wanted}")
         self.values = np.empty(x.shape, np.float32)
         _core.decode_into(x.format, x.codes, self.values)
         self.format, self.source = x.format, Source(self.values, x.format, False, False)
@@ -283,12 +283,12 @@ def matmul(
     second = _Operand(b, "b", format_b or (None if isinstance(b, Scaled) else format_a))
     x, y = first.values, second.values
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[0]:
-        raise Error(f"shapes disagree: a {x.shape}, b {y.shape}", "matmul", "a [m, k] and b [k, n]")
+        raise Error(f"shapes disagree: a {x.shape}, b {y.shape}", "matmul", "use a [m, k] and b [k, n]")
     addend = None
     if bias is not None:
         addend = np.ascontiguousarray(numbers(bias, "matmul").values, np.float32)
         if addend.shape != (y.shape[1],):
-            raise Error(f"a bias of shape {addend.shape}", "bias", f"give [{y.shape[1]}]")
+            raise Error(f"the bias has the shape {addend.shape}", "bias", f"use the shape [{y.shape[1]}]")
     source = Source(np.broadcast_to(np.float32(0), (x.shape[0], y.shape[1])), None, first.source.is_tensor, False)
     made = output_like(source, np.float32, out, "matmul")
     x, y = (operand.copy() if made.size and np.may_share_memory(operand, made) else operand for operand in (x, y))

@@ -78,7 +78,7 @@ class Generator:
     @state.setter
     def state(self, state: dict[str, int]) -> None:
         if not isinstance(state, dict) or set(state) != {"seed", "stream", "position"}:
-            raise Error("the state is incomplete", "state", "assign what Generator.state gave")
+            raise Error("the state is incomplete", "state", "assign a state that Generator.state returned")
         seed, stream = words_of(state["seed"], state["stream"])
         position = whole(state["position"], "position", 0, _END - 1)
         with self._lock:
@@ -104,7 +104,7 @@ class Generator:
         with self._lock:
             first = self._position
             if first + count > _END:
-                raise Error("the stream has no more words", "generator", "make a Generator with another seed or stream")
+                raise Error("the stream has no more random words", "generator", "use a Generator with another seed or stream")
             self._position = first + count
             return self._seed, self._stream, first
 
@@ -134,10 +134,10 @@ def require_words(seed: int | None, generator: Generator | None, where: str = "m
     if generator is not None and not isinstance(generator, Generator):
         raise TypeError(f"{prefix}generator is a macheps.Generator, not {type(generator).__name__}")
     if seed is not None and generator is not None:
-        raise Error(f"{prefix}seed and {prefix}generator together", f"{prefix}seed", "leave one of them out")
+        raise Error(f"{prefix}seed and {prefix}generator cannot be used together", f"{prefix}seed", "leave one of them out")
     if seed is None and generator is None:
-        raise Error("stochastic rounding without random words", where,
-                    f"pass {prefix}generator=macheps.Generator(1), whose words differ from call to call, or {prefix}seed=1 for one call")
+        raise Error("stochastic rounding has no random words", where,
+                    f"pass {prefix}generator=macheps.Generator(1), which gives new words in every call, or {prefix}seed=1 for one call")
 
 
 def random_words(draws: bool, seed: int | None, stream: int, generator: Generator | None, count: int) -> tuple[int, int, int]:
@@ -148,7 +148,7 @@ def random_words(draws: bool, seed: int | None, stream: int, generator: Generato
     require_words(seed, generator)
     if generator is not None:
         if stream != 0:
-            raise Error("stream and generator together", "stream", "make the Generator with that stream")
+            raise Error("stream and generator cannot be used together", "stream", "create the Generator with that stream")
         return generator._take(count)
     return (*words_of(seed, stream), 0)
 

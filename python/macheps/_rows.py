@@ -36,7 +36,8 @@ def _schema() -> tuple[int, dict[str, dict[str, Column]]]:
 
 
 def _broken(path: Path, why: object) -> Error:
-    return Error(f"no rows of a run: {why}", str(path), "is it whole? `macheps report` says more")
+    return Error(f"the file does not contain rows of a run: {why}", str(path),
+                 "check that the file is complete; see `macheps report`")
 
 
 def whole_lines(path: Path) -> bytes:
@@ -46,7 +47,7 @@ def whole_lines(path: Path) -> bytes:
     except FileNotFoundError:
         raise Error(f"there is no {path.name}", str(path.parent), "give a run directory of `macheps train`") from None
     except OSError as failed:
-        raise Error(str(failed), str(path), "is it a file that may be read?") from failed
+        raise Error(str(failed), str(path), "check that it is a readable file") from failed
     data = data[: data.rfind(b"\n") + 1]
     try:
         data.decode("utf-8")
@@ -61,9 +62,9 @@ def columns_of(path: Path, data: bytes) -> dict[str, Column]:
     header = data.split(b"\n", 1)[0].decode("utf-8").rstrip("\r").split(",")
     missing = [name for name, column in known.items() if name not in header and not column.may_be_absent]
     if missing:
-        raise _broken(path, f"the column {missing[0]} is not there")
+        raise _broken(path, f"the column {missing[0]} is missing")
     if len(set(header)) != len(header):
-        raise _broken(path, "two columns have one name")
+        raise _broken(path, "two columns have the same name")
     return {name: known.get(name, Column(name, "text", False, True)) for name in header}
 
 
@@ -179,13 +180,13 @@ class Run:
             self.notes.append(f"{folder}: there is no manifest.json")
             return {}
         except (OSError, ValueError) as failed:
-            raise Error(f"no manifest: {failed}", str(path), "is it whole?") from failed
+            raise Error(f"the manifest cannot be read: {failed}", str(path), "check that the file is complete") from failed
         newest = _schema()[0]
         schema = manifest.get("schema", 1) if isinstance(manifest, dict) else None
         if not isinstance(schema, int):
-            raise Error("no manifest of a run", str(path), "is it whole?")
+            raise Error("the file is not the manifest of a run", str(path), "check that the file is complete")
         if schema > newest:
-            raise Error(f"rows of schema {schema}, and this package knows {newest}", str(path), "install a newer macheps")
+            raise Error(f"the rows have schema {schema}, but this package supports up to {newest}", str(path), "install a newer macheps")
         return manifest
 
     def _look_at_runs(self, folder: Path) -> None:
@@ -332,10 +333,10 @@ def read_run(
     macheps._errors.Error: /nowhere: there is no such directory (give a run directory of `macheps train`)
     """
     if engine not in ENGINES:
-        raise Error(f"'{engine}' is no engine", "engine", f"one of {', '.join(ENGINES)}")
+        raise Error(f"unknown engine '{engine}'", "engine", f"use one of {', '.join(ENGINES)}")
     folders = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(one) for one in path]
     if not folders:
-        raise Error("no directory", "read_run", "give one at least")
+        raise Error("the directory is missing", "read_run", "give at least one directory")
     for folder in folders:
         if not folder.is_dir():
             raise Error("there is no such directory", str(folder), "give a run directory of `macheps train`")

@@ -23,15 +23,15 @@ def find_program() -> str:
     if named:
         if os.access(named, os.X_OK) and os.path.isfile(named):
             return named
-        raise Error(f"{named} is no program", "MACHEPS", "name the file macheps, or unset it")
+        raise Error(f"{named} is not a program", "MACHEPS", "set it to the path of the program macheps, or unset it")
     beside = Path(__file__).with_name("bin") / "macheps"
     if os.access(beside, os.X_OK):
         return str(beside)
     found = shutil.which("macheps")
     if found:
         return found
-    raise Error("the program macheps is not here", "macheps.run",
-                "put it on PATH, or name it in MACHEPS; `pip install macheps` brings one")
+    raise Error("the program macheps was not found", "macheps.run",
+                "add it to PATH, set MACHEPS to its path, or run `pip install macheps`")
 
 
 def program(args: Sequence[str | os.PathLike[str]], check: bool = True) -> str:
@@ -67,10 +67,10 @@ def program(args: Sequence[str | os.PathLike[str]], check: bool = True) -> str:
 
 def _failure(words: list[str], code: int, err: str) -> Error:
     said = [line for line in err.strip().splitlines() if line.strip()]
-    what = said[-1].removeprefix("macheps: ") if said else "it said nothing"
+    what = said[-1].removeprefix("macheps: ") if said else "there was no message"
     if code == STOPPED:
-        return Error(f"stopped, with everything saved: {what}", f"macheps {words[0]}", "go on with train --resume DIR")
-    return Error(what, f"macheps {' '.join(words)}", f"exit code {code}")
+        return Error(f"stopped, with everything saved: {what}", f"macheps {words[0]}", "continue with train --resume DIR")
+    return Error(what, f"macheps {' '.join(words)}", f"follow the message; exit code {code}")
 
 
 def run(args: Sequence[str | os.PathLike[str]]) -> Path:
@@ -91,7 +91,7 @@ def run(args: Sequence[str | os.PathLike[str]]) -> Path:
     """
     words = [os.fspath(word) for word in args]
     if not words or words[0] != "train":
-        raise Error("only train makes a run directory", "macheps.run", "macheps.program gives what other verbs print")
+        raise Error("only train creates a run directory", "macheps.run", "use macheps.program to get the output of other verbs")
     if "--json" not in words:
         words.append("--json")
     answer = json.loads(program(words))

@@ -42,12 +42,12 @@ def _read_plan(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise Error("there is no sweep.json", str(folder), "give the folder of `macheps sweep run`") from None
     except (OSError, ValueError) as failed:
-        raise Error(f"no plan of a sweep: {failed}", str(path), "is it whole?") from failed
+        raise Error(f"the plan of the sweep cannot be read: {failed}", str(path), "check that the file is complete") from failed
     schema = plan.get("schema") if isinstance(plan, dict) else None
     if not isinstance(schema, int):
-        raise Error("no plan of a sweep", str(path), "is it whole?")
+        raise Error("the file is not the plan of a sweep", str(path), "check that the file is complete")
     if schema > _NEWEST:
-        raise Error(f"a plan of schema {schema}, and this package knows {_NEWEST}", str(path), "install a newer macheps")
+        raise Error(f"the plan has schema {schema}, but this package supports up to {_NEWEST}", str(path), "install a newer macheps")
     made: dict[str, Any] = plan
     return made
 
@@ -73,7 +73,7 @@ def _runs_of(plan: Mapping[str, Any]) -> list[PlannedRun]:
             name = plan["policies"][policy]["name"]
             runs.append(PlannedRun(units[number]["id"], name, f"{name}/{cell['seed']}"))
     if not all(_UNIT_ID.fullmatch(run.unit) for run in runs):
-        raise ValueError("a unit's name is not sixteen digits")
+        raise ValueError("the name of a unit does not have sixteen digits")
     return runs
 
 
@@ -152,7 +152,7 @@ class Sweep(Run):
             for unit in plan["units"]:
                 self._settings[unit["setting"]]  # noqa: B018
         except (LookupError, TypeError, ValueError) as failed:
-            raise Error(f"a damaged plan: {failed!r}", str(folder / "sweep.json"), "is it whole?") from failed
+            raise Error(f"the plan is damaged: {failed!r}", str(folder / "sweep.json"), "check that the file is complete") from failed
         wanted = dict.fromkeys(run.unit for run in self._planned)
         self._done = {unit for unit in wanted if (self._unit_folder(folder, unit) / "done").exists()}
         self._has_units = bool(self._done) or not (folder / "merged").is_dir()
@@ -176,7 +176,7 @@ class Sweep(Run):
         """Returns the file of `macheps merge` if it has exactly the finished units, otherwise the rows of the units."""
         if file == "summary.csv":
             if not (folder / file).exists():
-                raise Error("there is no summary.csv", str(folder), f"`macheps report {folder}` writes it")
+                raise Error("there is no summary.csv", str(folder), f"write it with `macheps report {folder}`")
             return whole_lines(folder / file)
         merged = folder / "merged" / file
         if merged.is_file():
@@ -184,7 +184,7 @@ class Sweep(Run):
             if data and self._is_current(data, folder, file):
                 return data
             if data:
-                self.notes.append(f"{merged} is not of these units, which are read instead: `macheps merge {folder}`")
+                self.notes.append(f"{merged} does not belong to these units, which are read instead. Update it: `macheps merge {folder}`")
         return self._data_of_units(folder, file)
 
     def _is_current(self, data: bytes, folder: Path, file: str) -> bool:
@@ -200,7 +200,7 @@ class Sweep(Run):
     def _data_of_units(self, folder: Path, file: str) -> bytes:
         """Returns the bytes that `macheps merge` would write. Unlike it, does not verify the checksums of the units."""
         if not self._done:
-            raise Error("no unit is finished", str(folder), "train them by `macheps sweep run`")
+            raise Error("no unit is finished", str(folder), "train them with `macheps sweep run`")
         first: bytes | None = None
         pieces: list[bytes] = []
         last = ""
@@ -215,12 +215,12 @@ class Sweep(Run):
                     header, rows = _by_run(whole_lines(path))
                     first = header if first is None else first
                     if header != first:
-                        raise Error("other columns than those of earlier units", str(path),
-                                    "another version of macheps wrote it: remove the unit and run its shard again")
+                        raise Error("the columns differ from those of earlier units", str(path),
+                                    "another version of macheps wrote the file: remove the unit and run its shard again")
             end = b"," + run.unit.encode() + b"\n"
             pieces += [line + end for line in rows.get(_cell(run.name) + b",", [])]
         if first is None:
-            raise Error(f"no unit has {file}", str(folder), "the plan decides it: [rows] sites, exponents")
+            raise Error(f"no unit has {file}", str(folder), "set [rows] sites or exponents in the plan")
         return b"".join([first + b",unit\n", *pieces])
 
     @property
@@ -264,7 +264,7 @@ class Sweep(Run):
         words = [file.removesuffix(".csv") for file in _ROWS]
         for word in rows or ():
             if word not in words:
-                raise Error(f"there are no rows '{word}'", "rows", f"one of {', '.join(words)}")
+                raise Error(f"unknown rows '{word}'", "rows", f"use {', '.join(words)}")
         made = []
         for file in _ROWS if rows is None else [f"{word}.csv" for word in rows]:
             try:
@@ -279,7 +279,7 @@ class Sweep(Run):
     def _publish(self, write: Writer, file: str, data: bytes, folder: Path) -> Path:
         place = folder / file.removesuffix(".csv")
         if place.exists() and any(not one.name.startswith("policy=") for one in place.iterdir()):
-            raise Error("there is something else than a table", str(place), "name another folder")
+            raise Error("the folder contains something else than a table", str(place), "use another folder")
         path = self.path / file
         columns = columns_of(path, data)
         use = [name for name in columns if self._usecols is None or name in self._usecols or name in self._keys]
@@ -321,7 +321,7 @@ def read_sweep(path: PathLike, engine: str = "pandas", usecols: Iterable[str] | 
     macheps._errors.Error: /nowhere: there is no such directory (give the folder of `macheps sweep run`)
     """
     if engine not in ENGINES:
-        raise Error(f"'{engine}' is no engine", "engine", f"one of {', '.join(ENGINES)}")
+        raise Error(f"unknown engine '{engine}'", "engine", f"use one of {', '.join(ENGINES)}")
     folder = Path(os.fspath(path))
     if not folder.is_dir():
         raise Error("there is no such directory", str(folder), "give the folder of `macheps sweep run`")

@@ -82,11 +82,11 @@ def round(
     tensor([1., 0.])
     """
     if not isinstance(x, torch.Tensor):
-        raise TypeError(f"macheps.torch.round takes tensors, not {type(x).__name__}; macheps.round takes arrays")
+        raise TypeError(f"macheps.torch.round needs a tensor, not {type(x).__name__}; for arrays, use macheps.round")
     if grad not in _RULES:
-        raise Error(f"'{grad}' is no rule for gradients", "grad", f"one of {', '.join(_RULES)}")
+        raise Error(f"unknown rule for gradients '{grad}'", "grad", f"use one of {', '.join(_RULES)}")
     if not x.dtype.is_floating_point:
-        raise TypeError(f"macheps.torch.round takes floating-point tensors, not {x.dtype}")
+        raise TypeError(f"macheps.torch.round needs a floating-point tensor, not {x.dtype}")
     cast = {"format": format, "mode": mode, "saturate": saturate, "scale": float(scale), "seed": seed, "stream": stream,
             "generator": generator}
     backward = None

@@ -68,7 +68,7 @@ class Checker:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[ROWS] = []
-    config.addinivalue_line("markers", "macheps(require=..., rtol=..., allow_weak=...): what the checks of this test ask for")
+    config.addinivalue_line("markers", "macheps(require=..., rtol=..., allow_weak=...): requirements of the checks in this test")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     rows = config.stash.get(ROWS, [])
     if not rows:
         return
-    terminalreporter.section("macheps: what the checks found, and could have found")
+    terminalreporter.section("macheps: results of the checks, and their power")
     width = max(len(row.test) for row in rows)
     for row in rows:
         blind = f"blind to {', '.join(row.blind[:4])}{' ...' if len(row.blind) > 4 else ''}" if row.blind else "blind to none"

@@ -22,7 +22,7 @@ namespace {
 
 using Policies = std::vector<const PolicySummary*>;
 
-constexpr std::size_t most_titled = 4, most_worse = 4, most_sites = 3;
+constexpr std::size_t max_titled = 4, max_worse = 4, max_sites = 3;
 
 std::vector<std::string> names_of(const Policies& policies) {
     std::vector<std::string> names;
@@ -52,12 +52,12 @@ std::string worse_words(Policies worse) {
         return a->relative_gap.value_or(0) > b->relative_gap.value_or(0);
     });
     std::string out;
-    for (const PolicySummary* policy : std::span(worse).first(std::min(worse.size(), most_worse))) {
+    for (const PolicySummary* policy : std::span(worse).first(std::min(worse.size(), max_worse))) {
         const std::string by = two_digits(100 * policy->relative_gap.value_or(NAN));
         out += out.empty() ? fmt::format("{} is worse by {} % of fp32's loss", policy->row.policy, by)
                            : fmt::format(", {} by {} %", policy->row.policy, by);
     }
-    if (worse.size() > most_worse) out += fmt::format(", {} more by less", worse.size() - most_worse);
+    if (worse.size() > max_worse) out += fmt::format(", {} more by less", worse.size() - max_worse);
     return out;
 }
 
@@ -66,8 +66,8 @@ std::string seen_words(const Policies& policies) {
     double most = 0;
     for (const PolicySummary* policy : policies) most = std::max(most, policy->row.detectable_gap.value_or(0));
     if (!(most > 0)) return {};
-    return fmt::format("; a gap of {} nats per token would have been seen{}", two_digits(most),
-                       policies.size() > 1 ? " with each of them" : "");
+    return fmt::format("; smallest detectable gap {} nats per token{}", two_digits(most),
+                       policies.size() > 1 ? " for all of them" : "");
 }
 
 /// Returns the stressed row of the same policy, or null.
@@ -120,7 +120,7 @@ std::string which_is_safe(const Summary& summary) {
                    undecided = with_verdict(summary, "undecided"), single = with_verdict(summary, "one_seed"),
                    alone = with_verdict(summary, "no_baseline");
     if (!alike.empty()) {
-        sentences.push_back(fmt::format("Safe in what was tried: {} (no difference from fp32 that matters; {}{}){}",
+        sentences.push_back(fmt::format("Safe in these runs: {} (no difference from fp32 that matters; {}{}){}",
                                         listed(names_of(alike)), what_was_run(*alike.front()), seen_words(alike),
                                         open_ranges(alike)));
     } else if (!broken.empty() || !worse.empty() || !diverged.empty()) {
@@ -128,21 +128,22 @@ std::string which_is_safe(const Summary& summary) {
     }
     for (const PolicySummary* policy : broken) {
         const PolicySummary& twin = *stressed_twin(summary, *policy);
-        sentences.push_back(fmt::format(
-            "{} shows no difference from fp32 as it is, and is not safe: with {} it {}; {}", policy->row.policy,
-            *twin.row.stress, twin.row.verdict == "diverged" ? "diverged" : "is worse", range_words(twin.row)));
+        sentences.push_back(
+            fmt::format("{} shows no difference from fp32 without stress, but it is not safe: with {} it {}; {}",
+                        policy->row.policy, *twin.row.stress, twin.row.verdict == "diverged" ? "diverged" : "is worse",
+                        range_words(twin.row)));
     }
     if (!stressed.empty()) sentences.push_back(fmt::format("{} passed the stress", listed(names_of(stressed))));
     if (!worse.empty()) sentences.push_back(worse_words(worse));
     if (!diverged.empty()) sentences.push_back(listed(names_of(diverged)) + " diverged");
     if (!undecided.empty()) {
-        sentences.push_back(fmt::format("{} {} undecided: more seeds would tell", listed(names_of(undecided)),
+        sentences.push_back(fmt::format("{} {} undecided: run more seeds", listed(names_of(undecided)),
                                         undecided.size() == 1 ? "is" : "are"));
     }
     if (!single.empty()) {
         sentences.push_back(
-            fmt::format("Of {} one seed was run, which tells a gap from chance in no case: run three or more",
-                        listed(names_of(single))));
+            fmt::format("{} {} run with one seed, which cannot distinguish a gap from chance: run three seeds or more",
+                        listed(names_of(single)), single.size() == 1 ? "was" : "were"));
     }
     if (!alone.empty()) {
         sentences.push_back(
@@ -184,15 +185,16 @@ std::vector<Cost> costs_of(const Summary& summary) {
 }
 
 std::string what_it_costs(const Summary& summary) {
-    constexpr std::size_t most_costs = 5;
+    constexpr std::size_t max_costs = 5;
     const std::vector<Cost> costs = costs_of(summary);
     if (costs.empty()) return {};
-    std::string out = "Bytes per parameter, kept from step to step + for activations: ";
-    for (std::size_t i = 0; i < std::min(most_costs, costs.size()); ++i) {
+    std::string out = "Bytes per parameter (kept from step to step + activations): ";
+    for (std::size_t i = 0; i < std::min(max_costs, costs.size()); ++i) {
         out += fmt::format("{}{} + {} with {}", i == 0 ? "" : "; ", two_digits(costs[i].kept),
                            two_digits(costs[i].activations), listed(costs[i].names, 4));
     }
-    if (costs.size() > most_costs) out += fmt::format("; more with {} others", costs.size() - most_costs);
+    if (costs.size() > max_costs)
+        out += fmt::format("; more with {} other groups of policies", costs.size() - max_costs);
     const PolicySummary *best = nullptr, *baseline = nullptr;
     for (const PolicySummary& policy : summary.policies) {
         const SummaryRow& row = policy.row;
@@ -202,7 +204,7 @@ std::string what_it_costs(const Summary& summary) {
         if (best == nullptr || *row.memory_ratio < *best->row.memory_ratio) best = &policy;
     }
     if (best != nullptr && baseline != nullptr && *best->row.memory_ratio < 1) {
-        out += fmt::format(". The least without a difference: {}, {:.0f} % of fp32's bytes", best->row.policy,
+        out += fmt::format(". The smallest without a difference: {}, with {:.0f} % of fp32's bytes", best->row.policy,
                            100 * *best->row.memory_ratio);
     }
     return out + ".";
@@ -233,23 +235,23 @@ std::string where_it_hurts(const Summary& summary, const Verdicts& verdicts) {
     std::stable_sort(first.begin(), first.end(),
                      [&](const Diagnosed* a, const Diagnosed* b) { return severity(*a) > severity(*b); });
     if (first.empty()) {
-        return fmt::format("Nowhere that the loss shows{}.",
+        return fmt::format("Nowhere that affects the loss{}.",
                            verdicts.findings.empty()
                                ? ""
-                               : fmt::format(", though there {} below",
+                               : fmt::format(", although there {} below",
                                              verdicts.findings.size() == 1 ? "is a finding" : "are findings"));
     }
     std::string out;
-    for (std::size_t i = 0; i < std::min(most_sites, first.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(max_sites, first.size()); ++i) {
         const Diagnosed& finding = *first[i];
         std::string where = finding.seen.site;
         if (finding.seen.step) where += fmt::format("{}step {}", where.empty() ? "" : ", ", *finding.seen.step);
         out += fmt::format("{}{}: {}{}.", i == 0 ? "" : " ", finding.policy, finding.sentence(),
                            where.empty() ? "" : " (" + where + ")");
     }
-    const std::size_t told = std::min(most_sites, first.size());
-    if (verdicts.findings.size() > told) {
-        out += fmt::format(" {} below.", counted(verdicts.findings.size() - told, "more finding"));
+    const std::size_t reported = std::min(max_sites, first.size());
+    if (verdicts.findings.size() > reported) {
+        out += fmt::format(" {} below.", counted(verdicts.findings.size() - reported, "more finding"));
     }
     return out;
 }
@@ -305,9 +307,9 @@ Conclusion conclude(const Log& log, const Summary& summary, const Verdicts& verd
         }
     }
     if (compared.empty()) {
-        conclusion.title = "fp32 alone, with nothing to compare it with";
+        conclusion.title = "fp32 only, with nothing to compare";
     } else {
-        conclusion.title = listed(compared, most_titled) + (has_baseline ? " against fp32" : ", without an fp32 run");
+        conclusion.title = listed(compared, max_titled) + (has_baseline ? " against fp32" : ", without an fp32 run");
     }
     std::set<std::string> models;
     for (const RunFolder& folder : log.folders) models.insert(model_words(folder.manifest));
@@ -317,15 +319,15 @@ Conclusion conclude(const Log& log, const Summary& summary, const Verdicts& verd
     if (models.size() > 1) model = fmt::format("; {} different models", models.size());
     if (models.size() == 1 && !models.begin()->empty()) model = "; " + *models.begin();
     conclusion.lead = fmt::format(
-        "{} of {}, {}{}: each policy against the fp32 run of the same seed, with the same first weights "
-        "and batches.",
+        "{} of {}, {}{}: each policy is compared with the fp32 run of the same seed, which has the same initial "
+        "weights and batches.",
         counted(log.runs.size(), "run"),
         summary.policies.size() == 1 ? "one policy" : fmt::format("{} policies", summary.policies.size()),
         counted(seeds.size(), "seed"), model);
     if (!stresses.empty()) {
         conclusion.lead += fmt::format(
-            " Names with a + were stressed with {}: a few values are as large as in pretrained models, and fp32 "
-            "computes the same.",
+            " Policies with a + in their name were stressed with {}: a few values are as large as in pretrained "
+            "models. fp32 computes the same bits with and without the stress.",
             fmt::join(stresses, ", "));
     }
     const std::pair<std::string_view, std::string> answers[] = {

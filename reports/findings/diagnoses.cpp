@@ -257,7 +257,7 @@ std::optional<Sighting> clip_before_unscale(const RunView& view) {
         ratios.push_back(ratio);
         off.push_back(std::abs(std::abs(std::log2(ratio)) - std::log2(double(row.loss_scale))));
     });
-    if (ratios.size() < DiagnosisRules::least_steps || median(off) > DiagnosisRules::clip_tolerance) return {};
+    if (ratios.size() < DiagnosisRules::min_steps || median(off) > DiagnosisRules::clip_tolerance) return {};
     return Sighting{.step = step, .figures = {{"ratio", median(ratios)}, {"scale", scale}}};
 }
 
@@ -270,7 +270,7 @@ std::optional<Sighting> half_gradient_on_growth(const RunView& view) {
         if (grows && growths.empty()) step = row.step;
         (grows ? growths : others).push_back(ratio);
     });
-    if (growths.size() < DiagnosisRules::least_growths || others.size() < DiagnosisRules::least_steps) return {};
+    if (growths.size() < DiagnosisRules::min_growths || others.size() < DiagnosisRules::min_steps) return {};
     const double drop = median(growths) / median(others);
     if (drop < 0.4 || drop > 0.6) return {};
     return Sighting{.step = step, .figures = {{"growths", double(growths.size())}, {"drop", drop}}};
@@ -287,23 +287,22 @@ std::optional<Sighting> layers_left_out(const RunView& view) {
 
 std::optional<Sighting> divergence_after_spike(const RunView& view) {
     std::optional<double> ema;
-    double least = HUGE_VAL, least_at_spike = 0, jump = 0;
+    double least = HUGE_VAL, min_at_spike = 0, jump = 0;
     const StepRow* spike = nullptr;
     for (const StepRow& step : view.run.steps) {
         if (step.skipped && !std::isfinite(step.loss)) continue;
         if (spike == nullptr && !std::isfinite(step.loss)) return {};  // nan-in-loss reports it
         if (spike == nullptr && ema && step.loss - *ema > DiagnosisRules::notable_spike) {
-            spike = &step, least_at_spike = least, jump = step.loss - *ema;
+            spike = &step, min_at_spike = least, jump = step.loss - *ema;
         }
         constexpr double decay = DivergenceRules::ema_decay;
         ema = ema ? decay * *ema + (1 - decay) * step.loss : step.loss;
         least = std::min(least, *ema);
     }
     // A NaN average makes this comparison false, so it counts as a lasting rise.
-    if (spike == nullptr || *ema - least_at_spike <= DiagnosisRules::lasting_rise) return {};
-    return Sighting{.step = spike->step,
-                    .site = spike->overflow_site,
-                    .figures = {{"jump", jump}, {"rise", *ema - least_at_spike}}};
+    if (spike == nullptr || *ema - min_at_spike <= DiagnosisRules::lasting_rise) return {};
+    return Sighting{
+        .step = spike->step, .site = spike->overflow_site, .figures = {{"jump", jump}, {"rise", *ema - min_at_spike}}};
 }
 
 std::optional<Sighting> loss_rounded(const RunView& view) {
@@ -315,119 +314,120 @@ std::optional<Sighting> loss_rounded(const RunView& view) {
         exact.insert(step.loss), rounded.insert(*step.loss_rounded), ++count;
         difference = std::max(difference, std::abs(step.loss - double(*step.loss_rounded)));
     }
-    if (count < DiagnosisRules::least_steps || 2 * rounded.size() > exact.size()) return {};
+    if (count < DiagnosisRules::min_steps || 2 * rounded.size() > exact.size()) return {};
     return Sighting{
         .figures = {{"values", double(rounded.size())}, {"steps", double(count)}, {"difference", difference}}};
 }
 
 constexpr Diagnosis table[] = {
-    {"overflow-cascade", Reads::steps, "4 or more steps in a row were skipped while the loss scale fell",
-     "{skipped} steps in a row were skipped while the loss scale fell from {from} to {to}, {halvings} halvings: "
-     "nothing "
-     "was learnt in them",
-     "begin with the scale at which it ended (init_scale, DeepSpeed's initial_scale_power, Megatron's "
-     "--initial-loss-scale); where it began in the middle of a run, look at the first site that overflowed",
+    {"overflow-cascade", Reads::steps, "4 or more consecutive steps were skipped while the loss scale fell",
+     "{skipped} consecutive steps were skipped while the loss scale fell from {from} to {to} ({halvings} halvings), "
+     "and nothing was learned in them",
+     "start with the loss scale at which it ended (init_scale, DeepSpeed's initial_scale_power, Megatron's "
+     "--initial-loss-scale); if it happened in the middle of a run, look at the first site that overflowed",
      overflow_cascade},
     {"scale-at-floor", Reads::steps,
-     "4 or more steps in a row overflowed at the least loss scale of the run or below 1, or the scaler ended the run "
-     "there",
-     "gradients still overflow at a loss scale of {scale}, after {skipped} overflows in a row: no scale helps",
-     "the trouble is in the forward pass or in the data, not in the scale: mend the first site that overflowed, or "
+     "4 or more consecutive steps overflowed at the smallest loss scale of the run or at a scale below 1, or the "
+     "scaler ended the run there",
+     "gradients still overflow at a loss scale of {scale}, after {skipped} consecutive overflows, so no loss scale "
+     "helps",
+     "look for the cause in the forward pass or in the data, not in the scale: fix the first site that overflowed, or "
      "train in bf16; weights that were trained in bf16 may not fit in fp16",
      scale_at_floor},
     {"first-steps-skipped", Reads::steps, "the first step was skipped",
-     "the first {skipped} steps were skipped, and the learning rate went from {first_lr} to {lr} before the "
-     "optimiser's "
-     "first step, which a scheduler in torch warns of",
-     "begin with a smaller loss scale, or step the scheduler only where the optimiser stepped", first_steps_skipped},
+     "the first {skipped} steps were skipped, and the learning rate changed from {first_lr} to {lr} before the first "
+     "step of the optimiser; schedulers of torch warn about this",
+     "start with a smaller loss scale, or advance the scheduler only after a step of the optimiser",
+     first_steps_skipped},
     {"schedule-over-skips", Reads::steps,
-     "skipped steps, after which the schedule went on, had more than 1 % of the sum of all steps' learning rates",
-     "{skipped} of {steps} steps were skipped and took {percent} % of the learning rate schedule with them",
-     "let the schedule count the optimiser's steps and not iterations; a skip inside a fused optimiser is seen by its "
-     "step counter and not by whether it was called",
+     "skipped steps, after which the learning rate schedule continued, had more than 1 % of the sum of all learning "
+     "rates",
+     "{skipped} of {steps} steps were skipped, and they used up {percent} % of the learning rate schedule",
+     "let the schedule count steps of the optimiser, not iterations; if a fused optimiser skips steps internally, read "
+     "its step counter instead of counting calls",
      schedule_over_skips},
     {"nan-in-loss", Reads::steps, "the loss of a step was not finite",
      "the loss of {count} of {steps} steps is not finite; a log that leaves such steps out "
      "(logging_nan_inf_filter, on by default) still shows about {shown}",
-     "turn the filter of the log off; look at the first site with a NaN or infinity, and for rows of data in which "
-     "every label is masked",
+     "turn off the filter of the log, look at the first site with a NaN or infinity, and look for rows of data in "
+     "which every label is masked",
      nan_in_loss},
     {"nonfinite-update", Reads::steps, "a gradient norm was not finite in a step that was not skipped",
-     "a gradient of norm {norm}, at a loss scale of {scale}, went into the weights, for nothing looked at it",
-     "use a scaler that checks for infinities and NaN and skips such steps; where there is none, clip nothing and stop "
-     "on a norm that is not finite",
+     "a gradient with norm {norm}, at a loss scale of {scale}, was applied to the weights, because nothing checked it",
+     "use a loss scaler that checks for infinities and NaN and skips such steps; without a scaler, do not clip, and "
+     "stop if the norm is not finite",
      nonfinite_update},
     {"stagnation", Reads::steps,
-     "the weights moved less than 98 % of what the optimiser asked for (mean of update_eff)",
-     "the weights moved {percent} % of what the optimiser asked for: {lost} updates a step were below half a unit in "
-     "the "
-     "last place of their weights and changed nothing",
+     "the weights moved less than 98 % of the distance that the optimiser asked for (mean of update_eff)",
+     "the weights moved {percent} % of the distance that the optimiser asked for: {lost} updates per step were below "
+     "half a unit in the last place of their weights and changed nothing",
      "keep fp32 master weights, round the weights stochastically, or raise the learning rate", stagnation},
     {"frozen-moments", Reads::moments,
-     "in the second half of the steps more than a fifth of the second moments stayed as they were (mean of "
+     "in the second half of the steps, more than a fifth of the second moments did not change (mean of "
      "moment_stagnation)",
-     "{percent} % of the second moments stayed as they were in the second half of the steps: their decay is below half "
-     "a "
-     "unit in their last place, so that the steps of these weights only become smaller",
-     "keep moments in fp32, or take a smaller beta2 (bf16 holds every v at 0.999 and none at 0.996)", frozen_moments},
-    {"no-master", Reads::memory, "weights take fewer bytes than in fp32, and there is no master copy",
+     "{percent} % of the second moments did not change in the second half of the steps: their decay is below half a "
+     "unit in their last place, so the steps of these weights only become smaller",
+     "keep the moments in fp32, or use a smaller beta2 (in bf16, all second moments freeze at 0.999 and none at 0.996)",
+     frozen_moments},
+    {"no-master", Reads::memory, "weights take fewer bytes than in fp32 and have no master copy",
      "weights are stored in {bytes} bytes each and have no wider master copy",
-     "load the model in fp32 under autocast, or use an optimiser with fp32 masters; without either round "
-     "stochastically",
+     "load the model in fp32 and use autocast, or use an optimiser with fp32 master weights; if neither is possible, "
+     "round stochastically",
      no_master},
-    {"narrow-accumulation", Reads::manifest, "there are micro-batches, and gradients are kept narrower than fp32",
+    {"narrow-accumulation", Reads::manifest,
+     "a step has several micro-batches, and gradients are stored in a format narrower than fp32",
      "the gradients of {parts} micro-batches are added in a narrow format, in {tensors} tensors",
      "accumulate in fp32 (DeepSpeed: data_types.grad_accum_dtype, whose default depends on the version)",
      narrow_accumulation},
     {"activation-overflow", Reads::sites,
-     "a value of the forward pass, cast without a scale, was over half the largest number of its format, or over all "
-     "of "
-     "it",
-     "a value of the forward pass reached {percent} % of the largest finite number of its format; more than half of it "
-     "was reached first at step {first}",
-     "run that site in bf16 or fp32, or lower what feeds it; a loss scale does nothing for the forward pass",
+     "a value of the forward pass that was cast without a scale exceeded half of the largest number of its format, or "
+     "overflowed",
+     "a value of the forward pass reached {percent} % of the largest finite number of its format; a value first "
+     "exceeded half of it at step {first}",
+     "run that site in bf16 or fp32, or reduce its inputs; a loss scale has no effect on the forward pass",
      activation_overflow},
     {"clip-before-unscale", Reads::baseline,
-     "at loss scales of 256 or more the gradient norm is off from fp32's by the scale, within a factor of 8 (median)",
+     "at loss scales of 256 or more, the gradient norm differs from that of fp32 by the loss scale, within a factor of "
+     "8 (median)",
      "the gradient norm is {ratio} times that of fp32, and the loss scale is {scale}: gradients were clipped or "
-     "measured "
-     "while they were scaled",
-     "unscale before clipping (torch: scaler.unscale_(optimizer), then clip_grad_norm_)", clip_before_unscale},
+     "measured before they were unscaled",
+     "unscale the gradients before clipping (torch: scaler.unscale_(optimizer), then clip_grad_norm_)",
+     clip_before_unscale},
     {"half-gradient-on-growth", Reads::baseline,
-     "in steps after which the loss scale grows, two or more, the gradient norm is 0.4 to 0.6 of what it is in others "
-     "(medians, both over fp32's)",
-     "in {growths} steps after which the scale grew, gradients were {drop} of what they should have been: they were "
-     "unscaled by the scale of the next step",
-     "this is DeepSpeed's order of update and unscaling; clipping hides it, or take a larger loss_scale_window",
+     "in two or more steps after which the loss scale grows, the gradient norm is 0.4 to 0.6 times that of the other "
+     "steps (medians, both relative to fp32)",
+     "in {growths} steps after which the scale grew, gradients were {drop} times as large as they should have been, "
+     "because they were unscaled with the scale of the next step",
+     "clip the gradients, which hides the effect, or use a larger loss_scale_window; the cause is that DeepSpeed "
+     "updates the scale before it unscales",
      half_gradient_on_growth},
-    {"gradient-underflow", Reads::sites, "more than 1 % of a gradient's elements became zero when they were cast",
-     "{percent} % of the elements of a gradient became zero in its cast; the first gradient to lose more than 1 % did "
-     "so "
-     "at step {first}",
+    {"gradient-underflow", Reads::sites, "more than 1 % of the elements of a gradient became zero in a cast",
+     "{percent} % of the elements of a gradient became zero in a cast; a gradient first lost more than 1 % at step "
+     "{first}",
      "scale the loss (fp16), scale the tensor (fp8), or use a format with a wider range (bf16, e5m2)",
      gradient_underflow},
     {"narrow-wire", Reads::sites, "ranks sent their gradients in a format narrower than fp32",
-     "ranks sent their gradients in a narrow format: at most {percent} % of the elements became zero, and every order "
-     "of "
-     "addition gives sums of its own",
-     "reduce in fp32 (FSDP: reduce_dtype, DeepSpeed: communication_data_type); order = \"fp64\" of [reduce] shows what "
-     "the rounding of sums costs",
+     "ranks sent their gradients in a narrow format: at most {percent} % of the elements became zero, and the sums "
+     "depend on the order of addition",
+     "reduce in fp32 (FSDP: reduce_dtype, DeepSpeed: communication_data_type); order = \"fp64\" in [reduce] shows how "
+     "much the rounding of the sums costs",
      narrow_wire},
-    {"layers-left-out", Reads::manifest, "the policy names layers that it leaves as they were",
-     "{layers} layers that the policy is about were left as they were: their sizes are no multiples of what it asks "
-     "for, or a framework's filter keeps them; the manifest has each reason (left_out_why)",
-     "choose sizes that are multiples or another filter, or do not count on the format's speed for those layers",
+    {"layers-left-out", Reads::manifest, "the policy left out layers that it applies to",
+     "{layers} layers that the policy applies to were left out, because their sizes are not the multiples that it "
+     "requires or a framework's filter excludes them; the manifest gives each reason (left_out_why)",
+     "choose sizes that are such multiples, or another filter; otherwise do not expect the speed of the format in "
+     "those layers",
      layers_left_out},
     {"divergence-after-spike", Reads::steps,
-     "the loss jumped more than 0.5 nat above its moving average, which ended more than 0.25 nat above its least "
-     "before",
-     "the loss jumped by {jump} nat, and its moving average ended {rise} nat above the least before the jump",
-     "clip gradients, lower the learning rate or lengthen the warm-up; where fp32 did not jump, look at the site",
+     "the loss jumped more than 0.5 nat above its moving average, and the average ended more than 0.25 nat above its "
+     "minimum before the jump",
+     "the loss jumped by {jump} nat, and its moving average ended {rise} nat above its minimum before the jump",
+     "clip gradients, lower the learning rate or lengthen the warm-up; if fp32 did not jump, look at the site",
      divergence_after_spike},
     {"loss-rounded", Reads::loss_rounded,
      "the policy's own loss has at most half as many distinct values as the loss computed in fp64",
-     "the policy's own loss took {values} values in {steps} steps and is off by up to {difference}",
-     "compute the loss from logits in fp32 (logits.float()); read trends from `loss`, not from `loss_rounded`",
+     "the policy's own loss took only {values} different values in {steps} steps, and its error is up to {difference}",
+     "compute the loss from fp32 logits (logits.float()); read trends from `loss`, not from `loss_rounded`",
      loss_rounded},
 };
 

@@ -65,7 +65,7 @@ RunView view_of(const Log& log, const RunLog& run, const Manifests& manifests) {
             .samples_sites = manifests.samples(run.folder)};
 }
 
-/// Returns the reason why a diagnosis cannot be looked for in a run, or an empty string if it can.
+/// Returns the reason why a diagnosis cannot be checked in a run, or an empty string if it can.
 std::string missing(const RunView& view, Reads reads) {
     if (view.run.steps.empty()) return "no rows in steps.csv";
     const bool is_fp32 = view.run.row.policy == baseline_policy;
@@ -79,11 +79,11 @@ std::string missing(const RunView& view, Reads reads) {
         case Reads::steps:
             return "";
         case Reads::baseline:
-            return is_fp32 || view.baseline != nullptr ? "" : "no fp32 run of its seed";
+            return is_fp32 || view.baseline != nullptr ? "" : "no fp32 run of the same seed";
         case Reads::memory:
             if (is_fp32) return "";
-            if (view.baseline == nullptr) return "no fp32 run of its seed";
-            return has_bytes(view.run) && has_bytes(*view.baseline) ? "" : "no row in runs.csv yet";
+            if (view.baseline == nullptr) return "no fp32 run of the same seed";
+            return has_bytes(view.run) && has_bytes(*view.baseline) ? "" : "runs.csv has no row of it yet";
         case Reads::moments:
             return has_moments ? "" : "rows of an older version have no moment_stagnation";
         case Reads::loss_rounded:

@@ -25,8 +25,8 @@ struct DiagnosisRules {
     static constexpr double lasting_rise = 0.25;         ///< nats above the lowest moving average, at the end
     static constexpr double clip_scale = 256;            ///< minimum loss scale whose effect stands out from noise
     static constexpr double clip_tolerance = 3;          ///< powers of two
-    static constexpr std::size_t least_steps = 8;        ///< minimum for a median or for a count of distinct losses
-    static constexpr std::size_t least_growths = 2;
+    static constexpr std::size_t min_steps = 8;          ///< minimum for a median or for a count of distinct losses
+    static constexpr std::size_t min_growths = 2;
 };
 
 /// The data that a diagnosis needs.
@@ -88,7 +88,7 @@ struct Diagnosed {
     std::string sentence() const;
 };
 
-/// A diagnosis that could not be looked for in some run of a policy.
+/// A diagnosis that could not be checked in some run of a policy.
 struct Unseen {
     const Diagnosis* diagnosis = nullptr;
     std::string policy{};
@@ -104,7 +104,7 @@ struct Verdicts {
 /// Looks for every diagnosis in every run. The log may have been read with either value of Keep.
 Verdicts diagnose(const Log& log);
 
-/// Returns text for a terminal: a paragraph for each policy, then the diagnoses that could not be looked for.
+/// Returns text for a terminal: a paragraph for each policy, then the diagnoses that could not be checked.
 std::string diagnosis_text(const Verdicts& verdicts);
 /// Returns {"looked_for": [...], "findings": [{"id", "policy", "seed", "seeds", "of_seeds", "step", "site", "figures",
 /// "sentence", "remedy"}], "not_looked_for": [{"id", "policy", "why"}]}. `step` and `site` are null if there is none.

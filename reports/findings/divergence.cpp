@@ -147,7 +147,8 @@ class RunsOfPolicy {
         const bool has_this_weight = row.seeds == 1 || policy_.token_weight == manifest.token_weight;
         policy_.token_weight = has_this_weight ? manifest.token_weight : std::nullopt;
         if (row.seeds == 1) row.stress = run.row.stress;
-        if (const auto beside = manifest.beside_precision.find(run.row.policy); beside != manifest.beside_precision.end())
+        if (const auto beside = manifest.beside_precision.find(run.row.policy);
+            beside != manifest.beside_precision.end())
             policy_.beside_precision = beside->second;
         const WindowMeans tail = tail_loss(run);
         loss_ += tail.loss;
@@ -393,14 +394,14 @@ Summary summarise(const Log& log, const SummaryOptions& options) {
         }
         if (left_out > 0) {
             summary.notes.push_back(
-                fmt::format("{}: {} unfinished seed{} left out; `macheps train --resume` ends what was stopped", name,
+                fmt::format("{}: {} unfinished seed{} left out; `macheps train --resume` finishes stopped runs", name,
                             left_out, left_out == 1 ? "" : "s"));
         }
         PolicySummary policy = fold.summary();
         const bool unpaired =
             policy.row.policy != baseline_policy && std::int64_t(policy.seed_gaps.size()) < policy.row.seeds;
         if (unpaired) {
-            summary.notes.push_back(fmt::format("{}: {} of {} seeds have an fp32 run to compare with", name,
+            summary.notes.push_back(fmt::format("{}: only {} of {} seeds have an fp32 run to compare with", name,
                                                 policy.seed_gaps.size(), policy.row.seeds));
         }
         summary.policies.push_back(std::move(policy));

@@ -86,11 +86,11 @@ struct Forced {
 };
 namespace forced {
 inline constexpr Forced one_seed{"one_seed", "one seed has no interval"},
-    baseline_failed{"baseline_failed", "the fp32 run failed too"},
-    same_losses{"same_losses", "every loss is fp32's to the bit"},
+    baseline_failed{"baseline_failed", "the fp32 run failed as well"},
+    same_losses{"same_losses", "every loss is identical to that of fp32"},
     nothing_learned{"nothing_learned",
-                    "fp32 itself learned less than the margin, so that a policy that learns nothing passes"},
-    wide_interval{"wide_interval", "the seeds scatter by more than the margin, so that not even a gap of 0 passes"};
+                    "fp32 itself learned less than the margin, so a policy that learns nothing passes"},
+    wide_interval{"wide_interval", "the seeds scatter by more than the margin, so not even a gap of 0 passes"};
 inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losses, &nothing_learned, &wide_interval};
 }  // namespace forced
 

@@ -105,19 +105,19 @@ class Baselines {
             kept_.splice(kept_.begin(), kept_, at);
             return &kept_.front().run;
         }
-        Oddities counted_where_it_stands;
+        Oddities counted_in_its_own_folder;
         std::optional<RunLog> found;
-        for (RunLog& run : runs_in(folders_[folder], counted_where_it_stands)) {
+        for (RunLog& run : runs_in(folders_[folder], counted_in_its_own_folder)) {
             if (run.row.policy == baseline_policy && run.row.seed == seed) found = std::move(run);
         }
         if (!found) return nullptr;
         kept_.push_front({folder, std::move(*found)});
-        if (kept_.size() > most_kept) kept_.pop_back();
+        if (kept_.size() > max_kept) kept_.pop_back();
         return &kept_.front().run;
     }
 
   private:
-    static constexpr std::size_t most_kept = 64;
+    static constexpr std::size_t max_kept = 64;
     struct Kept {
         std::size_t folder;
         RunLog run;
@@ -229,20 +229,22 @@ class FolderGatherer {
             if (count > 0) summary_.notes.push_back(fmt::format("{} {}", count, count == 1 ? one : many));
         };
         summary_.notes.insert(summary_.notes.end(), axes.notes.begin(), axes.notes.end());
-        note(manifests_.without_manifest(), "directory has no manifest.json, so that its settings are unknown",
-             "directories have no manifest.json, so that their settings are unknown");
+        note(manifests_.without_manifest(), "directory has no manifest.json, so its settings are unknown",
+             "directories have no manifest.json, so their settings are unknown");
         if (manifests_.programs() > 1)
-            summary_.notes.push_back(fmt::format("the runs came of {} versions of the program", manifests_.programs()));
-        note(odd_.older, "directory is of schema 1, whose `loss` is the policy's own, as the policy rounds it",
-             "directories are of schema 1, whose `loss` is the policy's own, as the policy rounds it");
+            summary_.notes.push_back(
+                fmt::format("the runs were made by {} versions of the program", manifests_.programs()));
+        note(odd_.older, "directory has schema 1, in which `loss` is the policy's own loss, rounded as the policy says",
+             "directories have schema 1, in which `loss` is the policy's own loss, rounded as the policy says");
         note(odd_.unfinished, "run is not finished", "runs are not finished");
         note(odd_.failed, "run failed", "runs failed");
-        note(odd_.repeated, "run repeats an earlier directory's, loss for loss, and stands here once",
-             "runs repeat an earlier directory's, loss for loss, and stand here once");
-        note(odd_.renamed, "run differs from one of the same policy, seed and setting, and stands as policy@directory",
-             "runs differ from those of the same policy, seed and setting, and stand as policy@directory");
-        note(odd_.unpaired, "run has no fp32 run of its seed and setting to compare with",
-             "runs have no fp32 run of their seed and setting to compare with");
+        note(odd_.repeated, "run has the same losses as a run of an earlier directory and is shown only once",
+             "runs have the same losses as runs of an earlier directory and are shown only once");
+        note(odd_.renamed,
+             "run differs from another one of the same policy, seed and setting and is shown as policy@directory",
+             "runs differ from others of the same policy, seed and setting and are shown as policy@directory");
+        note(odd_.unpaired, "run has no fp32 run of the same seed and setting to compare with",
+             "runs have no fp32 run of the same seed and setting to compare with");
     }
 
     std::span<const fs::path> folders_;
@@ -267,9 +269,9 @@ SweepSummary gather_folders(std::span<const fs::path> folders, const SummaryOpti
                          .margin = options.margin};
     FolderGatherer(folders, options, summary).gather();
     if (summary.rows.empty()) {
-        throw Error({.what = "none of these directories has a run with a step yet",
+        throw Error({.what = "none of these directories has a run with a finished step",
                      .where = folders.front().string(),
-                     .fix = "wait for their first steps"});
+                     .fix = "wait until a run has finished its first step"});
     }
     return summary;
 }

@@ -12,7 +12,7 @@ namespace macheps::reports {
 
 /// Up to this number, directories are joined in memory with all their steps, for a page with every curve. More are
 /// summarised one by one.
-inline constexpr std::size_t most_joined_folders = 200;
+inline constexpr std::size_t max_joined_folders = 200;
 
 /// Summarises run directories by setting. Directories with the same model, data and training options are one setting.
 /// Options that differ between settings are the axes. An option that follows from another one is not an axis, and a

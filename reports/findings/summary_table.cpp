@@ -123,12 +123,13 @@ std::string summary_table(const Summary& summary, Colour colour) {
     const bool has_intervals =
         std::any_of(summary.policies.begin(), summary.policies.end(),
                     [](const PolicySummary& policy) { return policy.row.gap_ci_low.has_value(); });
-    out += fmt::format("loss and gap in nats: means of the last {}, seeds paired{}.\n", window_words(summary),
-                       has_intervals ? ", ± is the 95 % t interval" : "");
+    out += fmt::format("loss and gap in nats per token: means of the last {}, paired by seed{}.\n",
+                       window_words(summary), has_intervals ? "; ± is the 95 % t interval" : "");
     if (!summary.setup.empty()) out += summary.setup + ".\n";
     out += cost_words(summary);
     if (const std::string words = gradient_underflow_words(summary); !words.empty())
-        out += "underflow: of all numbers that are cast, forward and backward; of gradients alone: " + words + ".\n";
+        out +=
+            "underflow: share of all values that are cast, forward and backward; of gradients only: " + words + ".\n";
     for (const PolicySummary& policy : summary.policies) {
         const std::string sentence = verdict_sentence(policy);
         if (!sentence.empty()) {
@@ -142,8 +143,10 @@ std::string summary_table(const Summary& summary, Colour colour) {
 
 std::string peak_words(const Summary& summary) {
     const VendorGpu* gpu = find_vendor_gpu(summary.gpu);
-    return fmt::format("on {}, dense, bf16 = 1x: the vendor's figures, not a measurement.",
-                       gpu != nullptr ? gpu->title : summary.gpu);
+    const auto is_bf16 = [&](const VendorPeak& peak) { return peak.gpu == summary.gpu && peak.kind == "bf16"; };
+    const bool has_bf16 = std::any_of(vendor_peaks().begin(), vendor_peaks().end(), is_bf16);
+    return fmt::format("on {}, dense, {} = 1x: the vendor's figures, not a measurement.",
+                       gpu != nullptr ? gpu->title : summary.gpu, has_bf16 ? "bf16" : "fp16");
 }
 
 std::string gradient_underflow_words(const Summary& summary) {
@@ -163,10 +166,12 @@ std::string cost_words(const Summary& summary) {
     };
     std::string out;
     if (any(&SummaryRow::static_bytes)) {
-        out += "bytes/param: weights, gradients, masters and optimiser state; activations, of a micro-batch, apart.\n";
+        out +=
+            "bytes/param: weights, gradients, master copies and optimiser state; activations: those of one "
+            "micro-batch, also per parameter.\n";
     }
     if (any(&SummaryRow::relative_peak))
-        out += "peak: of the formats that its matmuls multiply, " + peak_words(summary) + "\n";
+        out += "peak: maximum speed of the formats that the policy's matmuls multiply, " + peak_words(summary) + "\n";
     return out;
 }
 

@@ -17,17 +17,17 @@
 namespace macheps::reports {
 
 void GapCurve::add(const std::vector<StepRow>& steps, const std::vector<StepRow>& baseline, std::int64_t all_steps) {
-    if (length_ == 0) length_ = std::max(1.0, std::ceil(static_cast<double>(all_steps) / most_points));
-    std::array<double, most_points> sums{};
-    std::array<std::int64_t, most_points> counts{};
+    if (length_ == 0) length_ = std::max(1.0, std::ceil(static_cast<double>(all_steps) / max_points));
+    std::array<double, max_points> sums{};
+    std::array<std::int64_t, max_points> counts{};
     const std::size_t count = std::min(steps.size(), baseline.size());
     for (std::size_t i = 0; i < count; ++i) {
         const double gap = steps[i].loss - baseline[i].loss;
         const auto at = static_cast<std::size_t>(static_cast<double>(steps[i].step) / length_);
-        if (!std::isfinite(gap) || at >= most_points || steps[i].step != baseline[i].step) continue;
+        if (!std::isfinite(gap) || at >= max_points || steps[i].step != baseline[i].step) continue;
         sums[at] += gap, ++counts[at];
     }
-    for (std::size_t at = 0; at < most_points; ++at) {
+    for (std::size_t at = 0; at < max_points; ++at) {
         if (counts[at] == 0) continue;
         Stretch& stretch = stretches_[at];
         const double mean = sums[at] / static_cast<double>(counts[at]);
@@ -39,7 +39,7 @@ void GapCurve::add(const std::vector<StepRow>& steps, const std::vector<StepRow>
 
 std::vector<GapCurve::Point> GapCurve::points() const {
     std::vector<Point> points;
-    for (std::size_t at = 0; at < most_points; ++at) {
+    for (std::size_t at = 0; at < max_points; ++at) {
         const Stretch& stretch = stretches_[at];
         if (stretch.runs == 0) continue;
         points.push_back({(static_cast<double>(at) + 0.5) * length_, stretch.sum / static_cast<double>(stretch.runs),

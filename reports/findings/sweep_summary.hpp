@@ -21,7 +21,7 @@ class GapCurve {
     struct Point {
         double step = 0, mean = 0, least = 0, greatest = 0;
     };
-    static constexpr std::size_t most_points = 48;
+    static constexpr std::size_t max_points = 48;
 
     /// Adds the steps of one run and of its baseline. The first call sets the stretches, from `all_steps`.
     void add(const std::vector<StepRow>& steps, const std::vector<StepRow>& baseline, std::int64_t all_steps);
@@ -33,7 +33,7 @@ class GapCurve {
         double sum = 0, least = 0, greatest = 0;
         std::int64_t runs = 0;
     };
-    std::array<Stretch, most_points> stretches_{};
+    std::array<Stretch, max_points> stretches_{};
     double length_ = 0;  ///< steps in a stretch
 };
 

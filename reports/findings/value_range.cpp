@@ -18,7 +18,8 @@ std::string words_of(const FormatRange& range) {
     const std::string reached =
         fmt::format("largest forward value {} of {:g} ({})", two_digits(range.amax), range.largest, range.format);
     const double factor = pretrained_peak / random_peak;
-    if (range.amax * factor < range.largest) return reached + "; an overflow would not have been seen";
+    if (range.amax * factor < range.largest)
+        return reached + "; this cannot rule out an overflow in a pretrained model";
     return fmt::format("{}; outliers as large as in a pretrained model, up to {} times these values, would overflow",
                        reached, two_digits(factor));
 }
@@ -26,7 +27,7 @@ std::string words_of(const FormatRange& range) {
 }  // namespace
 
 std::string range_words(const SummaryRow& row) {
-    if (row.sampled_steps.value_or(0) == 0) return "not measured: no site was sampled (--probe-every)";
+    if (row.sampled_steps.value_or(0) == 0) return "not measured, because no site was sampled (--probe-every)";
     std::vector<std::string> parts, wide, scaled;
     bool is_measured = false;
     for (const FormatRange& range : read_ranges(row.forward_ranges.value_or(""))) {
@@ -49,7 +50,8 @@ std::string range_words(const SummaryRow& row) {
         parts.push_back(fmt::format("{} {} scaled to fit {} range", fmt::join(scaled, " and "),
                                     scaled.size() == 1 ? "is" : "are", scaled.size() == 1 ? "its" : "their"));
     }
-    if (parts.empty()) return wide.empty() ? "that of fp32" : fmt::format("that of fp32 ({})", fmt::join(wide, ", "));
+    if (parts.empty())
+        return wide.empty() ? "the same as fp32" : fmt::format("the same as fp32 ({})", fmt::join(wide, ", "));
     std::string words = fmt::format("{}", fmt::join(parts, "; "));
     if (is_measured && row.steps && *row.sampled_steps < *row.steps)
         words += fmt::format(" ({} of {} steps sampled)", *row.sampled_steps, *row.steps);

@@ -13,8 +13,9 @@ namespace macheps::reports {
 /// quotient estimates how much larger the values of a pretrained model may be than those of the small model of a run.
 inline constexpr double pretrained_peak = 653, random_peak = 8.9;
 
-/// Returns the range line of a verdict without `range: `: "largest forward value 31 of 65504 (fp16); an overflow would
-/// not have been seen (12 of 300 steps sampled)". Reads the columns `forward_*`, `sampled_steps` and `steps`.
+/// Returns the range line of a verdict without `range: `: "largest forward value 31 of 65504 (fp16); this cannot rule
+/// out an overflow in a pretrained model (12 of 300 steps sampled)". Reads the columns `forward_*`, `sampled_steps` and
+/// `steps`.
 std::string range_words(const SummaryRow& row);
 
 /// Returns true if the runs cannot rule out an overflow that fp32 would not have: some forward values were cast,

@@ -33,7 +33,7 @@ const Forced* forced_of(const SummaryRow& row) {
 std::string equivalent_sentence(const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
     const std::string seen = row.detectable_gap && *row.detectable_gap > 0
-                                 ? fmt::format("; a gap of {} would have been seen", two_digits(*row.detectable_gap))
+                                 ? fmt::format("; smallest detectable gap {}", two_digits(*row.detectable_gap))
                                  : "";
     if (!is_resolved(row)) return fmt::format("no difference found ({}{})", what_was_run(policy), seen);
     return fmt::format("a difference of {}, within the margin of {} ({}{})", gap_words(row),
@@ -44,11 +44,11 @@ std::string undecided_sentence(const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
     const std::string margin = two_digits(row.margin.value_or(NAN));
     const std::string where = row.gap_ci_high && *row.gap_ci_high < 0
-                                  ? fmt::format("is below zero, and not within ±{}", margin)
+                                  ? fmt::format("is below zero but not within ±{}", margin)
                                   : fmt::format("is neither within ±{} nor above zero", margin);
     const std::string more =
         policy.seeds_needed && *policy.seeds_needed > row.seeds
-            ? fmt::format("; {} seeds that scatter alike would show a gap of {}", *policy.seeds_needed, margin)
+            ? fmt::format("; {} seeds with the same scatter would detect a gap of {}", *policy.seeds_needed, margin)
             : "";
     return fmt::format("undecided: {} {} ({}{})", gap_words(row), where, what_was_run(policy), more);
 }
@@ -64,16 +64,15 @@ std::string sentence_of(const PolicySummary& policy) {
     }
     if (row.verdict == "one_seed") {
         return fmt::format(
-            "one seed: a gap of {} cannot be told from chance, nor its sign; only a run that fails would have been "
-            "seen "
-            "({})",
+            "one seed: neither the gap of {} nor its sign can be distinguished from chance; only a failing run would "
+            "be detected ({})",
             gap_words(row), what_was_run(policy));
     }
     if (row.verdict == "diverged") {
         return fmt::format("diverged in {} of {} ({})", row.failed_seeds.value_or(row.seeds),
                            counted(row.seeds, "seed"), what_was_run(policy));
     }
-    if (row.verdict == "no_baseline") return "no fp32 run of the same seed to compare with";
+    if (row.verdict == "no_baseline") return "there is no fp32 run of the same seed to compare with";
     return row.verdict;
 }
 
@@ -119,8 +118,8 @@ std::string verdict_sentence(const PolicySummary& policy) {
     const Forced* reason = forced_of(policy.row);
     if (reason == nullptr) return sentence;
     if (reason == &forced::wide_interval)
-        return sentence + "; \"no difference found\" was out of reach: " + std::string(reason->clause);
-    return sentence + "; this could not have come out otherwise: " + std::string(reason->clause);
+        return sentence + "; \"no difference found\" was not possible: " + std::string(reason->clause);
+    return sentence + "; no other verdict was possible: " + std::string(reason->clause);
 }
 
 std::string parts_at_step(const SummaryRow& row) {
@@ -131,25 +130,25 @@ std::vector<std::string> warnings_of(const Summary& summary) {
     std::optional<std::int64_t> steps, seeds;
     for (const PolicySummary& policy : summary.policies) {
         if (policy.row.verdict == "baseline" || policy.row.verdict == "diverged") continue;
-        const std::int64_t own = policy.row.steps.value_or(Rules::least_steps);
+        const std::int64_t own = policy.row.steps.value_or(Rules::min_steps);
         steps = std::min(steps.value_or(own), own);
         seeds = std::min(seeds.value_or(policy.row.seeds), policy.row.seeds);
     }
     std::vector<std::string> warnings;
-    if (steps && *steps < Rules::least_steps) {
-        warnings.push_back(fmt::format("{}: under {} a verdict says little of a longer run", counted(*steps, "step"),
-                                       Rules::least_steps));
+    if (steps && *steps < Rules::min_steps) {
+        warnings.push_back(fmt::format("{}: with fewer than {} steps, a verdict says little about a longer run",
+                                       counted(*steps, "step"), Rules::min_steps));
     }
-    if (seeds && *seeds < Rules::least_seeds) {
+    if (seeds && *seeds < Rules::min_seeds) {
         warnings.push_back(fmt::format(
-            "{}: with fewer than {} {}", *seeds == 1 ? "one seed" : counted(*seeds, "seed"), Rules::least_seeds,
+            "{}: with fewer than {} seeds, {}", *seeds == 1 ? "one seed" : counted(*seeds, "seed"), Rules::min_seeds,
             *seeds == 1 ? "a gap has no interval, or a very wide one" : "the interval of a gap is very wide"));
     }
     for (const PolicySummary& policy : summary.policies) {
         if (policy.beside_precision.empty()) continue;
-        warnings.push_back(
-            fmt::format("{} does not differ from fp32 in precision alone, and its gap is that of all: {}",
-                        policy.row.policy, policy.beside_precision));
+        warnings.push_back(fmt::format(
+            "{} differs from fp32 in more than precision, and all of the differences contribute to its gap: {}",
+            policy.row.policy, policy.beside_precision));
     }
     return warnings;
 }

@@ -17,12 +17,12 @@ std::string gap_words(const SummaryRow& row);
 /// Returns a verdict in one to three words for a cell of a table: "no difference found", "one seed".
 std::string verdict_words(const SummaryRow& row);
 
-/// Returns the verdict with its basis: "no difference found (2 layers x 64, 300 steps, 3 seeds; a gap of 0.0012 would
-/// have been seen)". If no other verdict was possible, the sentence says so. Empty for the baseline.
+/// Returns the verdict with its basis: "no difference found (2 layers x 64, 300 steps, 3 seeds; smallest detectable gap
+/// 0.0012)". If no other verdict was possible, the sentence says so. Empty for the baseline.
 std::string verdict_sentence(const PolicySummary& policy);
 
 /// Describes how far the forward values of the policy reached into the range of their formats: "range: largest forward
-/// value 31 of 65504 (fp16); an overflow would not have been seen". Empty for the baseline.
+/// value 31 of 65504 (fp16); this cannot rule out an overflow in a pretrained model". Empty for the baseline.
 std::string range_line(const PolicySummary& policy);
 
 /// Returns the known basis of a verdict: "2 layers x 64, 300 steps, 3 seeds", then the token weight if it is not 1, and

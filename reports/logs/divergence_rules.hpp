@@ -9,8 +9,8 @@ namespace macheps::reports {
 struct DivergenceRules {
     static constexpr std::int64_t longest_window = 50;    ///< W = min(50, steps / 4), at least 1
     static constexpr double equivalence_margin = 0.0025;  ///< default margin, as a fraction of the baseline's loss
-    static constexpr std::int64_t least_steps = 200;      ///< verdicts of shorter runs carry a warning
-    static constexpr std::int64_t least_seeds = 3;
+    static constexpr std::int64_t min_steps = 200;        ///< verdicts of shorter runs carry a warning
+    static constexpr std::int64_t min_seeds = 3;
     static constexpr double divergence_threshold = 1e-3;  ///< as a fraction of the baseline's loss at that step
     static constexpr int consecutive_steps = 10;
     static constexpr double ema_decay = 0.9;

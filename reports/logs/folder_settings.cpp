@@ -124,8 +124,8 @@ SettingAxes setting_axes(const std::vector<FolderSettings>& settings) {
         for (std::size_t i = 0; i < settings.size(); ++i) out.values[i].push_back(axis.values[i]);
     }
     for (const auto& [name, followers] : left_out) {
-        out.notes.push_back(
-            fmt::format("{}: not shown, as each {} here has its own", fmt::join(followers, ", "), name));
+        out.notes.push_back(fmt::format("{}: not shown, because {} determines {}", fmt::join(followers, ", "), name,
+                                        followers.size() == 1 ? "it" : "them"));
     }
     return out;
 }
@@ -141,14 +141,15 @@ void FolderManifests::add(const fs::path& folder) {
     if (text.empty()) {
         ++without_manifest_;
     } else if (!manifest.is_object()) {
-        throw Error({.what = "not a JSON object", .where = path.string(), .fix = "restore it, or delete it"});
+        throw Error(
+            {.what = "the file is not a JSON object", .where = path.string(), .fix = "restore or delete the file"});
     }
     if (const Json* schema = manifest.find("schema");
         schema != nullptr && schema->is_number_integer() && schema->get<double>() > schema_version) {
-        throw Error(
-            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<double>(), schema_version),
-             .where = path.string(),
-             .fix = "use a newer macheps"});
+        throw Error({.what = fmt::format("the file has schema {}, but this program supports only schemas up to {}",
+                                         schema->get<double>(), schema_version),
+                     .where = path.string(),
+                     .fix = "use a newer version of macheps"});
     }
     const std::size_t number = setting_of_.size();
     FolderSettings settings = folder_settings(manifest);

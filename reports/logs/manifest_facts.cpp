@@ -62,13 +62,13 @@ std::string setup_words(std::span<const ManifestFacts> folders) {
     if (!is_one) return {};
     const double weight = *first.token_weight;
     std::string seeds = fmt::format("seed{} {}", first.seeds.size() == 1 ? "" : "s", fmt::join(first.seeds, ", "));
-    if (weight == 1) return seeds + "; every token's loss weighted 1: the batch as it stands (--seeds, --token-weight)";
+    if (weight == 1) return seeds + "; the loss of every token has weight 1 (--seeds, --token-weight)";
     const std::string batch =
         weight > 0 && weight < 1
-            ? fmt::format(", a stand-in for a batch {:g} times as large, in which gradients are that small", 1 / weight)
+            ? fmt::format(", which makes the gradients as small as those of a batch {:g} times as large", 1 / weight)
             : "";
-    return fmt::format("{}; every token's loss weighted {} in the backward pass{} (--seeds, --token-weight)", seeds,
-                       power_words(weight), batch);
+    return fmt::format("{}; the loss of every token is weighted by {} in the backward pass{} (--seeds, --token-weight)",
+                       seeds, power_words(weight), batch);
 }
 
 }  // namespace macheps::reports

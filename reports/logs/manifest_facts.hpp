@@ -33,8 +33,8 @@ ManifestFacts manifest_facts(const Json& manifest);
 std::string power_words(double x);
 
 /// Returns a line, without its line end, with the seeds, the token weight and the reason for the weight: "seeds 0, 1,
-/// 2; every token's loss weighted 2^-12 in the backward pass, a stand-in for a batch 4096 times as large, in which
-/// gradients are that small (--seeds, --token-weight)". Empty if folders differ in either, or if either is unknown.
+/// 2; the loss of every token is weighted by 2^-12 in the backward pass, which makes the gradients as small as those of
+/// a batch 4096 times as large (--seeds, --token-weight)". Empty if folders differ in either, or if either is unknown.
 std::string setup_words(std::span<const ManifestFacts> folders);
 
 }  // namespace macheps::reports

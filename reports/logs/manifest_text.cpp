@@ -10,11 +10,11 @@
 namespace macheps::reports {
 
 std::string read_manifest_text(const std::filesystem::path& path) {
-    std::string text = read_regular_file(path, most_manifest_bytes);
+    std::string text = read_regular_file(path, max_manifest_bytes);
     if (const auto line = line_nested_too_deep(text)) {
-        throw Error({.what = fmt::format("brackets nest deeper than {} levels", most_levels),
+        throw Error({.what = fmt::format("the brackets are nested more than {} levels deep", max_levels),
                      .where = fmt::format("{}:{}", path.string(), *line),
-                     .fix = "no manifest does; restore it, or delete it"});
+                     .fix = "restore or delete the file"});
     }
     return text;
 }

@@ -9,9 +9,9 @@ namespace macheps::reports {
 
 /// Size limit for writing and reading. A manifest of 15 policies for a model of 24 blocks has 3 MB, mostly resolved
 /// tables.
-inline constexpr std::uint64_t most_manifest_bytes = std::uint64_t{64} << 20;
+inline constexpr std::uint64_t max_manifest_bytes = std::uint64_t{64} << 20;
 
-/// Reads the file. Throws Error, Exit::bad_input, if it is larger than the limit or nests deeper than `most_levels`
+/// Reads the file. Throws Error, Exit::bad_input, if it is larger than the limit or nests deeper than `max_levels`
 /// (with the line). Does not check that it is JSON.
 std::string read_manifest_text(const std::filesystem::path& path);
 

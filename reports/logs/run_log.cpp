@@ -29,7 +29,7 @@ template <class Row>
 std::vector<Row> read_rows(const fs::path& folder, Needed needed, std::vector<std::string>& notes) {
     const fs::path path = folder / Row::file;
     if (!fs::exists(path)) {
-        if (needed == Needed::yes) notes.push_back(fmt::format("{}: no {} yet", folder.string(), Row::file));
+        if (needed == Needed::yes) notes.push_back(fmt::format("{}: there is no {} yet", folder.string(), Row::file));
         return {};
     }
     CsvReader<Row> reader(path);
@@ -42,20 +42,21 @@ std::string read_manifest(const fs::path& folder, std::vector<std::string>& note
     const bool exists = fs::exists(path);
     const std::string text = exists ? read_manifest_text(path) : std::string{};
     if (text.empty()) {
-        notes.push_back(fmt::format("{}: {} {}, so the settings are unknown", folder.string(),
-                                    exists ? "an empty" : "no", manifest_name));
+        notes.push_back(fmt::format("{}: {} is {}, so the settings are unknown", folder.string(), manifest_name,
+                                    exists ? "empty" : "missing"));
         return {};
     }
     const Json manifest = Json::parse_or_null(text);
     if (!manifest.is_object()) {
-        throw Error({.what = "not a JSON object", .where = path.string(), .fix = "restore it, or delete it"});
+        throw Error(
+            {.what = "the file is not a JSON object", .where = path.string(), .fix = "restore or delete the file"});
     }
     const Json* schema = manifest.find("schema");
     if (schema != nullptr && schema->is_number_integer() && schema->get<double>() > schema_version) {
-        throw Error(
-            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<double>(), schema_version),
-             .where = path.string(),
-             .fix = "use a newer macheps"});
+        throw Error({.what = fmt::format("the file has schema {}, but this program supports only schemas up to {}",
+                                         schema->get<double>(), schema_version),
+                     .where = path.string(),
+                     .fix = "use a newer version of macheps"});
     }
     return text;
 }
@@ -107,9 +108,9 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep k
     }
     if (has_older) {
         notes.push_back(
-            fmt::format("{}: its rows are of schema 1, whose `loss` is the policy's own, rounded as the "
-                        "policy rounds it; since schema 2 `loss` is computed in fp64 from the policy's "
-                        "logits, and the policy's own is `loss_rounded`",
+            fmt::format("{}: the rows have schema 1. Their `loss` is the policy's own loss, rounded as the policy "
+                        "says. Since schema 2, `loss` is computed in fp64 from the policy's logits, and the policy's "
+                        "own loss is `loss_rounded`",
                         path.string()));
     }
     for (const StepRow& step : steps) {
@@ -132,8 +133,8 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep k
         run.folder = folder;
         run.policy = run.row.policy;
         if (run.row.status == "unfinished") {
-            notes.push_back(fmt::format("{}: run {} is not finished: {} steps so far", path.string(), run.row.run,
-                                        run.steps.size()));
+            notes.push_back(fmt::format("{}: run {} is not finished; it has {} steps so far", path.string(),
+                                        run.row.run, run.steps.size()));
         }
     }
     return runs;
@@ -155,9 +156,9 @@ std::string first_columns() {
 
 /// Returns whether `file` has rows of one of Log::kinds, and appends them to `log` if so.
 bool read_measured_rows(const fs::path& file, Log& log) {
-    constexpr std::size_t most_bytes = 64;
+    constexpr std::size_t max_bytes = 64;
     std::string head;
-    read_blocks(file, most_bytes, [&](std::string_view block) { head += block; });
+    read_blocks(file, max_bytes, [&](std::string_view block) { head += block; });
     bool is_known = false;
     const auto try_kind = [&]<class Row>(const Log::Kind<Row>& kind) {
         if (is_known || !head.starts_with(first_columns<Row>())) return;
@@ -192,10 +193,10 @@ std::string verbs_with_rows() {
 }
 
 Error not_a_run(std::string what, const fs::path& where) {
-    return Error(
-        {.what = std::move(what),
-         .where = where.string(),
-         .fix = fmt::format("name a folder that `macheps train` wrote, or rows of macheps {}", verbs_with_rows())});
+    return Error({.what = std::move(what),
+                  .where = where.string(),
+                  .fix = fmt::format("pass a folder that `macheps train` wrote, or a CSV file of macheps {}",
+                                     verbs_with_rows())});
 }
 
 /// Returns whether two runs have the same steps with the same losses. A NaN equals a NaN.
@@ -210,12 +211,12 @@ bool same_losses(const RunLog& a, const RunLog& b) {
 
 void check_is_run(const fs::path& folder) {
     if (!fs::exists(folder)) {
-        throw not_a_run("no such folder", folder);
+        throw not_a_run("the folder does not exist", folder);
     }
     const auto stands_there = [&](std::string_view name) { return fs::exists(folder / name); };
     constexpr auto files = files_of(std::type_identity<TrainingRows>{});
     if (stands_there(manifest_name) || std::any_of(files.begin(), files.end(), stands_there)) return;
-    throw not_a_run(fmt::format("no {} in this folder", RunRow::file), folder);
+    throw not_a_run(fmt::format("there is no {} in this folder", RunRow::file), folder);
 }
 
 void read_as_schema_1(StepRow& step) {
@@ -238,14 +239,15 @@ Log read_runs(std::span<const fs::path> folders, Keep keep) {
     const DefaultFloatModes modes;
     Log log;
     for (const fs::path& path : folders) {
-        if (!fs::exists(path)) throw not_a_run("no such folder", path);
+        if (!fs::exists(path)) throw not_a_run("the file or folder does not exist", path);
         if (!fs::is_directory(path)) {
-            if (!read_measured_rows(path, log)) throw not_a_run("not a folder, nor rows that a report draws", path);
+            if (!read_measured_rows(path, log))
+                throw not_a_run("this is neither a folder nor a CSV file that a report can show", path);
             continue;
         }
         const std::vector<fs::path> files = measured_files_of(path);
         for (const fs::path& file : files) {
-            if (!read_measured_rows(file, log)) throw not_a_run("not the rows of which this file bears the name", file);
+            if (!read_measured_rows(file, log)) throw not_a_run("the columns of this file do not match its name", file);
         }
         if (!files.empty() && !fs::exists(path / RunRow::file)) continue;
         check_is_run(path);
@@ -279,9 +281,10 @@ Log read_runs(std::span<const fs::path> folders, Keep keep) {
             log.runs.push_back(std::move(run));
         }
         if (repeats) {
-            log.notes.push_back(fmt::format("{}: {} run{} an earlier folder's, loss for loss, and stand{} here once",
-                                            path.string(), repeats, repeats == 1 ? " repeats" : "s repeat",
-                                            repeats == 1 ? "s" : ""));
+            log.notes.push_back(fmt::format("{}: {} the same losses as {} of an earlier folder and {} shown only once",
+                                            path.string(),
+                                            repeats == 1 ? "1 run has" : fmt::format("{} runs have", repeats),
+                                            repeats == 1 ? "a run" : "runs", repeats == 1 ? "is" : "are"));
         }
     }
     for (RunLog& run : log.runs) {

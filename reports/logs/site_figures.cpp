@@ -20,8 +20,8 @@ std::string remarkable(const SiteRow& site) {
     const auto percent = [&](std::uint64_t n) {
         return 100 * double(n) / double(std::max<std::uint64_t>(site.count, 1));
     };
-    if (site.nan_in) return fmt::format("{} NaN in at step {}", site.nan_in, site.step);
-    if (site.inf_in) return fmt::format("{} infinities in at step {}", site.inf_in, site.step);
+    if (site.nan_in) return fmt::format("{} NaN inputs at step {}", site.nan_in, site.step);
+    if (site.inf_in) return fmt::format("{} infinite inputs at step {}", site.inf_in, site.step);
     const bool scaled = site.scale_inv_min != 1 || site.scale_inv_max != 1;
     if (scaled ? site.overflow > 1 && percent(site.overflow) > 100 * Rules::notable_overflow : site.overflow > 0) {
         return fmt::format("overflow {:.2g} % at step {}", percent(site.overflow), site.step);

@@ -31,7 +31,7 @@ std::string capitalised(std::string text) {
     return text;
 }
 
-/// Diagnoses that could not be looked for in some policies for the same reason.
+/// Diagnoses that could not be checked in some policies for the same reason.
 struct Gap {
     std::string why;
     std::vector<std::string> ids, policies;
@@ -85,7 +85,7 @@ Json json_of(double value) {
 }  // namespace
 
 std::string diagnosis_text(const Verdicts& verdicts) {
-    std::string out = fmt::format("What these runs show, of {} diagnoses:\n", diagnoses().size());
+    std::string out = fmt::format("Findings of {} diagnoses in these runs:\n", diagnoses().size());
     const std::string* policy = nullptr;
     for (const Diagnosed& finding : verdicts.findings) {
         if (policy == nullptr || *policy != finding.policy) out += printable(finding.policy) + "\n";
@@ -94,10 +94,10 @@ std::string diagnosis_text(const Verdicts& verdicts) {
                            finding.sentence(), capitalised(std::string(finding.diagnosis->remedy)));
     }
     if (const auto names = without_findings(verdicts); !names.empty()) {
-        out += fmt::format("Nothing: {}\n", printable(joined(names)));
+        out += fmt::format("No findings: {}\n", printable(joined(names)));
     }
     for (const Gap& gap : gaps_of(verdicts)) {
-        out += fmt::format("Not looked for: {} in {}: {}\n", joined(gap.ids), printable(joined(gap.policies)), gap.why);
+        out += fmt::format("Not checked: {} in {}: {}\n", joined(gap.ids), printable(joined(gap.policies)), gap.why);
     }
     return out;
 }
@@ -150,19 +150,21 @@ std::string diagnosis_html(const Verdicts& all, std::span<const std::string> pol
         rules += fmt::format("<dt>{}</dt><dd>{}</dd>", diagnosis.id, escape_html(diagnosis.condition));
     }
     for (const Gap& gap : gaps_of(verdicts)) {
-        gaps += fmt::format("<p>Not looked for: {} in {}: {}.</p>\n", joined(gap.ids),
-                            escape_html(joined(gap.policies)), escape_html(gap.why));
+        gaps += fmt::format("<p>Not checked: {} in {}: {}.</p>\n", joined(gap.ids), escape_html(joined(gap.policies)),
+                            escape_html(gap.why));
     }
-    std::string out = "<section id=\"diagnosis\" class=\"training\">\n<h2>What these runs show</h2>\n";
+    std::string out = "<section id=\"diagnosis\" class=\"training\">\n<h2>Findings</h2>\n";
     if (rows.empty()) {
-        out += fmt::format("<p>Nothing of the {} diagnoses.</p>\n", diagnoses().size());
+        out += fmt::format("<p>None of the {} diagnoses applies.</p>\n", diagnoses().size());
     } else {
         out +=
-            "<div class=\"table\"><table><thead><tr><th>policy</th><th>diagnosis</th><th>where</th><th>what was "
-            "seen</th><th>what to change</th></tr></thead><tbody>\n" +
+            "<div "
+            "class=\"table\"><table><thead><tr><th>policy</th><th>diagnosis</th><th>where</th><th>finding</th><th>what "
+            "to change</th></tr></thead><tbody>\n" +
             rows + "</tbody></table></div>\n";
     }
-    return out + gaps + "<details><summary>What was looked for</summary><dl>" + rules + "</dl></details>\n</section>\n";
+    return out + gaps + "<details><summary>All diagnoses and their conditions</summary><dl>" + rules +
+           "</dl></details>\n</section>\n";
 }
 
 }  // namespace macheps::reports

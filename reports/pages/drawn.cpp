@@ -37,8 +37,8 @@ Summary drawn_of(const Summary& summary, std::size_t most) {
     Summary drawn{.policies = {}, .notes = {}, .margin = summary.margin, .gpu = summary.gpu, .setup = summary.setup};
     for (const std::size_t i : order) drawn.policies.push_back(summary.policies[i]);
     drawn.notes.push_back(
-        fmt::format("{} policies were compared; this page shows the {} whose loss differs most from "
-                    "fp32's, and {} has them all",
+        fmt::format("{} policies were compared; this page shows the {} whose loss differs most from that of fp32, and "
+                    "{} contains all of them",
                     summary.policies.size() - (has_baseline ? 1 : 0), most, SummaryRow::file));
     drawn.notes.insert(drawn.notes.end(), summary.notes.begin(), summary.notes.end());
     return drawn;

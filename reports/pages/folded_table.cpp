@@ -80,7 +80,7 @@ std::string FoldedTable::text() const {
 std::string FoldedTable::html(std::size_t most) const {
     if (rows() == 0) return {};
     const std::string above = caption();
-    std::string out = above.empty() ? "" : fmt::format("<p class=\"how\">All of them: {}.</p>\n", escape_html(above));
+    std::string out = above.empty() ? "" : fmt::format("<p class=\"how\">All rows: {}.</p>\n", escape_html(above));
     out += "<div class=\"table\"><table class=\"narrow\"><thead><tr>";
     const std::vector<const Column*> list = shown();
     for (const Column* column : list) {
@@ -96,7 +96,7 @@ std::string FoldedTable::html(std::size_t most) const {
         out += "</tr>\n";
     }
     out += "</tbody></table></div>\n";
-    if (most < rows()) out += fmt::format("<p class=\"how\">And {} more rows.</p>\n", rows() - most);
+    if (most < rows()) out += fmt::format("<p class=\"how\">{} more rows are not shown.</p>\n", rows() - most);
     return explanation_.empty() ? out : out + fmt::format("<p class=\"how\">{}</p>\n", escape_html(explanation_));
 }
 

@@ -27,7 +27,7 @@ namespace macheps::reports {
 
 namespace {
 
-constexpr std::size_t most_notes = 100, most_names = 4, most_settings_bytes = std::size_t{8} << 20;
+constexpr std::size_t max_notes = 100, max_names = 4, max_settings_bytes = std::size_t{8} << 20;
 
 /// Replaces each @@name@@ of `text`. The inserted text is not searched again.
 std::string filled(std::string_view text, const std::map<std::string_view, std::string_view>& parts) {
@@ -107,51 +107,38 @@ std::string first_sites_html(const Summary& summary) {
 std::string reading_html(const Summary& summary) {
     using Rules = DivergenceRules;
     std::string of_gradients = gradient_underflow_words(summary);
-    if (!of_gradients.empty()) of_gradients = "; of gradients alone: " + escape_html(of_gradients);
+    if (!of_gradients.empty()) of_gradients = "; of gradients only: " + escape_html(of_gradients);
     return fmt::format(
-        "<details><summary>How the figures are made</summary><dl>"
-        "<dt>loss, gap</dt><dd>Means over the last {}, a quarter of each run and {} at most, in nats per token, "
-        "then over "
-        "seeds. The gap is the difference to the fp32 run of the same seed, which had the same first weights and "
-        "batches; "
-        "± is the 95 % Student t interval over seeds.</dd>"
+        "<details><summary>How the figures are computed</summary><dl>"
+        "<dt>loss, gap</dt><dd>Means over the last {} (a quarter of each run, at most {}), in nats per token, then "
+        "over seeds. The gap is the difference from the fp32 run of the same seed, which has the same initial weights "
+        "and batches; ± is the 95 % Student t interval over seeds.</dd>"
         "<dt>verdict</dt><dd><b>no difference found</b> (<code>equivalent</code> in summary.csv): the 90 % interval of "
-        "the "
-        "gap lies within {:g} % of the fp32 loss (two one-sided tests), which is also called <b>within the margin</b> "
-        "where "
-        "the 95 % interval leaves zero out; <b>worse</b>: the 95 % interval is above zero; <b>undecided</b>: neither, "
-        "run "
-        "more seeds; <b>one seed</b>: no interval, and the sign of its gap means nothing; <b>diverged</b>: in some "
-        "seed the "
-        "loss was not finite in a step that was not skipped, or stayed {:g} nat above its least for {} steps, or ended "
-        "above "
-        "its beginning. A gap <b>would have been seen</b> where the 95 % interval of as many seeds, scattering as "
-        "these did, "
-        "would leave zero out in four comparisons of five.</dd>"
-        "<dt>range</dt><dd>The largest forward value of the sampled sites that was cast to a format which ends at a "
-        "smaller power of two "
-        "than fp32, and the largest number of that format. Small models with random weights have no outliers. In "
-        "SmolLM2-135M the inputs "
-        "of mlp.down reach {:g} times their rms, with random weights at most {:g} times: a value is called close where "
-        "{} times as much "
-        "would overflow.</dd>"
-        "<dt>parts at step</dt><dd>The first of {} steps in a row whose smoothed gap (moving average, decay {:g}) "
-        "exceeds "
-        "{:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not that "
-        "the run "
-        "failed. Empty where no difference was found.</dd>"
-        "<dt>skipped</dt><dd>Steps dropped by the loss scaler because a gradient was not finite.</dd>"
-        "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps{}.</dd>"
+        "the gap lies within {:g} % of the fp32 loss (two one-sided tests). It is called <b>within the margin</b> if "
+        "the 95 % interval excludes zero. <b>worse</b>: the 95 % interval lies above zero. <b>undecided</b>: neither; "
+        "run more seeds. <b>one seed</b>: there is no interval, and the sign of the gap means nothing. "
+        "<b>diverged</b>: in some seed, the loss was not finite in a step that was not skipped, or stayed {:g} nat "
+        "above its minimum for {} steps, or ended above its initial value. The <b>smallest detectable gap</b> is the "
+        "gap for which a comparison with as many seeds and the same scatter has a probability of 80 % that its 95 % "
+        "interval excludes zero.</dd>"
+        "<dt>range</dt><dd>The largest forward value of the sampled sites that was cast to a format with a narrower "
+        "range than fp32, and the largest number of that format. Small models with random weights have no outliers: "
+        "the inputs of mlp.down reach {:g} times their rms in SmolLM2-135M, and at most {:g} times with random "
+        "weights. If values {} times as large would overflow, the line says so. Otherwise the runs cannot rule out an "
+        "overflow in a pretrained model.</dd>"
+        "<dt>parts at step</dt><dd>The first of {} consecutive steps whose smoothed gap (moving average, decay {:g}) "
+        "exceeds {:g} % of the fp32 loss, in the earliest seed. The threshold is small on purpose: it shows when the "
+        "curves part, not that the run failed. Empty if no difference was found.</dd>"
+        "<dt>skipped</dt><dd>Steps that the loss scaler skipped because a gradient was not finite.</dd>"
+        "<dt>underflow</dt><dd>Share of all values cast at sampled sites and steps that were nonzero and became "
+        "zero{}.</dd>"
         "<dt>first notable site</dt><dd>The first sampled site with more than {:g} % underflow, a NaN or infinity, or "
-        "an "
-        "overflow (with a scale: more than {:g} %).</dd>"
-        "<dt>lost updates</dt><dd>Weights whose update was not zero and changed nothing, per step.</dd>"
+        "an overflow (with a scale: more than {:g} % overflow).</dd>"
+        "<dt>lost updates</dt><dd>Weights per step whose update was not zero but changed nothing.</dd>"
         "<dt>bytes/param</dt><dd>Bytes of parameters, gradients, master copies and optimiser state in the formats of "
-        "the "
-        "policy, for each parameter. <b>activations</b>: those that a micro-batch keeps for the backward pass, over "
-        "the same "
-        "number; they grow with batch and context.</dd>"
-        "<dt>peak</dt><dd>What the formats of its matmuls could gain on a GPU at most: {}</dd></dl></details>\n",
+        "the policy, for each parameter. <b>activations</b>: bytes that a micro-batch keeps for the backward pass, "
+        "also for each parameter; they grow with batch and context.</dd>"
+        "<dt>peak</dt><dd>Maximum speed of the formats that the policy's matmuls multiply, {}</dd></dl></details>\n",
         escape_html(window_words(summary)), Rules::longest_window, 100 * summary.margin, Rules::failure_rise,
         Rules::failure_steps, pretrained_peak, random_peak, two_digits(pretrained_peak / random_peak),
         Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold, of_gradients,
@@ -160,7 +147,7 @@ std::string reading_html(const Summary& summary) {
 
 std::string notes_html(const Summary& summary) {
     if (summary.notes.empty()) return {};
-    const std::size_t shown = std::min(summary.notes.size(), most_notes);
+    const std::size_t shown = std::min(summary.notes.size(), max_notes);
     std::string out = "<div class=\"note\"><ul>";
     for (std::size_t i = 0; i < shown; ++i) out += "<li>" + escape_html(summary.notes[i]) + "</li>";
     if (shown < summary.notes.size()) out += fmt::format("<li>and {} more notes</li>", summary.notes.size() - shown);
@@ -177,7 +164,7 @@ std::string names_of_inputs(const Log& log) {
         });
         if (!is_of_folder) paths.push_back(file);
     }
-    const std::size_t shown = std::min(paths.size(), most_names);
+    const std::size_t shown = std::min(paths.size(), max_names);
     std::string names;
     for (std::size_t i = 0; i < shown; ++i) {
         const std::filesystem::path plain = paths[i].filename().empty() ? paths[i].parent_path() : paths[i];
@@ -199,7 +186,7 @@ std::string all_settings_html(const Log& log, const Summary& summary, PageSize s
     for (std::size_t i = 0; i < log.folders.size(); ++i) {
         const RunFolder& folder = log.folders[i];
         const std::string settings = is_shown[i] ? settings_html(folder, size) : std::string{};
-        if (!is_shown[i] || out.size() + settings.size() > most_settings_bytes) {
+        if (!is_shown[i] || out.size() + settings.size() > max_settings_bytes) {
             ++left_out;
             continue;
         }
@@ -207,8 +194,8 @@ std::string all_settings_html(const Log& log, const Summary& summary, PageSize s
         out += settings;
     }
     if (left_out == 0) return out;
-    return out + fmt::format("<p>Left out: the settings of {} folder{}, each in its own manifest.json.</p>\n", left_out,
-                             left_out == 1 ? "" : "s");
+    return out + fmt::format("<p>Not shown: the settings of {} folder{}. See the manifest.json of each folder.</p>\n",
+                             left_out, left_out == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -227,10 +214,10 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
     if (heading.empty()) heading = log.gemm.empty() ? names_of_inputs(log) : gemm_title(log.gemm);
     if (!summary.setup.empty()) lead += " Settings: " + summary.setup + ".";
     const std::pair<std::size_t, const char*> counts[] = {
-        {log.gemm.size(), "matrix product{} on emulated machines, each against exact sums"},
-        {log.sums.size(), "sum{}, each against the exact one"},
-        {log.systems.size(), "linear system{}, each against a solution of many digits"},
-        {log.formulas.size(), "formula{} in a format, each against its exact values"}};
+        {log.gemm.size(), "matrix product{} on emulated machines, each compared with exact sums"},
+        {log.sums.size(), "sum{}, each compared with the exact sum"},
+        {log.systems.size(), "linear system{}, each compared with a high-precision solution"},
+        {log.formulas.size(), "formula{} in a format, each compared with exact values"}};
     for (const auto& [count, words] : counts) {
         if (count == 0) continue;
         lead += fmt::format("{}{} {}.", lead.empty() ? "" : " ", count,
@@ -252,7 +239,7 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
     const std::string diagnosis = diagnosis_html(verdicts, shown);
     const std::string data = page_data(log, summary, limits);
     const std::string footer =
-        "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
+        "Made by <code>macheps report</code> from the CSV files next to it. Charts: Chart.js (MIT licence).";
     const std::string notices = "<details><summary>Third-party notices</summary><pre>" +
                                 escape_html(std::string(page_assets::notices)) + "</pre></details>";
     // The page runs only its own two scripts and its own style, and nothing that a name or a manifest may contain.

@@ -53,10 +53,10 @@ SampleAxes axes_of(const std::vector<Row>& rows) {
 /// Writes `heat`: the counts at the sites of a run, in parts per million of the elements there. Each count has a row
 /// for every site that is not all zero: [index into `site`, one cell for each column]. A cell is null if it was not
 /// sampled.
-void put_heat(JsonText& out, const RunLog& run, Names& names, std::size_t most_columns);
+void put_heat(JsonText& out, const RunLog& run, Names& names, std::size_t max_columns);
 
 /// Writes `exps`: the histograms of a run. Each is a list with the elements `exponent_fields`.
-void put_exponents(JsonText& out, const RunLog& run, Names& names, std::size_t most_steps);
+void put_exponents(JsonText& out, const RunLog& run, Names& names, std::size_t max_steps);
 inline constexpr std::string_view exponent_fields[] = {"site",  "step", "format", "scale_min", "scale_max",
                                                        "first", "zero", "inf",    "nan",       "counts"};
 

@@ -88,7 +88,7 @@ class PlotDrawing {
             // Points of bounds more than a factor of 1000 above or below the curves are left out, because they would
             // squeeze the curves.
             if (are_bounds || y_.is_empty() || !plot.has_log_y) continue;
-            most_y_ = y_.greatest + 3, least_y_ = y_.least - 3;
+            max_y_ = y_.greatest + 3, min_y_ = y_.least - 3;
         }
         if (x_.is_empty()) return;
         for (const PlotTick& tick : plot.x_ticks) x_.add(place_x(tick.at));
@@ -122,7 +122,7 @@ class PlotDrawing {
     double place_y(double y) const { return plot_.has_log_y ? std::log10(y) : y; }
     bool has_place(const std::pair<double, double>& p) const {
         const double y = place_y(p.second);
-        return std::isfinite(place_x(p.first)) && std::isfinite(y) && y >= least_y_ && y <= most_y_;
+        return std::isfinite(place_x(p.first)) && std::isfinite(y) && y >= min_y_ && y <= max_y_;
     }
     static bool is_bound(const PlotCurve& curve) {
         return curve.stroke == Stroke::dashed || curve.stroke == Stroke::dotted;
@@ -209,7 +209,7 @@ class PlotDrawing {
 
     const Plot& plot_;
     Extent x_, y_;
-    double least_y_ = -std::numeric_limits<double>::infinity(), most_y_ = std::numeric_limits<double>::infinity();
+    double min_y_ = -std::numeric_limits<double>::infinity(), max_y_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace

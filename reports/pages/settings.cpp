@@ -24,24 +24,25 @@ constexpr std::pair<std::string_view, std::string_view> words[] = {
     {"beta1", "Adam beta 1"},
     {"beta2", "Adam beta 2"},
     {"eps", "Adam epsilon"},
-    {"clip", "gradient norm clipped to (0: not)"},
+    {"clip", "maximum gradient norm (0: no clipping)"},
     {"warmup", "warm-up steps"},
     {"batch", "batch (samples)"},
     {"micro_batches", "micro-batches per step"},
     {"ranks", "data parallel ranks"},
-    {"recompute", "blocks computed again for the backward pass"},
+    {"recompute", "blocks recomputed in the backward pass"},
     {"context", "context (tokens)"},
     {"vocabulary", "vocabulary (tokens)"},
     {"width", "width (channels)"},
     {"tied", "head shares the embedding"},
     {"token_weight", "weight of each token's loss in the backward pass, undone in fp32"},
-    {"probe_every", "sites sampled every (steps; 0: never)"},
-    {"histogram_every", "exponents kept every (steps; 0: never)"},
-    {"eval_every", "evaluated every (steps; 0: never)"},
+    {"probe_every", "steps between samples of the sites (0: never)"},
+    {"histogram_every", "steps between exponent histograms (0: never)"},
+    {"eval_every", "steps between evaluations (0: only at the end)"},
     {"eval_batches", "batches per evaluation"},
     {"git", "git revision"},
     {"created_by", "made by"},
     {"schema", "schema of the CSV files"},
+    {"beside_precision", "differences from fp32 other than precision"},
 };
 
 bool is_number(const Json& value) { return value.is_number_integer() || value.is_number_float(); }
@@ -143,10 +144,10 @@ std::string command_line(const Json& command) {
 
 /// Returns the resolved table of a policy, with one line for each row, whatever the type of the rows.
 std::string resolved_html(const Json& resolved) {
-    constexpr std::size_t most_rows = 2000;
+    constexpr std::size_t max_rows = 2000;
     if (!resolved.is_array() || resolved.empty()) return {};
     std::string out =
-        fmt::format("<details><summary>what it means for this model ({} rows)</summary><div class=\"resolved\"><table>",
+        fmt::format("<details><summary>resolved for this model ({} rows)</summary><div class=\"resolved\"><table>",
                     resolved.size());
     if (resolved.front().is_array() && resolved.front().size() == 3) {
         out += "<thead><tr><th>site</th><th>cast</th><th>machine</th></tr></thead>";
@@ -156,7 +157,7 @@ std::string resolved_html(const Json& resolved) {
         out += "</tr></thead>";
     }
     out += "<tbody>\n";
-    for (std::size_t i = 0; i < std::min(resolved.size(), most_rows); ++i) {
+    for (std::size_t i = 0; i < std::min(resolved.size(), max_rows); ++i) {
         out += "<tr>";
         const auto put = [&](const Json& cell) { out += "<td>" + escape_html(text_of(cell)) + "</td>"; };
         if (resolved[i].is_object()) {
@@ -205,9 +206,9 @@ std::string policies_html(const Json& policies, PageSize size) {
         if (const std::string text = text_at("description"); !text.empty()) out += "<p>" + escape_html(text) + "</p>\n";
         if (const std::string text = text_at("left_out"); !text.empty()) {
             const std::string why = text_at("left_out_why");
-            out += why.empty() ? "<p>Left as they were, because a size is no multiple of what the policy asks for: " +
+            out += why.empty() ? "<p>Left out, because a size is not a multiple of what the policy requires: " +
                                      escape_html(text) + "</p>\n"
-                               : "<p>Left as they were: " + escape_html(text) + ". Why: " + escape_html(why) + "</p>\n";
+                               : "<p>Left out: " + escape_html(text) + ". Reasons: " + escape_html(why) + "</p>\n";
         }
         if (policy.is_object() && policy.contains("toml")) {
             out += "<pre><code>" + escape_html(text_of(policy["toml"])) + "</code></pre>\n";
@@ -226,7 +227,7 @@ std::string policies_html(const Json& policies, PageSize size) {
 std::string settings_html(const RunFolder& folder, PageSize size) {
     const Json manifest = Json::parse_or_null(folder.manifest);
     if (!manifest.is_object())
-        return "<p>No manifest.json stands beside these files, so the settings are unknown.</p>\n";
+        return "<p>There is no manifest.json next to these files, so the settings are unknown.</p>\n";
     std::string out, run, groups, policies;
     for (const auto& [key, value] : manifest.items()) {
         if (key == "command") {

@@ -75,9 +75,9 @@ class StudyTable {
         }
         for (const auto& [setting, rows] : settings_) shown_.push_back(setting);
         all_policies_ = policies_.size();
-        policies_.resize(std::min(policies_.size(), limits.most_policies));
+        policies_.resize(std::min(policies_.size(), limits.max_policies));
         const std::size_t columns = policies_.size() + sweep.axes.size();
-        const std::size_t most = std::min(limits.most_settings, std::max<std::size_t>(1, limits.most_cells / columns));
+        const std::size_t most = std::min(limits.max_settings, std::max<std::size_t>(1, limits.max_cells / columns));
         if (shown_.size() <= most) return;
         std::stable_sort(shown_.begin(), shown_.end(),
                          [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
@@ -91,12 +91,14 @@ class StudyTable {
                           "><thead><tr>" + (is_tall ? tall() : wide()) + "</tbody></table></div>\n";
         if (shown_.size() < settings_.size()) {
             out += fmt::format(
-                "<p class=\"how\">The {} of {} settings with the largest gaps; summary.csv has them all.</p>\n",
+                "<p class=\"how\">Only the {} of {} settings with the largest gaps are shown; summary.csv contains all "
+                "of them.</p>\n",
                 shown_.size(), settings_.size());
         }
         if (policies_.size() < all_policies_) {
-            out += fmt::format("<p class=\"how\">The first {} of {} policies; summary.csv has them all.</p>\n",
-                               policies_.size(), all_policies_);
+            out += fmt::format(
+                "<p class=\"how\">Only the first {} of {} policies are shown; summary.csv contains all of them.</p>\n",
+                policies_.size(), all_policies_);
         }
         return out;
     }
@@ -156,7 +158,7 @@ std::vector<std::string> charted_policies(const SweepSummary& sweep, const Sweep
     std::vector<std::string> names = policies_of(sweep), largest = names;
     std::stable_sort(largest.begin(), largest.end(),
                      [&](const std::string& a, const std::string& b) { return sizes[a] > sizes[b]; });
-    largest.resize(std::min(largest.size(), limits.most_lines));
+    largest.resize(std::min(largest.size(), limits.max_lines));
     std::erase_if(names, [&](const std::string& name) {
         return std::find(largest.begin(), largest.end(), name) == largest.end();
     });
@@ -185,7 +187,7 @@ std::string axis_chart(const SweepSummary& sweep, std::size_t axis, const std::v
         values.insert(*x);
     }
     if (values.size() < 2) return {};
-    const std::map<double, double> middles = grouped(values, limits.most_points);
+    const std::map<double, double> middles = grouped(values, limits.max_points);
     std::map<std::string, std::map<double, std::vector<double>>> gaps;
     for (const SweepRow& row : sweep.rows) {
         const auto gap = row.policy.row.gap_mean;
@@ -215,28 +217,31 @@ std::string axes_html(const SweepSummary& sweep, const SweepPageLimits& limits) 
     if (charts.empty()) return {};
     const std::size_t all = policies_of(sweep).size();
     return fmt::format(
-        "<h2>Gap against each axis</h2>\n<p class=\"how\">Mean over all that differs otherwise; the band goes from the "
-        "least to the greatest.{}</p>\n{}",
-        policies.size() < all ? fmt::format(" Of {} policies those {} with the largest gaps.", all, policies.size())
-                              : std::string{},
+        "<h2>Gap against each axis</h2>\n"
+        "<p class=\"how\">Mean over all other axes; the band shows the range from minimum to maximum.{}</p>\n"
+        "{}",
+        policies.size() < all
+            ? fmt::format(" Of {} policies, only the {} with the largest gaps are shown.", all, policies.size())
+            : std::string{},
         charts);
 }
 
 std::string rates_html(const SweepSummary& sweep) {
     const std::vector<BestRate> rates = best_rates(sweep);
     if (rates.empty()) return {};
-    constexpr std::size_t most_rows = 500;
+    constexpr std::size_t max_rows = 500;
     std::string out =
-        "<h2>Best learning rate</h2>\n<p class=\"how\">The rate with the least loss, all else kept; a rate at the edge "
-        "of "
-        "those tried may not be the best there is.</p>\n<div class=\"table\"><table class=\"narrow\"><thead><tr>";
+        "<h2>Best learning rate</h2>\n"
+        "<p class=\"how\">The learning rate with the smallest loss, with all other axes fixed. If it is the smallest "
+        "or the largest rate that was tried, a rate outside that range may be better.</p>\n"
+        "<div class=\"table\"><table class=\"narrow\"><thead><tr>";
     for (const std::string& axis : sweep.axes) {
         if (axis != "lr") out += "<th>" + escape_html(axis) + "</th>";
     }
     out +=
-        "<th>policy</th><th class=\"n\">best lr</th><th class=\"n\">loss</th><th "
-        "class=\"n\">fp32's</th><th></th></tr></thead><tbody>\n";
-    for (std::size_t i = 0; i < std::min(rates.size(), most_rows); ++i) {
+        "<th>policy</th><th class=\"n\">best lr</th><th class=\"n\">loss</th><th class=\"n\">best lr of "
+        "fp32</th><th></th></tr></thead><tbody>\n";
+    for (std::size_t i = 0; i < std::min(rates.size(), max_rows); ++i) {
         const BestRate& rate = rates[i];
         out += "<tr>";
         for (const std::string& value : rate.others) out += "<td>" + escape_html(value) + "</td>";
@@ -257,16 +262,16 @@ std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits
     }
     std::stable_sort(rows.begin(), rows.end(),
                      [](const SweepRow* a, const SweepRow* b) { return size_of_gap(*a) > size_of_gap(*b); });
-    rows.resize(std::min(rows.size(), limits.most_curves));
+    rows.resize(std::min(rows.size(), limits.max_curves));
     std::string out;
     for (const SweepRow* row : rows) {
-        ChartLine line{.name = "mean over seeds, from the least to the greatest"};
+        ChartLine line{.name = "mean over seeds, with the range from minimum to maximum"};
         for (const GapCurve::Point& p : row->curve.points())
             line.points.push_back({p.step, p.mean, p.least, p.greatest});
         const std::string words = values_words(sweep, *row);
         const bool is_cut = row->policy.row.verdict == "diverged";
         out += chart_svg({.title = row->policy.row.policy + (words.empty() ? "" : ", " + words) +
-                                   (is_cut ? ", as long as it was finite" : ""),
+                                   (is_cut ? ", while it was finite" : ""),
                           .x_name = "step",
                           .y_name = "gap, nats",
                           .lines = {std::move(line)}});
@@ -288,7 +293,8 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         csp_source(style));
     out += "<title>" + title + "</title>\n<style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n";
     out += fmt::format(
-        "<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; their steps took {:.3g} hours by the clock.</p>\n",
+        "<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; their steps took {:.3g} hours of wall-clock time in "
+        "total.</p>\n",
         sweep.runs, sweep.runs == 1 ? "" : "s", sweep.settings, sweep.settings == 1 ? "" : "s", sweep.units,
         sweep.units == 1 ? sweep.parts.one : sweep.parts.many,
         sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),
@@ -299,10 +305,10 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         out += "</ul></div>\n";
     }
     out += fmt::format(
-        "<h2>Settings and policies</h2>\n<p class=\"how\">The gap to the fp32 run of the same setting and seed, in "
-        "nats a "
-        "token: mean over seeds ± its 95 % interval, and the verdict with a margin of {:g} % of the fp32 loss. Under "
-        "fp32 stands its own loss.</p>\n",
+        "<h2>Settings and policies</h2>\n"
+        "<p class=\"how\">The gap to the fp32 run of the same setting and seed, in nats per token: mean over seeds ± "
+        "95 % interval, and the verdict for a margin of {:g} % of the fp32 loss. For fp32, the table shows its "
+        "loss.</p>\n",
         100 * sweep.margin);
     out += StudyTable(sweep, limits).html();
     out += axes_html(sweep, limits);

@@ -7,12 +7,12 @@
 
 namespace macheps::reports {
 
-/// Limits that keep the page below ten megabytes. The table has at most `most_settings` rows (those with the largest
-/// gaps), `most_policies` columns and `most_cells` cells. There are at most `most_curves` curves over steps. A chart
-/// over an axis has at most `most_lines` policies with `most_points` points each.
+/// Limits that keep the page below ten megabytes. The table has at most `max_settings` rows (those with the largest
+/// gaps), `max_policies` columns and `max_cells` cells. There are at most `max_curves` curves over steps. A chart
+/// over an axis has at most `max_lines` policies with `max_points` points each.
 struct SweepPageLimits {
-    std::size_t most_settings = 2000, most_curves = 20, most_policies = 60, most_cells = 40000, most_lines = 14,
-                most_points = 60;
+    std::size_t max_settings = 2000, max_curves = 20, max_policies = 60, max_cells = 40000, max_lines = 14,
+                max_points = 60;
 };
 std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& limits = {});
 

@@ -92,7 +92,7 @@ std::string difference(std::string_view theirs, std::string_view ours) {
         return list;
     };
     const std::string lacks = only_in(our_names, their_names), has = only_in(their_names, our_names);
-    if (lacks.empty() && has.empty()) return ": the same ones in another order";
+    if (lacks.empty() && has.empty()) return ": they are in a different order";
     return (lacks.empty() ? "" : ": it lacks " + lacks) +
            (has.empty() ? "" : (lacks.empty() ? ": it has " : ", and has ") + has);
 }
@@ -222,9 +222,10 @@ LineFile::LineFile(std::filesystem::path path, std::string_view header, std::spa
             lacks_ = std::move(*lacks);
             return;
         }
-        throw Error({.what = "this file has other columns than this version writes" + difference(begun, header),
-                     .where = path_.string(),
-                     .fix = "continue it with the version that began it, or name a new folder"});
+        throw Error(
+            {.what = "the columns of this file are not those that this version writes" + difference(begun, header),
+             .where = path_.string(),
+             .fix = "continue with the version that created the file, or use a new folder"});
     }
 }
 
@@ -257,7 +258,7 @@ void LineFile::flush() {
 
 void LineFile::sync() {
     flush();
-    if (const int error = file_.sync()) throw_cannot_write(path_, error, "write onto the disk");
+    if (const int error = file_.sync()) throw_cannot_write(path_, error, "write to the disk");
 }
 
 Cells read_cells(const std::filesystem::path& path) {
@@ -266,10 +267,10 @@ Cells read_cells(const std::filesystem::path& path) {
     Cells cells;
     if (end == 0) {
         cells.notes.push_back(
-            fmt::format("{}: no whole header yet, so no rows (a run in its first moments?)", path.string()));
+            fmt::format("{}: the header is incomplete, so there are no rows (did the run just start?)", path.string()));
     } else if (end < text.size()) {
         cells.notes.push_back(
-            fmt::format("{}: the last row has no line end and was left out (a run that was cut off?)", path.string()));
+            fmt::format("{}: the last row has no line end and was left out (was the run cut off?)", path.string()));
     }
     std::vector<std::string> row;
     std::string cell;
@@ -278,7 +279,7 @@ Cells read_cells(const std::filesystem::path& path) {
     const auto bad = [&](std::string what) {
         return Error({.what = std::move(what),
                       .where = fmt::format("{}:{}", path.string(), row_line),
-                      .fix = "the file was damaged or edited; restore it or delete that row"});
+                      .fix = "restore the file, or delete the damaged row"});
     };
     for (std::size_t i = 0; i < end; ++i) {
         const char c = text[i];
@@ -301,7 +302,7 @@ Cells read_cells(const std::filesystem::path& path) {
             if (cells.header.empty()) {
                 cells.header = std::move(row);
             } else if (row.size() != cells.header.size()) {
-                throw bad(fmt::format("{} cells where the header has {}", row.size(), cells.header.size()));
+                throw bad(fmt::format("the row has {} cells, but the header has {}", row.size(), cells.header.size()));
             } else {
                 cells.rows.push_back(std::move(row));
                 cells.lines.push_back(row_line);
@@ -309,7 +310,7 @@ Cells read_cells(const std::filesystem::path& path) {
             row.clear();
             row_line = line;
         } else if (closed || c == '"') {
-            throw bad("a quote in the wrong place");
+            throw bad("the row has a quote in the wrong place");
         } else {
             cell += c;
         }
@@ -326,20 +327,20 @@ std::optional<std::size_t> find_column(const Cells& cells, std::string_view name
 void throw_no_column(const std::filesystem::path& path, std::string_view name) {
     throw Error({.what = fmt::format("the header has no column '{}'", name),
                  .where = path.string(),
-                 .fix = "is this a file of macheps?"});
+                 .fix = "check that macheps wrote this file"});
 }
 
 void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::string_view column,
                     const std::string& text) {
-    throw Error({.what = fmt::format("'{}' is no value for column '{}'", text, column),
+    throw Error({.what = fmt::format("'{}' is not a valid value for column '{}'", text, column),
                  .where = fmt::format("{}:{}", path.string(), line),
-                 .fix = "the file was damaged or edited; restore it or delete that row"});
+                 .fix = "restore the file, or delete the damaged row"});
 }
 
 void sync_file(const std::filesystem::path& path) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     const int error = file ? file.sync() : errno;
-    if (error != 0) throw_cannot_write(path, error, "write onto the disk");
+    if (error != 0) throw_cannot_write(path, error, "write to the disk");
 }
 
 void cut_back(const std::filesystem::path& path, std::uint64_t bytes) {
@@ -354,7 +355,7 @@ void cut_back(const std::filesystem::path& path, std::uint64_t bytes) {
         if (!shortened(file, bytes)) error = errno;
         if (error == 0) error = file.sync();
     }
-    if (error != 0) throw_cannot_write(path, error, "cut back");
+    if (error != 0) throw_cannot_write(path, error, "truncate the file");
 }
 
 }  // namespace macheps::reports::csv

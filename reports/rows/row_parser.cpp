@@ -57,9 +57,8 @@ bool take_line(std::string_view& text, std::vector<std::string_view>& cells, std
 }
 
 void throw_bad_row(const std::filesystem::path& path, std::string_view what) {
-    throw Error({.what = std::string(what),
-                 .where = path.string(),
-                 .fix = "the file was damaged or edited; restore it or delete that row"});
+    throw Error(
+        {.what = std::string(what), .where = path.string(), .fix = "restore the file, or delete the damaged row"});
 }
 
 }  // namespace macheps::reports::csv

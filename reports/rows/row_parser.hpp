@@ -57,14 +57,14 @@ class RowParser {
     void parse(std::string_view rows, const Take& take) {
         while (!rows.empty()) {
             if (!csv::take_line(rows, cells_, unquoted_))
-                csv::throw_bad_row(path_, "a quote stands in the wrong place");
+                csv::throw_bad_row(path_, "a row has a quote in the wrong place");
             if (cells_.size() != width_) csv::throw_bad_row(path_, "a row has more or fewer cells than the header");
             Row row;
             std::size_t column = 0;
             const auto read = [&](const auto& c) {
                 const std::size_t at = at_[column++];
                 if (at != none && !csv::parse_cell(cells_[at], row.*c.field)) {
-                    csv::throw_bad_row(path_, "'" + std::string(cells_[at]) + "' is no value for column '" +
+                    csv::throw_bad_row(path_, "'" + std::string(cells_[at]) + "' is not a valid value for column '" +
                                                   std::string(c.name) + "'");
                 }
             };

@@ -36,27 +36,30 @@ struct SolveVerdictRow {
 
 /// From the best to the worst. The order is that of the enumeration.
 inline constexpr SolveVerdictRow solve_verdicts[] = {
-    {SolveVerdict::converged, "converged", "", "good", "x passes the test of --stop; the only success"},
-    {SolveVerdict::unrefined, "unrefined", "u", "warn", "x does not pass it, and no step of refinement was taken"},
-    {SolveVerdict::stagnated, "stagnated", "s", "warn", "x does not pass it after the last step"},
+    {SolveVerdict::converged, "converged", "", "good", "x passes the test of --stop; this is the only success"},
+    {SolveVerdict::unrefined, "unrefined", "u", "warn",
+     "x does not pass the test of --stop, and no refinement step was taken"},
+    {SolveVerdict::stagnated, "stagnated", "s", "warn", "x does not pass the test of --stop after the last step"},
     {SolveVerdict::no_reference, "no_reference", "r", "warn",
-     "the test of --stop oracle needs a reference solution, and none was proven for this system"},
+     "--stop oracle needs a reference solution, and none was proven for this system"},
     {SolveVerdict::diverged, "diverged", "d", "bad",
-     "x does not pass it after the last step, and the forward error is 1/2 or more, or the residual has grown since "
-     "step 0"},
+     "x does not pass the test of --stop after the last step, and the forward error is at least 1/2 or the residual "
+     "has grown since step 0"},
     {SolveVerdict::nonfinite, "nonfinite", "n", "bad",
      "x, a residual or a correction is Inf or NaN although the factors are finite"},
     {SolveVerdict::indefinite, "indefinite", "i", "plain",
-     "Cholesky met a negative pivot, or a zero above a nonzero element: the rounded matrix is not positive definite"},
-    {SolveVerdict::zero_pivot, "zero_pivot", "p", "plain", "LU without pivoting met a zero on the diagonal"},
+     "Cholesky found a negative pivot, or a zero pivot above a nonzero element: the rounded matrix is not positive "
+     "definite"},
+    {SolveVerdict::zero_pivot, "zero_pivot", "p", "plain", "LU without pivoting found a zero on the diagonal"},
     {SolveVerdict::singular, "singular", "z", "plain",
-     "every candidate for a pivot is zero: the matrix is singular in the factor's format"},
+     "all candidates for a pivot are zero: the matrix is singular in the factor's format"},
     {SolveVerdict::factor_overflow, "factor_overflow", "f", "plain",
-     "the rounded matrix is finite, and its factors are not"},
+     "the rounded matrix is finite but its factors are not"},
     {SolveVerdict::cast_underflow, "cast_underflow", "v", "plain",
      "the cast to the factor's format made a whole row or column zero"},
     {SolveVerdict::cast_overflow, "cast_overflow", "o", "plain",
-     "an element was beyond the factor's format: it became Inf or NaN, or it was clipped and x did not converge"},
+     "an element was beyond the range of the factor's format: it became Inf or NaN, or it was clipped and x did not "
+     "converge"},
 };
 
 constexpr const SolveVerdictRow& row_of(SolveVerdict verdict) {

@@ -816,10 +816,10 @@ def facts_of_machine(device):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("outdir")
-    parser.add_argument("--seconds", type=float, default=60, help="start no item after this time (60)")
-    parser.add_argument("--inputs", help="a folder of `macheps check make-inputs` files with items.tsv")
+    parser.add_argument("--seconds", type=float, default=60, help="do not start an item after this time (default: 60)")
+    parser.add_argument("--inputs", help="folder with files of `macheps check make-inputs` and items.tsv")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--only", help="groups, joined by commas; all when left out")
+    parser.add_argument("--only", help="groups, separated by commas; all when left out")
     parser.add_argument("--skip", default="", help="GROUP:COUNT,...: leave out the first items of these groups")
     return parser.parse_args()
 

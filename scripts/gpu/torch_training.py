@@ -46,21 +46,21 @@ COLUMNS = ("model", "policy", "seed", "order", "step", "loss", "loss_rounded", "
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prepare", metavar="MACHEPS", help="the program: train in macheps and export the inputs")
+    parser.add_argument("--prepare", metavar="MACHEPS", help="path of macheps: train with it and export the inputs")
     parser.add_argument("--judge", nargs=2, metavar=("RUN_DIR", "CSV"),
-                        help="compare macheps' rows, of one run or of a folder of runs, with those of PyTorch")
-    parser.add_argument("--markdown", action="store_true", help="with --judge: tables as in docs/evidence.md")
-    parser.add_argument("--inputs", default="carry-training", help="the folder of the .safetensors")
+                        help="compare the rows of macheps, from one run or a folder of runs, with those of PyTorch")
+    parser.add_argument("--markdown", action="store_true", help="with --judge: print tables as in docs/evidence.md")
+    parser.add_argument("--inputs", default="carry-training", help="folder of the .safetensors files")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument("--out", default="torch-training", help="the folder of training.csv and runs.json")
+    parser.add_argument("--out", default="torch-training", help="folder of training.csv and runs.json")
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--policies", default=",".join(POLICIES), help="with --prepare also h100-amp-bf16 and the like, which are judged "
-                        "by the policy without the prefix")
+    parser.add_argument("--policies", default=",".join(POLICIES), help="with --prepare also policies such as h100-amp-bf16, which are judged "
+                        "as the policy without the prefix")
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     parser.add_argument("--orders", default=",".join(ORDERS))
-    parser.add_argument("--steps", type=int, default=300, help="with --prepare; later the steps of the inputs, or the first so many")
-    parser.add_argument("--jobs", type=int, default=0, help="processes; 0: one for each CPU, at most 8 (a GPU waits for launches)")
-    parser.add_argument("--seconds", type=float, default=100, help="no run starts later than this: those left out are the repeated ones first")
+    parser.add_argument("--steps", type=int, default=300, help="number of steps with --prepare; later at most this many steps of the inputs")
+    parser.add_argument("--jobs", type=int, default=0, help="number of processes; 0: one for each CPU, at most 8 (a GPU waits for launches)")
+    parser.add_argument("--seconds", type=float, default=100, help="do not start a run after this time; repeated runs come last")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--deadline", type=float, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -123,7 +123,7 @@ def make_model(torch, sizes):
     width, heads, context, vocabulary = (sizes[name] for name in ("width", "heads", "context", "vocabulary"))
     head_width = width // heads
     if sizes["kv_heads"] not in (0, heads):
-        raise ValueError("grouped queries are not written here")
+        raise ValueError("grouped queries are not implemented here")
 
     class Attention(nn.Module):
         """nanoGPT's CausalSelfAttention, without dropout."""
@@ -272,7 +272,7 @@ class Run:
         self.torch, self.device, self.recipe = torch, device, POLICIES[policy]
         self.train, self.token_weight = manifest["train"], manifest["train"]["token_weight"]
         if self.train["optimizer"] != "adamw" or self.train["micro_batches"] != 1:
-            raise ValueError("only AdamW without gradient accumulation is written here")
+            raise ValueError("only AdamW without gradient accumulation is implemented here")
         torch.set_float32_matmul_precision("high" if self.recipe.get("tf32") else "highest")
         prefix = f"seed{seed}:"
         self.model = make_model(torch, manifest["model"])

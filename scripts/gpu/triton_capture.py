@@ -162,7 +162,7 @@ def worker(chosen):
         if place < chosen.skip:
             continue
         if recorder.is_over():
-            recorder.log(f"not run, for want of time: {', '.join(list(VARIANTS)[place:])}")
+            recorder.log(f"not run, because the time is up: {', '.join(list(VARIANTS)[place:])}")
             break
         (recorder.folder / "begun.txt").write_text(str(place))
         run_variant(recorder, torch, name, v, launched)
@@ -173,7 +173,7 @@ def worker(chosen):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("outdir")
-    parser.add_argument("--seconds", type=float, default=40, help="start no item after this time (40)")
+    parser.add_argument("--seconds", type=float, default=40, help="do not start an item after this time (default: 40)")
     parser.add_argument("--skip", type=int, default=0, help="leave out the first variants")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -193,7 +193,7 @@ def main():
         try:
             status = subprocess.run(words, env=environment, timeout=left).returncode
         except subprocess.TimeoutExpired:
-            print("triton_capture: stopped, the time is over", flush=True)
+            print("triton_capture: stopped, because the time is up", flush=True)
             break
         if status == 0:
             break

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two runs of one kernel, and what a weak check is advised to do.
+// Comparisons of two runs of one kernel, and the advice that a weak check gives.
 #include "experiments/check/verdicts/run.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/check/problems.hpp"
@@ -27,7 +27,7 @@ std::string json_of(const Checked& checked) { return checked.json().dump(-1); }
 
 }  // namespace
 
-TEST_CASE("two runs of a kernel that claims to be deterministic have the same bits", "[check][suite]") {
+TEST_CASE("two runs of a kernel that claims to be deterministic must have the same bits", "[check][suite]") {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "again");
     write_npz(folder / "a.npz", silu_rows(false));
@@ -45,11 +45,11 @@ TEST_CASE("two runs of a kernel that claims to be deterministic have the same bi
     CHECK(reason.code == "KC070");
     CHECK(reason.index == 307);
     CHECK(reason.count == 1);
-    CHECK(all[1].text().find("first (3, 7); 1 outputs") != std::string::npos);
+    CHECK(all[1].text().find("first at (3, 7); 1 outputs") != std::string::npos);
     CHECK(json_of(all[1]).find("KC070") != std::string::npos);
 }
 
-TEST_CASE("the other run of a kernel is there, and has the same shape", "[check][suite]") {
+TEST_CASE("the second run of a kernel must exist and have the same shape", "[check][suite]") {
     const TemporaryFolder folder;
     write_npz(folder / "a.npz", silu_rows(false));
     const auto outcome_with = [&](const std::string& file) {
@@ -63,12 +63,12 @@ TEST_CASE("the other run of a kernel is there, and has the same shape", "[check]
     std::vector<StoredArray> shorter = silu_rows(false);
     shorter[1].shape = {10, 200};
     write_npz(folder / "c.npz", shorter);
-    CHECK(outcome_with((folder / "c.npz").string()).find("another shape") != std::string::npos);
+    CHECK(outcome_with((folder / "c.npz").string()).find("a different shape") != std::string::npos);
     write_npz(folder / "d.npz", {silu_rows(false)[0]});
     CHECK(outcome_with((folder / "d.npz").string()).find("no array 'out'") != std::string::npos);
 }
 
-TEST_CASE("a weak check is told which inputs would have shown what it could not", "[check][suite]") {
+TEST_CASE("a weak check names a recipe whose inputs catch the wrong kernel that it missed", "[check][suite]") {
     const TemporaryFolder folder;
     std::mt19937 random(6);
     const Floats x = normal(16 * 256, random, 0, 1, Store::fp16);
@@ -87,7 +87,8 @@ TEST_CASE("a weak check is told which inputs would have shown what it could not"
     REQUIRE(one.advice.size() == 1);
     CHECK(one.advice.front().mutant == "eps 1e-06 for 1e-05");
     CHECK(one.advice.front().recipe == "small-rms");
-    CHECK(one.text().find("advice: inputs of the recipe 'small-rms' catch: eps 1e-06 for 1e-05") != std::string::npos);
+    CHECK(one.text().find("advice: inputs of the recipe 'small-rms' would catch: eps 1e-06 for 1e-05") !=
+          std::string::npos);
     CHECK(json_of(one).find("\"advice\"") != std::string::npos);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A baseline: what makes a kernel worse than it was, what is only other, and files that are no baseline.
+// Baselines: changes that make a kernel worse, changes that only make it different, and files that are not a baseline.
 #include "experiments/check/verdicts/baseline.hpp"
 #include "tests/test.hpp"
 
@@ -14,7 +14,8 @@ using namespace macheps::check;
 
 namespace {
 
-/// An input that passed, with 800 outputs: a mean square may then grow to (1 + 6/20)^2 of what it was.
+/// Returns the result for an input that passed, with 800 outputs. The mean square may then grow by a factor of up to
+/// (1 + 6/20)^2.
 Checked passed(const std::string& name = "norm", const std::string& input = "a.npz") {
     Checked one{.name = name, .input = input, .operation = "rmsnorm"};
     one.declaration = {.operation = &find_operation("rmsnorm")};
@@ -32,7 +33,7 @@ Baseline agreed() { return parse_baseline(text_of({passed()}), "check.lock"); }
 
 }  // namespace
 
-TEST_CASE("a baseline is read as it was written, and the same checks write the same bytes", "[check][baseline]") {
+TEST_CASE("a baseline reads back unchanged, and the same checks write the same bytes", "[check][baseline]") {
     Checked other = passed("alone", "b.npz");
     other.omega = 0x1.23456789abcdep-7;
     other.verdict.judgement.rho = 1 / 3.0;
@@ -47,7 +48,7 @@ TEST_CASE("a baseline is read as it was written, and the same checks write the s
     CHECK(text_of({other, passed()}) == text);
 }
 
-TEST_CASE("the same bits say nothing more, other bits a note", "[check][baseline]") {
+TEST_CASE("the same output bits add no note, and different bits add one", "[check][baseline]") {
     std::vector<Checked> same{passed()};
     CHECK(compare(same, agreed()).empty());
     CHECK(same[0].notes.empty());
@@ -59,7 +60,7 @@ TEST_CASE("the same bits say nothing more, other bits a note", "[check][baseline
     compare(other, agreed());
     CHECK(other[0].outcome == Outcome::pass);
     REQUIRE(other[0].notes.size() == 1);
-    CHECK(other[0].notes[0].starts_with("other bits than in the baseline"));
+    CHECK(other[0].notes[0].starts_with("the bits differ from the baseline"));
 }
 
 TEST_CASE("larger errors and lost power are worse than the baseline", "[check][baseline]") {
@@ -77,7 +78,7 @@ TEST_CASE("larger errors and lost power are worse than the baseline", "[check][b
     CHECK(outcome_of([](Checked& one) { one.verdict.judgement.rho = 0.749; }) == Outcome::pass);
     CHECK(outcome_of([](Checked& one) { one.blind.push_back("last term dropped"); }) == Outcome::fail);
     CHECK(outcome_of([](Checked& one) { one.blind.clear(); }) == Outcome::pass);
-    // The bits are the same: whatever else is said of them was said before.
+    // If the output has the same bits, its figures are not compared.
     std::vector<Checked> same{passed()};
     same[0].verdict.judgement.rho = 9;
     compare(same, agreed());
@@ -97,7 +98,8 @@ TEST_CASE("a small rho may grow to five eighths", "[check][baseline]") {
     }
 }
 
-TEST_CASE("a row holds for one declaration and one set of inputs, and says so", "[check][baseline]") {
+TEST_CASE("a row applies only to its declaration and inputs, and a note says when it does not apply",
+          "[check][baseline]") {
     std::vector<Checked> declared{passed()}, given{passed()};
     declared[0].declaration.eps = 1e-5;
     declared[0].verdict.judgement.rho = given[0].verdict.judgement.rho = 9;
@@ -107,13 +109,13 @@ TEST_CASE("a row holds for one declaration and one set of inputs, and says so", 
     for (const auto* one : {&declared[0], &given[0]}) {
         CHECK(one->outcome == Outcome::pass);
         REQUIRE(one->notes.size() == 1);
-        CHECK(one->notes[0].starts_with("the baseline says nothing: the "));
+        CHECK(one->notes[0].starts_with("not compared with the baseline, because the "));
     }
     CHECK(declared[0].notes[0].find("the declaration changed") != std::string::npos);
     CHECK(given[0].notes[0].find("the inputs changed") != std::string::npos);
 }
 
-TEST_CASE("rows that nothing is judged for, and inputs without a row, are told", "[check][baseline]") {
+TEST_CASE("rows without a judged input and inputs without a row are reported", "[check][baseline]") {
     std::vector<Checked> now{passed("norm", "new.npz")};
     const std::vector<Checked> gone = compare(now, agreed());
     REQUIRE(gone.size() == 1);
@@ -122,7 +124,7 @@ TEST_CASE("rows that nothing is judged for, and inputs without a row, are told",
     CHECK(gone[0].verdict.reasons.at(0).code == "KC062");
     REQUIRE(now[0].notes.size() == 1);
     CHECK(now[0].notes[0].find("no row") != std::string::npos);
-    // Nobody agrees on what failed: its old row stays.
+    // A check that failed does not replace its old row.
     Checked failed = passed();
     failed.outcome = Outcome::fail;
     failed.verdict.judgement.rho = 9;
@@ -132,7 +134,7 @@ TEST_CASE("rows that nothing is judged for, and inputs without a row, are told",
     CHECK(parse_baseline(text_of({failed}), "check.lock").empty());
 }
 
-TEST_CASE("what is no baseline is bad input with its file", "[check][baseline]") {
+TEST_CASE("a file that is not a baseline is bad input, and the error names the file", "[check][baseline]") {
     const std::string good = text_of({passed()});
     for (std::string text : {std::string(), std::string("[]"), std::string("{\"schema\": \"macheps.check/1\"}"),
                              std::string("{\"schema\": \"macheps.check.lock/1\"}"),
@@ -142,7 +144,7 @@ TEST_CASE("what is no baseline is bad input with its file", "[check][baseline]")
         CAPTURE(text);
         try {
             parse_baseline(text, "check.lock");
-            FAIL("it was read");
+            FAIL("accepted");
         } catch (const Error& error) {
             CHECK(error.exit() == Exit::bad_input);
             CHECK(std::string(error.what()).starts_with("check.lock: "));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPFR's numbers of 200 bits, with the operators that an oracle is written in.
+// MPFR numbers with 200 bits, and the operators that oracles use.
 #pragma once
 #include <mpfr.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One code has one meaning: every way to fail, to be weak or to be refused has a code that no other way has.
+// Every way to fail, to be weak or to be refused has its own code.
 #include "experiments/check/judge/codes.hpp"
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
@@ -22,7 +22,8 @@ const fs::path root = MACHEPS_SOURCE_DIR;
 struct Product {
     Floats a, b, out;
 };
-/// Returns a product of normal numbers, [24,32] times [32,24], whose outputs are sums in fp64 that are rounded once to fp32.
+/// Returns a product of normal numbers, [24,32] times [32,24]. Its outputs are sums in fp64 that are rounded once to
+/// fp32.
 Product product() {
     std::mt19937 random(11);
     Product p;
@@ -59,13 +60,14 @@ TEST_CASE("a proven error, a tolerance, a metric and a weak design fail under di
     CHECK(codes_of(right, {.rtol = 100, .atol = 100}) == Codes{"KC051"});
     Product wrong = right;
     wrong.out[77] *= 1.01f;
-    // These inputs have a single output; its certain and its probable bound are tested.
+    // A single output is wrong. The test of certain bounds refuses it. No code of tolerances or of the screen appears.
     CHECK(codes_of(wrong, {.certain_only = true}).contains("KC020"));
     CHECK_FALSE(codes_of(wrong, {}).contains("KC052"));
     CHECK_FALSE(codes_of(wrong, {}).contains("KC022"));
 }
 
-TEST_CASE("the table of reason codes is in order, without repetition, and the only place of codes", "[check][codes]") {
+TEST_CASE("the table of reason codes is sorted, has no duplicates, and is the only place with literal codes",
+          "[check][codes]") {
     std::set<std::string> codes, meanings;
     for (const check::ReasonCode& row : check::reason_code::all) {
         CAPTURE(row.code);

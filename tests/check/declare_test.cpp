@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of what a declaration may say: every row, for every operation.
+// The table of declaration keys: every row, for every operation.
 #include "experiments/check/checked.hpp"
 #include "experiments/check/declare/operations.hpp"
 #include "tests/test.hpp"
@@ -16,7 +16,7 @@ using namespace macheps::files;
 
 namespace {
 
-/// The message with which setting the key ends; empty where it ends well.
+/// Sets the key. Returns the error message, or an empty string on success.
 std::string error_of(Declaration& d, const std::string& key, const std::string& text) {
     try {
         declare(d, *find_declare_key(key), text, "suite.toml:3:1");
@@ -29,7 +29,7 @@ std::string error_of(Declaration& d, const std::string& key, const std::string& 
 
 }  // namespace
 
-TEST_CASE("what a key sets is what it says back", "[check][declare]") {
+TEST_CASE("the JSON of a declaration contains the value that a key set", "[check][declare]") {
     struct Case {
         const char *operation, *key, *text, *json;
     };
@@ -76,7 +76,7 @@ TEST_CASE("what a key sets is what it says back", "[check][declare]") {
     }
 }
 
-TEST_CASE("a format's shorthand says how its scales lie", "[check][declare]") {
+TEST_CASE("the suffix of an operand's format declares which elements share a scale", "[check][declare]") {
     Declaration d{.operation = &find_operation("gemm")};
     CHECK(error_of(d, "a", "e4m3fn/row").empty());
     CHECK(error_of(d, "b", "e2m1fn/packed/column").empty());
@@ -86,7 +86,7 @@ TEST_CASE("a format's shorthand says how its scales lie", "[check][declare]") {
     CHECK(d.scale_shapes.at("b_scale") == "column");
 }
 
-TEST_CASE("scales lie as they were declared, or the shape is bad input", "[check][declare]") {
+TEST_CASE("scales whose shape contradicts the declaration are bad input", "[check][declare]") {
     ThreadPool pool(1);
     const auto outcome = [&](const char* a, std::vector<float> scale) {
         Declaration d{.operation = &find_operation("gemm")};
@@ -106,9 +106,9 @@ TEST_CASE("scales lie as they were declared, or the shape is bad input", "[check
     CHECK(outcome("fp32/row", {2, 2, 2}) == "pass");
     CHECK(outcome("fp32/tensor", {2}) == "pass");
     CHECK(outcome("fp32", {2, 2, 2}) == "pass");
-    CHECK(outcome("fp32/tensor", {2, 2, 2}).find("declared one of each tensor") != std::string::npos);
-    CHECK(outcome("fp32/row", {2}).find("declared one of each row") != std::string::npos);
-    CHECK(outcome("fp32/column", {2, 2, 2}).find("declared one of each column") != std::string::npos);
+    CHECK(outcome("fp32/tensor", {2, 2, 2}).find("declared scales, one for each tensor") != std::string::npos);
+    CHECK(outcome("fp32/row", {2}).find("declared scales, one for each row") != std::string::npos);
+    CHECK(outcome("fp32/column", {2, 2, 2}).find("declared scales, one for each column") != std::string::npos);
     CHECK(outcome("fp32/row", {}).find("there is no array 'a_scale'") != std::string::npos);
 }
 
@@ -131,17 +131,17 @@ TEST_CASE("operands that only fit transposed are refused with the layout that fi
         return std::string("judged");
     };
     CHECK(refusal({3, 4}, {5, 4}) ==
-          "shapes disagree: a [3, 4], b [5, 4], out [3, 5]; declare --b-layout nk: with transposed operands the shapes "
+          "shapes disagree: a [3, 4], b [5, 4], out [3, 5]; declare --b-layout nk; with transposed operands the shapes "
           "agree");
-    CHECK(refusal({4, 3}, {4, 5}).find("declare --a-layout km:") != std::string::npos);
-    CHECK(refusal({4, 3}, {5, 4}).find("declare --a-layout km --b-layout nk:") != std::string::npos);
-    CHECK(refusal({3, 4}, {4, 5}, "b_layout").find("b [4, 5], out [3, 5]; declare --b-layout kn:") !=
+    CHECK(refusal({4, 3}, {4, 5}).find("declare --a-layout km;") != std::string::npos);
+    CHECK(refusal({4, 3}, {5, 4}).find("declare --a-layout km --b-layout nk;") != std::string::npos);
+    CHECK(refusal({3, 4}, {4, 5}, "b_layout").find("b [4, 5], out [3, 5]; declare --b-layout kn;") !=
           std::string::npos);
     CHECK(refusal({3, 4}, {6, 4}).find("a [m,k], b [k,n], out [m,n]") != std::string::npos);
     CHECK(refusal({3, 4}, {5, 4}, "b_layout") == "judged");
 }
 
-TEST_CASE("slices that join one by one are not judged where scales come between", "[check][declare]") {
+TEST_CASE("slices that are joined one after another are declined if the product has scales", "[check][declare]") {
     ThreadPool pool(1);
     const auto judged = [&](std::vector<float> scale) {
         Declaration d{.operation = &find_operation("gemm")};
@@ -158,25 +158,25 @@ TEST_CASE("slices that join one by one are not judged where scales come between"
     CHECK_THROWS_AS(judged({1}), Declined);
 }
 
-TEST_CASE("what no declaration can say ends with the place and what could be said", "[check][declare]") {
+TEST_CASE("an invalid declaration is refused with its place and the valid alternatives", "[check][declare]") {
     struct Case {
         const char *operation, *key, *text, *says;
     };
     for (const Case& c : {
              Case{"gemm", "eps", "1e-5", "gemm has no eps"},
-             Case{"gemm", "x", "fp32", "gemm has no array 'x' (it has a, b, out"},
+             Case{"gemm", "x", "fp32", "gemm has no array 'x' (remove it; gemm has a, b, out"},
              Case{"softmax", "machine", "any", "softmax has no machine"},
              Case{"gemm", "a", "e4m3fm", "did you mean e4m3fn?"},
              Case{"gemm", "a", "int8", "'int8' is an integer type"},
              Case{"gemm", "b", "torch.uint4", "'torch.uint4' is an integer type"},
              Case{"gemm", "partials", "s32", "'s32' is an integer type"},
-             Case{"softmax", "form", "shifted", "quotient is e^(x - m) / s; lse is e^(x - (m + log s))"},
+             Case{"softmax", "form", "shifted", "use one of quotient (e^(x - m) / s), lse (e^(x - (m + log s)))"},
              Case{"relu", "form", "exp", "relu has no form"},
-             Case{"quantize", "given_scale", "static", "'static' is no number here"},
-             Case{"gemm", "a", "bf16/rows", "'rows' says nothing of a format"},
-             Case{"softmax", "x", "bf16/row", "after the slash, write packed"},
+             Case{"quantize", "given_scale", "static", "'static' is not a number in the allowed range"},
+             Case{"gemm", "a", "bf16/rows", "'rows' is not a valid part of a format"},
+             Case{"softmax", "x", "bf16/row", "write packed after the slash"},
              Case{"gemm", "a", "row", "row"},
-             Case{"gemm", "alpha", "one", "'one' is no number here"},
+             Case{"gemm", "alpha", "one", "'one' is not a number in the allowed range"},
              Case{"rmsnorm", "eps", "-1", "give 0 to 1"},
              Case{"gemm", "machine", "sm81", "sm81"},
              Case{"gemm", "scale_order", "a_frist", "did you mean 'a_first'?"},
@@ -191,12 +191,13 @@ TEST_CASE("what no declaration can say ends with the place and what could be sai
     }
 }
 
-TEST_CASE("what is known and cannot be judged is declined by its name", "[check][declare]") {
+TEST_CASE("a known feature that cannot be judged is declined", "[check][declare]") {
     Declaration d{.operation = &find_operation("gemm")};
     CHECK_THROWS_AS(declare(d, *find_declare_key("a"), "e4m3fn/none", "--a"), Declined);
 }
 
-TEST_CASE("every operation's arrays can be declared, and every key has one name and a help", "[check][declare]") {
+TEST_CASE("every array of an operation can be declared, and every key has a unique name and a help text",
+          "[check][declare]") {
     std::set<std::string> names;
     for (const DeclareKey& key : declare_keys()) {
         CAPTURE(key.name);

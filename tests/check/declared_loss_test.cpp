@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss whose kernel keeps a row's sum, and its logarithm, in the format of its input: wrong unless it says so.
+// A loss kernel that keeps the sum of a row and its logarithm in the format of the input. It fails unless this is
+// declared.
 #include "tests/check/problems.hpp"
 
 namespace declared_loss_test {
@@ -8,7 +9,7 @@ using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
 
-TEST_CASE("a loss may keep its sum in a narrow format where that is declared", "[check]") {
+TEST_CASE("a loss may keep its sum in a narrow format if this is declared", "[check]") {
     std::mt19937 random(3);
     constexpr std::size_t rows = 32, columns = 300;
     const Floats x = normal(rows * columns, random, 0, 2, Store::bf16);
@@ -33,7 +34,7 @@ TEST_CASE("a loss may keep its sum in a narrow format where that is declared", "
     const check::Verdict declared = judge_arrays(d, arrays);
     CAPTURE(codes(declared), declared.judgement.rho);
     CHECK(is_accepted(declared));
-    // What is declared is no excuse for anything else.
+    // The declaration does not excuse other errors.
     std::vector<StoredArray> wrong = arrays;
     wrong[2].bytes[1] = static_cast<char>(wrong[2].bytes[1] ^ 1);
     CHECK(judge_arrays(d, wrong).outcome == check::Outcome::fail);

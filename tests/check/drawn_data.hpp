@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of every kind that kernels meet: random, structured, of few codes, cancelling, and at the ends of the range.
+// Data of the kinds that kernels receive: random, structured, with few different values, cancelling, and at the ends of
+// the range.
 #pragma once
 #include "tests/check/problems.hpp"
 
@@ -19,8 +20,8 @@ enum class Kind {
     fp8_codes,
     fp4_codes,
     whole_numbers,
-    cancelling,   ///< pairs of distant elements that almost cancel
-    alternating,  ///< large and small by turns
+    cancelling,   ///< pairs of neighbours that almost cancel
+    alternating,  ///< large and small in turn
     ramp,
     outliers,
     wide,  ///< exponents over twenty binades
@@ -77,7 +78,8 @@ inline Floats drawn_data(Kind kind, std::size_t rows, std::size_t columns, const
     return x;
 }
 
-/// Orders of summation that libraries and hand-written kernels use; none of them is one that the check runs itself.
+/// Returns kernels::orders() and further orders of summation that libraries and hand-written kernels use. The check
+/// itself runs none of the further orders.
 inline std::vector<kernels::Order> more_orders() {
     std::vector<kernels::Order> all = kernels::orders();
     const auto lanes = [](const Floats& x, std::size_t width) {

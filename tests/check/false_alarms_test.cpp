@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Right kernels are never refused. The tests run every operation on random, structured, cancelling and extreme data, in many
-// orders of summation, fused or not, with declared inner formats, sums and machines, stored in wide and narrow formats. The
-// kernels are plain loops that share no code with the checks.
+// Right kernels are never refused. The tests run every operation on random, structured, cancelling and extreme data, in
+// many orders of summation, fused or not, with declared inner formats, sums and machines, stored in wide and narrow
+// formats. The kernels are plain loops that share no code with the checks.
 #include "tests/check/drawn_data.hpp"
 #include "tests/check/product_checks.hpp"
 #include "tests/check/row_kernels.hpp"
@@ -31,7 +31,7 @@ void judge_right(const check::Declaration& d, const std::vector<StoredArray>& ar
     const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
     ++found.runs;
     if (limits.declined >= 0) {
-        CHECK(is_narrow_sum);  // nothing is certain about a sum of 256 terms in bf16
+        CHECK(is_narrow_sum);  // a sum of 256 terms in bf16 has no certain bound
         ++found.declined;
         return;
     }
@@ -58,7 +58,7 @@ std::pair<std::int64_t, std::int64_t> shape_of(bool is_one_per_row, std::mt19937
     return {std::max<std::int64_t>(1, std::min(rows, 60000 / columns)), columns};
 }
 
-/// Returns the arrays of a case with different data.
+/// Replaces the data of a case.
 void redraw(const std::string& op, RowCase& c, Kind kind, Store in, std::mt19937& random) {
     const Format format = in == Store::bf16 ? bf16 : in == Store::fp16 ? fp16 : fp32;
     const auto columns = static_cast<std::size_t>(c.columns), rows = c.x.size() / columns;
@@ -67,7 +67,7 @@ void redraw(const std::string& op, RowCase& c, Kind kind, Store in, std::mt19937
     first = array(first.name, first.shape, c.x, in);
     const bool is_norm = op.ends_with("norm"), is_gated = op.find("glu") != std::string::npos;
     if (!is_norm && !is_gated) return;
-    // The gains are ones, few codes, or similar to trained ones.
+    // The second operands are normal, constant, or have few different values.
     constexpr std::array<Kind, 4> others{Kind::normal, Kind::constant, Kind::fp8_codes, Kind::whole_numbers};
     const Kind of_second = others[random() % others.size()];
     c.second = drawn_data(of_second, is_gated ? rows : 1, columns, random() % 2 ? bf16 : fp32, random);
@@ -95,7 +95,7 @@ void run_rows(const std::string& op, Kind kind, unsigned seed, bool is_large, Fo
         k.inner_store = random() % 2 ? Store::bf16 : Store::fp16;
         d.inner = inner_of(k.inner_store);
     } else if (check::find_operation(op).has_reduction && random() % 8 == 0) {
-        // The declaration has partial sums in bf16, in the order of the terms.
+        // The kernel and its declaration have partial sums in bf16, in the order of the terms.
         k.fault.narrow_sum = true;
         d.sum_order = "bf16";
     } else if (check::find_operation(op).has_reduction && random() % 4 == 0) {
@@ -172,7 +172,7 @@ void run_product(Kind kind, unsigned seed, bool is_large, FoundBy& found) {
     judge_right(c.declaration(), c.arrays(out), found[machine == "any" ? "gemm" : "gemm on a machine"]);
 }
 
-/// `each` is the number of runs of an operation on one kind of data.
+/// On each kind of data, runs every operation on rows `each` times and products 4 `each` times.
 Found run_campaign(int each, bool is_large, unsigned first_seed) {
     FoundBy found;
     unsigned seed = first_seed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usual ways to compute an operation whose roundings differ: each passes under its own declaration, and those that lose more
-// fail without it. The kernels are plain float loops.
+// Usual ways to compute an operation that differ in their roundings. Each passes under its own declaration, and ways
+// that lose more accuracy fail without it. The kernels are plain float loops.
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
 
@@ -36,7 +36,7 @@ struct Case {
     std::vector<StoredArray> arrays{};
     Floats out{};
 };
-/// Makes logits around `offset`. The kernel receives a row and the position of the target in it.
+/// Makes logits around `offset`. The kernel receives a row and the logit of its target.
 template <class Kernel>
 Case losses(float offset, Kernel kernel) {
     std::mt19937 random(21);
@@ -76,8 +76,7 @@ bool passes(const char* op, const std::string& form, const std::vector<StoredArr
 
 }  // namespace
 
-TEST_CASE("a loss that joins maximum and logarithm first fails under a common offset unless it is declared",
-          "[check][forms]") {
+TEST_CASE("a loss in the form 'lse' fails on logits with an offset unless the form is declared", "[check][forms]") {
     for (const float offset : {0.0f, 1e3f, 1e5f}) {
         CAPTURE(offset);
         const auto stable =
@@ -91,7 +90,7 @@ TEST_CASE("a loss that joins maximum and logarithm first fails under a common of
     }
 }
 
-TEST_CASE("softmax and its logarithm by way of the joined logarithm fail under an offset unless it is declared",
+TEST_CASE("softmax and log_softmax in the form 'lse' fail on logits with an offset unless it is declared",
           "[check][forms]") {
     for (const float offset : {1e3f, 1e5f}) {
         CAPTURE(offset);
@@ -111,11 +110,11 @@ TEST_CASE("softmax and its logarithm by way of the joined logarithm fail under a
     }
 }
 
-TEST_CASE("activations by other functions pass under their form, and fail without it", "[check][forms]") {
+TEST_CASE("activations pass if their form is declared, and the less accurate forms fail without it", "[check][forms]") {
     struct Way {
         const char *op, *form;
         float (*kernel)(float);
-        bool is_first;  ///< no less accurate than the form that is taken when none is declared
+        bool is_first;  ///< at least as accurate as the default form
     };
     const auto argument = [](float x) { return 0.79788456f * (x + 0.044715f * x * x * x); };
     static const auto gelu_argument = argument;
@@ -154,8 +153,9 @@ TEST_CASE("activations by other functions pass under their form, and fail withou
     }
 }
 
-TEST_CASE("a product with a sigmoid and a quotient stay within the limits of each other", "[check][forms]") {
-    // So the check cannot distinguish the forms. Arguments from -80 to 80 in steps that no power of two divides.
+TEST_CASE("silu as a product and silu as a quotient stay within each other's limits", "[check][forms]") {
+    // The check therefore cannot distinguish the forms. The arguments go from -80 to 80 in steps that are not a power
+    // of two.
     Floats x, product, quotient;
     for (int i = 0; i < 60000; ++i) {
         x.push_back(-80 + 0.0026667f * static_cast<float>(i));
@@ -172,7 +172,7 @@ TEST_CASE("a product with a sigmoid and a quotient stay within the limits of eac
     }
 }
 
-TEST_CASE("the forms of gates and of a product's activation are those of the activation", "[check][forms]") {
+TEST_CASE("gates and activations of products accept the forms of the activation", "[check][forms]") {
     std::mt19937 random(24);
     const Floats gate = normal(3000, random, 0, 4), up = normal(3000, random);
     Floats out;
@@ -196,10 +196,10 @@ TEST_CASE("the forms of gates and of a product's activation are those of the act
     d.form = "tanh";
     d.activation = "relu";
     CHECK_THROWS_WITH(judge_arrays(d, product), Catch::Contains("relu has no form 'tanh'"));
-    CHECK_THROWS_WITH(declared("silu", "exp"), Catch::Contains("quotient is x / (1 + e^-x) alone"));
+    CHECK_THROWS_WITH(declared("silu", "exp"), Catch::Contains("quotient (only x / (1 + e^-x))"));
 }
 
-TEST_CASE("sums of exponentials and their logarithms in bf16 pass where that is declared", "[check][forms]") {
+TEST_CASE("sums of exponentials and their logarithms in bf16 pass if this is declared", "[check][forms]") {
     using kernels::to_bf16;
     const auto log_softmax =
         rows_of_logits(0, [](LogitRow row, float x) { return (x - row.most) - to_bf16(log32(to_bf16(row.sum))); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels with the bugs that people have shipped, each with ten seeds, under a declared machine: which verdict they get, and
-// that claimed bits give every one of them away.
+// Kernels with bugs that have been shipped, each with several seeds, under a declared machine. The tests check their
+// verdicts, and that claimed bits expose them.
 #include "tests/check/product_checks.hpp"
 
 #include <array>
@@ -14,14 +14,14 @@ using check::Power;
 
 namespace {
 
-/// Ten seeds take a minute or two; a run by default takes the first of them.
+/// Number of seeds. The slow run uses ten, which takes one or two minutes; the default run uses the first two.
 int seeds = 2;
 
-/// Verdicts of ten seeds.
+/// Numbers of verdicts over all seeds.
 struct Verdicts {
     int pass = 0, fail = 0, weak = 0, other = 0;
     std::map<std::string, int> codes{};
-    double least_rho = 1e300, most_rho = 0;
+    double min_rho = 1e300, max_rho = 0;
 
     void add(const check::Verdict& v) {
         (v.outcome == Outcome::pass   ? pass
@@ -31,18 +31,18 @@ struct Verdicts {
         std::map<std::string, int> seen;
         for (const check::Reason& reason : v.reasons) seen[reason.code] = 1;
         for (const auto& each : seen) ++codes[each.first];
-        least_rho = std::min(least_rho, v.judgement.rho);
-        most_rho = std::max(most_rho, v.judgement.rho);
+        min_rho = std::min(min_rho, v.judgement.rho);
+        max_rho = std::max(max_rho, v.judgement.rho);
     }
     void say(const char* id, const char* what) const {
         std::string text;
         for (const auto& [code, count] : codes) text += " " + code + ":" + std::to_string(count);
-        std::printf("%-4s %-44s pass %2d fail %2d weak %2d  rho %.3g-%.3g %s\n", id, what, pass, fail, weak, least_rho,
-                    most_rho, text.c_str());
+        std::printf("%-4s %-44s pass %2d fail %2d weak %2d  rho %.3g-%.3g %s\n", id, what, pass, fail, weak, min_rho,
+                    max_rho, text.c_str());
     }
 };
 
-/// 96 x 96 x 1024 of bf16 on Ampere's units, with a bf16 output.
+/// Returns a 96 x 96 product on Ampere's units, by default with k = 1024 and bf16 operands and outputs.
 ProductCheck usual(unsigned seed, std::size_t k = 1024, const Format& in = bf16, const Format& out = bf16) {
     std::mt19937 random(seed);
     ProductCheck c{.g = machine_gemm(96, 96, k, in, in, Draw::normal, random), .out = out};
@@ -51,7 +51,7 @@ ProductCheck usual(unsigned seed, std::size_t k = 1024, const Format& in = bf16,
 }
 MatmulRule rule(const std::string& name) { return parse_machine(name).rule; }
 
-/// Sums in chains of 8 exact products, each rounded to fp16.
+/// Returns the sum of one output, rounded to fp16 after every 8 exact products.
 float fp16_sum(const MachineGemm& g, std::size_t i, std::size_t j) {
     double sum = 0;
     for (std::size_t p = 0; p < g.k; p += 8) {
@@ -71,7 +71,7 @@ float half_away(const Format& format, float x) {
     return decode(format, encode(format, x, Round::nearest_away, Overflow::nonsaturate));
 }
 
-/// The kernel's outputs of one seed, and the check that judges them.
+/// A kernel with a bug, and the verdict that it must get.
 struct Bug {
     const char *id, *what;
     Outcome expected;
@@ -123,7 +123,7 @@ const Bug bugs[] = {
          for (float& each : y) each = kernels::truncated_to_bf16(each);
          return y;
      }},
-    // Normal data has no tie: nothing is to be seen, and the report says that.
+    // Normal data has no ties, so the bug does not show. The report says so.
     {"g09", "output rounded half away", Outcome::pass,
      [](ProductCheck& c, unsigned) {
          Floats y = c.g.run(rule(c.machine));
@@ -235,7 +235,7 @@ void judge_scaled_fp8() {
         return c;
     };
     const MatmulRule promoted = rule("sm90.wgmma.fp8+promote128"), plain = rule("sm90.wgmma.fp8");
-    // One seed's two scales may differ by less than the bound.
+    // With other seeds, the two scales may differ by less than the bound.
     all_seeds("s14", "row 40 uses row 41's scale, 2 % spread", Outcome::fail, [&](unsigned seed) {
         const ProductCheck c = scaled(seed, 96, 1024, Draw::normal);
         ProductCheck wrong = c;
@@ -251,7 +251,8 @@ void judge_scaled_fp8() {
         ProductCheck c = scaled(seed, 32, 4096, Draw::normal);
         const check::Verdict v = c.judge(c.stored(c.epilogue(c.g.run(plain))));
         normal_data.add(v);
-        // Random products cancel, and what Hopper may lose hides the fault but for a seed or two: the report says so.
+        // Sums of random products cancel, so the errors that Hopper's units may make hide the fault with most seeds.
+        // The report then says so.
         CHECK(is_blind(v, "promotion absent") == (v.outcome == Outcome::pass));
         CHECK(c.judge(c.stored(c.epilogue(c.g.run(promoted))), {.require = Power::precision}).outcome == Outcome::weak);
         c = scaled(seed, 32, 4096, Draw::positive);
@@ -266,20 +267,20 @@ void judge_scaled_fp8() {
     CHECK(positive_data.fail == seeds);
 }
 
-TEST_CASE("kernels with bugs get their verdicts", "[check][bugs]") {
+TEST_CASE("kernels with bugs get the expected verdicts", "[check][bugs]") {
     seeds = 2;
     judge_bugs();
     judge_fp32_and_batches();
     judge_scaled_fp8();
 }
-TEST_CASE("kernels with bugs get their verdicts, ten seeds each", "[check][bugs][slow]") {
+TEST_CASE("kernels with bugs get the expected verdicts with each of ten seeds", "[check][bugs][slow]") {
     seeds = 10;
     judge_bugs();
     judge_fp32_and_batches();
     judge_scaled_fp8();
 }
 
-TEST_CASE("claimed bits give every wrong kernel away, and the right one has them", "[check][bits]") {
+TEST_CASE("the right kernel has the claimed bits, and wrong kernels do not", "[check][bits]") {
     for (const Bug& bug : bugs) {
         ProductCheck c = usual(1000, bug.k, bug.is_fp16 ? fp16 : bf16);
         const Floats y = bug.kernel(c, 1000);
@@ -287,8 +288,7 @@ TEST_CASE("claimed bits give every wrong kernel away, and the right one has them
         const check::Verdict v = c.judge(y);
         CAPTURE(bug.id, codes(v));
         REQUIRE(v.bits);
-        if (std::string(bug.id) ==
-            "g09") {  // normal data has no tie, and the report says that it could not have seen it
+        if (std::string(bug.id) == "g09") {  // normal data has no ties, and the report says that this bug cannot show
             CHECK(is_blind(v, "ties away"));
             continue;
         }
@@ -312,7 +312,7 @@ TEST_CASE("claimed bits give every wrong kernel away, and the right one has them
     CHECK(reason.count == 1);
     CHECK(reason.got == next);
     CHECK(reason.want == right);
-    // Ties: each sum lies between two codes of bf16.
+    // Ties: each sum is the midpoint of two bf16 numbers.
     ProductCheck ties{
         .g = {.m = 16, .n = 16, .k = 2, .a_format = bf16, .b_format = bf16}, .out = bf16, .machine = "sm80.mma.bf16"};
     for (int i = 0; i < 32; ++i) {
@@ -325,7 +325,7 @@ TEST_CASE("claimed bits give every wrong kernel away, and the right one has them
     CHECK(codes(ties.judge(away)).find("KC040") != std::string::npos);
 }
 
-TEST_CASE("bits that the declaration leaves open are declined", "[check][bits]") {
+TEST_CASE("claimed bits are declined if the declaration does not determine them", "[check][bits]") {
     ProductCheck c = usual(1000, 64);
     const Floats y = c.stored(c.g.run(rule(c.machine)));
     c.bits = true;
@@ -334,7 +334,7 @@ TEST_CASE("bits that the declaration leaves open are declined", "[check][bits]")
     c.machine = "sm80.mma.bf16";
     c.a_scale = c.b_scale = Floats(96, 1.125f);
     CHECK_THROWS_AS(c.judge(y), check::Declined);
-    // A claimed order decides; products with 1.125 are inexact in one place or the other.
+    // A declared order of the scales determines the bits. The other order gives different bits.
     for (const bool b_first : {false, true}) {
         c.scale_order = b_first ? "b_first" : "a_first";
         c.out = fp32;
@@ -347,7 +347,7 @@ TEST_CASE("bits that the declaration leaves open are declined", "[check][bits]")
     }
 }
 
-TEST_CASE("a design that promises too little fails, and one that promises nothing is weak", "[check][fitness]") {
+TEST_CASE("a machine that guarantees too few bits fails, and one that guarantees none is weak", "[check][fitness]") {
     std::mt19937 random(5);
     ProductCheck c{.g = machine_gemm(32, 32, 4096, e4m3fn, e4m3fn, Draw::positive, random),
                    .machine = "sm90.wgmma.fp8"};
@@ -356,10 +356,10 @@ TEST_CASE("a design that promises too little fails, and one that promises nothin
     const check::Verdict poor = c.judge(y);
     CHECK(poor.outcome == Outcome::fail);
     CHECK(poor.reasons.front().test == "fitness");
-    CHECK(poor.fitness.least_bits < 2);
+    CHECK(poor.fitness.min_bits < 2);
     c.machine = "sm100.tcgen05.fp8";
     CHECK(c.judge(c.g.run(rule(c.machine))).outcome != Outcome::fail);
-    // All equal: at 64 Hopper's sums stall, and the bound is larger than the sum.
+    // All products are equal. Hopper's sums stall at 64, and the bound is larger than the sum.
     ProductCheck stall{.g = {.m = 16,
                              .n = 16,
                              .k = 16384,
@@ -373,15 +373,15 @@ TEST_CASE("a design that promises too little fails, and one that promises nothin
     CHECK(lost.fitness.lost_share == 1);
 }
 
-TEST_CASE("limits that zeros satisfy are refused, however they came about", "[check][bugs]") {
-    // 21 is what a bound of norms gives for K = 1024, used as atol and as rtol.
+TEST_CASE("tolerances that an output of zeros satisfies are refused", "[check][bugs]") {
+    // A norm-wise bound for K = 1024 gives 21, which is used as atol and rtol here.
     ProductCheck c = usual(1000);
     const Floats y = c.stored(c.g.run(rule(c.machine + "+slices2")));
     CHECK(c.judge(y, {.rtol = 21, .atol = 21}).outcome == Outcome::refused);
     CHECK(c.judge(y, {.rtol = 0.004, .atol = 0.01}).outcome == Outcome::pass);
 }
 
-TEST_CASE("an infinity that an output lacks is beyond every tolerance", "[check][bugs]") {
+TEST_CASE("a finite output where the exact result is infinite exceeds every tolerance", "[check][bugs]") {
     const float large = 3e38f, infinite = std::numeric_limits<float>::infinity();
     for (const bool is_right : {true, false}) {
         const check::Verdict v = judge_arrays({.operation = &check::find_operation("gemm")},
@@ -393,8 +393,8 @@ TEST_CASE("an infinity that an output lacks is beyond every tolerance", "[check]
     }
 }
 
-TEST_CASE("one nonzero product leaves no freedom, and that is said", "[check][exact]") {
-    // Each row of a selects one row of b: the output is b's code, whatever sums it.
+TEST_CASE("a sum with one nonzero product has one right code, and the report counts such outputs", "[check][exact]") {
+    // Each row of a selects one row of b, so the output is the code of b for every order of summation.
     std::mt19937 random(9);
     ProductCheck c{.g = machine_gemm(24, 20, 100, bf16, bf16, Draw::normal, random), .out = bf16};
     std::fill(c.g.a.begin(), c.g.a.end(), 0.0f);
@@ -408,7 +408,8 @@ TEST_CASE("one nonzero product leaves no freedom, and that is said", "[check][ex
         wrong[33] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(y[33]) ^ 0x10000u);
         CHECK(codes(c.judge(wrong)).find("KC041") != std::string::npos);
     }
-    // fp16 accumulators do not hold a product of two bf16 numbers of 8 bits exactly, but of 1 and any of 11 they do.
+    // An fp16 accumulator cannot hold every product of two numbers with 8 bits, but it holds the product of 1 and any
+    // number with 11 bits.
     c.g.a_format = c.g.b_format = fp16;
     c.machine = "sm80.mma.fp16.acc16";
     CHECK(c.judge(y).judgement.exact_outputs == 24 * 20);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of matrix products: kernels in every usual order pass, wrong ones do not, and a check says what it cannot see.
+// Checks of matrix products. Kernels in every usual order pass, and wrong kernels fail. A check reports the wrong
+// kernels that it cannot catch.
 #include "core/error.hpp"
 #include "tests/check/problems.hpp"
 
@@ -39,7 +40,7 @@ check::Verdict verdict_on(const Gemm& g, const Floats& out, Store in, Store stor
 
 }  // namespace
 
-TEST_CASE("no legal matrix product of 500 is refused", "[check]") {
+TEST_CASE("none of 500 legal matrix products is refused", "[check]") {
     std::mt19937 random(20260101);
     const std::vector<Order> orders = kernels::orders();
     double rho = 0, z = 0;
@@ -73,7 +74,7 @@ TEST_CASE("no legal matrix product of 500 is refused", "[check]") {
     CHECK(z < 3);
 }
 
-TEST_CASE("a wrong matrix product fails, and the code says which test saw it", "[check]") {
+TEST_CASE("a wrong matrix product fails, and the reason code names the test that refused it", "[check]") {
     std::mt19937 random(1000);
     const std::size_t m = 48, n = 40, k = 500;
     Gemm g = random_gemm(m, n, k, random, Store::bf16);
@@ -133,13 +134,13 @@ TEST_CASE("NaN and infinities must be where the exact result has them, and nowhe
         CHECK(v.reasons.front().code == "KC010");
         CHECK(v.reasons.front().index == static_cast<std::int64_t>(index));
     }
-    // The largest fp16 is 65504, and 65520 is where rounding leaves it: 255 * 257 = 65535.
+    // The largest fp16 number is 65504. From 65520 on, results round to infinity, and 255 * 257 = 65535.
     Gemm large{.m = 1, .n = 1, .k = 1, .a = {255}, .b = {257}};
     CHECK(codes(verdict_on(large, {INFINITY}, Store::fp16, Store::fp16)).find("KC010") == std::string::npos);
     CHECK(codes(verdict_on(large, {65504}, Store::fp16, Store::fp16)).find("KC010") != std::string::npos);
 }
 
-TEST_CASE("small integers leave no freedom: one code is right", "[check]") {
+TEST_CASE("sums of small integers are exact, so only one code is right", "[check]") {
     std::mt19937 random(5);
     Gemm g = random_gemm(33, 35, 96, random, Store::bf16);
     for (float& x : g.a) x = std::round(2 * x);
@@ -156,7 +157,7 @@ TEST_CASE("small integers leave no freedom: one code is right", "[check]") {
 
 TEST_CASE("a check that could not have failed says so", "[check]") {
     std::mt19937 random(9);
-    // Equal rows of b: a tile that is shifted or transposed holds the right numbers.
+    // All outputs are equal, so a shifted or transposed tile contains the right numbers.
     Gemm g{.m = 32, .n = 32, .k = 64, .a = Floats(32 * 64, 1.5f), .b = Floats(64 * 32, 0.25f)};
     const check::Verdict v = verdict_on(g, g.run(Store::bf16, nullptr), Store::bf16, Store::bf16);
     CHECK(v.outcome == Outcome::weak);
@@ -181,7 +182,7 @@ TEST_CASE("a check that could not have failed says so", "[check]") {
           Outcome::weak);  // ties away
 }
 
-TEST_CASE("a limit that zeros satisfy is refused", "[check]") {
+TEST_CASE("a tolerance or a metric limit that meaningless outputs satisfy is refused", "[check]") {
     std::mt19937 random(11);
     const Gemm g = random_gemm(24, 24, 1024, random, Store::bf16);
     const Floats out = g.run(Store::bf16, nullptr);
@@ -196,17 +197,17 @@ TEST_CASE("a limit that zeros satisfy is refused", "[check]") {
           Outcome::refused);
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"calc_diff", 1.0}}}).outcome ==
           Outcome::refused);
-    // A stale tile is a smaller part of a matrix this small than of a real one: 50 dB refuses it.
+    // A tile of zeros is a large part of a matrix this small, so it does not satisfy a limit of 50 dB.
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"sqnr", 50}}}).outcome == Outcome::pass);
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"sqnr", 70}}}).outcome == Outcome::fail);
 }
 
-TEST_CASE("bounds of sums in any order are k u S, and those of a machine its own", "[check]") {
+TEST_CASE("the bound of sums in any order is k u S, and the probable bound is smaller", "[check]") {
     Gemm g{.m = 1, .n = 1, .k = 1000, .a = Floats(1000), .b = Floats(1000, 1)};
     std::mt19937 random(4);
     double magnitudes = 0;
     for (float& x : g.a) x = kernels::to_bf16(std::fabs(normal(1, random)[0])), magnitudes += x;
-    // So many bits that sums round: then the bound is not zero.
+    // This term has so many bits that sums are rounded. Otherwise, the bound would be zero.
     g.b[0] = 0x1.01p-20f;
     magnitudes += g.a[0] * (0x1.01p-20 - 1);
     check::Declaration d = declare("gemm", Store::fp32, Store::bf16);
@@ -216,7 +217,7 @@ TEST_CASE("bounds of sums in any order are k u S, and those of a machine its own
     CHECK(any.limits->probable[0] < any.limits->certain[0]);
 }
 
-TEST_CASE("batches are judged apart, and one b may serve all", "[check]") {
+TEST_CASE("batches are judged separately, and all batches may share one b", "[check]") {
     std::mt19937 random(21);
     const std::size_t m = 16, n = 18, k = 40;
     Floats a, b, out, b_one = normal(k * n, random, 0, 1, Store::bf16), out_one;
@@ -242,7 +243,7 @@ TEST_CASE("batches are judged apart, and one b may serve all", "[check]") {
     CHECK(verdict(out, b, {3, 40, 18}).outcome == Outcome::fail);
 }
 
-TEST_CASE("shapes that disagree, and formats that contradict the file, are said with their place", "[check]") {
+TEST_CASE("shapes that disagree and formats that contradict the file are reported with their place", "[check]") {
     const Floats six(6, 1.0f), four(4, 1.0f);
     const auto text = [](const check::Declaration& d, const std::vector<StoredArray>& arrays) {
         try {
@@ -257,15 +258,15 @@ TEST_CASE("shapes that disagree, and formats that contradict the file, are said 
               .starts_with("3 test (out): shapes disagree: a [2, 3], b [2, 3], out [2, 3]"));
     CHECK(text(d, {array("a", {2, 3}, six), array("b", {3, 2}, six)}).starts_with("3 test: there is no array 'out'"));
     CHECK(text(d, {array("a", {2, 0}, {}), array("b", {0, 2}, {}), array("out", {2, 2}, four)})
-              .starts_with("3 test (a): an empty array"));
+              .starts_with("3 test (a): the array is empty"));
     CHECK(text(declare("gemm", Store::bf16),
                {array("a", {2, 3}, six), array("b", {3, 2}, six), array("out", {2, 2}, four)})
-              .starts_with("3 test (out): the file says <f4 (fp32), the declaration bf16"));
+              .starts_with("3 test (out): the file says <f4 (fp32), but the declaration says bf16"));
     CHECK(text(d, {array("a", {2, 3}, six), array("b", {3, 2}, six), array("out", {2, 2}, four),
                    array("bias", {3}, {1, 2, 3})})
-              .starts_with("3 test (bias): shape [3] beside outputs of [2, 2]"));
+              .starts_with("3 test (bias): the shape [3] does not fit outputs of shape [2, 2]"));
     CHECK(text(d, {array("a", {2, 3}, six, Store::bf16), array("b", {3, 2}, six), array("out", {2, 2}, four)})
-              .find("does not say which format") != std::string::npos);
+              .find("does not state the format") != std::string::npos);
     CHECK(text(declare("rmsnorm", Store::fp32), {array("x", {2, 3}, six), array("out", {2, 3}, six)})
               .starts_with("2 --eps"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Populations of legal matrix products: orders of fp32 sums that libraries use, and emulated matrix units, over formats,
-// epilogues and distributions. None may be refused.
+// Populations of legal matrix products: orders of fp32 sums that libraries use, and emulated matrix units, over
+// formats, epilogues and distributions. None may be refused.
 #include "tests/check/product_checks.hpp"
 
 #include <cstdlib>
@@ -16,7 +16,8 @@ constexpr std::array<const char*, 7> units{
     "sm70.mma.fp16",     "sm80.mma.bf16",  "sm90.wgmma.fp16", "sm89.mma.fp8", "sm90.wgmma.fp8+promote128",
     "sm100.tcgen05.fp8", "cdna3.mfma.bf16"};
 
-/// Sums of products in one of the orders of plain fp32 kernels; a null order is a chain of fma.
+/// Returns the sums of products in one of the orders of plain fp32 kernels. A null order is a chain of fused
+/// multiply-adds.
 Floats sums_in_order(const MachineGemm& g, const kernels::Order* order) {
     kernels::Gemm plain{.m = g.m, .n = g.n, .k = g.k, .a = g.a, .b = g.b};
     return plain.run(kernels::Store::fp32, order);
@@ -39,8 +40,8 @@ struct Refusals {
     }
 };
 
-/// T0 to T3 on `runs` legal kernels; `least` to `most` rows and columns.
-Refusals judged(int runs, unsigned seed, std::size_t least, std::size_t most, std::size_t most_k) {
+/// Runs the tests T0 to T3 on `runs` legal kernels with `least` to `most` rows and columns.
+Refusals judged(int runs, unsigned seed, std::size_t least, std::size_t most, std::size_t max_k) {
     std::mt19937 random(seed);
     const std::vector<kernels::Order> orders = kernels::orders();
     constexpr std::array<Format, 4> formats{bf16, fp16, e4m3fn, fp32};
@@ -49,7 +50,7 @@ Refusals judged(int runs, unsigned seed, std::size_t least, std::size_t most, st
     for (int run = 0; run < runs; ++run) {
         const std::size_t m = least + random() % (most - least + 1), n = least + random() % (most - least + 1),
                           k = 1 + static_cast<std::size_t>(std::exp2(std::uniform_real_distribution<double>(
-                                      0, std::log2(static_cast<double>(most_k)))(random)));
+                                      0, std::log2(static_cast<double>(max_k)))(random)));
         const std::size_t way = random() % (orders.size() + 1 + units.size());
         const bool is_unit = way > orders.size();
         ProductCheck c;
@@ -98,20 +99,20 @@ TEST_CASE("no legal product of a population is refused", "[check][population]") 
     CHECK(large.runs == 40);
     CHECK(small.rho > 0.99);  // a rounding attains its bound
 }
-TEST_CASE("no legal product of 10000, and of 1000 larger ones, is refused", "[check][population][slow]") {
+TEST_CASE("none of 10000 legal products and of 1000 larger ones is refused", "[check][population][slow]") {
     const Refusals small = judged(10000, 20260101, 4, 16, 1448), large = judged(1000, 4242, 48, 48, 724);
     CHECK(small.runs > 9900);
     CHECK(large.runs > 990);
 }
 
-// Hours: scripts/nightly runs it, with another seed every night.
-TEST_CASE("no legal product of a night's million is refused", "[.][nightly]") {
+// This test takes hours. scripts/nightly runs it with another seed every night.
+TEST_CASE("none of a million legal products is refused, with another seed every night", "[.][nightly]") {
     const auto number = [](const char* name, int otherwise) {
         const char* const text = std::getenv(name);
         return text == nullptr ? otherwise : std::stoi(text);
     };
     const int products = number("MACHEPS_NIGHTLY_PRODUCTS", 1'000'000), seed = number("MACHEPS_NIGHTLY_SEED", 1);
-    constexpr int together = 10'000;  // of one seed, so that a finding is found again within a minute
+    constexpr int together = 10'000;  // products of one seed, so that a failure can be reproduced within a minute
     std::int64_t runs = 0;
     for (int done = 0; done < products; done += together) {
         const unsigned part = static_cast<unsigned>(seed) * 1000u + static_cast<unsigned>(done / together);

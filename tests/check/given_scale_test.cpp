@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisers whose scale is given, and both ways to apply one: x times the encode scale, x divided by the decode scale. The
-// kernels are float loops; fp8 codes come from core's codec, as those of the other tests of quantisers do.
+// Quantisers with a given scale, which can be applied in two ways: x times the encode scale, or x divided by the decode
+// scale. The kernels are float loops. As in the other tests of quantisers, fp8 codes come from core's codec.
 #include "core/codec.hpp"
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
@@ -53,14 +53,14 @@ check::Verdict judge(const std::vector<StoredArray>& arrays, const Keys& keys) {
 
 }  // namespace
 
-TEST_CASE("a quantiser with given scales is judged with them, whatever shares one", "[check][quantise]") {
+TEST_CASE("a quantiser is judged with its given scales, for every granularity", "[check][quantise]") {
     const Floats x = draw(51);
     std::mt19937 random(52);
     for (const auto& [name, shape] : {std::pair{"tensor", Groups{rows, row_length}},
                                       {"row", Groups{1, row_length}},
                                       {"column", Groups{rows, 1}},
                                       {"1x128", Groups{1, 128}}}) {
-        const Groups groups = shape;  // Clang 14 lets no lambda capture a structured binding
+        const Groups groups = shape;  // in Clang 14, lambdas cannot capture structured bindings
         CAPTURE(name);
         Floats decode, encode;
         for (std::int64_t g = 0; g < groups.count(); ++g) {
@@ -99,7 +99,7 @@ TEST_CASE("a quantiser with given scales is judged with them, whatever shares on
     }
 }
 
-TEST_CASE("one number is the given scale of a whole tensor", "[check][quantise]") {
+TEST_CASE("the given scale of a whole tensor may be a number in the declaration", "[check][quantise]") {
     const Floats x = draw(53);
     const StoredArray given = array("x", {rows, row_length}, x);
     const StoredArray out = fp8("out", {rows, row_length}, each(x, [](float v, std::int64_t) { return v / 0.02f; })),
@@ -111,16 +111,17 @@ TEST_CASE("one number is the given scale of a whole tensor", "[check][quantise]"
     const StoredArray scale = array("scale", {1}, {0.02f});
     CHECK(judge({given, product, scale}, {{"given_scale", "scale"}}).outcome == Outcome::pass);
     CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "0.02"}, {"granularity", "1x128"}}),
-                      Catch::Contains("one number for 48 groups"));
+                      Catch::Contains("one number was given for 48 groups"));
     CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "0.02"}, {"scale_rule", "te_current"}}),
-                      Catch::Contains("not made by a rule"));
-    CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "static"}}), Catch::Contains("is no number here"));
+                      Catch::Contains("not computed by a rule"));
+    CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "static"}}),
+                      Catch::Contains("is not a number in the allowed range"));
 }
 
-TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quantiser", "[check][quantise]") {
+TEST_CASE("x / (amax / max) and x * (max / amax) need different declarations of a quantiser", "[check][quantise]") {
     Floats x = draw(54);
-    // 49 / 448 is 7 / 64, and 2.734375 divided by it is 25, the middle of two codes. 448 / 49 is not an fp32 number, and
-    // the product with its rounded value is larger than 25. Rows differ by powers of two.
+    // 49 / 448 is 7 / 64, and 2.734375 divided by it is 25, the midpoint of two codes. 448 / 49 is not an fp32 number,
+    // and the product with its rounded value is larger than 25. Rows differ by powers of two.
     for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t column = i % row_length;
         const float power = 1 / static_cast<float>(1 << (i / row_length % 4));
@@ -144,7 +145,7 @@ TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quant
     CHECK(outcome(multiplied, "te_current", "multiply") == Outcome::pass);
     CHECK(outcome(divided, "te_current", "multiply") == Outcome::fail);
     CHECK(outcome(multiplied, "amax_over_max", "divide") == Outcome::fail);
-    // The kernel wrote the scale that the rule gives.
+    // The kernel must write the scale that the rule gives.
     const Keys keys{{"granularity", "row"}, {"scale_rule", "amax_over_max"}, {"scaling", "divide"}};
     const StoredArray out = fp8("out", {rows, row_length}, divided);
     CHECK(judge({given, out, array("scale", {rows}, decode)}, keys).outcome == Outcome::pass);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped products: inputs with groups of every size, and groups that have room for more rows than they have, whose rest
-// the kernel leaves alone.
+// Grouped products: inputs with groups of different sizes, and groups with room for more rows than they have. The
+// kernel must not write the unused rows.
 #include "experiments/check/inputs/coverage.hpp"
 #include "experiments/check/inputs/input_files.hpp"
 #include "experiments/check/inputs/recipe_file.hpp"
@@ -49,7 +49,8 @@ std::int32_t size_of(const StoredArray& groups, std::size_t g) {
     return size;
 }
 
-/// What a grouped kernel writes into `out`, which has room for `room` rows of each group, or as many as each has.
+/// Runs a grouped kernel, which writes `out`. Each group has room for `room` rows or, if `room` is 0, for exactly the
+/// rows that it has.
 void run_kernel(std::vector<StoredArray>& arrays, std::int64_t room, std::int64_t k, std::int64_t n,
                 bool writes_all = false, std::int64_t wrong_b = 0) {
     const StoredArray a = named(arrays, "a"), b = named(arrays, "b"), groups = named(arrays, "groups");
@@ -87,7 +88,7 @@ Verdict judged(const MadeInputs& inputs, const std::vector<StoredArray>& arrays)
 
 }  // namespace
 
-TEST_CASE("inputs of groups have a b for each, and right kernels on them pass", "[check][groups]") {
+TEST_CASE("inputs of groups have a b for each group, and right kernels pass on them", "[check][groups]") {
     const bool is_padded = GENERATE(false, true);
     const std::int64_t room = is_padded ? 24 : 0;
     const InputPlan plan = plan_of(is_padded ? padded : compact);
@@ -104,7 +105,7 @@ TEST_CASE("inputs of groups have a b for each, and right kernels on them pass", 
         const Verdict right = judged(inputs, arrays);
         CAPTURE(codes(right));
         CHECK(right.outcome == Outcome::pass);
-        // With the b of the group before it some group is wrong, unless all rows are the first group's.
+        // If each group uses the b of the group before it, some group is wrong, unless the first group has all rows.
         run_kernel(arrays, room, 50, 40, false, 1);
         CHECK((judged(inputs, arrays).outcome == Outcome::fail) == (inputs.name != "groups-first"));
         ++judged_inputs;
@@ -112,14 +113,14 @@ TEST_CASE("inputs of groups have a b for each, and right kernels on them pass", 
     CHECK(judged_inputs == 4);
 }
 
-TEST_CASE("rows beyond a group, and empty groups, are left alone", "[check][groups]") {
+TEST_CASE("a kernel must not write unused rows of a group or rows of an empty group", "[check][groups]") {
     const InputPlan plan = plan_of(padded);
     const MadeInputs inputs = all_inputs(plan).front();
     std::vector<StoredArray> arrays = stored_inputs(inputs);
     run_kernel(arrays, 24, 50, 40);
     REQUIRE(judged(inputs, arrays).outcome == Outcome::pass);
     auto& out = *std::find_if(arrays.begin(), arrays.end(), [](const StoredArray& each) { return each.name == "out"; });
-    // One element in the empty group.
+    // This element belongs to the empty group.
     const std::size_t place = (24 + 3) * 40 + 7;
     out.bytes[2 * place] = static_cast<char>(out.bytes[2 * place] ^ 1);
     const Verdict touched = judged(inputs, arrays);
@@ -127,11 +128,11 @@ TEST_CASE("rows beyond a group, and empty groups, are left alone", "[check][grou
     REQUIRE(!touched.reasons.empty());
     CHECK(touched.reasons.front().text.find("element " + std::to_string(place) + " of the output") !=
           std::string::npos);
-    // A kernel that computes all rows that there is room for.
+    // This kernel writes all rows that there is room for.
     arrays = stored_inputs(inputs);
     run_kernel(arrays, 24, 50, 40, true);
     CHECK(codes(judged(inputs, arrays)).find("KC011") != std::string::npos);
-    // Whoever declares no canaries says nothing of those rows.
+    // If no canaries are declared, the unused rows are not checked.
     Declaration silent = inputs.request.declaration;
     silent.canaries = 0;
     for (StoredArray& array : arrays) {
@@ -140,7 +141,7 @@ TEST_CASE("rows beyond a group, and empty groups, are left alone", "[check][grou
         array.bytes.resize(array.bytes.size() / 5 * 4);
     }
     CHECK(judge_arrays(silent, arrays, {.require = Power::null}).outcome == Outcome::pass);
-    // A wrong element is told by its place in the whole output.
+    // A wrong element is reported by its index in the whole output.
     arrays = stored_inputs(inputs);
     run_kernel(arrays, 24, 50, 40);
     const std::size_t wrong = (2 * 24 + 5) * 40 + 11;
@@ -150,7 +151,7 @@ TEST_CASE("rows beyond a group, and empty groups, are left alone", "[check][grou
     CHECK(verdict.reasons.front().index == static_cast<std::int64_t>(wrong));
 }
 
-TEST_CASE("sizes of groups that do not fit are bad input with their place", "[check][groups]") {
+TEST_CASE("group sizes that do not fit the arrays are bad input", "[check][groups]") {
     const MadeInputs inputs = all_inputs(plan_of(padded)).front();
     const auto message = [&](std::int32_t size, std::size_t count) {
         std::vector<StoredArray> arrays = stored_inputs(inputs);
@@ -168,13 +169,13 @@ TEST_CASE("sizes of groups that do not fit are bad input with their place", "[ch
         return std::string("accepted");
     };
     CHECK(message(25, 4).find("3 ") == 0);
-    CHECK(message(25, 4).find("a group of 25 rows, which has room for 24") != std::string::npos);
-    CHECK(message(-1, 4).find("a group of -1 rows") != std::string::npos);
-    CHECK(message(1, 3).find("3 numbers for 4 matrices b") != std::string::npos);
+    CHECK(message(25, 4).find("a group cannot have 25 rows, because it has room for 24") != std::string::npos);
+    CHECK(message(-1, 4).find("a group cannot have -1 rows") != std::string::npos);
+    CHECK(message(1, 3).find("the array has 3 numbers, but b has 4 matrices") != std::string::npos);
     CHECK(message(0, 4).find("all groups are empty") != std::string::npos);
 }
 
-TEST_CASE("the recipe of groups shows a group's b taken from its neighbour", "[check][groups]") {
+TEST_CASE("the recipe for groups shows a group that uses the b of its neighbour", "[check][groups]") {
     for (const char* text : {compact, padded}) {
         const Coverage coverage = coverage_of(all_inputs(plan_of(text)), 1e-9, pool());
         bool is_seen = false;
@@ -186,15 +187,16 @@ TEST_CASE("the recipe of groups shows a group's b taken from its neighbour", "[c
     }
 }
 
-TEST_CASE("what a recipe says wrongly of groups is usage", "[check][groups]") {
+TEST_CASE("errors in the groups of a recipe are refused", "[check][groups]") {
     const std::string head = "[recipe]\nop = \"gemm\"; a = \"bf16\"; b = \"bf16\"; out = \"bf16\"\n";
-    CHECK(refused(head + "groups = [0, 0]").find("no rows in any group") != std::string::npos);
-    CHECK(refused(head + "groups = []").find("no rows in any group") != std::string::npos);
-    CHECK(refused(head + "groups = [4, -1]").find("a group of -1 rows") != std::string::npos);
-    CHECK(refused(head + "groups = [4, 9]; group_rows = 8").find("a group of 9 rows") != std::string::npos);
-    CHECK(refused(head + "group_rows = 8").find("that there are not") != std::string::npos);
-    CHECK(refused(head + "m = 8; groups = [8]").find("m beside groups") != std::string::npos);
-    CHECK(refused(head + "batches = 2; groups = [8]").find("groups of batches") != std::string::npos);
+    CHECK(refused(head + "groups = [0, 0]").find("all groups are empty") != std::string::npos);
+    CHECK(refused(head + "groups = []").find("all groups are empty") != std::string::npos);
+    CHECK(refused(head + "groups = [4, -1]").find("a group cannot have -1 rows") != std::string::npos);
+    CHECK(refused(head + "groups = [4, 9]; group_rows = 8").find("a group cannot have 9 rows") != std::string::npos);
+    CHECK(refused(head + "group_rows = 8").find("there are no groups") != std::string::npos);
+    CHECK(refused(head + "m = 8; groups = [8]").find("m cannot be combined with groups") != std::string::npos);
+    CHECK(refused(head + "batches = 2; groups = [8]").find("batches and groups cannot be combined") !=
+          std::string::npos);
     CHECK(refused("[recipe]\nop = \"sum\"; x = \"bf16\"; groups = [8]").find("has no groups") != std::string::npos);
     CHECK(refused(head + "groups = 8").find("a list") != std::string::npos);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probable bounds and mean squares assume independent rounding errors. The data of these tests break this assumption: many
-// outputs share intermediate roundings, and sums have equal terms. Right kernels pass. Wrong kernels fail if errors are
-// independent.
+// Probable bounds and mean squares assume independent rounding errors. The data of these tests break this assumption:
+// many outputs share intermediate roundings, and sums have equal terms. Right kernels pass on such data. Wrong kernels
+// still fail where errors are independent.
 #include "experiments/check/checked.hpp"
 #include "experiments/check/power/trial.hpp"
 #include "tests/check/drawn_data.hpp"
@@ -81,9 +81,9 @@ ProductCheck constant_rows(Floats& out, float factor = 1) {
 
 }  // namespace
 
-TEST_CASE("a norm that rounds to bf16 before the gain passes, however its roundings fall", "[check][independence]") {
-    // The inverse root of normal data is close to one. It moves x by a fraction of a unit that grows along the binade, so that in
-    // some rows most of the 128 significands are close to the midpoint of two numbers.
+TEST_CASE("a norm that rounds to bf16 before the gain passes with every seed", "[check][independence]") {
+    // The inverse root of normal data is close to one. It moves x by a fraction of a unit that grows along the binade.
+    // In some rows, most of the 128 significands are therefore close to the midpoint of two numbers.
     int refused_as_independent = 0, refused_when_counted = 0;
     for (unsigned seed = 0; seed < 56; ++seed) {
         std::mt19937 random(seed);
@@ -109,7 +109,7 @@ TEST_CASE("a norm that rounds to bf16 before the gain passes, however its roundi
     CHECK(!judged(larger.declaration, larger.arrays).judgement.reasons.empty());
 }
 
-TEST_CASE("every operation with inner formats passes on data of few codes", "[check][independence]") {
+TEST_CASE("every operation with inner formats passes on data with few different values", "[check][independence]") {
     std::mt19937 random(20);
     int runs = 0;
     for (const std::string& op : row_operations()) {
@@ -142,7 +142,7 @@ TEST_CASE("every operation with inner formats passes on data of few codes", "[ch
     CHECK(runs >= 200);
 }
 
-TEST_CASE("chains over equal terms pass, and the report says which tests do not decide", "[check][independence]") {
+TEST_CASE("chains over equal terms pass, and the report names the tests that do not decide", "[check][independence]") {
     Floats out;
     const ProductCheck c = constant_rows(out);
     const Judged right = judged(c.declaration(), c.arrays(out));
@@ -180,7 +180,7 @@ TEST_CASE("chains over equal terms pass, and the report says which tests do not 
     }
 }
 
-TEST_CASE("where errors are independent, probable bounds and mean squares decide as before", "[check][independence]") {
+TEST_CASE("if errors are independent, the tests of probable bounds and mean squares decide", "[check][independence]") {
     std::mt19937 random(8);
     ProductCheck c;
     c.g = {.m = 32, .n = 32, .k = 2048, .a = normal(32 * 2048, random), .b = normal(2048 * 32, random)};
@@ -203,14 +203,14 @@ TEST_CASE("where errors are independent, probable bounds and mean squares decide
     CHECK(codes_with([&](std::size_t i, double) {
               return right.limits.exact[i] + (i % 2 == 0 ? 1.7 : -1.7) * right.limits.deviation[i];
           }).find("KC030") != std::string::npos);
-    // In one tile.
+    // The mean square of one tile exceeds its limit.
     CHECK(codes_with([&](std::size_t i, double y) {
               const bool is_inside = i / 32 < 16 && i % 32 < 16;
               return is_inside ? right.limits.exact[i] + (i % 2 == 0 ? 1.7 : -1.7) * right.limits.deviation[i] : y;
           }).find("KC032") != std::string::npos);
 }
 
-TEST_CASE("a mean square is refused beyond six deviations, and not before", "[check][independence]") {
+TEST_CASE("a mean square is refused if and only if it is beyond six standard deviations", "[check][independence]") {
     std::mt19937 random(9);
     ProductCheck c;
     c.g = {.m = 32, .n = 32, .k = 512, .a = normal(32 * 512, random), .b = normal(512 * 32, random)};
@@ -230,7 +230,7 @@ TEST_CASE("a mean square is refused beyond six deviations, and not before", "[ch
     CHECK(near_above > 0);
 }
 
-TEST_CASE("of two kinds of rows the structured ones do not excuse the others", "[check][independence]") {
+TEST_CASE("structured rows do not excuse errors in the other rows", "[check][independence]") {
     std::mt19937 random(12);
     ProductCheck c;
     c.g = {.m = 64, .n = 32, .k = 1024, .a = normal(64 * 1024, random), .b = Floats(1024 * 32)};
@@ -248,7 +248,7 @@ TEST_CASE("of two kinds of rows the structured ones do not excuse the others", "
     CHECK(codes_of(check::judge(right.limits, wrong, {.premise = &premise})).find("KC021") != std::string::npos);
 }
 
-TEST_CASE("the answer does not depend on threads", "[check][independence]") {
+TEST_CASE("the verdict does not depend on the number of threads", "[check][independence]") {
     Floats out;
     const ProductCheck c = constant_rows(out);
     ThreadPool one(1), four(4);
@@ -256,7 +256,8 @@ TEST_CASE("the answer does not depend on threads", "[check][independence]") {
     CHECK(text == check::check_arrays(c.declaration(), c.arrays(out), {}, four).json().dump());
 }
 
-TEST_CASE("a wrong kernel that only dismissed tests would refuse is not caught", "[check][independence][power]") {
+TEST_CASE("a wrong kernel that only a dismissed test would refuse counts as not caught",
+          "[check][independence][power]") {
     Floats out;
     const ProductCheck c = constant_rows(out);
     const Judged right = judged(c.declaration(), c.arrays(out));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as people write them, in plain float loops, with the orders of summation that libraries use. Nothing here comes
-// from macheps: formats are rounded by a few lines of their own.
+// Kernels as people write them: plain float loops with the orders of summation that libraries use. They use no code of
+// macheps. The functions that round to formats are written out here.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@ namespace macheps::test::kernels {
 
 using Floats = std::vector<float>;
 
-/// fp32 to nearest even at a coarser precision, by its bits: bf16 keeps 16 bits of the word.
+/// Rounds to nearest even on the bits of the fp32 number. bf16 keeps the upper 16 bits.
 inline float to_bf16(float x) {
     if (!std::isfinite(x)) return x;
     auto bits = std::bit_cast<std::uint32_t>(x);
@@ -23,7 +23,7 @@ inline float to_bf16(float x) {
     return std::bit_cast<float>(bits & 0xffff0000u);
 }
 inline float truncated_to_bf16(float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000u); }
-/// fp16 by fp64 arithmetic: what is added and taken away again leaves a multiple of the unit.
+/// Rounds to fp16 in fp64 arithmetic. Adding and subtracting `magic` rounds to a multiple of the unit.
 inline float to_fp16(float x) {
     if (!std::isfinite(x) || x == 0) return x;
     const int exponent = std::max(std::ilogb(x), -14);
@@ -32,13 +32,13 @@ inline float to_fp16(float x) {
     return std::copysign(std::fabs(rounded) >= 65520 ? INFINITY : static_cast<float>(rounded), x);
 }
 
-/// What a kernel stores in, and how.
+/// The format of stored numbers.
 enum class Store { fp32, bf16, fp16 };
 inline float stored(Store store, float x) {
     return store == Store::bf16 ? to_bf16(x) : store == Store::fp16 ? to_fp16(x) : x;
 }
 
-/// An order of summing terms: each is one that some library uses.
+/// An order of summation that some library uses.
 struct Order {
     std::string name;
     std::function<float(const Floats&)> sum;
@@ -95,7 +95,7 @@ struct Gemm {
         for (std::size_t p = 0; p < terms; ++p) products[p] = a[i * k + p] * b[p * n + j];
         return order->sum(products);
     }
-    /// Without the last `dropped` terms.
+    /// Returns the outputs, without the last `dropped` terms of each sum.
     Floats run(Store store, const Order* order, std::size_t dropped = 0) const {
         Floats out(m * n);
         for (std::size_t i = 0; i < m; ++i) {
@@ -110,7 +110,7 @@ struct Gemm {
     }
 };
 
-/// Functions off by up to two ulp: as accurate as CUDA says of its own, and not more.
+/// Functions with random errors within the bounds that CUDA documents for its own.
 struct Functions {
     std::mt19937* random;
     float moved(float x, int ulps) const {
@@ -123,18 +123,18 @@ struct Functions {
     float rsqrt(float x) const { return moved(static_cast<float>(1 / std::sqrt(static_cast<double>(x))), 1); }
 };
 
-/// Which of several legal ways a kernel on rows goes.
+/// One of several legal ways in which a kernel on rows computes.
 struct Way {
     Order order;
     bool reciprocal = false;  ///< multiplies by a rounded reciprocal
     bool binary = false;      ///< e^x as 2^(x log2 e)
 };
 
-/// What a wrong twin does.
+/// The faults of a wrong kernel.
 struct Wrong {
     std::size_t dropped = 0;
     bool narrow_inside = false;  ///< an inner step in bf16
-    float eps = 0;               ///< in the place of the declared one, unless 0
+    float eps = 0;               ///< replaces the declared eps, unless it is 0
     bool one_pass = false;       ///< the variance as E[x^2] - mean^2
     int less = 0;                ///< divides by n - less
 };

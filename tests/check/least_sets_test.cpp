@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of a least set of inputs must pass right kernels with any order of summation, and must show every shortcut that is not
-// declared.
+// Checks of a least set of inputs must pass right kernels with any order of summation, and must show every undeclared
+// shortcut.
 #include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
 #include <cstdio>
 
-namespace least_sets_test {
+namespace min_sets_test {
 
 using namespace macheps;
 using namespace macheps::test;
@@ -19,7 +19,7 @@ struct Judged {
     int sets = 0, runs = 0;
 };
 
-/// Checks a right kernel over a least set, as a suite does.
+/// Checks right kernels on a least set, as a suite does.
 void require_pass(const std::string& keys, const std::string& shape, std::size_t ways, Judged& judged) {
     CAPTURE(keys, shape);
     const LeastSet set = least_set_of(keys, shape);
@@ -43,9 +43,9 @@ void require_pass(const std::string& keys, const std::string& shape, std::size_t
 /// Returns true if no input of a configuration can show the mutant.
 bool is_within_limits(std::string_view mutant, const Plan& plan, std::string_view out) {
     const std::string_view op = plan.op;
-    // An error of a few ulp of fp32 shows in a 16-bit output only where the exact result is that close to the midpoint of
-    // two codes, and a product with the rounded reciprocal may lose as much.
-    // The mean of losses that were rounded to fp16 is off by at most half an ulp of fp16. Its only output has no more bits.
+    // An error of a few ulp of fp32 shows in a 16-bit output only where the exact result is that close to the midpoint
+    // of two codes. A product with the rounded reciprocal may have an error of the same size. The mean of losses that
+    // were rounded to fp16 has an error of at most half an ulp of fp16. Its only output has no more bits than that.
     if (mutant == "rounded to fp16 on the way" && op == "cross_entropy" && out != "fp32") return true;
     return mutant == "functions of cuda.fast" &&
            (out != "fp32" || op == "softmax" || op == "logsumexp" || op == "cross_entropy");
@@ -58,7 +58,7 @@ void require_shortcuts(const Plan& plan, const std::string& x, const std::string
         for (const Coverage::Line& line : set.coverage.lines) {
             if (line.mutant != row.mutant) continue;
             bool is_caught = false;
-            for (const std::size_t i : set.chosen) is_caught = is_caught || line.sights[i] >= Sight::caught;
+            for (const std::size_t i : set.chosen) is_caught = is_caught || line.detections[i] >= Detection::caught;
             CAPTURE(keys, row.mutant);
             if (!is_within_limits(row.mutant, plan, out)) CHECK(is_caught);
         }
@@ -129,7 +129,8 @@ TEST_CASE("every operation on rows has a least set for few and short rows", "[ch
     }
 }
 
-TEST_CASE("a wrong kernel of several lengths has one name, and its other numbers stay", "[check][made]") {
+TEST_CASE("wrong kernels that differ only in a length share one name, and other numbers stay in names",
+          "[check][made]") {
     CHECK(line_name("last 7 terms dropped (K mod 8)") == "last terms dropped (K mod 8)");
     CHECK(line_name("last 127 terms dropped (K mod 128)") == "last terms dropped (K mod 128)");
     for (const char* name : {"last term dropped", "rounded to fp16 on the way", "index + 1", "one row larger by 0.001",
@@ -179,4 +180,4 @@ TEST_CASE("a declared shortcut does not count as a wrong kernel", "[check][made]
           std::string::npos);
 }
 
-}  // namespace least_sets_test
+}  // namespace min_sets_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on matrix units, emulated: what checks of declared machines judge. The library's references and bounds do not
-// come from there.
+// Emulated kernels on matrix units, for checks of declared machines. The references and bounds of the checks do not use
+// the emulation.
 #pragma once
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -18,11 +18,11 @@ inline float rounded_to(const Format& format, float x) {
     return decode(format, encode(format, x, Round::nearest_even, Overflow::saturate));
 }
 
-/// How operands are drawn. Of each the last is the hardest for somebody: sums that only grow, that stall, that cancel.
+/// The distribution of operands. It includes hard cases: sums that only grow, sums that stall, and sums that cancel.
 enum class Draw { normal, positive, uniform, integers, equal, cancelling, wide, outliers, folded };
 inline constexpr int draws = 9;
 
-/// [outer, k] numbers of `format`; operand b is drawn with `is_b`, so that cancelling pairs meet.
+/// Returns [outer, k] numbers of `format`. Operand b must be drawn with `is_b`, so that pairs of products cancel.
 inline Floats drawn(Draw draw, const Format& format, std::size_t outer, std::size_t k, bool is_b,
                     std::mt19937& random) {
     std::normal_distribution<float> normal(0, 1);
@@ -40,7 +40,7 @@ inline Floats drawn(Draw draw, const Format& format, std::size_t outer, std::siz
             y = std::ldexp(y, static_cast<int>(random() % static_cast<unsigned>(most + 1)) - most / 2);
         if (draw == Draw::outliers && random() % 64 == 0) y *= 16;
         x[i] = rounded_to(format, y);
-        // Of a pair far apart the second product takes most of the first away again.
+        // Product i of the first half of k and product i of the second half almost cancel.
         if (draw == Draw::cancelling && i % k >= k / 2 && k > 1) {
             const float first = x[i - k / 2];
             x[i] = is_b ? rounded_to(format, -first * (1 - 0x1p-6f)) : first;
@@ -54,7 +54,7 @@ struct MachineGemm {
     Format a_format = fp32, b_format = fp32;
     Floats a{}, b{};  ///< [m, k] and [k, n]
 
-    /// fp32 results of the machine.
+    /// Returns the results of the machine, in the format `output`.
     Floats run(const MatmulRule& rule, const Format& output = fp32) const {
         static CpuBackend backend(1);
         Floats out(m * n);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Least sets of inputs must show kernels in a form that is not declared, and kernels whose extremes begin at a number.
+// Least sets of inputs must show kernels in an undeclared form, and kernels whose maximum or minimum starts from a
+// fixed number.
 #include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr const char* small = "rows = 40; columns = 130";
 
-/// A kernel in a form that loses much at some arguments. The declaration without `form` does not allow it.
+/// A kernel in a form that is inaccurate at some arguments. The declaration without `form` does not allow it.
 struct FormCase {
     const char *keys, *form, *bug;
 };
@@ -46,25 +47,25 @@ void require_forms(const std::string& x, const std::string& out) {
         Kernel kernel;
         kernel.bug = row.bug;
         CHECK(is_refused_over(set, kernel));
-        // The table has the form as a wrong kernel, and the set shows it.
+        // The table of wrong kernels contains the form, and the set shows it.
         const std::string name = std::string("computed in the form ") + row.form;
         const auto line = std::find_if(set.coverage.lines.begin(), set.coverage.lines.end(),
                                        [&](const Coverage::Line& each) { return each.mutant == name; });
         REQUIRE(line != set.coverage.lines.end());
         CHECK(line->required_by == Power::precision);
         CHECK(std::any_of(set.chosen.begin(), set.chosen.end(),
-                          [&](std::size_t i) { return line->sights[i] >= Sight::caught; }));
+                          [&](std::size_t i) { return line->detections[i] >= Detection::caught; }));
         // On the same inputs, the kernel passes if the form is declared.
         for (Launch in : set.launches) {
             in.declaration.form = row.form;
-            if (is_refused(kernel, in)) FAIL_CHECK("refused where it is declared");
+            if (is_refused(kernel, in)) FAIL_CHECK("refused although the form is declared");
         }
     }
 }
 
 struct StartCase {
     const char *bug, *ops;
-    double size;  ///< the format of x must have greater numbers
+    double size;  ///< the bug shows only if the format of x has larger numbers
 };
 constexpr StartCase start_cases[] = {
     {"extreme begins at 0", "max min argmax softmax log_softmax logsumexp cross_entropy", 0},
@@ -85,14 +86,15 @@ void require_starts(const std::string& x, const std::string& out, double greates
             fmt::format("op = '{}'; x = '{}'{}", op, x, op == std::string("argmax") ? "" : "; out = '" + out + "'");
         const LeastSet set = least_set_of(keys, small);
         for (const StartCase& row : start_cases) {
-            // A row of -inf shows the start of a maximum. The exponentials of such a row are NaN or 0 in any case, and all of its places
-            // are right. An output that cannot hold the start is infinite in either case.
+            // A row of -inf shows the starting number of a maximum. It does not show that of other operations: the
+            // exponentials of such a row are NaN or 0 in any case, and each of its indices is a right argmax. If the
+            // output format cannot hold the starting number, the output is infinite in any case.
             const bool is_extreme = op == std::string("max") || op == std::string("min");
             const double stored = out == "fp16" ? 65504 : out == "bf16" ? 0x1.fep127 : 0x1.fffffep127;
             if (op == std::string("logsumexp") && stored < row.size + 104) continue;
             const bool is_shown =
                 is_extreme ? (greatest > row.size || has_infinity) && stored >= row.size : greatest > row.size;
-            // The least number of fp16 is 6e-8: it stores 1e-12 as zero, which is right.
+            // The smallest fp16 number is 6e-8, so 1e-12 is stored as zero, which is right.
             if (out == "fp16" && row.bug == std::string("at least 1e-12")) continue;
             if (!is_shown || (std::string(" ") + row.ops + " ").find(std::string(" ") + op + " ") == std::string::npos)
                 continue;
@@ -107,28 +109,29 @@ void require_starts(const std::string& x, const std::string& out, double greates
             CAPTURE(keys, line.mutant);
             CHECK(line.required_by == Power::all);
             CHECK(std::any_of(set.chosen.begin(), set.chosen.end(),
-                              [&](std::size_t i) { return line.sights[i] >= Sight::caught; }));
+                              [&](std::size_t i) { return line.detections[i] >= Detection::caught; }));
         }
     }
 }
 
 }  // namespace
 
-TEST_CASE("kernels in a form that is not declared fail on least sets, and pass if it is", "[check][made][forms]") {
+TEST_CASE("kernels in an undeclared form fail on least sets, and pass if the form is declared",
+          "[check][made][forms]") {
     require_forms("bf16", "bf16");
 }
 
-TEST_CASE("kernels in a form that is not declared fail on least sets of all formats", "[check][made][forms][slow]") {
+TEST_CASE("kernels in an undeclared form fail on least sets of all formats", "[check][made][forms][slow]") {
     for (const std::string x : {"fp32", "bf16", "fp16"}) {
         for (const std::string out : {"fp32", "bf16", "fp16"}) require_forms(x, out);
     }
 }
 
-TEST_CASE("extremes that begin at a number or leave out an end fail on least sets", "[check][made]") {
+TEST_CASE("extremes that start from a fixed number or omit an element fail on least sets", "[check][made]") {
     require_starts("fp16", "fp16", 65504, true);
 }
 
-TEST_CASE("extremes that begin at a number or leave out an end fail on least sets of all formats",
+TEST_CASE("extremes that start from a fixed number or omit an element fail on least sets of all formats",
           "[check][made][slow]") {
     for (const std::string out : {"fp32", "bf16", "fp16"}) {
         require_starts("fp32", out, 0x1.fffffep127, true);
@@ -158,7 +161,7 @@ TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the 
     CHECK(has(assumed("op = 'silu'; form = 'quotient'"), "form quotient, which cannot be distinguished from sigmoid"));
     // The limits of a form that cancels are wide. Other forms are more accurate.
     CHECK_FALSE(has(assumed("op = 'silu'; form = 'tanh'"), "in the form"));
-    // The largest number of e2m1fn is 6: half an ulp of m + log s is at most 8 u.
+    // The largest number of e2m1fn is 6, so half an ulp of m + log s is at most 8 u.
     CHECK(has(assumed("op = 'log_softmax'; x = 'e2m1fn'"), "form shifted, which cannot be distinguished from lse"));
     CHECK(has(assumed("op = 'log_softmax'; x = 'e4m3fn'"), "computed in the form lse"));
     CHECK_FALSE(has(assumed("op = 'max'; x = 'e4m3fn'"), "(1e4)"));
@@ -167,7 +170,7 @@ TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the 
     CHECK_FALSE(has(assumed("op = 'softmax'; x = 'fp16'"), "(65504)"));
 }
 
-TEST_CASE("quantisers that divide for a product or multiply for a quotient fail on least sets", "[check][made]") {
+TEST_CASE("quantisers that divide instead of multiplying, or the reverse, fail on least sets", "[check][made]") {
     struct Way {
         const char *keys, *mutant;
         bool divides;
@@ -199,7 +202,7 @@ TEST_CASE("quantisers that divide for a product or multiply for a quotient fail 
                         y[i] = rounded(in.out(), way.divides ? y[i] / (1 / encode) : y[i] * (1 / decode));
                 }
                 const auto finite = [](float v) { return std::isfinite(v); };
-                // Rows with specials would be refused for them.
+                // Inputs with NaN or infinities would be refused because of those.
                 if (!std::all_of(in.at("x").begin(), in.at("x").end(), finite)) continue;
                 const check::Posed posed = check::pose(in.declaration, with_output(in, y), pool());
                 const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());

@@ -97,7 +97,7 @@ float Kernel::element(const Launch& in, float x) const {
 Floats Kernel::softmax_row(const Launch& in, std::size_t row, const Floats& x) const {
     const bool is_loss = in.op == "cross_entropy";
     float most = extreme(x, false);
-    // As PyTorch and SciPy do, so that a row of -inf gives -inf, and a row with inf gives inf.
+    // PyTorch and SciPy do this, so that a row of -inf gives -inf, and a row with inf gives inf.
     if (in.op == "logsumexp" && std::isinf(most)) most = 0;
     if (has("maximum of an infinity") && in.op == "logsumexp") most = extreme(x, false);
     if (has("no maximum")) most = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that read the inputs of make-inputs. They are plain float loops, as people write them, without any arithmetic of
-// macheps. Each kernel names its possible bugs next to the lines that they change. A kernel without a bug is right.
+// Kernels that read the inputs of make-inputs. They are plain float loops, as people write them, and use no arithmetic
+// of macheps. Each kernel names its possible bugs next to the lines that they change. A kernel without a bug is right.
 #pragma once
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
@@ -114,7 +114,7 @@ class Kernel {
         return has("tanh of 11 bits") ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(y) & 0xffffe000u) : y;
     }
     float erf(float x) const {
-        if (has("erf by a polynomial")) {  // Abramowitz and Stegun 7.1.26: within 1.5e-7, which the left tail shows
+        if (has("erf by a polynomial")) {  // Abramowitz and Stegun 7.1.26: error up to 1.5e-7, seen in the left tail
             const float a = std::fabs(x), t = 1 / (1 + 0.3275911f * a);
             const float p =
                 t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));

@@ -26,7 +26,7 @@ bool is_in_tile(std::size_t row, std::size_t column, std::size_t tile_row, std::
 
 }  // namespace
 
-/// Returns the products of one output, times the scales of their blocks.
+/// Returns the products whose sum is one output.
 Floats Kernel::terms_of(const Launch& in, std::size_t row, std::size_t b_first, std::size_t column) const {
     const auto k = static_cast<std::size_t>(in.request.k), n = static_cast<std::size_t>(in.request.n);
     const Floats &a = in.at("a"), &b = in.at("b");
@@ -181,7 +181,7 @@ Floats Kernel::product(const Launch& in) const {
     return out;
 }
 
-// --- the way to memory
+// --- stores
 
 /// Moves outputs to wrong places, as a wrong grid does.
 void Kernel::misplace(Floats& y, std::size_t columns) const {

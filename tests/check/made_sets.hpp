@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least sets of inputs that make-inputs writes for a declaration, and the declarations that tests go over.
+// The least sets of inputs that make-inputs writes for a declaration, and the declarations that tests use.
 #pragma once
 #include "experiments/check/verdicts/run.hpp"
 #include "tests/check/made_kernels.hpp"
@@ -25,14 +25,14 @@ inline LeastSet least_set_of(const std::string& keys, const std::string& shape) 
     return set;
 }
 
-/// Makes data from N(0, 1), which people often test with.
+/// Returns inputs from N(0, 1), which people often test with.
 inline Launch normal_launch(const std::string& keys, const std::string& shape) {
     const auto plan =
         check::parse_plans(fmt::format("[recipe]\n{}\n{}\ninputs = ['normal']\n", keys, shape), "made").front();
     return launch_of(check::all_inputs(plan).front());
 }
 
-/// The declarations of every operation that make-inputs gets. %x is the format of x, %o that of the output.
+/// A declaration for make-inputs. %x is the format of x, and %o is that of the output.
 struct Plan {
     const char *op, *keys;
     bool has_formats = true;  ///< the keys name %x and %o

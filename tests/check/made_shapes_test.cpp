@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs that recipes make have the shapes that checks take: scales of blocks, a loss of all rows, what is turned in pairs.
+// Inputs that recipes make have the shapes that checks require, for example for block scales, for a loss of all rows
+// and for rotary embeddings.
 #include "experiments/check/check.hpp"
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
@@ -32,13 +33,13 @@ TEST_CASE("every recipe's inputs can be checked", "[check][recipes]") {
     }
 }
 
-TEST_CASE("keys of a recipe share a line behind semicolons", "[check][recipes]") {
+TEST_CASE("keys of a recipe may share a line, separated by semicolons", "[check][recipes]") {
     const auto plans =
         parse_plans("[recipe]\nop = 'softmax'; x = 'bf16' ; rows = 3; columns = 5 # ; rows = 4\n", "r.toml");
     CHECK(plans.at(0).request.out_shape() == std::vector<std::int64_t>{3, 5});
     try {
         parse_plans("[recipe]\nop = 'softmax'; rwos = 3\n", "r.toml");
-        FAIL("a misspelt key is an error");
+        FAIL("a misspelt key was accepted");
     } catch (const Error& error) {
         CHECK(error.parts().where.starts_with("r.toml:2:17"));
     }

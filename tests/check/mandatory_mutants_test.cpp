@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation, every wrong kernel that its checks must notice: the inputs that `make-inputs` chooses show each of them,
-// and faults of structure and scale are certain to be refused, whatever else the kernel does.
+// The inputs that `make-inputs` chooses show every wrong kernel that the checks of an operation must notice, for all
+// operations. Faults of structure and scale are certain to be refused, whatever other errors the kernel has.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
 
@@ -15,18 +15,20 @@ using namespace macheps::check;
 
 namespace {
 
-/// `unseen`: what its inputs cannot show, and no fault of theirs, each behind a semicolon.
+/// `unseen` lists the wrong kernels that no inputs of the declaration can show. A semicolon precedes each name.
 struct MutantPlan {
     const char *op, *keys;
     const char* unseen = "";
 };
-// A scale is a factor that is rounded, whatever its value, and so is an activation: behind it there is no tie that is certain.
+// The product with a scale counts as rounded, whatever the scale is, and so does an activation. After such a rounding,
+// no tie is certain.
 constexpr const char* no_ties = ";ties away from zero";
-// What is selected has the input's format, and the output's: nothing is rounded.
+// A selected element already has the format of the output, so nothing is rounded.
 constexpr const char* no_rounding =
     ";output truncated;ties away from zero;rounded twice, by way of fp16;output rounded up;output rounded down"
     ";output rounded to odd;output rounded by chance";
-// Seven bits lie between fp16 and e4m3fn: no number of the recipes is so near to a middle that the way decides.
+// fp16 has seven bits more than e4m3fn. No number of the recipes is so close to a midpoint that rounding to fp16 first
+// changes the result.
 constexpr const char* no_middle = ";rounded twice, by way of fp16";
 constexpr MutantPlan mutant_plans[] = {
     {"gemm",
@@ -74,7 +76,7 @@ constexpr MutantPlan mutant_plans[] = {
     {"quantize", "x = 'bf16'; out = 'e4m3fn'; granularity = '1x128'", no_middle},
 };
 
-/// Results of functions are irrational: there is no tie that is certain.
+/// Returns true if no inputs can show the mutant. Results of functions are irrational, so no tie is certain.
 bool is_excused(const MutantPlan& plan, const std::string& mutant) {
     if (mutant == "ties away from zero" && !find_operation(plan.op).is_product) return true;
     // An error of a few ulp of fp32 changes a 16-bit output only close to the midpoint of two codes.
@@ -85,7 +87,7 @@ bool is_excused(const MutantPlan& plan, const std::string& mutant) {
 
 }  // namespace
 
-TEST_CASE("the inputs that are chosen show every wrong kernel of every operation", "[check][recipes][mandatory]") {
+TEST_CASE("the chosen inputs show every wrong kernel of every operation", "[check][recipes][mandatory]") {
     std::set<std::string_view> judged;
     int lines = 0;
     for (const MutantPlan& plan : mutant_plans) {
@@ -98,14 +100,14 @@ TEST_CASE("the inputs that are chosen show every wrong kernel of every operation
         const Coverage coverage = coverage_of(all_inputs(parse_plans(text, "mutants").front()), 1e-9, pool());
         const std::vector<std::size_t> least = least_set(coverage);
         for (const Coverage::Line& line : coverage.lines) {
-            Sight best = Sight::none;
-            for (const std::size_t i : least) best = std::max(best, line.sights[i]);
+            Detection best = Detection::none;
+            for (const std::size_t i : least) best = std::max(best, line.detections[i]);
             CAPTURE(line.mutant, excused);
-            // A fault with a size has a threshold; of specials a report says what its inputs lack.
+            // A fault with a size has a threshold. For NaN and infinities, a report says what its inputs lack.
             if (line.kind == "size" || line.kind == "specials" || is_excused(plan, line.mutant)) continue;
             ++lines;
-            CHECK(best >= Sight::caught);
-            if (line.kind == "structure" || line.kind == "scale") CHECK(best == Sight::certified);
+            CHECK(best >= Detection::caught);
+            if (line.kind == "structure" || line.kind == "scale") CHECK(best == Detection::certified);
         }
     }
     CHECK(judged.size() == all_operations().size());

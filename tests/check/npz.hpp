@@ -13,7 +13,7 @@
 
 namespace macheps::test {
 
-/// Version 1.0 of the format.
+/// Returns the array as an .npy file of version 1.0.
 inline std::string npy_text(const files::StoredArray& array) {
     std::string shape;
     for (const std::int64_t n : array.shape) shape += fmt::format("{}, ", n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests results beyond the range of their format and intermediate results beyond the range of fp32. Legal kernels pass. Kernels
-// that return a finite number instead of infinity, or infinity instead of a finite number, fail. The kernels are plain float
-// loops that overflow as the hardware does.
+// Tests results beyond the range of their format and intermediate results beyond the range of fp32. Legal kernels pass.
+// Kernels that return a finite number instead of infinity, or infinity instead of a finite number, fail. The kernels
+// are plain float loops that overflow as the hardware does.
 #include "tests/check/product_checks.hpp"
 #include "tests/check/row_kernels.hpp"
 
@@ -15,7 +15,7 @@ using namespace macheps::files;
 
 namespace {
 
-/// Formats that a kernel may store, each with and without saturation.
+/// A format of outputs, with or without saturation.
 struct Output {
     Format format;
     bool saturates;
@@ -55,7 +55,7 @@ struct Count {
     int judged = 0, declined = 0, infinite = 0;
 };
 
-/// Runs right kernels on x of these sizes.
+/// Judges right kernels on x with this mean and standard deviation, for every format of outputs.
 Count judge_sizes(const std::string& op, float mean, float sigma, unsigned seed) {
     Count count;
     std::mt19937 random(seed);
@@ -80,7 +80,7 @@ Count judge_sizes(const std::string& op, float mean, float sigma, unsigned seed)
 
 }  // namespace
 
-TEST_CASE("results beyond the range of their format are judged, of every operation and format", "[check][overflow]") {
+TEST_CASE("results beyond the range of their format are judged for every operation and format", "[check][overflow]") {
     unsigned seed = 1;
     for (const std::string& op : row_operations()) {
         if (op == "argmax" || op == "embedding") continue;  // outputs are indices, or copies from a table

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits that are computed in panels, and numbers that are read in place, change nothing: every limit and every figure of a verdict
+// Computing limits in panels and reading numbers in place change no result: every limit and every figure of a verdict
 // has the same bits.
 #include "experiments/check/bounds/panels.hpp"
 #include "experiments/check/memory.hpp"
@@ -31,7 +31,7 @@ std::string bits_of(const check::Limits& limits) {
     return text;
 }
 
-/// Every figure of a verdict. Floating-point numbers are shown exactly.
+/// Returns every figure of a verdict as text. Floating-point numbers are exact.
 std::string figures_of(const check::Verdict& v) {
     const check::Judgement& j = v.judgement;
     const check::Sharpness& s = v.sharpness;
@@ -52,11 +52,11 @@ std::string figures_of(const check::Verdict& v) {
     return text;
 }
 
-/// Compares a check in panels of one row with one that holds all limits.
+/// Compares a check in panels of one row with a check that holds all limits in memory.
 void compare(const Launch& in, const std::vector<StoredArray>& arrays) {
     const check::Posed held = check::pose(in.declaration, arrays, pool()),
                        read =
-                           check::pose(in.declaration, arrays, pool(), {.most_limit_bytes = 1, .reads_in_place = true});
+                           check::pose(in.declaration, arrays, pool(), {.max_limit_bytes = 1, .reads_in_place = true});
     const check::Limits limits = check::limits_of(held.problem, 1e-9, pool()),
                         panels = check::limits_of(read.problem, 1e-9, pool());
     CHECK(!limits.panels);
@@ -68,7 +68,7 @@ void compare(const Launch& in, const std::vector<StoredArray>& arrays) {
 
 }  // namespace
 
-TEST_CASE("limits in panels have the bits of limits that are held", "[check][memory]") {
+TEST_CASE("limits in panels have the same bits as limits held in memory", "[check][memory]") {
     for (const Plan& plan : plans) {
         CAPTURE(plan.op, plan.keys);
         const Launch in = normal_launch(keys_of(plan, "fp16", "bf16"), shape_of(plan));
@@ -88,7 +88,7 @@ TEST_CASE("a wrong output is also found in panels", "[check][memory]") {
     compare(in, arrays);
 }
 
-TEST_CASE("limits in panels have the bits of limits that are held, for more formats and sizes",
+TEST_CASE("limits in panels have the same bits as limits held in memory, for more formats and sizes",
           "[check][memory][slow]") {
     for (const Plan& plan : plans) {
         for (const auto& [x, out] : {std::pair{"fp32", "fp16"}, {"bf16", "fp32"}, {"e4m3fn", "bf16"}}) {
@@ -99,15 +99,15 @@ TEST_CASE("limits in panels have the bits of limits that are held, for more form
     }
 }
 
-TEST_CASE("a check that takes more memory than is granted is refused before it starts", "[check][memory]") {
+TEST_CASE("a check that needs more memory than allowed is refused before it starts", "[check][memory]") {
     const Launch in = normal_launch("op = 'silu'; x = 'fp32'; out = 'fp16'", "rows = 64; columns = 1000");
     const std::vector<StoredArray> arrays = launched({}, in);
-    // The arrays have 6 bytes an element, and the outputs of a wrong kernel 4.
-    CHECK(check::least_bytes(in.declaration, arrays, {.holds_limits = false}) == 64000 * 10);
-    CHECK(check::least_bytes(in.declaration, arrays, {}) == 64000 * 59);
+    // The arrays have 6 bytes per element, and the outputs of a wrong kernel have 4.
+    CHECK(check::min_bytes(in.declaration, arrays, {.holds_limits = false}) == 64000 * 10);
+    CHECK(check::min_bytes(in.declaration, arrays, {}) == 64000 * 59);
     CHECK_NOTHROW(check::check_arrays(in.declaration, arrays, {.memory = 640000, .holds_limits = false}, pool()));
     CHECK_THROWS_WITH(check::check_arrays(in.declaration, arrays, {.memory = 639999, .holds_limits = false}, pool()),
-                      Catch::Contains("this check takes about 625 KiB"));
+                      Catch::Contains("this check needs about 625 KiB"));
     CHECK_THROWS_WITH(check::check_arrays(in.declaration, arrays, {.memory = 640000}, pool()),
                       Catch::Contains("this check"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No legal kernel is refused: random arrays, orders, functions as inaccurate as they may be, all operations on rows. The
-// few of the default run are ten thousand in the slow one.
+// No legal kernel of an operation on rows is refused, for random arrays, orders, and functions as inaccurate as they
+// may be. The slow run judges ten thousand kernels of each operation.
 #include "tests/check/row_kernels.hpp"
 
 #include <cstdio>
@@ -19,8 +19,8 @@ struct Found {
     std::string first{};
 };
 
-/// Judges `trials` legal kernels of each operation; limits and tests only, without wrong kernels.
-Found judge_population(const std::string& op, int trials, std::int64_t most_rows, std::int64_t most_columns,
+/// Judges `trials` legal kernels of an operation. Computes limits and runs tests, but tries no wrong kernels.
+Found judge_population(const std::string& op, int trials, std::int64_t max_rows, std::int64_t max_columns,
                        std::int64_t least, unsigned seed) {
     Found found;
     std::mt19937 random(seed);
@@ -31,7 +31,7 @@ Found judge_population(const std::string& op, int trials, std::int64_t most_rows
         const Store in = static_cast<Store>(random() % 3), store = static_cast<Store>(random() % 3);
         const float mean = random() % 4 == 0 ? 100.0f : 0.0f;
         const float sigmas[] = {1, 1, 8, 0x1p-9f, 30}, sigma = sigmas[random() % 5];
-        RowCase c = row_case(op, random, draw(most_rows), draw(most_columns), in, store, mean, sigma);
+        RowCase c = row_case(op, random, draw(max_rows), draw(max_columns), in, store, mean, sigma);
         const Kernel k = random_kernel(random);
         const check::Posed posed = check::pose(c.declaration, stored_case(op, c, k), pool());
         const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
@@ -77,7 +77,7 @@ TEST_CASE("no legal kernel of any operation on rows is refused", "[check]") {
     check_population(6, 20, 300, 40, 4242, false);
 }
 
-TEST_CASE("of ten thousand legal kernels of each operation on rows none is refused", "[check][slow]") {
+TEST_CASE("none of ten thousand legal kernels of each operation on rows is refused", "[check][slow]") {
     check_population(10000, 8, 200, 1, 777, true);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of operations on rows: what fits, what is refused and how, and numbers that are none.
+// Arrays of operations on rows: arrays that fit, arrays that are refused, and NaN and infinities.
 #include "tests/check/row_kernels.hpp"
 
 namespace pose_rows_test {
@@ -42,60 +42,64 @@ TEST_CASE("arrays of operations on rows that do not fit are refused", "[check]")
     };
     const Refused cases[] = {
         {"no such array", with("relu"), {named("out", {3})}, "there is no array 'x'", Exit::bad_input},
-        {"another shape", with("relu"), {x({3, 4}), named("out", {4, 3})}, "shape [4, 3] of x [3, 4]", Exit::bad_input},
+        {"another shape",
+         with("relu"),
+         {x({3, 4}), named("out", {4, 3})},
+         "the shape [4, 3] does not fit x [3, 4]",
+         Exit::bad_input},
         {"x of odd width", with("swiglu"), {x({2, 5}), named("out", {2, 2})}, "no halves", Exit::bad_input},
-        {"x beside gate",
+        {"both x and gate",
          with("swiglu"),
          {x({2, 4}), named("gate", {2, 2}), named("up", {2, 2}), named("out", {2, 2})},
-         "stands beside gate",
+         "x cannot be combined with gate",
          Exit::bad_input},
         {"gate alone", with("geglu"), {named("gate", {2, 2}), named("out", {2, 2})}, "no array 'up'", Exit::bad_input},
         {"a table of another width",
          with("rope"),
          {x({2, 8}), named("cos", {2, 3}), named("sin", {2, 3}), named("out", {2, 8})},
-         "its last axis has 4 or 8",
+         "last axis has 4 or 8",
          Exit::bad_input},
         {"a table of other rows",
          with("rope"),
          {x({2, 8}), named("cos", {3, 4}), named("sin", {3, 4}), named("out", {2, 8})},
-         "shape [3, 4] of x [2, 8]",
+         "the shape [3, 4] does not fit x [2, 8]",
          Exit::bad_input},
         {"an index beyond the table",
          with("embedding"),
          {named("table", {3, 2}), integers("index", {1}, {3}), named("out", {1, 2})},
-         "3 is no row of a table of 3",
+         "the index 3 is outside a table of 3 rows",
          Exit::bad_input},
         {"a negative index",
          with("embedding"),
          {named("table", {3, 2}), integers("index", {1}, {-1}), named("out", {1, 2})},
-         "-1 is no row",
+         "the index -1 is outside",
          Exit::bad_input},
         {"an index in floats",
          with("embedding"),
          {named("table", {3, 2}), named("index", {1}), named("out", {1, 2})},
-         "is no integer",
+         "is not an integer type",
          Exit::bad_input},
         {"a target beyond the classes",
          with("cross_entropy"),
          {x({2, 3}), integers("target", {2}, {0, -100}), named("out", {2})},
-         "-100 is none of 3 classes",
+         "the target -100 is not one of 3 classes",
          Exit::bad_input},
         {"one loss for two rows",
          with("cross_entropy"),
          {x({2, 3}), integers("target", {2}, {0, 1}), named("out", {1})},
-         "shape [1] of x [2, 3]",
+         "the shape [1] does not fit x [2, 3]",
          Exit::bad_input},
         {"two losses for a mean",
          with("cross_entropy", [](check::Declaration& d) { d.reduction = check::Reduction::mean; }),
          {x({2, 3}), integers("target", {2}, {0, 1}), named("out", {2})},
-         "a loss of all rows",
+         "the loss of all rows",
          Exit::bad_input},
         {"a divisor of 0",
          with("cross_entropy", [](check::Declaration& d) { d.reduction = check::Reduction::mean; }),
          {x({2, 3}), integers("target", {2}, {0, 1}), integers("divisor", {1}, {0}), named("out", {1})},
          "one positive integer",
          Exit::bad_input},
-        {"argmax in floats", with("argmax"), {x({2, 3}), named("out", {2})}, "is no integer", Exit::bad_input},
+        {"argmax in floats", with("argmax"), {x({2, 3}), named("out", {2})}, "is not an integer type", Exit::bad_input},
         {"a quantiser without groups",
          with("quantize"),
          {x({2, 3}), named("out", {2, 3})},
@@ -117,7 +121,7 @@ TEST_CASE("arrays of operations on rows that do not fit are refused", "[check]")
                   d.scale_rule = "ao_fp8";
               }),
          {x({2, 3}), named("out", {2, 3})},
-         "scales of another kind",
+         "scales of a different kind",
          Exit::usage},
         {"too many scales",
          with("quantize", [](check::Declaration& d) { d.granularity = "tensor"; }),
@@ -139,8 +143,8 @@ TEST_CASE("arrays of operations on rows that do not fit are refused", "[check]")
     }
 }
 
-TEST_CASE("tables of a rotary embedding repeat over the axes that they lack", "[check]") {
-    // x [batch, heads, time, 4]; tables [time, 2] or, the same for heads in the third place, [time, 1, 4].
+TEST_CASE("tables of a rotary embedding are broadcast over the axes that they lack", "[check]") {
+    // x has shape [batch, heads, time, 4], cos has shape [time, 2], and sin has shape [1, time, 2].
     std::mt19937 random(11);
     const Floats x = normal(2 * 3 * 5 * 4, random);
     Floats cos, sin, out(x.size());
@@ -166,7 +170,7 @@ TEST_CASE("tables of a rotary embedding repeat over the axes that they lack", "[
     CHECK(judge_arrays(pairs, arrays).outcome == Outcome::fail);
 }
 
-TEST_CASE("halves of a gated x are gate and up, or up and gate", "[check]") {
+TEST_CASE("the halves of a gated x are gate and up, or up and gate if this is declared", "[check]") {
     std::mt19937 random(12);
     const Floats x = normal(10 * 12, random);
     Floats out;
@@ -183,7 +187,7 @@ TEST_CASE("halves of a gated x are gate and up, or up and gate", "[check]") {
     CHECK(judge_arrays(d, arrays).outcome == Outcome::fail);
 }
 
-TEST_CASE("losses are divided by the number that was given", "[check]") {
+TEST_CASE("a mean of losses is divided by the given divisor", "[check]") {
     std::mt19937 random(13);
     RowCase c = row_case("cross_entropy", random, 9, 50, Store::fp32, Store::fp32);
     c.declaration.reduction = check::Reduction::mean;
@@ -198,7 +202,7 @@ TEST_CASE("losses are divided by the number that was given", "[check]") {
     CHECK(is_accepted(judge_arrays(c.declaration, stored_case("cross_entropy", c, k))));
 }
 
-TEST_CASE("equal maxima may be found at any of their places", "[check]") {
+TEST_CASE("argmax may return the index of any of several equal maxima", "[check]") {
     const Floats x{1, 5, 5, 0, -3, -3, -3, -3, NAN, 1, 2, 0};
     const check::Declaration d = declare("argmax", Store::fp32);
     const auto codes_of = [&](std::vector<std::int64_t> places) {
@@ -213,7 +217,7 @@ TEST_CASE("equal maxima may be found at any of their places", "[check]") {
     CHECK(codes_of({-1, 0}).find("KC010") != std::string::npos);
 }
 
-TEST_CASE("kernels on NaN, infinities, masks and overflow are judged by what those become", "[check]") {
+TEST_CASE("a kernel passes only with the right results for NaN, infinities, masks and overflow", "[check]") {
     const float inf = INFINITY, nan = NAN;
     struct Case {
         const char *op, *what;

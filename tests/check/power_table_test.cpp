@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recipe shows which wrong kernel: the published table, where a kernel of this size (fp16, k = 500, 64 x 64, fp32
-// accumulation on sm_80) was made wrong and judged. Lines whose mutant does not exist yet are looked for by name, and count
-// from the day it does.
+// Which recipe shows which wrong kernel, compared with a published table. For the table, wrong kernels of this size
+// (fp16, k = 500, 64 x 64, fp32 accumulation on sm_80) were run and judged. A line is tested only if the check has a
+// wrong kernel of that name.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
 #include "tests/check/recipe_columns.hpp"
@@ -19,8 +19,8 @@ using namespace macheps::check;
 
 namespace {
 
-/// By column: 1 seen; - not seen, as it cannot be; . not seen in the table, where our recipe may show more than its; blank:
-/// the output has no such rounding.
+/// One character for each column: '1' if the inputs show the wrong kernel, '-' if they cannot, '.' if those of the
+/// table did not but ours may, blank if the output has no such rounding.
 struct Line {
     const char *mutant, *seen;
 };
@@ -44,7 +44,7 @@ constexpr Line lines[] = {
 
 }  // namespace
 
-TEST_CASE("recipes show the wrong kernels that the published table says, whatever the seed", "[check][recipes]") {
+TEST_CASE("recipes show the wrong kernels that the published table lists, with every seed", "[check][recipes]") {
     for (const std::uint64_t seed : {7u, 8u, 9u}) {
         std::vector<MadeInputs> all;
         for (const Column& column : columns) {
@@ -68,17 +68,18 @@ TEST_CASE("recipes show the wrong kernels that the published table says, whateve
             ++found;
             for (std::size_t i = 0; i < std::size(columns); ++i) {
                 CAPTURE(seed, line.mutant, columns[i].recipe, columns[i].out);
-                const Sight sight = at->sights[i];
-                if (line.seen[i] == '1') CHECK(sight >= Sight::caught);
-                if (line.seen[i] == '-') CHECK(sight == Sight::missed);
-                if (line.seen[i] == ' ') CHECK(sight == Sight::none);
+                const Detection sight = at->detections[i];
+                if (line.seen[i] == '1') CHECK(sight >= Detection::caught);
+                if (line.seen[i] == '-') CHECK(sight == Detection::missed);
+                if (line.seen[i] == ' ') CHECK(sight == Detection::none);
             }
         }
         CHECK(found >= 12);
     }
 }
 
-TEST_CASE("a least set catches what all inputs catch, and nothing in it can be left out", "[check][recipes]") {
+TEST_CASE("a least set catches all that the full set catches, and none of its inputs can be left out",
+          "[check][recipes]") {
     const InputPlan plan =
         parse_plans(
             "[recipe]\nop = 'gemm'\na = 'fp16'\nb = 'fp16'\nout = 'bf16'\nmachine = 'sm80.mma.fp16'\n"
@@ -92,7 +93,7 @@ TEST_CASE("a least set catches what all inputs catch, and nothing in it can be l
         std::set<std::string> names;
         for (const Coverage::Line& line : all.lines) {
             for (const std::size_t i : inputs) {
-                if (line.sights[i] >= Sight::caught) names.insert(line.mutant);
+                if (line.detections[i] >= Detection::caught) names.insert(line.mutant);
             }
         }
         return names;
@@ -110,34 +111,35 @@ TEST_CASE("a least set catches what all inputs catch, and nothing in it can be l
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
         CHECK(caught_by(fewer).size() < everything.size());
     }
-    // What nothing shows is said.
+    // A wrong kernel that no input shows is listed.
     Coverage blind;
     blind.inputs = {"x"};
-    blind.lines = {{"seen", "null", Power::null, {Sight::caught}},
-                   {"not", "structure", Power::structure, {Sight::missed}}};
+    blind.lines = {{"seen", "null", Power::null, {Detection::caught}},
+                   {"not", "structure", Power::structure, {Detection::missed}}};
     CHECK(blind.blind(Power::structure).size() == 1);
     CHECK(blind.blind(Power::null).empty());
     CHECK(least_set(blind) == std::vector<std::size_t>{0});
-    // The one that adds most comes first, among equals the first; one that adds nothing never.
+    // The input that adds the most is chosen first; among equals, it is the first of them. An input that adds nothing
+    // is never chosen.
     Coverage three;
     three.inputs = {"one", "most", "others", "as many"};
-    const Sight no = Sight::missed, yes = Sight::certified;
+    const Detection no = Detection::missed, yes = Detection::certified;
     three.lines = {{"1", "null", Power::null, {yes, yes, no, no}},
                    {"2", "null", Power::null, {no, yes, no, no}},
                    {"3", "null", Power::null, {no, yes, yes, yes}},
                    {"4", "null", Power::null, {no, no, yes, yes}}};
     CHECK(least_set(three) == std::vector<std::size_t>{1, 2});
-    // Of structure and scale what is certain is worth an input of its own; of others it is not.
+    // For structure and scale, an input is added if it makes a refusal certain. For other faults, it is not.
     Coverage certain;
     certain.inputs = {"sees", "knows"};
-    certain.lines = {{"1", "structure", Power::structure, {Sight::caught, Sight::certified}},
-                     {"2", "null", Power::null, {Sight::caught, Sight::none}}};
+    certain.lines = {{"1", "structure", Power::structure, {Detection::caught, Detection::certified}},
+                     {"2", "null", Power::null, {Detection::caught, Detection::none}}};
     CHECK(least_set(certain) == std::vector<std::size_t>{0, 1});
     certain.lines.front().kind = "precision";
     CHECK(least_set(certain) == std::vector<std::size_t>{0});
 }
 
-TEST_CASE("every operation's wrong kernels are shown by its recipes", "[check][recipes]") {
+TEST_CASE("the recipes of every operation show its wrong kernels", "[check][recipes]") {
     const std::pair<const char*, const char*> declarations[] = {
         {"gemm",
          "a = 'fp16'\nb = 'fp16'\na_scale = 'fp32'\nb_scale = 'fp32'\nbias = 'fp16'\nm = 40\nn = 36\nk = 250\n"},
@@ -155,12 +157,12 @@ TEST_CASE("every operation's wrong kernels are shown by its recipes", "[check][r
         const Coverage coverage = coverage_of(all_inputs(parse_plans(keys, "all").front()), 1e-9, pool());
         CAPTURE(operation.name);
         for (const Coverage::Line* line : coverage.blind(Power::structure))
-            FAIL_CHECK("nothing shows " << line->mutant);
+            FAIL_CHECK("no input shows " << line->mutant);
         // Structure and scale faults are certain to be refused, whatever else the kernel does.
         for (const Coverage::Line& line : coverage.lines) {
             if (line.kind != "structure" && line.kind != "scale") continue;
             CAPTURE(line.mutant);
-            CHECK(std::count(line.sights.begin(), line.sights.end(), Sight::certified) > 0);
+            CHECK(std::count(line.detections.begin(), line.detections.end(), Detection::certified) > 0);
         }
     }
 }

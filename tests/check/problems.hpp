@@ -16,7 +16,7 @@ namespace macheps::test {
 using kernels::Floats;
 using kernels::Store;
 
-/// The code of a float that fp16 holds; NaN becomes the quiet one.
+/// Returns the fp16 code of a float that fp16 can represent. A NaN becomes the quiet NaN.
 inline std::uint16_t half_code(float x) {
     const int sign = std::signbit(x) ? 0x8000 : 0, infinity = 0x7c00;
     const float size = std::fabs(x);
@@ -27,7 +27,8 @@ inline std::uint16_t half_code(float x) {
     return static_cast<std::uint16_t>(sign | ((exponent + 14) << 10) | (static_cast<int>(fraction * 2048) - 1024));
 }
 
-/// bf16 as codes, which have to be declared; the others by their types.
+/// Returns an array as a file would hold it. bf16 is stored as codes whose format must be declared. The types of fp16
+/// and fp32 give their formats.
 inline files::StoredArray array(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
                                 Store store = Store::fp32) {
     files::StoredArray out{
@@ -68,12 +69,12 @@ inline check::Verdict judge_arrays(const check::Declaration& d, const std::vecto
     return check::check(posed.problem, posed.out, options, pool());
 }
 
-/// Judged, and by no test refused.
+/// Returns true if the kernel was judged and no test refused it.
 inline bool is_accepted(const check::Verdict& verdict) {
     return verdict.outcome == check::Outcome::pass || verdict.outcome == check::Outcome::weak;
 }
 
-/// The codes of the reasons, joined.
+/// Returns the codes of the reasons in one string.
 inline std::string codes(const check::Verdict& verdict) {
     std::string all;
     for (const auto& reason : verdict.reasons) all += reason.code + " ";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A check of a product on a matrix unit: declaration and arrays beside the kernel that made them.
+// A check of a product on a matrix unit: its declaration, its arrays, and the kernel that computes them.
 #pragma once
 #include "emulation/matmul/machine_spelling.hpp"
 #include "tests/check/machine_kernels.hpp"
@@ -7,7 +7,7 @@
 
 namespace macheps::test {
 
-/// Codes of `format`, as files hold what NumPy has no type for.
+/// Returns an array of codes, which is how files hold formats that NumPy has no type for.
 inline files::StoredArray coded(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
                                 const Format& format) {
     const int bits = format.bits + format.padding;
@@ -25,7 +25,7 @@ inline files::StoredArray coded(const std::string& name, std::vector<std::int64_
     return out;
 }
 
-/// Everything of a check but the output.
+/// A check without its output.
 struct ProductCheck {
     MachineGemm g{};
     Format out = fp32;
@@ -60,7 +60,8 @@ struct ProductCheck {
     check::Verdict judge(const Floats& outputs, const check::Options& options = {}) const {
         return judge_arrays(declaration(), arrays(outputs), options);
     }
-    /// The epilogue in plain floats: scales of a first, then bias. Not rounded to the output's format.
+    /// Applies the epilogue in plain floats: the scale of a, then that of b (or in reverse with `b_first`), then the
+    /// bias. Does not round to the format of the output.
     Floats epilogue(Floats sums, bool b_first = false) const {
         for (std::size_t i = 0; i < sums.size(); ++i) {
             const float sa = a_scale.empty() ? 1 : a_scale[i / g.n % a_scale.size()],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the declarations of a product's stores and operands. If a declaration leaves something open, the kernel still has to
-// follow one of the usual ways. The errors of all ways are not added up.
+// Tests the declarations of a product's stores and operands. If a declaration leaves something open, the kernel still
+// has to follow one of the usual ways. The errors of all ways are not added up.
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
 
@@ -56,7 +56,8 @@ float bf16_away(float x) { return std::bit_cast<float>((std::bit_cast<std::uint3
 
 }  // namespace
 
-TEST_CASE("operands that may be converted in any usual way are all converted in one of them", "[check][declarations]") {
+TEST_CASE("if operands may be converted in any usual way, all must be converted in the same way",
+          "[check][declarations]") {
     const Product p(31);
     for (float (*convert)(float) : {same, tf32_cut, tf32_away, tf32_even}) {
         const check::Verdict v = p.judge(p.run(convert, same), {{"operands", "any"}});
@@ -77,7 +78,8 @@ TEST_CASE("operands that may be converted in any usual way are all converted in 
     CHECK_FALSE(is_accepted(p.judge(p.run(tf32_even, same), {{"operands", "tf32:nearest_away"}})));
 }
 
-TEST_CASE("a product's stores may be truncated or rounded by chance where that is declared", "[check][declarations]") {
+TEST_CASE("outputs of a product may be truncated or rounded stochastically if this is declared",
+          "[check][declarations]") {
     const Product p(32);
     const Floats cut = p.run(same, kernels::truncated_to_bf16), near = p.run(same, kernels::to_bf16),
                  away = p.run(same, bf16_away);
@@ -104,7 +106,7 @@ TEST_CASE("a product's stores may be truncated or rounded by chance where that i
     for (const check::Mutant& mutant : verdict(cut, "toward_zero").mutants) CHECK(mutant.name != "output truncated");
 }
 
-TEST_CASE("bits of a machine are those of the declared rounding of its stores", "[check][declarations]") {
+TEST_CASE("the claimed bits of a machine depend on the declared rounding of outputs", "[check][declarations]") {
     const Product p(34);
     const Floats cut = p.run(same, kernels::truncated_to_bf16);
     const auto bits = [&](const char* mode) {
@@ -112,7 +114,7 @@ TEST_CASE("bits of a machine are those of the declared rounding of its stores", 
     };
     CHECK(bits("toward_zero")->differ == 0);
     CHECK(bits("nearest_even")->differ > 0);
-    CHECK_THROWS_WITH(bits("stochastic"), Catch::Contains("random roundings do not determine bits"));
+    CHECK_THROWS_WITH(bits("stochastic"), Catch::Contains("stochastic rounding does not determine the bits"));
 }
 
 }  // namespace product_declarations_test

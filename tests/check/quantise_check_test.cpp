@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts and quantisers: bits are demanded, of codes and of scales, whatever the rule; a stochastic rounding is one of two
-// neighbours, as often as it should be.
+// Casts and quantisers. Codes and scales must have the exact bits, for every rule. A stochastic rounding must return
+// one of two neighbours, each with the right frequency.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/scaling/rules.hpp"
@@ -32,10 +32,10 @@ StoredArray quantised_array(const std::string& name, std::vector<std::int64_t> s
     return codes_array(name, std::move(shape), format, all);
 }
 
-/// A power of two at or below x > 0.
+/// Returns the largest power of two that is at most x > 0.
 float floor_power(float x) { return std::exp2(std::floor(std::log2(x))); }
 
-/// Encode scales of rows as libraries have them, by loops of their own.
+/// A quantiser of a library, with scales that are computed independently of macheps.
 struct Library {
     const char *granularity, *rule;
     Format element;
@@ -63,7 +63,7 @@ const Library libraries[] = {
 
 struct Quantised {
     check::Declaration declaration;
-    std::vector<StoredArray> arrays{};  ///< x, out, and scale where the rule's is simply the inverse
+    std::vector<StoredArray> arrays{};  ///< x, out, and scale if it is the inverse of the encode scale
 };
 
 Quantised quantised(const Library& library, const Floats& x, std::int64_t rows, std::int64_t columns,
@@ -93,7 +93,7 @@ Quantised quantised(const Library& library, const Floats& x, std::int64_t rows, 
     return q;
 }
 
-/// Codes that a coin decides between the neighbours of x; with a defect, too often the upper one.
+/// Returns stochastically rounded codes. `more` is added to the probability of the neighbour farther from zero.
 std::vector<std::uint64_t> by_chance(const Format& format, const Floats& x, std::mt19937& random, double more) {
     std::vector<std::uint64_t> all;
     for (const float one : x) {
@@ -109,7 +109,7 @@ std::vector<std::uint64_t> by_chance(const Format& format, const Floats& x, std:
 
 }  // namespace
 
-TEST_CASE("quantisers of libraries pass with all of their bits, and any other bit fails", "[check]") {
+TEST_CASE("quantisers of libraries pass, and one different bit in a code or scale fails", "[check]") {
     std::mt19937 random(58);
     for (const Library& library : libraries) {
         const Floats x = normal(24 * 300, random, 0, 3);
@@ -130,17 +130,17 @@ TEST_CASE("quantisers of libraries pass with all of their bits, and any other bi
         const check::Verdict scale = judge_arrays(q.declaration, q.arrays);
         REQUIRE(scale.outcome == Outcome::fail);
         CHECK(codes(scale).find("KC042") != std::string::npos);
-        CHECK(scale.reasons.front().text.find("scale is not what its rule makes") != std::string::npos);
+        CHECK(scale.reasons.front().text.find("scale differs from what its rule computes") != std::string::npos);
     }
 }
 
-TEST_CASE("every granularity and rule that fit can be judged", "[check]") {
+TEST_CASE("every granularity can be judged with every rule that fits it", "[check]") {
     std::mt19937 random(59);
     const Floats x = normal(20 * 130, random);
     for (const Granularity& granularity : granularities) {
         for (const ScaleRule& rule : scale_rules) {
             if (!granularity.is_scaled() || !fits(rule, granularity)) continue;
-            if (rule.has_history()) continue;  // a first tensor has the scale 1
+            if (rule.has_history()) continue;  // the first tensor has the scale 1
             check::Declaration d = declare("quantize", Store::fp32);
             const Format element = granularity.kind == ScaleKind::nvfp4 ? e2m1fn : e4m3fn;
             d.formats["out"] = {element, false};
@@ -152,14 +152,14 @@ TEST_CASE("every granularity and rule that fit can be judged", "[check]") {
             const check::Verdict v = judge_arrays(d, zeros);
             CHECK(v.outcome == Outcome::fail);
             CHECK(v.limits->declined < 0);
-            // Some code is as large as the format's numbers are: scales do what they are for.
+            // The scales bring the largest result near the maximum of the format.
             const double most = *std::max_element(v.limits->exact.begin(), v.limits->exact.end());
             CHECK(most > (granularity.kind == ScaleKind::nvfp4 ? 2 : 100));
         }
     }
 }
 
-TEST_CASE("casts are judged by their bits, signs of zeros included", "[check]") {
+TEST_CASE("casts are judged by their bits, including the signs of zeros", "[check]") {
     std::mt19937 random(60);
     Floats x = normal(4000, random, 0, 1e-6f);
     const Floats large = normal(4000, random, 0, 1e5f);
@@ -174,7 +174,7 @@ TEST_CASE("casts are judged by their bits, signs of zeros included", "[check]") 
     for (const Way way :
          {Way{Round::nearest_even, Overflow::nonsaturate, false}, Way{Round::nearest_even, Overflow::saturate, false},
           Way{Round::toward_zero, Overflow::nonsaturate, false}, Way{Round::nearest_away, Overflow::saturate, true}}) {
-        // e3m2fn has no NaN: whatever a kernel stores for one is right.
+        // e3m2fn has no NaN, so any code that a kernel stores for a NaN is right.
         for (const Format& format : {fp16, bf16, e4m3fn, e5m2, e3m2fn}) {
             std::vector<std::uint64_t> all;
             for (const float one : x) {
@@ -193,7 +193,7 @@ TEST_CASE("casts are judged by their bits, signs of zeros included", "[check]") 
             const check::Verdict v = judge_arrays(d, arrays);
             CAPTURE(codes(v));
             CHECK(is_accepted(v));
-            // A cast that rounds, saturates or flushes another way fails, and so does a zero of the other sign.
+            // A zero of the other sign fails, and so does a cast that rounds in another way.
             all[8001] ^= format.sign_bit();
             arrays[1] = codes_array("out", {n}, format, all);
             const check::Verdict sign = judge_arrays(d, arrays);
@@ -207,7 +207,7 @@ TEST_CASE("casts are judged by their bits, signs of zeros included", "[check]") 
     }
 }
 
-TEST_CASE("stochastic rounding is one of two neighbours, as often as its part says", "[check]") {
+TEST_CASE("stochastic rounding returns one of two neighbours with the right frequency", "[check]") {
     for (unsigned seed = 0; seed < 20; ++seed) {
         std::mt19937 random(seed);
         const Floats x = normal(20000, random);
@@ -221,7 +221,7 @@ TEST_CASE("stochastic rounding is one of two neighbours, as often as its part sa
         CAPTURE(seed, codes(verdict(fair)));
         CHECK(is_accepted(verdict(fair)));
         CHECK(codes(verdict(by_chance(bf16, x, random, 0.05))).find("KC033") != std::string::npos);
-        // Nearest is no stochastic rounding: small parts go up too seldom.
+        // Rounding to nearest does not pass as stochastic, because small fractions are rounded up too seldom.
         std::vector<std::uint64_t> nearest;
         for (const float one : x) nearest.push_back(encode64(bf16, one, Round::nearest_even, Overflow::nonsaturate));
         CHECK(codes(verdict(nearest)).find("KC033") != std::string::npos);
@@ -233,7 +233,7 @@ TEST_CASE("stochastic rounding is one of two neighbours, as often as its part sa
     }
 }
 
-TEST_CASE("sums of whole numbers are exact, and one code alone is right", "[check]") {
+TEST_CASE("sums of whole numbers are exact, so only one code is right", "[check]") {
     std::mt19937 random(35);
     Floats x(64 * 128);
     for (float& one : x) one = static_cast<float>(static_cast<int>(random() % 9) - 4);
@@ -253,7 +253,7 @@ TEST_CASE("sums of whole numbers are exact, and one code alone is right", "[chec
     CHECK(wrong.reasons.front().index == 9);
 }
 
-TEST_CASE("numbers are stored as the codec stores them", "[check]") {
+TEST_CASE("the check stores numbers as the codec does", "[check]") {
     std::mt19937_64 random(4);
     for (const NamedFormat& named : all_formats) {
         if (named.format.precision > fp32.precision) continue;
@@ -262,7 +262,8 @@ TEST_CASE("numbers are stored as the codec stores them", "[check]") {
             const double exponent = std::uniform_real_distribution<double>(-160, 140)(random),
                          near = std::uniform_real_distribution<double>(-12, 12)(random);
             double x = std::exp2(i % 2 == 0 ? exponent : near) * (random() % 2 == 0 ? 1 : -1);
-            // Numbers of the format and the middles between them, where ties are.
+            // Every third number is a number of the format, or between half an ulp and one ulp above one. Half an ulp
+            // above a power of two is a tie.
             if (i % 3 == 0)
                 x = decode64(named.format, encode64(named.format, x, Round::nearest_even, Overflow::saturate)) *
                     (1 + (i % 2) * Format::power_of_two(-named.format.precision));

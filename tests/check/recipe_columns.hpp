@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of the published table of recipes against wrong kernels: a recipe and the output's format.
+// The columns of the published table of recipes and wrong kernels. Each is a recipe and the format of the output.
 #pragma once
 
 namespace macheps::test {

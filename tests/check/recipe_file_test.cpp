@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipe files and words of the command line: what they ask for, and what is wrong with them.
+// Recipe files and file words of the command line: the requests in them, and errors.
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
 #include "experiments/check/inputs.hpp"
@@ -35,7 +35,7 @@ bool holds(const std::string& text, std::string_view part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("a recipe says operation, formats, sizes, seed and inputs", "[check][recipes]") {
+TEST_CASE("a recipe sets the operation, formats, sizes, seed and inputs", "[check][recipes]") {
     const auto plans = parse_plans(
         "[recipe]\nop = 'gemm'\na = 'e4m3fn/row'\nb = 'e4m3fn'\nout = 'bf16'\nm = 20\nn = 18\nk = 64\nseed = 3\n"
         "inputs = ['normal', 'tail']\n",
@@ -48,7 +48,7 @@ TEST_CASE("a recipe says operation, formats, sizes, seed and inputs", "[check][r
     CHECK(r.shape_of("a_scale") == std::vector<std::int64_t>{20, 1});
     CHECK(r.format("a") == e4m3fn);
     const auto all = all_inputs(plans[0]);
-    REQUIRE(all.size() == 3);  // k is a multiple of every tile: tail-1 and tail-first
+    REQUIRE(all.size() == 3);  // k is a multiple of every tile, so 'tail' is tail-1 and tail-first
     CHECK(all[1].name == "tail-1");
 
     const auto suite = parse_plans(
@@ -61,11 +61,11 @@ TEST_CASE("a recipe says operation, formats, sizes, seed and inputs", "[check][r
     CHECK(holds(suite[1].declined, "unknown operation 'adam'"));
 }
 
-TEST_CASE("what is wrong with a recipe is said with its place, and ends with usage", "[check][recipes]") {
+TEST_CASE("errors in a recipe are reported with their place as usage errors", "[check][recipes]") {
     CHECK(holds(plan_error("[recipe]\nop = 'gemm'\nkk = 3\n"), "2 r.toml:3:1: unknown key 'kk' in [recipe]"));
     CHECK(holds(plan_error("[recipe]\nop = 'gem'\n"),
                 "2 r.toml:2:6 (op): unknown operation 'gem' (did you mean 'gemm'?"));
-    CHECK(holds(plan_error("[recipe]\na = 'fp16'\n"), "no op"));
+    CHECK(holds(plan_error("[recipe]\na = 'fp16'\n"), "the key 'op' is missing"));
     CHECK(holds(plan_error("[recipe]\nop = 'gemm'\ninputs = ['swmp']\n"), "gemm has no recipe 'swmp'"));
     CHECK(holds(plan_error("[recipe]\nop = 'gemm'\ninputs = ['swmp']\n"), "did you mean 'swamp'?"));
     CHECK(holds(plan_error("[recipe]\nop = 'gemm'\nrows = 3\n"), "gemm has no size 'rows'"));
@@ -74,7 +74,7 @@ TEST_CASE("what is wrong with a recipe is said with its place, and ends with usa
     CHECK(holds(plan_error("[recipe]\nop = 'gemm'\nm = 'many'\n"), "'m' is a string"));
     CHECK(holds(plan_error("[recipe]\nop = 'gemm'\na = 'fp15'\n"), "fp15"));
     CHECK(holds(plan_error("[recipe]\nop = 'gemm'\nseed = -1\n"), "seed -1"));
-    CHECK(holds(plan_error("[recipe]\nop = 'gemm'\ninputs = ['ties']\n"), "recipe 'ties'"));  // of an fp32 output
+    CHECK(holds(plan_error("[recipe]\nop = 'gemm'\ninputs = ['ties']\n"), "recipe 'ties'"));  // the output is fp32
     CHECK(holds(plan_error("[recipe]\nop = 'gemm'\na = 'e2m1fn/packed'\nk = 31\n"), "rows of 31"));
     CHECK(holds(plan_error("x = 1\n"), "unknown key 'x'"));
     CHECK(holds(plan_error(""), "neither a [recipe] nor a [[check]]"));
@@ -82,7 +82,7 @@ TEST_CASE("what is wrong with a recipe is said with its place, and ends with usa
     CHECK(holds(error_of([] { load_plans("/nowhere.toml"); }), "3 /nowhere.toml"));
 }
 
-TEST_CASE("a word of the command line may declare bare numbers", "[check][files]") {
+TEST_CASE("a file word of the command line may declare the format and shape of raw numbers", "[check][files]") {
     const FileWord word = parse_file_word("dir/a.bin:bf16[192,1000]@4096");
     CHECK(word.path == "dir/a.bin");
     REQUIRE(word.raw);
@@ -100,8 +100,8 @@ TEST_CASE("a word of the command line may declare bare numbers", "[check][files]
         CHECK(parse_file_word(plain).path == plain);
     }
     CHECK(holds(error_of([] { parse_file_word("a.bin:fp31[4]"); }), "2 "));
-    CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[4,x]"); }), "no sizes between the brackets"));
-    CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[9223372036854775808]"); }), "no sizes"));
+    CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[4,x]"); }), "the sizes between the brackets are not valid"));
+    CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[9223372036854775808]"); }), "the sizes"));
     CHECK(holds(error_of([] { parse_file_word("a.bin:fp32[4]@-1"); }), "number of bytes after '@' is missing"));
     const TemporaryFolder folder;
     publish(folder / "x.bin", std::string("\x80\x3f\x00\xc0", 4));

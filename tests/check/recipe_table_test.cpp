@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recipe shows which wrong kernel, by wrong kernels that were run: fp16, k = 500, 64 x 64, on sm_80's units with fp32
-// accumulators. The published table, cell by cell, for three seeds; power_table_test has the same of the mutants that
-// checks make for themselves.
+// Which recipe shows which wrong kernel, with wrong kernels that are run here: fp16, k = 500, 64 x 64, on sm_80's units
+// with fp32 accumulators. The result is compared with the published table cell by cell, for three seeds.
+// power_table_test.cpp does the same with the wrong kernels that checks simulate.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/product_checks.hpp"
 #include "tests/check/recipe_columns.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kernel_m = 64, kernel_n = 64, kernel_k = 500;
 
-/// What a kernel reads, and how it stores.
+/// The operands of a kernel, and the format of its output.
 struct Launch {
     MachineGemm g;
     Format out;
@@ -48,7 +48,7 @@ Floats without_last(const Launch& l, std::size_t terms) {
     return l.stored(Launch::run(g));
 }
 
-/// Four launches over a quarter of k each.
+/// Returns the sum of four launches, each over a quarter of k.
 Floats split(const Launch& l, const Format& partials) {
     Floats sum(kernel_m * kernel_n);
     for (std::size_t first = 0; first < kernel_k; first += kernel_k / 4) {
@@ -62,7 +62,7 @@ Floats split(const Launch& l, const Format& partials) {
     return l.stored(sum);
 }
 
-/// The tile of rows and columns 16 to 31, each output from another place.
+/// Returns the right outputs, except that those in rows and columns 16 to 31 come from other places.
 template <class From>
 Floats moved_tile(const Launch& l, From from) {
     const Floats right = l.right();
@@ -75,10 +75,11 @@ Floats moved_tile(const Launch& l, From from) {
 
 struct WrongRun {
     const char* what;
-    /// Of each column 0, 1, 3 by which test; - not seen; / seen by some seeds; blank: no such bug.
+    /// One character for each column: the test that refuses the kernel ('0', '1' or '3'), '-' if it passes, '/' if the
+    /// seeds differ, blank if the bug does not exist for this output.
     const char* published;
     Floats (*run)(const Launch&);
-    const char* ours = published;  ///< where the two differ, and why:
+    const char* ours = published;  ///< the cells of our recipes; `why` explains differences
     const char* why = "";
 };
 const WrongRun runs[] = {
@@ -95,7 +96,7 @@ const WrongRun runs[] = {
      }},
     {"accumulator not cleared", "111111111111",
      [](const Launch& l) {
-         // It holds what the tile above left.
+         // The accumulator still contains the sums of the tile above.
          const Floats sums = Launch::run(l.g);
          Floats y = sums;
          for (std::size_t i = 16; i < 32; ++i) {
@@ -106,16 +107,16 @@ const WrongRun runs[] = {
     {"last k dropped", "111111-11111", [](const Launch& l) { return without_last(l, 1); }, "111111111111",
      "our one-hot rows select the last terms first"},
     {"K mod 16 dropped", "111111-11111", [](const Launch& l) { return without_last(l, kernel_k % 16); }, "111111111111",
-     "the same"},
+     "our one-hot rows select the last terms first"},
     {"fp16 accumulator", "111-1---111-",
      [](const Launch& l) { return l.stored(Launch::run(l.g, "sm80.mma.fp16.acc16")); }, "111-01--1111",
-     "our resolution overflows fp16 (seen as infinities), our ties need more digits than fp16 has, and rows without a "
-     "special are N(0, 1)"},
+     "our 'resolution' overflows fp16 (seen as infinities), our 'ties' needs more digits than fp16 has, and in our "
+     "'specials', rows without NaN or infinity are N(0, 1)"},
     {"split-K 4, bf16 partials", "1111111-1111", [](const Launch& l) { return split(l, bf16); }, "111/111-1111",
-     "of integers only partial sums beyond 256 that are odd show it: two seeds of three have one"},
+     "integers show it only if a partial sum beyond 256 is odd; two of three seeds have one"},
     {"operands through bf16", "111--11-111-",
      [](const Launch& l) { return l.stored(Launch::run(with_operands(l.g, kernels::to_bf16))); }, "111--11-1111",
-     "rows without a special are N(0, 1), which bf16 does not hold"},
+     "in our 'specials', rows without NaN or infinity are N(0, 1), which bf16 cannot represent"},
     {"one element stale", "11111111/111",
      [](const Launch& l) {
          Floats y = l.right();
@@ -123,14 +124,14 @@ const WrongRun runs[] = {
          y[at] = y[at - 1];
          return y;
      },
-     "11111111111/", "which element is stale: in a row of NaN it is no other"},
+     "11111111111/", "in a row of NaN, a stale element is also NaN; it depends on the seed which element is stale"},
     {"row 9 x 1.001", "1/111111-111",
      [](const Launch& l) {
          Floats y = Launch::run(l.g);
          for (std::size_t j = 0; j < kernel_n; ++j) y[9 * kernel_n + j] *= 1.001f;
          return l.stored(y);
      },
-     "11111111-111", "the running bound is sharper than the one that the table was made with"},
+     "11111111-111", "the running bound is tighter than the bound that the table was made with"},
     {"subnormals flushed", "----------1-",
      [](const Launch& l) {
          return l.stored(Launch::run(with_operands(l.g, [](float x) { return std::fabs(x) < 0x1p-14f ? 0 : x; })));
@@ -153,7 +154,8 @@ const WrongRun runs[] = {
      }},
 };
 
-/// 1 where a single output refutes the kernel, 3 where outputs together do, 0 where specials do.
+/// Returns '1' if a single output refutes the kernel, '3' if only outputs together do, '0' if only NaN or infinities
+/// do, and '-' if the kernel passes.
 char seen_by(const Judgement& judgement) {
     bool single = false, together = false, special = false;
     for (const Reason& reason : judgement.reasons) {
@@ -166,7 +168,7 @@ char seen_by(const Judgement& judgement) {
 
 std::vector<double> wide(const Floats& y) { return {y.begin(), y.end()}; }
 
-/// The cells of one column and seed, in the order of `runs`.
+/// Returns the cells of one column and seed, in the order of `runs`.
 std::string cells_of(const Column& column, std::uint64_t seed) {
     const InputPlan plan = parse_plans(std::string("[recipe]\nop = 'gemm'\na = 'fp16'\nb = 'fp16'\n") +
                                            "machine = 'sm80.mma.fp16'\nm = 64\nn = 64\nk = 500\nout = '" + column.out +
@@ -197,8 +199,7 @@ std::string cells_of(const Column& column, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("kernels that were run wrong are seen under the recipes that the published table names",
-          "[check][recipes][table]") {
+TEST_CASE("wrong kernels fail on the recipes that the published table names", "[check][recipes][table]") {
     std::vector<std::string> seen(std::size(runs), std::string(std::size(columns), '?'));
     for (std::size_t c = 0; c < std::size(columns); ++c) {
         std::vector<std::string> by_seed;

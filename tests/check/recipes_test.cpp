@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs made by recipes: what they hold, that files give them back, and which wrong kernels they show.
+// Inputs made by recipes: right kernels pass on them, they have the properties of their recipes, and files return them
+// unchanged.
 #include "core/codec.hpp"
 #include "experiments/check/inputs.hpp"
 #include "experiments/check/pose/canary.hpp"
@@ -28,7 +29,7 @@ MadeInputs one(const InputPlan& of, std::string_view recipe) {
     return make_inputs(find_recipe(*of.request.declaration.operation, recipe, ""), of.request).front();
 }
 
-/// What a kernel with no error but its last rounding answers, and what the check says to it.
+/// Returns the verdict on a kernel that makes no error except its last rounding.
 Verdict verdict_on(const MadeInputs& inputs) {
     std::vector<StoredArray> arrays = stored_inputs(inputs);
     const Declaration& d = inputs.request.declaration;
@@ -56,7 +57,7 @@ bool holds(const std::string& text, std::string_view part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("every recipe makes inputs that a right kernel passes, in formats of every width", "[check][recipes]") {
+TEST_CASE("a right kernel passes on the inputs of every recipe, in formats of every width", "[check][recipes]") {
     const std::vector<std::string> declarations{
         "op = 'gemm'\nm = 33\nn = 30\nk = 200\n",
         "op = 'gemm'\na = 'bf16'\nb = 'bf16'\nout = 'bf16'\nbias = 'bf16'\nm = 17\nn = 40\nk = 193\n",
@@ -103,7 +104,7 @@ TEST_CASE("every recipe makes inputs that a right kernel passes, in formats of e
     for (const Recipe& recipe : row_recipes()) CHECK(tried.count(recipe.name) == 1);
 }
 
-TEST_CASE("the recipes that are exact leave one right code to every output", "[check][recipes]") {
+TEST_CASE("for inputs of exact recipes, every output has one right code", "[check][recipes]") {
     for (const char* out : {"bf16", "fp16", "fp32"}) {
         for (const char* recipe : {"integers", "resolution", "one-hot", "tail", "ties", "subnormal"}) {
             const InputPlan of = product_plan(out);
@@ -121,10 +122,10 @@ TEST_CASE("the recipes that are exact leave one right code to every output", "[c
     }
 }
 
-TEST_CASE("recipes hold what their names say", "[check][recipes]") {
+TEST_CASE("inputs have the properties that the names of their recipes promise", "[check][recipes]") {
     const InputPlan of = product_plan("bf16");
     const MadeInputs tie = one(of, "ties");
-    // Sums of 10 bits beside 8 of the format: in quarters of an ulp they end in 1, 2 and 3, below codes of both parities.
+    // Sums have 10 bits, and the format has 8. In quarters of an ulp, sums end in 1, 2 or 3, after even and odd codes.
     std::map<std::pair<int, bool>, int> seen;
     for (std::int64_t i = 0; i < 64; ++i) {
         for (std::int64_t j = 0; j < 64; ++j) {
@@ -161,7 +162,7 @@ TEST_CASE("recipes hold what their names say", "[check][recipes]") {
     for (const double x : resolution.find("a")->values) a = std::max(a, std::fabs(x));
     for (const double x : resolution.find("b")->values) b = std::max(b, std::fabs(x));
     CHECK(500 * a * b <= 0x1p24);
-    CHECK(a * b * std::sqrt(500.0) / 3 > 0x1p12);  // beyond fp16's 2^11 by far
+    CHECK(a * b * std::sqrt(500.0) / 3 > 0x1p12);  // far beyond fp16's 2^11
     const MadeInputs subnormal = one(of, "subnormal");
     for (const double x : subnormal.find("a")->values) CHECK((x != 0 && std::fabs(x) < 0x1p-14));
     for (const double x : subnormal.find("b")->values) CHECK(std::fabs(x) >= 0x1p-14);
@@ -175,14 +176,14 @@ TEST_CASE("recipes hold what their names say", "[check][recipes]") {
     CHECK(infinite == 5);
 }
 
-TEST_CASE("the same recipe gives the same bytes, and another seed others", "[check][recipes]") {
+TEST_CASE("the same recipe gives the same bytes, and another seed gives other bytes", "[check][recipes]") {
     const auto bytes = [](const std::string& more) {
         const MadeInputs inputs = one(product_plan("bf16", more), "normal");
         return npz_of(stored_inputs(inputs), recipe_text(inputs));
     };
     CHECK(bytes("") == bytes("seed = 7\n"));
     CHECK(bytes("") != bytes("seed = 8\n"));
-    // Known numbers, so that another machine or compiler shows: N(0, 1) by Philox, Box and Muller in core's functions.
+    // The numbers are from N(0, 1): mean and mean square are within four standard errors.
     const MadeInputs inputs = one(product_plan("fp32"), "normal");
     double sum = 0, squares = 0;
     for (const double x : inputs.find("a")->values) sum += x, squares += x * x;
@@ -190,7 +191,7 @@ TEST_CASE("the same recipe gives the same bytes, and another seed others", "[che
     CHECK(std::fabs(squares / 32000 - 1) < 4 * std::sqrt(2 / 32000.0));
 }
 
-TEST_CASE("files of made inputs are read again as they were made, with their recipe", "[check][recipes]") {
+TEST_CASE("files of made inputs read back unchanged, and contain their recipe", "[check][recipes]") {
     const InputPlan of = plan(
         "op = 'gemm'\na = 'e4m3fn'\nb = 'e2m1fn/packed'\nbias = 'bf16'\nout = 'fp16'\ncanaries = 2\nm = 20\nn = 18\nk "
         "= 64\n");
@@ -216,7 +217,7 @@ TEST_CASE("files of made inputs are read again as they were made, with their rec
     }
 }
 
-TEST_CASE("what is written behind an output is seen", "[check][recipes]") {
+TEST_CASE("a write beyond the end of an output is detected", "[check][recipes]") {
     const InputPlan of = product_plan("bf16", "canaries = 3\n");
     const MadeInputs inputs = one(of, "normal");
     std::vector<StoredArray> arrays = stored_inputs(inputs);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References against MPFR with 200 bits: their errors are within their own certificates, which are far below any limit.
+// Compares references with MPFR at 200 bits. Errors are within the certificates of the references, which are far below
+// any limit.
 #include "experiments/check/truth/wide.hpp"
 #include "tests/check/big.hpp"
 #include "tests/check/row_kernels.hpp"
@@ -39,7 +40,7 @@ std::optional<Big> element(const std::string& op, const Big& x) {
     return {};
 }
 
-/// One row's results of an operation that reduces it.
+/// Returns the results of one row for an operation with a reduction.
 Bigs reduced(const std::string& op, const RowCase& c, const Bigs& x) {
     const Big n(static_cast<double>(x.size()));
     Big most = x.front(), least = x.front();
@@ -69,7 +70,7 @@ Bigs reduced(const std::string& op, const RowCase& c, const Bigs& x) {
     return y;
 }
 
-/// Everything but a reduction across rows, whose certificate is its list's.
+/// Returns the results of one row, without a reduction across rows.
 Bigs oracle(const std::string& op, const RowCase& c, std::int64_t row) {
     const auto n = static_cast<std::size_t>(c.columns), from = static_cast<std::size_t>(row) * n;
     Bigs x, y;
@@ -98,7 +99,7 @@ Bigs oracle(const std::string& op, const RowCase& c, std::int64_t row) {
     return y.empty() ? reduced(op, c, x) : y;
 }
 
-/// Compares `cases` outputs; the largest share of a certificate that an error takes.
+/// Compares at least `cases` outputs of every operation with the oracle. Prints the largest errors if `is_told`.
 void compare_references(int cases, bool is_told) {
     for (const std::string& op : row_operations()) {
         std::mt19937 random(200);
@@ -143,22 +144,22 @@ void compare_references(int cases, bool is_told) {
             std::printf("%-14s %6d outputs, error at most %.3f certificates, certificates at most %.1e bounds\n",
                         op.c_str(), judged, most, certificate_share);
         CAPTURE(op, most, certificate_share);
-        // The spec wants 2^-10 of the bound.
+        // The specification requires certificates below 2^-10 of the bound.
         CHECK(certificate_share < 0x1p-10);
     }
 }
 
 }  // namespace
 
-TEST_CASE("references of operations on rows are within their certificates of MPFR", "[check]") {
+TEST_CASE("references of operations on rows differ from MPFR by at most their certificates", "[check]") {
     compare_references(500, false);
 }
 
-TEST_CASE("ten thousand outputs of each reference are within their certificates of MPFR", "[check][slow]") {
+TEST_CASE("ten thousand outputs of each reference differ from MPFR by at most their certificates", "[check][slow]") {
     compare_references(10000, true);
 }
 
-TEST_CASE("erf and tanh of references are within 2^-47 and 2^-49 of MPFR", "[check]") {
+TEST_CASE("erf and tanh of references have relative errors below 2^-47 and 2^-49", "[check]") {
     std::mt19937_64 random(17);
     double erf_error = 0, tanh_error = 0;
     const auto compare = [&](double x) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits that kernels on rows claim: fp32 in a declared order, with functions that are rounded correctly. Kernels in plain
-// float loops have them, and the wrong kernels of the acceptance table have as many others as it counts.
+// Bits that kernels on rows claim: fp32 in a declared order, with correctly rounded functions. Plain float loops have
+// these bits. The wrong kernels of the acceptance table differ in about as many outputs as it says.
 #include "tests/check/row_kernels.hpp"
 
 #include <bit>
@@ -23,7 +23,7 @@ float fold(Floats s) {
     }
     return s[0];
 }
-/// Neighbours are added until one is left; a last one without a neighbour waits.
+/// Adds neighbours until one sum is left. A last element without a neighbour is kept for the next round.
 float pairs(Floats x) {
     while (x.size() > 1) {
         Floats next;
@@ -64,7 +64,7 @@ Kernel stepwise(std::mt19937& random, const kernels::Order& order) {
     return {.order = order, .f = {.random = &random, .is_exact = true}, .fuses = false};
 }
 
-/// Claims its bits; what does not sum has no order to claim.
+/// Returns the case with claimed bits. An operation without a sum has no order to claim.
 RowCase claimed(RowCase c, const std::string& order) {
     c.declaration.bits = true;
     c.declaration.functions = "exact";
@@ -82,7 +82,7 @@ std::int64_t differing(const std::string& op, const RowCase& c, const Kernel& k)
 
 }  // namespace
 
-TEST_CASE("kernels on rows that go by their declared order have its bits", "[check][bits]") {
+TEST_CASE("kernels on rows that sum in the declared order have its bits", "[check][bits]") {
     for (const std::string& op : row_operations()) {
         if (op == "argmax") continue;
         for (const kernels::Order& order : orders) {
@@ -99,7 +99,7 @@ TEST_CASE("kernels on rows that go by their declared order have its bits", "[che
     }
 }
 
-TEST_CASE("another bit, another order and fused steps are told of kernels on rows", "[check][bits]") {
+TEST_CASE("a different bit, another order and fused steps are found in kernels on rows", "[check][bits]") {
     std::mt19937 random(5);
     const RowCase c = claimed(row_case("softmax", random, 8, 500, Store::fp32, Store::bf16, 0, 2), "lanes32");
     const Kernel k = stepwise(random, orders[0]);
@@ -111,8 +111,8 @@ TEST_CASE("another bit, another order and fused steps are told of kernels on row
     CHECK(one.bits->first == 77);
     REQUIRE(one.reasons.size() >= 1);
     CHECK(one.reasons.back().code == "KC040");
-    CHECK(one.reasons.back().text.find("than fp32 with sums in lanes32 order") != std::string::npos);
-    // A wrong rounding is legal for every other test, and is no other bit of a right one.
+    CHECK(one.reasons.back().text.find("the bits of fp32 with sums in lanes32 order") != std::string::npos);
+    // One different bit is enough to fail.
     CHECK(one.outcome == Outcome::fail);
     Kernel other = k;
     other.order = orders[2];
@@ -123,11 +123,11 @@ TEST_CASE("another bit, another order and fused steps are told of kernels on row
     const RowCase norm = claimed(row_case("layernorm", random, 16, 200, Store::fp32, Store::fp32), "lanes32");
     CHECK(differing("layernorm", norm, fused) > 100);
     CHECK(differing("layernorm", norm, k) == 0);
-    // What the check says of its power is said of bits: ties away are no longer hidden where there is one.
+    // The check also tries its wrong kernels if bits are claimed.
     CHECK(one.mutants.size() > 5);
 }
 
-TEST_CASE("losses that are joined, and what is rounded on the way, have bits, too", "[check][bits]") {
+TEST_CASE("bits can be claimed for losses of all rows and for rounded intermediate results", "[check][bits]") {
     for (const check::Reduction reduction : {check::Reduction::mean, check::Reduction::sum}) {
         std::mt19937 random(8);
         RowCase c = row_case("cross_entropy", random, 50, 200, Store::bf16, Store::fp32, 0, 3);
@@ -146,7 +146,7 @@ TEST_CASE("losses that are joined, and what is rounded on the way, have bits, to
     }
 }
 
-TEST_CASE("bits of rows that the declaration leaves open are declined", "[check][bits]") {
+TEST_CASE("claimed bits of rows are declined if the declaration does not determine them", "[check][bits]") {
     std::mt19937 random(3);
     const auto declined = [&](const std::string& op, auto change) {
         RowCase c = claimed(row_case(op, random, 4, 64, Store::fp32, Store::fp32), "lanes32");
@@ -160,22 +160,22 @@ TEST_CASE("bits of rows that the declaration leaves open are declined", "[check]
         return said;
     };
     using D = check::Declaration&;
-    CHECK(declined("sum", [](D d) { d.sum_order = "any"; }).find("order of a row's sums") != std::string::npos);
+    CHECK(declined("sum", [](D d) { d.sum_order = "any"; }).find("order in which a row is summed") !=
+          std::string::npos);
     CHECK(declined("sum", [](D d) { d.sum_order = "bf16.lanes32"; }).find("narrow sum") != std::string::npos);
     CHECK(declined("sum", [](D d) { d.sum_order = "lanes24"; }).find("power of two") != std::string::npos);
     CHECK(declined("softmax", [](D d) { d.functions = "cuda"; }).find("exp is within 2 ulp") != std::string::npos);
     CHECK(declined("mean", [](D d) { d.functions = "cuda.fast"; }).find("div is within 2 ulp") != std::string::npos);
     CHECK(declined("softmax", [](D d) { d.block = 16; }).find("in blocks") != std::string::npos);
-    CHECK(declined("layernorm", [](D d) { d.has_one_pass_variance = true; }).find("two passes") != std::string::npos);
-    CHECK(declined("argmax", [](D) {}).find("any place") != std::string::npos);
-    CHECK(declined("gelu", [](D d) { d.rounding = Round::stochastic; }).find("random") != std::string::npos);
-    CHECK(declined("relu", [](D d) { d.functions = "cuda"; }).empty());  // it has no function
+    CHECK(declined("layernorm", [](D d) { d.has_one_pass_variance = true; }).find("two_pass") != std::string::npos);
+    CHECK(declined("argmax", [](D) {}).find("index of the largest") != std::string::npos);
+    CHECK(declined("gelu", [](D d) { d.rounding = Round::stochastic; }).find("stochastic") != std::string::npos);
+    CHECK(declined("relu", [](D d) { d.functions = "cuda"; }).empty());  // relu calls no function
 }
 
 namespace {
 
-/// A line of the acceptance table: how many codes of how many outputs differ from those of the declared rule.
-/// The faulty sum of r20 goes by lanes, too: chains of terms in bf16, and what they fold to.
+/// Returns the faulty sum of r20: 32 lanes whose chains and whose joins are in bf16.
 float by_narrow_lanes(const Floats& x) {
     Floats s(32);
     for (std::size_t i = 0; i < x.size(); ++i) s[i % 32] = kernels::to_bf16(s[i % 32] + x[i]);
@@ -184,13 +184,14 @@ float by_narrow_lanes(const Floats& x) {
     }
     return s[0];
 }
+/// A line of the acceptance table: the number of outputs whose codes differ from those of the declared rule.
 struct Counted {
     const char *id, *op;
     std::int64_t rows, columns;
     Store in, out;
     float mean, sigma;
     Fault fault;
-    std::int64_t least, most;  ///< of ten seeds, as published
+    std::int64_t least, most;  ///< the published range over ten seeds
 };
 const Counted counted[] = {
     {"r20", "softmax", 32, 4096, Store::bf16, Store::bf16, 0, 1, {.narrow_sum = true}, 94795, 111214},
@@ -230,7 +231,7 @@ void count_bits(unsigned seeds) {
         std::printf("%s: %lld to %lld codes differ, published %lld to %lld\n", row.id, static_cast<long long>(least),
                     static_cast<long long>(most), static_cast<long long>(row.least), static_cast<long long>(row.most));
         CAPTURE(row.id, least, most);
-        // Other draws than the published ones, of inputs and gains: counts agree to within a factor of three.
+        // Inputs and gains are drawn differently from the published ones, so counts may differ by a factor of three.
         CHECK(3 * least >= row.least);
         CHECK(most <= 3 * row.most);
     }
@@ -238,9 +239,12 @@ void count_bits(unsigned seeds) {
 
 }  // namespace
 
-TEST_CASE("wrong kernels on rows have as many other bits as the acceptance table counts", "[check][bits]") {
+TEST_CASE("wrong kernels on rows differ in about as many outputs as the acceptance table says", "[check][bits]") {
     count_bits(2);
 }
-TEST_CASE("wrong kernels on rows have other bits with ten seeds", "[check][bits][slow]") { count_bits(10); }
+TEST_CASE("wrong kernels on rows differ in about as many outputs as the table says with ten seeds",
+          "[check][bits][slow]") {
+    count_bits(10);
+}
 
 }  // namespace row_bits_test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of rows against what was worked out by hand: the table of check values, and the closed form of each operation.
+// Compares bounds of rows with values worked out by hand: the table of check values, and the closed form of each
+// operation.
 #include "tests/check/row_kernels.hpp"
 
 namespace row_bound_test {
@@ -10,13 +11,13 @@ using namespace macheps::files;
 
 namespace {
 
-constexpr double u = 0x1p-24, k = 2;  // of exp, rsqrt, tanh and erf; log has half of it
+constexpr double u = 0x1p-24, k = 2;  // k: ulps of exp, rsqrt, tanh and erf; log has half as many
 
 struct Bounded {
     std::vector<double> y, bound, input;  ///< before the last rounding
 };
 
-/// The algebra's bounds of a case in fp32.
+/// Returns the bounds that the check computes for a case in fp32.
 Bounded bounded(const RowCase& c) {
     std::vector<StoredArray> arrays = c.arrays;
     std::size_t size = 1;
@@ -39,7 +40,7 @@ double sum_of(const std::vector<double>& x, double (*f)(double)) {
 }
 double magnitude(double x) { return std::fabs(x); }
 
-/// Every bound is the closed form's to within one per cent.
+/// Checks that every bound agrees with the closed form to within one per cent.
 void compare(const std::string& op, const Bounded& b, const std::vector<double>& form) {
     REQUIRE(b.bound.size() == form.size());
     for (std::size_t i = 0; i < form.size(); ++i) {
@@ -49,7 +50,7 @@ void compare(const std::string& op, const Bounded& b, const std::vector<double>&
         CHECK(b.bound[i] >= form[i] * 0.99);
     }
 }
-/// And at most the specification's, which counts some roundings that are not there.
+/// Checks that no bound exceeds that of the specification, which counts some roundings that do not occur.
 void compare_above(const std::string& op, const Bounded& b, const std::vector<double>& form) {
     for (std::size_t i = 0; i < form.size(); ++i) {
         CAPTURE(op, i, b.bound[i], form[i]);
@@ -57,10 +58,12 @@ void compare_above(const std::string& op, const Bounded& b, const std::vector<do
     }
 }
 
-/// Relative error of e^x, with two roundings of the argument of 2^(x log2 e) and what the subtraction of a maximum adds.
+/// Returns the relative error bound of e^x. The argument of 2^(x log2 e) is rounded twice, and subtracting a maximum
+/// rounds it `subtractions` more times.
 double of_exponential(double x, double subtractions) { return (2 * k + (2 + subtractions) * std::fabs(x)) * u; }
 
-/// What a row's log sum of exponentials is off by, the maximum taken away; `sum` is its logarithm.
+/// Returns the error bound of the logarithm of a row's sum of exponentials, from which the maximum was subtracted. Sets
+/// `most` to the maximum and `log` to the logarithm.
 double of_log_sum(const std::vector<double>& x, double& most, double& log) {
     most = *std::max_element(x.begin(), x.end());
     double sum = 0, errors = 0;
@@ -100,7 +103,7 @@ TEST_CASE("bounds of a softmax in bf16 are those of the specification's table", 
     for (std::size_t i = 0; i < 4; ++i) CHECK(limits.certain[i] == Approx(table[i]).epsilon(0.001));
 }
 
-TEST_CASE("bounds of reductions are their closed forms", "[check]") {
+TEST_CASE("bounds of reductions agree with their closed forms", "[check]") {
     for (const std::int64_t columns : {7, 100, 4096}) {
         const auto n = static_cast<double>(columns);
         for (const std::string op : {"sum", "mean", "norm2"}) {
@@ -109,9 +112,9 @@ TEST_CASE("bounds of reductions are their closed forms", "[check]") {
             const double s = sum_of(b.input, magnitude), y = std::fabs(b.y[0]);
             CAPTURE(op, columns);
             if (op == "sum") compare(op, b, {(n - 1) * u * s});
-            // A mean's quotient may be a product with the rounded reciprocal: 2u where the form has u.
+            // The quotient of a mean may be a product with the rounded reciprocal, which costs 2u instead of u.
             if (op == "mean") compare(op, b, {(n - 1) * u * s / n + 2 * u * y});
-            // Squares and their sum, half of it by the root; then x rsqrt(x).
+            // The root halves the error of the squares and their sum. Then follows x rsqrt(x).
             if (op == "norm2") compare(op, b, {(0.5 * n + 2 * k + 1) * u * y});
         }
         for (const auto& [order, height] : {std::pair{"pairwise", std::ceil(std::log2(n))},
@@ -129,7 +132,7 @@ TEST_CASE("bounds of reductions are their closed forms", "[check]") {
     }
 }
 
-TEST_CASE("bounds of softmax are their closed forms", "[check]") {
+TEST_CASE("bounds of softmax agree with their closed forms", "[check]") {
     for (const std::int64_t columns : {8, 1000}) {
         const RowCase c = fixed("softmax", columns, 0, 3, 9);
         const Bounded b = bounded(c);
@@ -142,12 +145,12 @@ TEST_CASE("bounds of softmax are their closed forms", "[check]") {
         }
         for (std::size_t i = 0; i < e.size(); ++i) form[i] = b.y[i] * (e[i] + mean + (n - 1) * u + 4 * u);
         compare("softmax", b, form);
-        // Online: every block may lose two exponentials' and two roundings' worth of the sum.
+        // Online: every block adds an error of 2 (k + 1) u relative to the sum.
         RowCase online = c;
         online.declaration.block = 8;
         for (std::size_t i = 0; i < e.size(); ++i) form[i] += b.y[i] * std::ceil(n / 8) * 2 * (k + 1) * u;
         compare("online", bounded(online), form);
-        // Without the maximum the same holds with |x|, and two roundings of the argument for three.
+        // Without the maximum, |x| replaces |x - m|, and the argument is rounded twice instead of three times.
         RowCase plain = c;
         plain.declaration.subtracts_max = false;
         mean = 0;
@@ -160,23 +163,23 @@ TEST_CASE("bounds of softmax are their closed forms", "[check]") {
     }
 }
 
-TEST_CASE("bounds of norms are their closed forms", "[check]") {
+TEST_CASE("bounds of norms agree with their closed forms", "[check]") {
     for (const std::int64_t columns : {16, 1000}) {
         for (const float mean : {0.0f, 100.0f}) {
             const double n = static_cast<double>(columns);
             RowCase c = fixed("rmsnorm", columns, mean, 1, 11);
             std::vector<double> form;
-            // The gain, which the table has at one, rounds once more; the quotient of the mean may round twice.
+            // The gain, which is 1 in the table, adds a rounding. The quotient of the mean may round twice.
             const Bounded rms = bounded(c);
             for (const double y : rms.y) form.push_back(std::fabs(y) * (0.5 * (n + 3) + 2 * k + 2) * u);
             compare("rmsnorm", rms, form);
-            // LayerNorm: the algebra does not know that deviations add up to zero, and neither does the form.
+            // LayerNorm: neither the bound nor the closed form uses that deviations add up to zero.
             c = fixed("layernorm", columns, mean, 1, 11);
             const Bounded b = bounded(c);
             double mu = 0, v = 0, magnitudes = 0;
             for (const double x : b.input) mu += x / n, magnitudes += std::fabs(x) / n;
             for (const double x : b.input) v += (x - mu) * (x - mu) / n;
-            // Of the mean's two last roundings the specification takes the mean of magnitudes for the mean.
+            // For the last two roundings of the mean, the specification uses the mean of magnitudes instead of |mean|.
             for (const bool is_published : {false, true}) {
                 const double e_mu =
                     is_published ? (n + 1) * u * magnitudes : (n - 1) * u * magnitudes + 2 * u * std::fabs(mu);
@@ -197,7 +200,7 @@ TEST_CASE("bounds of norms are their closed forms", "[check]") {
     }
 }
 
-TEST_CASE("bounds of activations are their closed forms", "[check]") {
+TEST_CASE("bounds of activations agree with their closed forms", "[check]") {
     std::mt19937 random(3);
     Floats x = normal(200, random, 0, 3);
     x.insert(x.end(), {-20, -8, -1e-3f, 1e-3f, 8, 30});
@@ -210,7 +213,8 @@ TEST_CASE("bounds of activations are their closed forms", "[check]") {
         gelu_form.push_back(0.5 * size *
                                 (2 * k * u * std::fabs(e) + u * size * std::exp(-v * v / 2) * 2.4 + u * (1 + e) + u) +
                             2 * u * std::fabs(gelu.y[i]));
-        // The exponential counts by its share of 1 + e^-x; the sum, the quotient and what comes behind them are rounded.
+        // The error of the exponential counts by its share of 1 + e^-x. The sum, the quotient and the operations after
+        // them are rounded.
         const double share = (1 - sigmoid_of(v)) * of_exponential(v, 0);
         sigmoid_form.push_back(sigmoid_of(v) * (share + 3 * u));
         silu_form.push_back(std::fabs(silu.y[i]) * (share + 4 * u));
@@ -223,8 +227,8 @@ TEST_CASE("bounds of activations are their closed forms", "[check]") {
     compare("sigmoid", sigmoid, sigmoid_form);
     compare("tanh", tanh, tanh_form);
     compare("exp", exp, exp_form);
-    // The specification counts one rounding of the argument of an exponential that goes by 2^x; there are two, as in
-    // softmax. Below -1 the bound is therefore the larger one.
+    // If e^x is computed by 2^x, the specification counts one rounding of the argument. There are two, as in softmax,
+    // so for x < -2 the bound is larger than that of the specification.
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (x[i] > -1) CHECK(silu.bound[i] <= silu_published[i] * 1.01);
         if (x[i] < -2) CHECK(silu.bound[i] > silu_published[i]);
@@ -233,7 +237,7 @@ TEST_CASE("bounds of activations are their closed forms", "[check]") {
     for (const double bound : relu.bound) CHECK(bound == 0);
 }
 
-TEST_CASE("bounds of gates and turned pairs are their closed forms", "[check]") {
+TEST_CASE("bounds of gates and rotary embeddings agree with their closed forms", "[check]") {
     std::mt19937 random(13);
     const RowCase gated = row_case("swiglu", random, 4, 100, Store::fp32, Store::fp32, 0, 3);
     const Bounded b = bounded(gated);
@@ -260,7 +264,7 @@ TEST_CASE("bounds of gates and turned pairs are their closed forms", "[check]") 
     }
 }
 
-TEST_CASE("bounds of logarithms of sums are their closed forms", "[check]") {
+TEST_CASE("bounds of logarithms of sums agree with their closed forms", "[check]") {
     for (const std::int64_t columns : {8, 1000}) {
         double most = 0, log = 0;
         const RowCase sum = fixed("logsumexp", columns, 0, 3, 17);
@@ -276,7 +280,7 @@ TEST_CASE("bounds of logarithms of sums are their closed forms", "[check]") {
     }
 }
 
-TEST_CASE("bounds of losses are their closed forms", "[check]") {
+TEST_CASE("bounds of losses agree with their closed forms", "[check]") {
     std::mt19937 random(21);
     RowCase c = row_case("cross_entropy", random, 50, 300, Store::fp32, Store::fp32, 0, 2);
     c.declaration.ignored.reset();
@@ -295,7 +299,7 @@ TEST_CASE("bounds of losses are their closed forms", "[check]") {
         const double error = of_log_sum(x, most, log), target = x[static_cast<std::size_t>(c.indices[r])];
         form.push_back(error + u * std::fabs(target - most) + u * std::fabs(each.y[r]));
         for (const double t : x) largest = std::max(largest, std::fabs(t));
-        // The exponentials' 3u|x - m|, of at most 2 max|x|, are not in the specification's form.
+        // The last term is 3u |x - m| of the exponentials, with |x - m| at most 2 max|x|. The specification omits it.
         published.push_back((n + 2 * k + 4) * u + 2 * u * 8 + 4 * u * largest + 3 * u * 2 * largest);
         errors += each.bound[r];
         losses += each.y[r];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The acceptance table's kernels with bugs, rows of it that are operations on rows: each has its verdict, whatever the seed.
-// And for every operation its own wrong kernels, and kernels whose shortcuts are declared.
+// The kernels with bugs of the acceptance table that are operations on rows: each gets its verdict with every seed.
+// Also tests the wrong kernels of each operation, and kernels with declared shortcuts.
 #include "tests/check/row_kernels.hpp"
 
 namespace row_bugs_test {
@@ -87,7 +87,7 @@ const Bug bugs[] = {
     {"c34", "cross_entropy", "mean over N - 1", 32, 4096, Store::fp32, Store::fp32, 0, 1, {.less = 1}},
 };
 
-/// e4m3fn codes by fp64 arithmetic: to nearest, ties to even or away; saturating.
+/// Returns the e4m3fn code of x, computed in fp64: rounds to nearest, with ties to even or away, and saturates.
 std::uint8_t to_e4m3(float x, bool is_away, bool flushes) {
     const double size = std::min(448.0, std::fabs(static_cast<double>(x)));
     const int exponent = std::max(size == 0 ? -6 : std::ilogb(size), -6);
@@ -102,7 +102,7 @@ std::uint8_t to_e4m3(float x, bool is_away, bool flushes) {
     return static_cast<std::uint8_t>(code | (std::signbit(x) ? 0x80 : 0));
 }
 
-/// Row-wise, by powers of two, as torchao does it.
+/// Judges a row-wise quantiser with scales that are powers of two, as in torchao.
 check::Verdict quantised(unsigned seed, bool is_away, bool flushes, float sigma = 1) {
     std::mt19937 random(seed);
     const Floats x = normal(64 * 512, random, 0, sigma, Store::bf16);
@@ -134,7 +134,7 @@ void judge_bugs(unsigned seeds) {
                 c.out_shape = {};
             }
             Kernel k = lanes32(random);
-            // A chain loses the most, and the one-pass form with it.
+            // A chain has the largest errors, and so has a one-pass variance that is summed by it.
             if (bug.fault.one_pass) k.order = kernels::orders()[0];
             const check::Verdict right = verdict_of(bug.op, c, k);
             k.fault = bug.fault;
@@ -160,7 +160,7 @@ TEST_CASE("kernels with bugs have the verdicts of the acceptance table with ten 
     judge_bugs(10);
 }
 
-TEST_CASE("a NaN that a softmax swallowed is found", "[check]") {
+TEST_CASE("a softmax that swallows a NaN fails", "[check]") {
     std::mt19937 random(39);
     RowCase c = row_case("softmax", random, 8, 100, Store::fp32, Store::bf16);
     Floats clean = c.x;
@@ -175,7 +175,7 @@ TEST_CASE("a NaN that a softmax swallowed is found", "[check]") {
     CHECK(v.reasons.front().count == 100);
 }
 
-TEST_CASE("the wrong kernels that belong to an operation fail, and checks could have noticed them", "[check]") {
+TEST_CASE("the wrong kernels of an operation fail, and checks of right kernels would have caught them", "[check]") {
     struct Case {
         const char *op, *mutant;
         Store out;
@@ -235,7 +235,7 @@ TEST_CASE("shortcuts of kernels fail unless they are declared", "[check]") {
         float mean;
         std::int64_t columns = 1024;
     };
-    // Of longer sums in bf16, and larger means of one pass, nothing is certain: those are declined.
+    // For longer sums in bf16, or larger means with a one-pass variance, there is no certain bound. Those are declined.
     for (const Case& row : {
              Case{"softmax",
                   {.narrow_sum = true},
@@ -274,7 +274,7 @@ TEST_CASE("shortcuts of kernels fail unless they are declared", "[check]") {
     }
 }
 
-TEST_CASE("orders and functions that are claimed sharpen limits, and others fail under them", "[check]") {
+TEST_CASE("declared orders and functions tighten the limits, and kernels that use others fail", "[check]") {
     std::mt19937 random(64);
     RowCase c = row_case("sum", random, 40, 1000, Store::fp32, Store::fp32, 5);
     Kernel chain = lanes32(random), tree = chain;
@@ -283,7 +283,7 @@ TEST_CASE("orders and functions that are claimed sharpen limits, and others fail
     c.declaration.sum_order = "pairwise";
     CHECK(is_accepted(verdict_of("sum", c, tree)));
     CHECK(verdict_of("sum", c, chain).outcome == Outcome::fail);
-    // tanh.approx is 2^-11 off: legal where it is declared.
+    // tanh.approx has errors up to 2^-11, which are legal if they are declared.
     c = row_case("tanh", random, 8, 500, Store::fp32, Store::fp32);
     std::vector<StoredArray> arrays = c.arrays;
     Floats approximate;
@@ -296,7 +296,7 @@ TEST_CASE("orders and functions that are claimed sharpen limits, and others fail
     }
 }
 
-TEST_CASE("online and unshifted softmaxes are accepted where they are declared", "[check]") {
+TEST_CASE("online and unshifted softmaxes are accepted if they are declared", "[check]") {
     std::mt19937 random(99);
     const Jitter f{&random, true};
     for (int trial = 0; trial < 20; ++trial) {
@@ -332,7 +332,7 @@ TEST_CASE("online and unshifted softmaxes are accepted where they are declared",
     CHECK(verdict_of("softmax", c, lanes32(random)).outcome == Outcome::weak);
 }
 
-TEST_CASE("checks of normal data notice every wrong kernel that they must, but for an eps", "[check]") {
+TEST_CASE("checks on normal data notice every wrong kernel that they must, except a wrong eps", "[check]") {
     for (const std::string& op : row_operations()) {
         for (const Store store : {Store::fp32, Store::bf16}) {
             std::mt19937 random(33);
@@ -341,7 +341,7 @@ TEST_CASE("checks of normal data notice every wrong kernel that they must, but f
                 c.declaration.reduction = check::Reduction::none;
                 c.out_shape = {33};
             }
-            // Extremes at the end of rows, and a last element that relu keeps: what stands elsewhere shows no lost tail.
+            // Rows end with an extreme, and with an element that relu keeps. Otherwise, a lost tail would not show.
             if (op.find("max") != std::string::npos || op == "min" || op == "relu") {
                 c.x[129] = 10, c.x[259] = -10, c.x.back() = 9;
                 c.arrays[0] = array("x", {33, 130}, c.x);
@@ -356,8 +356,8 @@ TEST_CASE("checks of normal data notice every wrong kernel that they must, but f
     }
 }
 
-TEST_CASE("a limit that zeros satisfy is refused of a long softmax (r19)", "[check]") {
-    // The largest of 32768 probabilities is some 2e-3: what a suite takes for a tolerance hides them all.
+TEST_CASE("a tolerance that zeros satisfy is refused for a long softmax (r19)", "[check]") {
+    // The largest of 32768 probabilities is about 2e-3, so a tolerance that test suites often use hides them all.
     std::mt19937 random(1000);
     const RowCase c = row_case("softmax", random, 4, 32768, Store::fp32, Store::fp32, 0, 1);
     const std::vector<StoredArray> arrays = stored_case("softmax", c, lanes32(random));

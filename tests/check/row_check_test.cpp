@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of operations on rows: legal kernels pass, wrong twins fail, and bounds are those that were worked out by hand.
+// Checks of operations on rows: legal kernels pass, wrong kernels fail, and bounds agree with values computed by hand.
 #include "tests/check/problems.hpp"
 
 namespace row_check_test {
@@ -62,7 +62,7 @@ const char* const names[] = {"sum", "mean", "softmax", "log_softmax", "rmsnorm",
 
 }  // namespace
 
-TEST_CASE("no legal kernel on rows of 600 is refused", "[check]") {
+TEST_CASE("none of 600 legal kernels on rows is refused", "[check]") {
     std::mt19937 random(777);
     const Functions f{&random};
     const auto orders = kernels::orders();
@@ -82,7 +82,7 @@ TEST_CASE("no legal kernel on rows of 600 is refused", "[check]") {
                 codes(v));
         REQUIRE(v.outcome != Outcome::fail);
         REQUIRE(v.judgement.rho <= 1);
-        // Rows whose variance is smaller than its error can be have no bound.
+        // There is no bound for a row whose variance is smaller than the error bound of the variance.
         declined += v.outcome == Outcome::declined ? 1 : 0;
         z = std::max({z, v.judgement.z, v.judgement.z_part});
     }
@@ -90,7 +90,7 @@ TEST_CASE("no legal kernel on rows of 600 is refused", "[check]") {
     CHECK(declined < 20);
 }
 
-TEST_CASE("wrong twins on rows fail", "[check]") {
+TEST_CASE("wrong kernels on rows fail", "[check]") {
     struct Case {
         const char *op, *what;
         Store out;
@@ -121,7 +121,7 @@ TEST_CASE("wrong twins on rows fail", "[check]") {
                 random_rows(16, c.columns, random,
                             c.op == std::string("layernorm") && c.mean == 100 ? Store::fp32 : c.out, c.mean, c.sigma);
             const Store in = c.op == std::string("layernorm") && c.mean == 100 ? Store::fp32 : c.out;
-            // A chain loses the most, and so does the one-pass form with it.
+            // A chain has the largest errors, and so has a one-pass variance that is summed by it.
             const Way way{kernels::orders()[c.wrong.one_pass ? 0 : 4]};
             CAPTURE(c.op, c.what, seed);
             const check::Verdict right = verdict_on(c.op, r, run_kernel(c.op, r, c.out, way, f), in, c.out);
@@ -134,7 +134,7 @@ TEST_CASE("wrong twins on rows fail", "[check]") {
     }
 }
 
-TEST_CASE("one stale element on a row fails, with its place", "[check]") {
+TEST_CASE("two exchanged elements of a row fail, and the index of one is reported", "[check]") {
     std::mt19937 random(8);
     const Functions f{&random};
     for (const std::string op : {"softmax", "log_softmax", "rmsnorm", "layernorm"}) {
@@ -149,7 +149,7 @@ TEST_CASE("one stale element on a row fails, with its place", "[check]") {
     }
 }
 
-TEST_CASE("an eps that cannot be seen makes a check weak, and small numbers show it", "[check]") {
+TEST_CASE("a check is weak if its inputs do not show a wrong eps, and small numbers show it", "[check]") {
     std::mt19937 random(12);
     const Functions f{&random};
     const auto blind = [&](float sigma) {
@@ -160,13 +160,14 @@ TEST_CASE("an eps that cannot be seen makes a check weak, and small numbers show
     const check::Verdict usual = blind(1), small = blind(0x1p-9f);
     REQUIRE(usual.outcome == Outcome::weak);
     CHECK(usual.reasons.front().text.starts_with(
-        "this check could not have caught: eps 1e-06 for 1e-05 (operation; largest change 0.00"));
+        "this check could not have caught a wrong kernel: eps 1e-06 for 1e-05 (operation; largest change 0.00"));
     for (const auto* mutant : small.blind(check::Power::structure))
         CHECK(mutant->name.find("eps") == std::string::npos);
 }
 
 TEST_CASE("bounds of rows are those of the specification's table", "[check]") {
-    // softmax (0, 1, 2, 3) with exp within 4 ulp, and RMSNorm (1, 2, 3, 4) with rsqrt within 2: E / y.
+    // The table has relative bounds: softmax of (0, 1, 2, 3) with exp within 4 ulp, and RMSNorm of (1, 2, 3, 4) with
+    // rsqrt within 2 ulp.
     check::Nodes n;
     const check::Value x = n.input(0, check::Axis::each), e = n.exponential(n.subtract(x, n.greatest(x)));
     n.divide(e, n.sum(e), 4);
@@ -193,7 +194,7 @@ TEST_CASE("bounds of rows are those of the specification's table", "[check]") {
         CHECK(bounds.back()[i] / values.back()[i].high == Approx(5.67e-7).epsilon(0.01));
 }
 
-TEST_CASE("references of rows agree with long double within their certificate", "[check]") {
+TEST_CASE("references of rows agree with long double to 14 digits", "[check]") {
     std::mt19937 random(31);
     for (int trial = 0; trial < 200; ++trial) {
         const std::int64_t columns = 1 + random() % 200;

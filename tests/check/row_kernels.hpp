@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of all operations on rows, as people write them: plain float loops, nothing of macheps in them. A case has random
-// arrays, the way that a legal kernel goes, and what it declares of it.
+// Kernels of all operations on rows, as people write them: plain float loops that use no code of macheps. A case has
+// random arrays and their declaration. A kernel is one of the legal ways to compute the outputs.
 #pragma once
 #include "tests/check/problems.hpp"
 
@@ -9,16 +9,16 @@
 
 namespace macheps::test {
 
-/// Functions with errors up to what CUDA says of its own, drawn anew for each call.
+/// Functions with random errors up to the bounds that CUDA documents for its own.
 struct Jitter {
     std::mt19937* random;
 
-    /// x moved by a random part of `ulps`, then rounded: within `ulps` and a half, so `ulps` is one half less.
+    /// Returns x with a random error. Together with the final rounding, the error is at most `ulps`.
     float near(double x, double ulps) const {
         if (x == 0 || !std::isfinite(x) || is_exact) return static_cast<float>(x);
         const double ulp = std::ldexp(1.0, std::max(std::ilogb(x), -126) - 23);
         const double by = std::uniform_real_distribution<double>(-1, 1)(*random);
-        // All the errors of one sign are as legal as any.
+        // Errors that all have one sign are also legal.
         return static_cast<float>(x + (is_one_sided ? std::fabs(by) : by) * (ulps - 0.5) * ulp);
     }
     float exp(float x) const {
@@ -33,10 +33,10 @@ struct Jitter {
 
     bool is_binary = false;     ///< e^x as 2^(x log2 e)
     bool is_one_sided = false;  ///< errors of functions are all of one sign
-    bool is_exact = false;      ///< functions are rounded once
+    bool is_exact = false;      ///< functions are correctly rounded
 };
 
-/// What a wrong kernel does.
+/// The faults of a wrong kernel.
 struct Fault {
     bool other_form = false, index = false, exchanged = false, counts_ignored = false, narrow_inner = false,
          narrow_sum = false, one_pass = false, away = false, flush = false, truncates = false;
@@ -44,14 +44,14 @@ struct Fault {
     float eps = 0;
 };
 
-/// How one kernel goes.
+/// The way in which a kernel computes, and its faults.
 struct Kernel {
     kernels::Order order;
     Jitter f;
     bool reciprocal = false, joint = false;
     Fault fault{};
     bool fuses = true;                ///< a last product and its addend are rounded once
-    Store inner_store = Store::bf16;  ///< of narrow_inner
+    Store inner_store = Store::bf16;  ///< the format of narrow_inner
 
     float sum(Floats x) const {
         x.resize(x.size() - std::min(x.size(), static_cast<std::size_t>(fault.dropped)));
@@ -75,7 +75,7 @@ struct Kernel {
     }
 };
 
-/// One operation's arrays beside `out`, and what a legal kernel makes of them.
+/// The declaration and the arrays of an operation, without its output.
 struct RowCase {
     check::Declaration declaration{};
     std::vector<files::StoredArray> arrays{};
@@ -105,7 +105,7 @@ inline const std::vector<std::string>& row_operations() {
     return names;
 }
 
-/// Elementwise operations, of one float.
+/// Returns the result of an elementwise operation, or nothing for other operations.
 inline std::optional<float> element_of(const std::string& op, const Kernel& k, float x) {
     if (op == "relu") return x > 0 ? x : 0.0f;
     if (op == "gelu") return k.fault.other_form ? k.gelu_tanh(x) : k.gelu(x);
@@ -123,7 +123,7 @@ inline float gate_of(const std::string& op, const Kernel& k, float gate) {
     return (op == "geglu") != k.fault.other_form ? k.gelu(gate) : k.gelu_tanh(gate);
 }
 
-/// One row of an operation that reduces it.
+/// Returns the outputs of one row for an operation with a reduction.
 inline Floats reduce_row(const std::string& op, const Kernel& k, const Floats& x, const Floats& gain,
                          const Floats& shift, float eps, bool subtracts_max) {
     const auto n = static_cast<float>(x.size() - static_cast<std::size_t>(k.fault.less));
@@ -172,7 +172,7 @@ inline Floats reduce_row(const std::string& op, const Kernel& k, const Floats& x
     return y;
 }
 
-/// What a kernel computes, before it is stored.
+/// Returns the outputs of a kernel before they are stored.
 inline Floats run_case(const std::string& op, const RowCase& c, const Kernel& k) {
     Floats out;
     const auto columns = static_cast<std::size_t>(c.columns), half = columns / 2;
@@ -237,7 +237,7 @@ inline Floats run_case(const std::string& op, const RowCase& c, const Kernel& k)
                 : k.over(total, counted - static_cast<float>(k.fault.less))};
 }
 
-/// Arrays for an operation. `sigma` is their size, `mean` of x.
+/// Returns random arrays for an operation. `mean` and `sigma` are the mean and the standard deviation of x.
 inline RowCase row_case(const std::string& op, std::mt19937& random, std::int64_t rows, std::int64_t columns, Store in,
                         Store store, float mean = 0, float sigma = 1) {
     const bool is_norm = op.ends_with("norm"), is_gated = op.find("glu") != std::string::npos;
@@ -297,7 +297,7 @@ inline RowCase row_case(const std::string& op, std::mt19937& random, std::int64_
     return c;
 }
 
-/// The arrays with what a kernel stores.
+/// Returns the arrays and the output that a kernel stores.
 inline std::vector<files::StoredArray> stored_case(const std::string& op, const RowCase& c, const Kernel& k) {
     Floats out = run_case(op, c, k);
     std::vector<files::StoredArray> arrays = c.arrays;
@@ -311,7 +311,7 @@ inline std::vector<files::StoredArray> stored_case(const std::string& op, const 
     return arrays;
 }
 
-/// One of five orders, a jitter, and the other choices.
+/// Returns a kernel with a random order of five, random errors of functions, and random other choices.
 inline Kernel random_kernel(std::mt19937& random) {
     static const auto orders = kernels::orders();
     static constexpr std::array<std::size_t, 5> five{0, 1, 2, 4, 7};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running bound: values worked out by hand, what it buys over the bound of all orders, and that no emulated kernel
-// exceeds it.
+// The running bound: it agrees with values worked out by hand, it is as tight as a published table says, and no
+// emulated kernel exceeds it.
 #include "emulation/matmul/machine_spelling.hpp"
 #include "experiments/check/truth/multiply.hpp"
 #include "tests/check/machine_kernels.hpp"
@@ -37,10 +37,10 @@ double median(std::vector<double> x) {
     return x[x.size() / 2];
 }
 
-/// What legal kernels made of the bounds of one rule.
+/// The errors of legal kernels, compared with the bounds of one rule.
 struct Fared {
-    double rho = 0;      ///< the largest error in bounds
-    double rho_run = 0;  ///< the same of the running bound alone
+    double rho = 0;      ///< the largest error divided by its bound
+    double rho_run = 0;  ///< the same for the running bound alone
     int refused = 0, runs = 0, unlikely = 0;
 };
 
@@ -68,7 +68,7 @@ void judge_sums(const MachineGemm& g, const MatmulRule& rule, Fared& fared) {
     ++fared.runs;
 }
 
-/// Rules that some operands of the check can be given to: every machine, and every named rule with its machine.
+/// Returns every machine and every named rule. A rule without a machine gets one.
 std::map<std::string, MatmulRule> all_rules() {
     std::map<std::string, MatmulRule> all;
     for (const Machine* machine : all_machines) all[std::string(machine->name)] = {.machine = machine};
@@ -99,7 +99,7 @@ std::vector<Format> formats_of(const MatmulRule& rule) {
     return all;
 }
 
-std::map<std::string, Fared> fared_of_all(int runs, std::size_t most_k, unsigned seed) {
+std::map<std::string, Fared> fared_of_all(int runs, std::size_t max_k, unsigned seed) {
     std::map<std::string, Fared> all;
     for (const auto& [name, rule] : all_rules()) {
         const std::vector<Format> formats = formats_of(rule);
@@ -107,7 +107,7 @@ std::map<std::string, Fared> fared_of_all(int runs, std::size_t most_k, unsigned
         std::mt19937 random(seed);
         Fared& fared = all[name];
         for (int run = 0; run < runs; ++run) {
-            const std::size_t m = 1 + random() % 4, n = 1 + random() % 9, k = 1 + random() % most_k;
+            const std::size_t m = 1 + random() % 4, n = 1 + random() % 9, k = 1 + random() % max_k;
             const auto draw = static_cast<Draw>(run % draws);
             const Format a = formats[random() % formats.size()], b = formats[random() % formats.size()];
             judge_sums(machine_gemm(m, n, k, a, b, draw, random), rule, fared);
@@ -125,20 +125,20 @@ void check_fared(const std::map<std::string, Fared>& all) {
         most = std::max(most, fared.rho);
     }
     CHECK(all.size() > 60);
-    CHECK(most > 0.3);  // a bound that nobody comes near would test nothing
+    CHECK(most > 0.3);  // if no error came near its bound, this test would be meaningless
     std::printf("%zu rules, the largest error %.3f of its bound\n", all.size(), most);
 }
 
 }  // namespace
 
-TEST_CASE("the running bound is what its formula gives by hand", "[check][running]") {
-    // Two steps of 8: unit 2^-20, which divides every product; R = y.
+TEST_CASE("the running bound agrees with values computed by hand", "[check][running]") {
+    // There are two steps of 8 products. The unit is 2^-20, which divides every product, and R is y.
     MachineGemm g = equal(16, fp16, 1.5f, 1.25f);
     g.a[3] = 1.5f * 0x1p-11f;
     const check::SumError one = running(g, rule_of("sm80.mma.fp16")).front();
     CHECK(one.range == Approx(2 * 28.1259).epsilon(1e-5));
     CHECK(one.certain == Approx(1.197e-5).epsilon(4e-4));
-    // The stall of Hopper's fp8: at 64 each product is cut away whole.
+    // Hopper's fp8 sums stall: from 64 on, every product is truncated to zero.
     const auto relative = [](const std::string& machine, std::size_t k) {
         return running(equal(k, e4m3fn, 0.0625f, 0.0625f), rule_of(machine)).front().certain /
                (static_cast<double>(k) / 256);
@@ -148,11 +148,11 @@ TEST_CASE("the running bound is what its formula gives by hand", "[check][runnin
     CHECK(relative("sm90.wgmma.fp8", 16384) == Approx(1.17).epsilon(5e-3));
     CHECK(relative("sm90.wgmma.fp8+promote128", 1024) == Approx(9.8e-4).epsilon(2e-2));
     CHECK(relative("sm90.wgmma.fp8+promote128", 16384) == Approx(9.8e-4).epsilon(2e-2));
-    // One rounding is one rounding.
+    // An exact sum is rounded once, so its bound is half an ulp.
     CHECK(running(equal(3, fp16, 1.5f, 1.25f), rule_of("exact")).front().certain == 0x1p-22);
 }
 
-TEST_CASE("the running bound buys orders of magnitude where products cancel", "[check][running]") {
+TEST_CASE("the running bound is small relative to the sum of magnitudes if products cancel", "[check][running]") {
     struct Row {
         const char* machine;
         Format format;
@@ -161,8 +161,9 @@ TEST_CASE("the running bound buys orders of magnitude where products cancel", "[
         double relative;  ///< median of bound / S
         double refused;   ///< share of outputs at which 0 is refused
     };
-    // The published 1.64e-6 of sm80 is that of products with 16 bits; those of fp16 have 22, and more of them is cut. The
-    // published 0.31 of positive data is that of |N(0, 1)|; U(0, 1) has smaller products, of which more is cut.
+    // The published 1.64e-6 for sm80 is for products with 16 bits. Products of fp16 numbers have 22 bits, and more of
+    // them are truncated. The published 0.31 for positive data is for |N(0, 1)|. Products of U(0, 1) are smaller, and a
+    // larger part of them is truncated.
     const Row row = GENERATE(Row{"sm80.mma.bf16", bf16, 1024, Draw::normal, 1.64e-6, 1.00},
                              Row{"sm80.mma.fp16", fp16, 1024, Draw::normal, 3.56e-6, 1.00},
                              Row{"sm90.wgmma.fp8", e4m3fn, 1024, Draw::normal, 0.00209, 0.98},
@@ -194,7 +195,7 @@ TEST_CASE("the running bound buys orders of magnitude where products cancel", "[
         }
     }
     CAPTURE(row.machine, row.k, median(relative), refused / 1024, rho);
-    // Other draws than those of the table: the medians of 1024 outputs move by a few per cent.
+    // The draws differ from those of the table, so the medians of 1024 outputs may differ by a few per cent.
     CHECK(median(relative) == Approx(row.relative).epsilon(0.06));
     CHECK(refused / 1024 == Approx(row.refused).margin(0.03));
     CHECK(rho < 0.35);
@@ -203,7 +204,7 @@ TEST_CASE("the running bound buys orders of magnitude where products cancel", "[
 TEST_CASE("no emulated kernel exceeds the bounds of its machine", "[check][running]") {
     check_fared(fared_of_all(32, 400, 11));
 }
-TEST_CASE("no emulated kernel of 1000 exceeds the bounds of its machine", "[check][running][slow]") {
+TEST_CASE("none of 1000 emulated kernels of each rule exceeds the bounds of its machine", "[check][running][slow]") {
     check_fared(fared_of_all(1000, 1448, 20260102));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of large products, and the screen of all of their outputs: which outputs a sample has, that no legal kernel is
-// refused however its errors lie, and that faults between the sampled outputs are found.
+// Samples of large products, and the screen of all their outputs. The tests check which outputs a sample contains, that
+// no legal kernel is refused, and that faults outside the sample are found.
 #include "experiments/check/checked.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -29,7 +29,7 @@ check::ProductOperands counted(std::int64_t m, std::int64_t n, std::int64_t k, s
     return of;
 }
 
-/// A product with every kind of epilogue that the screen knows.
+/// Returns a product. If `has_epilogue`, it has a bias and scales, which the screen supports.
 ProductCheck product(std::size_t m, std::size_t n, std::size_t k, const char* machine, const Format& format,
                      const Format& out, Draw draw, bool has_epilogue, std::mt19937& random) {
     ProductCheck c;
@@ -65,8 +65,7 @@ check::Verdict judged(const ProductCheck& c, const Floats& out, std::int64_t eve
 
 }  // namespace
 
-TEST_CASE("a sample has outputs of every row, column and square, and the first and the last of each",
-          "[check][sample]") {
+TEST_CASE("a sample covers every row, column and square, and the ends of each row and column", "[check][sample]") {
     struct Case {
         std::int64_t m, n, every;
         std::vector<std::int64_t> starts;
@@ -120,7 +119,7 @@ TEST_CASE("a sample has outputs of every row, column and square, and the first a
     }
 }
 
-TEST_CASE("limits of sampled outputs are those that they have among all", "[check][sample]") {
+TEST_CASE("sampled outputs have the same limits as in a check of all outputs", "[check][sample]") {
     std::mt19937 random(5);
     const char* machine = GENERATE("any", "sm90.wgmma.fp8+promote128");
     const bool is_any = std::string_view(machine) == "any";
@@ -141,7 +140,7 @@ TEST_CASE("limits of sampled outputs are those that they have among all", "[chec
     }
 }
 
-TEST_CASE("the screen's certain limit is no less than all bounds of its outputs together", "[check][sample]") {
+TEST_CASE("the certain limit of a screen is at least the sum of the bounds of its outputs", "[check][sample]") {
     struct Case {
         const char* machine;
         Format format, out;
@@ -160,7 +159,7 @@ TEST_CASE("the screen's certain limit is no less than all bounds of its outputs 
         const check::Posed all = posed(c, legal(c), 1);
         const check::Limits limits = check::limits_of(all.problem, 1e-9, pool());
         REQUIRE(limits.declined < 0);
-        // As far off as any legal kernel may be, each in the direction in which the screen adds.
+        // Every output has the largest legal error, with the sign that the screen gives to its column.
         std::vector<double> worst(all.out.size()), shifted = worst;
         for (std::size_t i = 0; i < worst.size(); ++i) {
             const double sign = check::Screen::sign(i64(i) % limits.columns);
@@ -173,7 +172,7 @@ TEST_CASE("the screen's certain limit is no less than all bounds of its outputs 
         const check::Screen legal_screen = check::screen(product, worst, 1e-9, pool());
         CHECK(legal_screen.sums == 24 * 3);
         CHECK(legal_screen.certain.sums == 0);
-        // A legal kernel whose errors know nothing of the signs is within the probable limit, too.
+        // A legal kernel, whose errors do not depend on the signs, is also within the probable limit.
         CHECK(check::screen(product, all.out, 1e-9, pool()).probable.sums == 0);
         const check::Screen wrong = check::screen(product, shifted, 1e-9, pool());
         const bool is_blunt =
@@ -200,7 +199,7 @@ TEST_CASE("no legal product is refused by its screen", "[check][sample]") {
         most = std::max(most, s.ratio);
     }
     std::printf("150 screens, the largest sum %.3f of its probable bound\n", most);
-    CHECK(most > 0.1);  // a limit that nobody comes near would test nothing
+    CHECK(most > 0.1);  // if no sum came near its limit, this test would be meaningless
 }
 
 TEST_CASE("no legal product with alpha, beta and c is refused by its screen", "[check][sample]") {
@@ -228,15 +227,16 @@ TEST_CASE("no legal product with alpha, beta and c is refused by its screen", "[
     }
 }
 
-TEST_CASE("outputs that cannot overflow are screened, others are left to the sample", "[check][sample]") {
+TEST_CASE("outputs that cannot overflow are screened, and others are judged only if they are sampled",
+          "[check][sample]") {
     std::mt19937 random(17);
-    // 64 magnitudes together are beyond fp16, none of them is.
+    // 64 sums of magnitudes together exceed the largest fp16 number, but none of them does alone.
     ProductCheck c = product(20, 128, 2048, "sm80.mma.fp16", fp16, fp16, Draw::normal, false, random);
     const check::Posed all = posed(c, legal(c), 4);
     REQUIRE(all.problem.screen);
     CHECK(all.problem.screen->outputs == 20 * 128);
     CHECK(all.problem.screen->certain.sums + all.problem.screen->probable.sums + all.problem.screen->special.sums == 0);
-    // A NaN in a, and one in the bias, are for nobody to screen; their sums are not counted.
+    // Sums with a NaN from a or from the bias cannot be screened, so they are not counted.
     c.g.a[5 * 2048 + 3] = std::numeric_limits<float>::quiet_NaN();
     c.bias = normal(128, random);
     c.bias[70] = std::numeric_limits<float>::quiet_NaN();
@@ -246,7 +246,7 @@ TEST_CASE("outputs that cannot overflow are screened, others are left to the sam
           0);
 }
 
-TEST_CASE("faults between the sampled outputs are found, and where", "[check][sample]") {
+TEST_CASE("faults outside the sample are found, with their place", "[check][sample]") {
     std::mt19937 random(3);
     const ProductCheck c = product(128, 256, 256, "sm80.mma.bf16", bf16, bf16, Draw::normal, true, random);
     const Floats right = legal(c);
@@ -256,7 +256,7 @@ TEST_CASE("faults between the sampled outputs are found, and where", "[check][sa
     REQUIRE(pass.screen);
     CHECK(pass.screen->outputs == 128 * 256);
     CHECK(pass.screen_bounds < 200);
-    // An output that no sample of one in 16 has: neither the first or last, nor on its diagonals.
+    // Find an output outside the sample of one in 16 that is large enough to show a fault.
     const check::Posed of = posed(c, right, 16);
     std::set<std::int64_t> sampled;
     for (std::int64_t i = 0; i < of.problem.sample->rows() * of.problem.sample->columns(); ++i)
@@ -278,11 +278,11 @@ TEST_CASE("faults between the sampled outputs are found, and where", "[check][sa
     wrong = right;
     wrong[place] = std::numeric_limits<float>::quiet_NaN();
     CHECK(refused(wrong, "KC010") == i64(place));
-    // What is sampled is judged as ever.
+    // Sampled outputs are judged as usual.
     wrong = right;
     wrong[70 * 256] *= 1.02f;
     CHECK(judged(c, wrong, 16).reasons.front().index == 70 * 256);
-    // Without a screen nobody would know: an activation is no sum.
+    // An activation is not a sum, so there is no screen, and the report gives the reason.
     check::Declaration d = c.declaration();
     d.activation = "relu";
     Floats rectified = right;
@@ -292,7 +292,7 @@ TEST_CASE("faults between the sampled outputs are found, and where", "[check][sa
     CHECK(posed_relu.problem.unscreened.find("relu") != std::string::npos);
 }
 
-TEST_CASE("wrong kernels go unnoticed in a sample no more than in all outputs", "[check][sample]") {
+TEST_CASE("a sample catches the wrong kernels that a check of all outputs catches", "[check][sample]") {
     std::mt19937 random(8);
     const ProductCheck c = product(256, 256, 300, "any", bf16, bf16, Draw::normal, true, random);
     const Floats right = legal(c);
@@ -312,7 +312,7 @@ TEST_CASE("wrong kernels go unnoticed in a sample no more than in all outputs", 
     CHECK(judged(c, shifted, 8).outcome == check::Outcome::fail);
 }
 
-TEST_CASE("groups and batches are sampled each with its own b, and bits are claimed of samples", "[check][sample]") {
+TEST_CASE("each batch is sampled with its own b, and claimed bits are compared in the sample", "[check][sample]") {
     std::mt19937 random(6);
     const std::size_t m = 30, n = 70, k = 96, batches = 3;
     const Floats a = drawn(Draw::normal, bf16, batches * m, k, false, random),
@@ -347,7 +347,7 @@ TEST_CASE("groups and batches are sampled each with its own b, and bits are clai
     CHECK(right.outcome == check::Outcome::pass);
     REQUIRE(right.bits);
     CHECK(right.bits->differ == 0);
-    // A batch that holds the one before it is seen as that, and one bit of a sampled output as a bit.
+    // The check would catch a batch with the b of the one before it. It finds one different bit of a sampled output.
     const auto other = std::find_if(right.mutants.begin(), right.mutants.end(), [](const check::Mutant& mutant) {
         return mutant.name == "a group with the b of the one before it";
     });
@@ -361,7 +361,7 @@ TEST_CASE("groups and batches are sampled each with its own b, and bits are clai
     CHECK(bit.bits->first == 70 * 30);
 }
 
-TEST_CASE("block-scaled operands are screened as they are multiplied", "[check][sample]") {
+TEST_CASE("block-scaled operands are screened and sampled with their scales", "[check][sample]") {
     std::mt19937 random(12);
     check::ProductOperands of{.m = 20, .n = 80, .k = 64, .a_format = e4m3fn, .b_format = e4m3fn};
     const Floats a = drawn(Draw::normal, e4m3fn, 20, 64, false, random),
@@ -399,13 +399,13 @@ TEST_CASE("block-scaled operands are screened as they are multiplied", "[check][
     CHECK(wrong.certain.sums + wrong.probable.sums == 1);
 }
 
-TEST_CASE("a sample is said, in words and in JSON", "[check][sample]") {
+TEST_CASE("a verdict reports its sample as text and in JSON", "[check][sample]") {
     std::mt19937 random(4);
     const ProductCheck c = product(64, 128, 64, "any", bf16, bf16, Draw::normal, false, random);
     const check::Checked checked =
         check::check_arrays(c.declaration(), c.arrays(legal(c)), {.sampling = one_of(4)}, pool());
-    CHECK(checked.text().find("sampled: one output of 4 (--sample 4)") != std::string::npos);
-    CHECK(checked.text().find("screened: 8192 of all 8192, in sums of 64") != std::string::npos);
+    CHECK(checked.text().find("sampled: one output in 4 (--sample 4)") != std::string::npos);
+    CHECK(checked.text().find("screened: 8192 of 8192 outputs, in sums of 64") != std::string::npos);
     CHECK(checked.problem.find("bf16[64, 64] x bf16[64, 128]") != std::string::npos);
     const Json json = checked.json();
     CHECK(json.at("sampled") == 4);
@@ -413,13 +413,13 @@ TEST_CASE("a sample is said, in words and in JSON", "[check][sample]") {
     const Json plain = check::check_arrays(c.declaration(), c.arrays(legal(c)), {}, pool()).json();
     CHECK(plain.at("sampled") == false);
     CHECK(plain.at("screen").is_null());
-    // As much time as anybody has is time for all; none is time for the least sample.
+    // A large budget allows all outputs, and a budget of zero gives the smallest sample.
     const auto every = [&](double seconds) {
         const check::Posed of = check::pose(c.declaration(), c.arrays(legal(c)), pool(), {.seconds = seconds});
         return of.problem.sample ? of.problem.sample->every() : 1;
     };
     CHECK(every(1e6) == 1);
-    CHECK(every(0) == check::most_every);
+    CHECK(every(0) == check::max_every);
 }
 
 }  // namespace sample_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose scales change along k, groups, layouts of arrays, converted operands, split sums, activations: legal kernels
-// pass, their wrong twins do not.
+// Products with scales that change along k, groups, layouts of arrays, converted operands, split sums and activations.
+// Legal kernels pass, and wrong ones fail.
 #include "experiments/check/pose/arrange.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 std::size_t parts(std::size_t n, std::size_t each) { return (n + each - 1) / each; }
 
-/// Scales of `outer` x `k` blocks, as the machine's format has them.
+/// Returns `count` random scales of a format.
 Floats drawn_scales(std::size_t count, const Format& format, std::mt19937& random) {
     Floats x(count);
     for (float& each : x) {
@@ -25,7 +25,7 @@ Floats drawn_scales(std::size_t count, const Format& format, std::mt19937& rando
     return x;
 }
 
-/// A block-scaled product: a has [m, k] blocks of 1 x `block`, b of `b_outer` x `block`.
+/// A block-scaled product. The blocks of a are 1 x `block`, and those of b are `b_outer` x `block` (outer x k).
 struct Scaled {
     MachineGemm g{};
     std::size_t block = 128, b_outer = 1;
@@ -154,7 +154,7 @@ void judge_scaled_units(int runs) {
         std::printf("%-24s largest error %.3f of its bound\n", unit.name, most);
         all = std::max(all, most);
     }
-    CHECK(all > 0.1);  // fp4 sums lose next to nothing
+    CHECK(all > 0.1);  // over all units, because fp4 sums have almost no error
 }
 
 TEST_CASE("block-scaled sums stay within the bounds of their units", "[check][scaled]") { judge_scaled_units(40); }
@@ -162,7 +162,8 @@ TEST_CASE("1000 block-scaled sums stay within the bounds of each unit", "[check]
     judge_scaled_units(1000);
 }
 
-TEST_CASE("block scales are found in their arrays, and a neighbour's scale fails", "[check][scaled]") {
+TEST_CASE("block scales are read from their arrays, and a kernel that uses a neighbour's scale fails",
+          "[check][scaled]") {
     std::mt19937 random(4);
     const Scaled s = scaled(48, 256, 512, e4m3fn, Draw::normal, fp32, 128, 128, random);
     const auto arrays = [&](const Floats& y, const Floats& a_scales) {
@@ -184,7 +185,7 @@ TEST_CASE("block scales are found in their arrays, and a neighbour's scale fails
     Scaled wrong = s;
     std::rotate(wrong.a_scales.begin(), wrong.a_scales.begin() + 1, wrong.a_scales.end());
     CHECK(judge_arrays(d, arrays(wrong.run(rule("deepgemm.sm90.1d2d"), bf16), s.a_scales)).outcome == Outcome::fail);
-    // Any order of fp32 sums of dequantised operands.
+    // Without a declared machine, dequantised operands may be summed in fp32.
     check::Declaration any = declared({{"a", "e4m3fn/1x128"}, {"b", "e4m3fn/128x128"}, {"out", "fp32"}});
     MachineGemm plain = s.g;
     const Floats b_all = s.expanded_b();
@@ -198,15 +199,16 @@ TEST_CASE("block scales are found in their arrays, and a neighbour's scale fails
         has_mutant = has_mutant || mutant.name == "scales of a off by one block";
     CHECK(has_mutant);
     stored = arrays(right, Floats(48 * 5, 1.0f));
-    CHECK(message(d, stored).find("3 test (a_scale): shape [48, 4]") == 0);
+    CHECK(message(d, stored).find("3 test (a_scale): the scales have shape [48, 4]") == 0);
     stored[3] = array("a_scale", {48, 3}, Floats(48 * 3, 1.0f));
-    CHECK(message(d, stored).starts_with("3 test (a_scale): shape [48, 3] of scales for 48 x 4 blocks"));
+    CHECK(
+        message(d, stored).starts_with("3 test (a_scale): the scales have shape [48, 3], but there are 48 x 4 blocks"));
 }
 
-TEST_CASE("microscaled operands: codes of e8m0, cuBLAS's tiles of scales, fp4 packed and transposed",
+TEST_CASE("microscaled operands may have e8m0 codes, cuBLAS's tiles of scales, and packed transposed fp4",
           "[check][scaled]") {
     std::mt19937 random(5);
-    // The place in cuBLAS's tiles: row 33 is the second quarter's second lane.
+    // In cuBLAS's tiles of scales, row 33 is the second row of the second quarter.
     CHECK(check::place_in_128x4(33, 2, 8) == 1 * 16 + 1 * 4 + 2);
     CHECK(check::place_in_128x4(128, 5, 8) == 3 * 512 + 1);
     Scaled s = scaled(40, 24, 320, e4m3fn, Draw::normal, e8m0fnu, 32, 1, random);
@@ -236,9 +238,9 @@ TEST_CASE("microscaled operands: codes of e8m0, cuBLAS's tiles of scales, fp4 pa
     CHECK(v.outcome == Outcome::pass);
     CHECK(v.bits->differ == 0);
     d.scale_layout = "linear";
-    CHECK(message(d, arrays).find("of scales for 40 x 10 blocks") != std::string::npos);
+    CHECK(message(d, arrays).find(", but there are 40 x 10 blocks") != std::string::npos);
 
-    // fp4: two codes a byte along k of the transpose, a scale of e4m3 for each 16.
+    // fp4: two codes per byte along k, with b transposed, and an e4m3 scale for each 16 elements.
     Scaled f = scaled(32, 32, 192, e2m1fn, Draw::normal, e4m3fn, 16, 1, random);
     const auto packed = [](const char* name, const Floats& x, std::size_t rows, std::size_t k, bool is_b) {
         StoredArray out{.name = name, .where = "test", .type = "|u1", .width = 1, .shape = {i64(rows), i64(k / 2)}};
@@ -273,7 +275,7 @@ TEST_CASE("microscaled operands: codes of e8m0, cuBLAS's tiles of scales, fp4 pa
     CHECK(four.bits->differ == 0);
 }
 
-TEST_CASE("groups have their own b, some are empty, and none is skipped", "[check][scaled]") {
+TEST_CASE("each group is judged with its own b, and groups may be empty", "[check][scaled]") {
     std::mt19937 random(6);
     const std::vector<std::int64_t> sizes{17, 0, 40, 16}, ends{17, 17, 57, 73}, starts{0, 17, 17, 57, 73};
     const std::size_t k = 96, n = 32;
@@ -313,7 +315,8 @@ TEST_CASE("groups have their own b, some are empty, and none is skipped", "[chec
         CHECK(message(d, arrays(y, "offsets", numbers)).starts_with("3 "));
 }
 
-TEST_CASE("operands may be stored transposed, converted to tf32, and joined from rounded parts", "[check][scaled]") {
+TEST_CASE("operands may be transposed or converted to tf32, and sums may be joined from rounded slices",
+          "[check][scaled]") {
     std::mt19937 random(7);
     const MachineGemm g = machine_gemm(32, 24, 256, fp32, fp32, Draw::normal, random);
     const auto turned = [](const Floats& x, std::size_t rows, std::size_t columns) {
@@ -353,7 +356,7 @@ TEST_CASE("operands may be stored transposed, converted to tf32, and joined from
     CHECK_THROWS_AS(verdict(by_cut, {{"machine", "sm80.mma.tf32"}, {"operands", "any"}, {"bits", "true"}}),
                     check::Declined);
 
-    // Four slices, each rounded to bf16.
+    // The sums of four slices are each rounded to bf16.
     Floats sliced(32 * 24);
     for (std::size_t i = 0; i < sliced.size(); ++i) {
         float sum = 0;
@@ -370,7 +373,7 @@ TEST_CASE("operands may be stored transposed, converted to tf32, and joined from
     CHECK(verdict(g.run({}), {{"slices", "4"}, {"atomics", "true"}}).outcome == Outcome::pass);
 }
 
-TEST_CASE("an activation stands behind the bias, and one that is left out fails", "[check][scaled]") {
+TEST_CASE("an activation is applied after the bias, and a kernel that omits it fails", "[check][scaled]") {
     std::mt19937 random(8);
     const MachineGemm g = machine_gemm(32, 24, 64, bf16, bf16, Draw::normal, random);
     const Floats bias = normal(24, random);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests products that are summed in fp32 over slices of k, the default of a check. No usual order is refused, and errors are
-// detected that the bound for all orders would hide.
+// Tests products that are summed in fp32 over slices of k, the default of a check. No usual order is refused. Errors
+// that the bound for all orders would hide are detected.
 #include "experiments/check/checked.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -16,7 +16,8 @@ using check::Outcome;
 
 namespace {
 
-/// Returns an order with lanes that take `terms` neighbours in turn and are joined by halves or one after another, in blocks of k.
+/// Returns an order in which lanes take `terms` neighbours in turn, in blocks of k. In each block, the lanes are joined
+/// by halves or one after another.
 kernels::Order lanes(std::size_t count, std::size_t terms, std::size_t block, bool by_halves) {
     return {"lanes", [=](const Floats& x) {
                 float all = 0;
@@ -54,7 +55,7 @@ std::vector<kernels::Order> usual_orders() {
     for (const std::size_t terms : {4u, 8u}) {
         for (const std::size_t count : {2u, 4u, 32u}) all.push_back(lanes(count, terms, 1u << 20, count != 4));
     }
-    all.push_back(lanes(8, 1, 128, true));    // NumPy's sum, its blocks in a row
+    all.push_back(lanes(8, 1, 128, true));    // NumPy's sum, with blocks added in order
     all.push_back(lanes(16, 1, 512, false));  // accumulators of a vector loop
     all.push_back(lanes(32, 4, 2048, true));  // a warp with loads of four
     all.push_back(atomics(3, 1));
@@ -67,8 +68,8 @@ struct Count {
     double rho = 0;
 };
 
-/// Checks legal products of drawn formats, orders and distributions.
-Count judged(int runs, unsigned seed, std::size_t least, std::size_t most, std::size_t most_k) {
+/// Checks legal products with random formats, orders and distributions.
+Count judged(int runs, unsigned seed, std::size_t least, std::size_t most, std::size_t max_k) {
     std::mt19937 random(seed);
     const std::vector<kernels::Order> orders = usual_orders();
     constexpr std::array<Format, 4> formats{bf16, fp16, e4m3fn, fp32};
@@ -77,7 +78,7 @@ Count judged(int runs, unsigned seed, std::size_t least, std::size_t most, std::
     for (int run = 0; run < runs; ++run) {
         const std::size_t m = least + random() % (most - least + 1), n = least + random() % (most - least + 1),
                           k = 1 + static_cast<std::size_t>(std::exp2(std::uniform_real_distribution<double>(
-                                      0, std::log2(static_cast<double>(most_k)))(random)));
+                                      0, std::log2(static_cast<double>(max_k)))(random)));
         const Format format = formats[random() % formats.size()];
         ProductCheck c{.g = machine_gemm(m, n, k, format, format, static_cast<Draw>(run % draws), random),
                        .out = outputs[random() % outputs.size()],
@@ -108,7 +109,7 @@ check::Declaration gemm(const std::string& machine = "") {
     return d;
 }
 
-/// Computes a product of fp32 operands from three products of their bf16 parts.
+/// A product of random fp32 operands. `step` adds one product to a sum.
 struct Fp32Product {
     std::int64_t m = 32, n = 48, k = 256;
     Floats a, b;
@@ -143,17 +144,17 @@ float bf16x3_step(float a, float b, float sum) {
 
 }  // namespace
 
-TEST_CASE("no usual order of a product's sums is refused by the bound of slices", "[check][sliced]") {
+TEST_CASE("the bound of slices refuses no usual order of summation", "[check][sliced]") {
     const Count small = judged(500, 20261126, 4, 16, 1448), large = judged(40, 77, 48, 64, 600);
     CHECK(small.refused + large.refused == 0);
     CHECK(small.runs > 490);
     CHECK(large.runs == 40);
 }
-TEST_CASE("no usual order of 6000 products is refused by the bound of slices", "[check][sliced][slow]") {
+TEST_CASE("the bound of slices refuses none of 6000 products in usual orders", "[check][sliced][slow]") {
     CHECK(judged(5500, 5, 4, 16, 3000).refused + judged(500, 6, 48, 64, 800).refused == 0);
 }
 
-TEST_CASE("the bound of slices holds where only one way to deal terms to lanes has large partial sums",
+TEST_CASE("the bound of slices holds if only one assignment of terms to lanes has large partial sums",
           "[check][sliced]") {
     const auto [count, neighbours, why] = GENERATE(table<std::size_t, std::size_t, const char*>({
         {4, 4, "follows from 8 lanes of 4 terms"},
@@ -164,8 +165,8 @@ TEST_CASE("the bound of slices holds where only one way to deal terms to lanes h
         {8, 1, "lanes of one term"},
     }));
     CAPTURE(count, neighbours, why);
-    // In the first turns, the sums of the lanes grow to 1 or -1, so that lanes with other signs cancel in every other slicing. All
-    // later terms are smaller than half an ulp of these sums, and a chain loses all of them.
+    // In the first turns, the sums of the lanes grow to 1 or -1, so that lanes with different signs cancel in every
+    // other slicing. All later terms are smaller than half an ulp of these sums, and a chain loses all of them.
     constexpr std::size_t k = 8192, turns = 64;
     const std::size_t turn = count * neighbours;
     Floats x(k, 0.99f * 0x1p-24f);
@@ -185,7 +186,7 @@ TEST_CASE("the bound of slices holds where only one way to deal terms to lanes h
     CHECK(j.rho <= 1);
 }
 
-TEST_CASE("a product in three parts of bf16 is not taken for one of fp32", "[check][sliced]") {
+TEST_CASE("a product of fp32 operands that is computed from three bf16 products fails", "[check][sliced]") {
     const Fp32Product p(41);
     CHECK(is_accepted(judge_arrays(gemm(), p.arrays(p.run(chain_step)))));
     CHECK_FALSE(is_accepted(judge_arrays(gemm(), p.arrays(p.run(bf16x3_step)))));
@@ -222,13 +223,15 @@ TEST_CASE("partial sums in bf16 do not hide an output that is 3 % too large", "[
     CHECK_FALSE(is_accepted(verdict(wrong)));
 }
 
-TEST_CASE("a verdict names the tighter declaration that passes too, and the looser one that would", "[check][sliced]") {
+TEST_CASE("a verdict names a tighter declaration that also passes, or a looser one that would pass",
+          "[check][sliced]") {
     const Fp32Product p(43);
     const check::Checked loose = check::check_arrays(gemm("any"), p.arrays(p.run(chain_step)), {}, pool());
     CHECK(loose.outcome == Outcome::pass);
     REQUIRE(!loose.tighter.empty());
-    CHECK(loose.text().find("looser than needed: with --machine fp32.chain it passes too, and bounds are ") !=
-          std::string::npos);
+    CHECK(
+        loose.text().find("looser than needed: the output also passes with --machine fp32.chain, whose bounds are ") !=
+        std::string::npos);
     CHECK(loose.json().at("tighter").size() == loose.tighter.size());
     for (const check::Alternative& each : loose.tighter) CHECK(each.narrower >= 1.5);
     // Terms are added in order of size, the positive ones first. This is legal only if any order is.

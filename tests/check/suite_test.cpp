@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Suites: what they may say, what they say wrongly and where, and how their inputs are judged together.
+// Suites: valid suites, errors with their places, and how the inputs of a check are judged together.
 #include "core/codec.hpp"
 #include "experiments/check/verdicts/run.hpp"
 #include "experiments/files/config/toml_lines.hpp"
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The sample of the specification (9.4), as it stands there.
+// The example suite of the specification (9.4), unchanged.
 constexpr const char* sample = R"toml([suite]
 require = "structure"          # power that every check must have
 source  = "csrc/gemm_fp8.cu"   # where annotations point
@@ -53,7 +53,7 @@ std::string error_of(const std::string& toml) {
     return {};
 }
 
-/// Rows of an RMSNorm in bf16, at that size of numbers; the gain differs from column to column.
+/// Returns the arrays of an RMSNorm in bf16. x has the standard deviation `sigma`, and columns have different gains.
 std::vector<StoredArray> norm_rows(float sigma, float eps, unsigned seed) {
     std::mt19937 random(seed);
     constexpr std::size_t rows = 16, columns = 256;
@@ -81,7 +81,7 @@ std::vector<Checked> run_text(const std::string& toml) {
 
 }  // namespace
 
-TEST_CASE("the sample of the specification is read as it stands there", "[check][suite]") {
+TEST_CASE("the example suite of the specification is accepted unchanged", "[check][suite]") {
     const Suite suite = parse_suite(sample, "suite.toml");
     CHECK(suite.source == "csrc/gemm_fp8.cu");
     REQUIRE(suite.checks.size() == 3);
@@ -102,7 +102,7 @@ TEST_CASE("the sample of the specification is read as it stands there", "[check]
     CHECK(suite.checks[2].declined.find("attention") != std::string::npos);
 }
 
-TEST_CASE("what a suite says wrongly ends with line, column and the nearest word", "[check][suite]") {
+TEST_CASE("errors in a suite are reported with line, column and the nearest valid word", "[check][suite]") {
     struct Case {
         std::string toml, says;
     };
@@ -113,10 +113,10 @@ TEST_CASE("what a suite says wrongly ends with line, column and the nearest word
                   "suite.toml:2:1: unknown key 'requires' in [suite] (did you mean 'require'?"},
              Case{"[suit]\n" + gemm, "suite.toml:1:2: unknown key 'suit' in the suite (did you mean 'suite'?"},
              Case{"[suite]\nrequire = 'structur'\n" + gemm,
-                  "suite.toml:2:11 (require): 'structur' is no power of a check (did you mean 'structure'?"},
-             Case{"[check]\nop = 'gemm'\n", "'check' is no list of tables"},
-             Case{"[[check]]\nop = 'gemm'\n", "suite.toml:1:1 (check): a check without 'files'"},
-             Case{"[[check]]\nfiles = 'x'\n", "a check without 'op'"},
+                  "suite.toml:2:11 (require): 'structur' is not a class of wrong kernels (did you mean 'structure'?"},
+             Case{"[check]\nop = 'gemm'\n", "'check' is not a list of tables"},
+             Case{"[[check]]\nop = 'gemm'\n", "suite.toml:1:1 (check): a check has no 'files'"},
+             Case{"[[check]]\nfiles = 'x'\n", "a check has no 'op'"},
              Case{"[[check]]\nop = 'gem'\nfiles = 'x'\n",
                   "suite.toml:2:6 (op): unknown operation 'gem' (did you mean 'gemm'?"},
              Case{gemm + "machin = 'any'\n",
@@ -130,14 +130,15 @@ TEST_CASE("what a suite says wrongly ends with line, column and the nearest word
              Case{gemm + "arrays = {biass = 'b'}\n",
                   "suite.toml:4:11: unknown key 'biass' in the arrays of gemm (did you mean 'bias'?"},
              Case{gemm + "limit = ['fro=1e-3', 'sqn=2']\n",
-                  "suite.toml:4:22 (limit): 'sqn=2' is no limit (did you mean 'sqnr'?"},
+                  "suite.toml:4:22 (limit): 'sqn=2' is not a valid limit (did you mean 'sqnr'?"},
              Case{gemm + "line = 0\n", "give 1 to"},
-             Case{gemm + gemm, "suite.toml:4:1: two checks are called 'gemm'"},
+             Case{gemm + gemm, "suite.toml:4:1: two checks have the name 'gemm'"},
              Case{gemm + "a = 'bf16'; b = 'bf17'\n", "suite.toml:4:17 (b): unknown format 'bf17'"},
              Case{"[[check]]\nname = '\xc3\xa4;'; op = 'gem'\nfiles = 'x'\n",
                   "suite.toml:2:19 (op): unknown operation 'gem'"},
              Case{"a = [", "suite.toml:1:6"},
-             Case{gemm + "a = 'bf16'; \xc8\x8c = 1\n", "suite.toml:4:13: a character that is not ASCII"},
+             Case{gemm + "a = 'bf16'; \xc8\x8c = 1\n",
+                  "suite.toml:4:13: a character outside of strings and comments is not ASCII"},
              Case{gemm + "name = '''\xc8\x8c'''''\n[[check]]\nop = 'gem'; files = ''\n",
                   "suite.toml:6:6 (op): unknown"},
              Case{std::string(300, '['), "nest deeper"},
@@ -160,7 +161,7 @@ TEST_CASE("a semicolon ends a line outside strings and comments", "[check][suite
     CHECK(lines.starts[5].line == 3);
     CHECK_FALSE(split_toml_lines("\xef\xbb\xbf# \xc3\xa4\nb = '\xc3\xa4'").stray);
     CHECK(split_toml_lines("a = '\xc3\xa4'; \xc3\xa4 = 1").stray->column == 10);
-    // Quotes within a number or a name begin no string: the parser reads on as if they were letters.
+    // Quotes within a number or a name do not start a string. The parser reads them like letters.
     for (const char* text : {"a = 9g'\xcd\xa6'", "a = 1.'\xcd\xa6'", "a'\xcd\xa6' = 1", "a = 'b''\xcd\xa6'",
                              "[\"\"\"\nb = '\xcd\xa6'", "'''a\xcd\xa6 = 1"}) {
         CAPTURE(text);
@@ -174,7 +175,7 @@ TEST_CASE("a semicolon ends a line outside strings and comments", "[check][suite
     }
 }
 
-TEST_CASE("options of the suite hold for its checks, and those of a check before them", "[check][suite]") {
+TEST_CASE("options of the suite apply to its checks, and options of a check override them", "[check][suite]") {
     const Suite suite =
         parse_suite("[suite]\nrequire = 'null'\ndelta = 1e-6\n" + norms + "files = 'x'\n" +
                         "[[check]]\nname = 'other'\nop = 'softmax'\nfiles = 'x'\nrequire = 'precision'\n"
@@ -182,20 +183,21 @@ TEST_CASE("options of the suite hold for its checks, and those of a check before
                     "suite.toml");
     CHECK(suite.checks[0].options.require == Power::null);
     CHECK(suite.checks[0].options.delta == 1e-6);
-    CHECK(suite.checks[0].line == 4);  // without a source it is the suite that annotations point into
+    CHECK(suite.checks[0].line == 4);  // without a source, annotations point into the suite
     CHECK(suite.checks[1].options.require == Power::precision);
     CHECK(suite.checks[1].options.allow_weak);
     CHECK(suite.checks[1].options.rtol == 0.5);
     CHECK(suite.checks[1].options.metric_limits.at("sqnr") == 40);
 }
 
-TEST_CASE("what one input of a check catches is no weakness of another", "[check][suite]") {
+TEST_CASE("an input is not weak if another input of the check catches the wrong kernel that it misses",
+          "[check][suite]") {
     const test::TemporaryFolder folder;
     test::write_npz(folder.path() / "usual.npz", norm_rows(1, 1e-5f, 1));
     const std::string at = folder.path().string();
     const std::vector<Checked> alone = run_text(norms + "files = '" + at + "/usual.npz'\n");
     REQUIRE(alone.size() == 1);
-    REQUIRE(alone[0].outcome == Outcome::weak);  // nobody sees an eps beside numbers of 1
+    REQUIRE(alone[0].outcome == Outcome::weak);  // a wrong eps does not show if numbers are about 1
     CHECK(exit_of(alone) == Exit::check_failed);
     test::write_npz(folder.path() / "small.npz", norm_rows(0x1p-9f, 1e-5f, 2));
     const std::vector<Checked> both = run_text(norms + "files = '" + at + "/*.npz'\n");
@@ -207,11 +209,11 @@ TEST_CASE("what one input of a check catches is no weakness of another", "[check
         CHECK(one.verdict.reasons.empty());
     }
     CHECK(exit_of(both) == Exit::ok);
-    // The same files under two checks are two checks.
+    // If two checks share the files, each of them is judged alone.
     const std::vector<Checked> apart = run_text(norms + "name = 'one'\nfiles = '" + at + "/usual.npz'\n" + norms +
                                                 "name = 'two'\nfiles = '" + at + "/small.npz'\n");
     CHECK(apart[0].outcome == Outcome::weak);
-    // A wrong kernel fails whatever else passes.
+    // A wrong kernel fails even if all other inputs pass.
     test::write_npz(folder.path() / "wrong.npz", norm_rows(0x1p-9f, 1e-6f, 3));
     const std::vector<Checked> wrong = run_text(norms + "files = '" + at + "/*.npz'\n");
     CHECK(wrong[2].outcome == Outcome::fail);
@@ -219,7 +221,7 @@ TEST_CASE("what one input of a check catches is no weakness of another", "[check
     CHECK(exit_of(wrong) == Exit::check_failed);
 }
 
-TEST_CASE("an input that is wrong ends nothing, and its place is told", "[check][suite]") {
+TEST_CASE("a bad input does not stop the suite, and is reported with its place", "[check][suite]") {
     const test::TemporaryFolder folder;
     const std::string at = folder.path().string();
     test::write_npz(folder.path() / "good.npz", norm_rows(0x1p-9f, 1e-5f, 2));
@@ -233,13 +235,13 @@ TEST_CASE("an input that is wrong ends nothing, and its place is told", "[check]
     const std::vector<Checked> all = run_text(norms + "files = '" + at + "/*.npz'\n");
     REQUIRE(all.size() == 3);
     CHECK(all[0].outcome == Outcome::declined);
-    CHECK(all[0].verdict.reasons[0].text.find("suite.toml:1:1: a check of zero outputs") != std::string::npos);
+    CHECK(all[0].verdict.reasons[0].text.find("suite.toml:1:1: the output is empty") != std::string::npos);
     CHECK(all[1].outcome == Outcome::pass);
     CHECK(all[2].outcome == Outcome::bad_input);
     CHECK(all[2].verdict.reasons[0].code == "KC090");
     CHECK(exit_of(all) == Exit::bad_input);
     CHECK(exit_of(std::span(all).first(2)) == Exit::usage);
-    // A norm without its eps, and an operation that nobody computes yet.
+    // One check lacks the eps of its norm, and the other has an operation that is not supported.
     const std::vector<Checked> declined = run_text("[[check]]\nop = 'rmsnorm'; x = 'bf16'; out = 'bf16'\nfiles = '" +
                                                    at + "/good.npz'\n[[check]]\nop = 'attention'\nfiles = 'none'\n");
     REQUIRE(declined.size() == 2);
@@ -249,14 +251,14 @@ TEST_CASE("an input that is wrong ends nothing, and its place is told", "[check]
     CHECK(exit_of(declined) == Exit::usage);
     try {
         run_text(norms + "files = '" + at + "/*.safetensors'\n");
-        FAIL("a pattern without file");
+        FAIL("a pattern that matches no file was accepted");
     } catch (const Error& error) {
         CHECK(error.exit() == Exit::usage);
         CHECK(std::string(error.what()).starts_with("suite.toml:4:9 (files): no file matches"));
     }
 }
 
-TEST_CASE("of several checks the worst decides: 1 before 3 before 2", "[check][suite]") {
+TEST_CASE("the worst of several checks decides the exit code: 1 before 3 before 2", "[check][suite]") {
     const auto code = [](std::vector<Outcome> outcomes, bool allow_weak = false) {
         std::vector<Checked> checks;
         for (const Outcome outcome : outcomes) {
@@ -278,7 +280,7 @@ TEST_CASE("of several checks the worst decides: 1 before 3 before 2", "[check][s
     CHECK(code({weak, declined}, true) == 2);
 }
 
-TEST_CASE("the JSON of a check is the same over threads, and its numbers over runs", "[check][suite]") {
+TEST_CASE("the JSON of a check is the same for every run and every number of threads", "[check][suite]") {
     const std::vector<StoredArray> rows = norm_rows(0x1p-9f, 1e-5f, 7);
     Declaration d{.operation = &find_operation("rmsnorm")};
     check::declare(d, "eps", "1e-5");
@@ -311,17 +313,17 @@ TEST_CASE("the JSON of a check is the same over threads, and its numbers over ru
     CHECK(outputs == 16 * 256);
 }
 
-TEST_CASE("the backward error of a product is the largest error in sums of magnitudes", "[check][suite]") {
+TEST_CASE("the backward error of a product is the largest error divided by its sum of magnitudes", "[check][suite]") {
     const StoredArray a = stored_array("a", {1, 2}, std::vector<float>{3, -5}),
                       b = stored_array("b", {2, 1}, std::vector<float>{7, 4});
     const Declaration d{.operation = &find_operation("gemm")};
     const Checked checked =
         check_arrays(d, {a, b, stored_array("out", {1, 1}, std::vector<float>{1.5f})}, {}, test::pool());
-    CHECK(checked.omega == 0.5 / 41);  // 21 - 20, and 21 + 20
+    CHECK(checked.omega == 0.5 / 41);  // the result is 21 - 20, and the sum of magnitudes is 21 + 20
     CHECK(checked.outcome == Outcome::fail);
     CHECK_FALSE(checked);
     CHECK(checked.text().starts_with("fail  gemm"));
-    // From 1 to 1.5 there are half of a binade's 2^23 codes.
+    // From 1 to 1.5 there are 2^22 codes, half of those of a binade.
     REQUIRE(checked.code_distances.size() == 24);
     CHECK(checked.code_distances.back() == 1);
     CHECK_THROWS_AS(stored_array("a", {2, 2}, std::vector<float>{1}), Error);
@@ -329,7 +331,7 @@ TEST_CASE("the backward error of a product is the largest error in sums of magni
     CHECK_THROWS_AS(check::declare(misspelt, "machin", "any"), Error);
 }
 
-TEST_CASE("the backward error is that of products without alpha and activation", "[check][suite]") {
+TEST_CASE("the backward error is given only for products without alpha and activation", "[check][suite]") {
     const StoredArray a = stored_array("a", {1, 1}, std::vector<float>{1}),
                       b = stored_array("b", {1, 1}, std::vector<float>{2});
     Declaration plain{.operation = &find_operation("gemm")}, scaled = plain, activated = plain;
@@ -343,7 +345,7 @@ TEST_CASE("the backward error is that of products without alpha and activation",
     CHECK(std::isnan(omega(activated, 3)));
 }
 
-TEST_CASE("the metrics are those that their definitions give by hand", "[check][suite]") {
+TEST_CASE("the metrics agree with their definitions, computed by hand", "[check][suite]") {
     // Exact outputs 3, -4, 0; output 3.5, -4, 0.25: errors 0.5, 0, 0.25.
     const Checked checked = check_arrays(
         {.operation = &find_operation("gemm")},
@@ -372,7 +374,7 @@ TEST_CASE("a distance in codes counts the values of the format in between", "[ch
     std::vector<float> want, got;
     std::vector<std::int64_t> distances(18);
     for (int i = 0; i < 3000; ++i) {
-        // A third lies near zero, where the two may have different signs and be subnormal.
+        // A third of the pairs is near zero, where the two may be subnormal and have different signs.
         const auto middle = static_cast<std::ptrdiff_t>(values.size() / 2), spread = i % 3 == 0 ? 3000 : middle;
         const auto draw = [&] {
             return middle + static_cast<std::ptrdiff_t>(random() % static_cast<unsigned>(2 * spread)) - spread;
@@ -395,21 +397,22 @@ TEST_CASE("a distance in codes counts the values of the format in between", "[ch
     CHECK(checked.code_distances == distances);
 }
 
-TEST_CASE("a product that fails as a sum in fp32 is asked for its machine", "[check][suite]") {
+TEST_CASE("if a product fails as a sum in fp32, the report asks for its machine", "[check][suite]") {
     const std::vector<float> x{0.1f, 0.3f, 0.7f};
     const StoredArray a = stored_array("a", {1, 3}, x), b = stored_array("b", {3, 1}, x);
     Declaration d{.operation = &find_operation("gemm")};
     const auto text_of = [&](float out) {
         return check_arrays(d, {a, b, stored_array("out", {1, 1}, std::vector<float>{out})}, {}, test::pool()).text();
     };
-    CHECK(text_of(0.5901f).find("declare\n        --machine") != std::string::npos);
+    CHECK(text_of(0.5901f).find("the kernel\n        uses them, declare --machine") != std::string::npos);
     CHECK(text_of(0.59f).find("--machine") == std::string::npos);
     check::declare(d, "machine", "fp32.chain");
     CHECK(text_of(0.5901f).find("--machine") == std::string::npos);
 }
 
-TEST_CASE("a norm that rounds before its gain is told how to say so, and one that is wrong is not", "[check][suite]") {
-    // Exact but for the step that nobody declared.
+TEST_CASE("the report suggests --inner for a norm that rounds before its gain, but not for a wrong norm",
+          "[check][suite]") {
+    // `rounded` is exact except for the rounding before the gain, which is not declared.
     constexpr std::size_t rows = 8, columns = 256;
     std::vector<float> x(rows * columns), gain(columns), rounded(x.size()), wrong(x.size());
     const auto to_bf16 = [](double v) {
@@ -444,12 +447,12 @@ TEST_CASE("a norm that rounds before its gain is told how to say so, and one tha
     CHECK(told.text().find("declare --inner bf16") != std::string::npos);
     CHECK(other.outcome == Outcome::fail);
     CHECK(other.text().find("--inner") == std::string::npos);
-    // In short: the reasons and figures, and neither what could have been seen nor what was assumed.
+    // The short text contains the reasons and figures, but neither the power of the check nor its assumptions.
     CHECK(told.text(false).find("rho ") != std::string::npos);
     CHECK(told.text(false).find("would have") == std::string::npos);
     CHECK(told.text(false).find("assumed") == std::string::npos);
     CHECK(told.text().starts_with(told.text(false)));
-    // Where nothing is a number there are no figures.
+    // If every output is NaN, there are no figures.
     const Checked none = checked(std::vector<float>(x.size(), NAN));
     CHECK(none.outcome == Outcome::fail);
     CHECK(none.text().find("no error to measure") != std::string::npos);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of .pt files and of bare numbers. The files are put together here, byte by byte, as PyTorch 2.9 writes them.
+// Readers of .pt files and of raw numbers. The files are composed here, byte by byte, as PyTorch 2.9 writes them.
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
 #include "experiments/files/arrays/arrays.hpp"
@@ -50,14 +50,14 @@ struct Pickler {
         for (const std::int64_t size : all) number(size);
         return add("t");
     }
-    /// Returns a tensor of bytes in the storage `key`, as PyTorch writes types without a storage class.
+    /// Adds a tensor of the untyped storage `key`, as PyTorch writes types without a storage class.
     Pickler& tensor_3(const std::string& dtype, const std::string& key, std::int64_t offset,
                       const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
         name("torch._utils", "_rebuild_tensor_v3").add("((").text("storage").name("torch.storage", "UntypedStorage");
         text(key).text("cpu").number(24).add("tQ").number(offset).sizes(shape).sizes(strides).add("\x89");
         return name("collections", "OrderedDict").add(")R").name("torch", dtype).add("tR");
     }
-    /// One tensor of the storage `key`.
+    /// Adds a tensor of the storage `key`.
     Pickler& tensor(const std::string& type, const std::string& key, std::int64_t offset,
                     const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
         name("torch._utils", "_rebuild_tensor_v2").add("((").text("storage").name("torch", type).text(key).text("cpu");
@@ -99,7 +99,7 @@ using Values = std::vector<double>;
 
 }  // namespace
 
-TEST_CASE("tensors of .pt files are read: one, a dictionary, views and other orders", "[check][files]") {
+TEST_CASE("single tensors, dictionaries, views and other memory orders are read from .pt files", "[check][files]") {
     const auto one = read(Pickler().tensor("FloatStorage", "0", 0, {2, 3}, {3, 1}).add(".").bytes);
     REQUIRE(one.size() == 1);
     CHECK(one[0].name == "stem");
@@ -155,7 +155,7 @@ TEST_CASE("a .pt file of PyTorch 2.15 with fp8 tensors, a state_dict and other e
     CHECK(values_of(all[9], fp16) == g);
 }
 
-TEST_CASE("tensors of every type that has no class of storages are read, with offsets and strides", "[check][files]") {
+TEST_CASE("tensors of every type without a storage class are read, with offsets and strides", "[check][files]") {
     struct Case {
         const char* dtype;
         std::size_t width;
@@ -204,7 +204,7 @@ TEST_CASE("dictionary entries that are not tensors are skipped, and tensors insi
           "x.z y ");
     CHECK(names(with(body(Pickler().add("}").number(7).tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) ==
           "x.7 y ");
-    // One list contains itself, and each of a thousand lists occurs twice in the next. Every container is visited once.
+    // One list contains itself, and each of sixty lists occurs twice in the next. Every container is visited once.
     CHECK(names(with("]q\x09h\x09"
                      "a")) == "y ");
     std::string doubled = "(]q\x01";
@@ -215,43 +215,43 @@ TEST_CASE("dictionary entries that are not tensors are skipped, and tensors insi
     CHECK(names(with(doubled + "t")) == "y ");
     std::string deep = "]";
     for (int i = 0; i < 1000; ++i) deep = "]" + deep + "a";
-    CHECK(holds(error_of([&] { read(with(deep)); }), "nested more than 64 deep"));
+    CHECK(holds(error_of([&] { read(with(deep)); }), "nested more than 64 levels deep"));
 }
 
-TEST_CASE("a .pt file that is more than tensors is refused by name", "[check][files]") {
+TEST_CASE("a .pt file with other code or malformed contents is refused, with the reason", "[check][files]") {
     const auto refused = [](const std::string& pickle) { return error_of([&] { read(pickle); }); };
     const Pickler plain = Pickler().tensor("FloatStorage", "0", 0, {2, 3}, {3, 1});
     CHECK(refused(plain.bytes + ".") == "accepted");
     // The smallest pickle that runs a command.
     const std::string shell = refused(Pickler().name("os", "system").add("(").text("true").add("tR.").bytes);
-    CHECK(shell.starts_with("3 test.pt: it names os.system, and a file of pickled code is not opened (byte 2"));
+    CHECK(shell.starts_with("3 test.pt: it names os.system, and macheps does not open pickled code (byte 2"));
     CHECK(holds(shell, "save as safetensors"));
     CHECK(holds(refused(Pickler().name("torch._utils", "_rebuild_sparse_tensor").bytes),
                 "it names torch._utils._rebuild"));
     CHECK(holds(refused(Pickler().name("builtins", "eval").bytes), "it names builtins.eval"));
     CHECK(holds(refused(Pickler().name("__builtin__", "getattr").bytes), "it names __builtin__.getattr"));
     CHECK(holds(refused(Pickler().tensor_3("complex32", "0", 0, {1}, {1}).add(".").bytes),
-                "'stem' has elements of type torch.complex32, which is not read"));
-    CHECK(holds(refused(Pickler().add("}(").text("a").add("ub.").bytes), "a key without a value"));
+                "'stem' has elements of type torch.complex32, which is not supported"));
+    CHECK(holds(refused(Pickler().add("}(").text("a").add("ub.").bytes), "a key has no value"));
     CHECK(holds(refused(plain.bytes + "}b."), "it sets the state of an object"));
     CHECK(holds(refused(Pickler().number(1).add(".").bytes), "neither a tensor nor a dictionary"));
-    CHECK(holds(refused(Pickler().add("}").number(1).number(2).add("s.").bytes), "with keys that are not names"));
+    CHECK(holds(refused(Pickler().add("}").number(1).number(2).add("s.").bytes), "has keys that are not names"));
     CHECK(holds(refused("\x80\x04."), "protocol 4"));
-    CHECK(holds(refused(Pickler().add("R").bytes), "an instruction without its operand"));
-    CHECK(holds(refused(Pickler().add("K\x01(0").bytes), "its instruction 0x30"));
-    CHECK(holds(refused(Pickler().add("K\x01(\x85").bytes), "an instruction without its operand"));  // below the mark
-    CHECK(holds(refused(Pickler().add("h\x05").bytes), "it recalls what it never remembered"));
-    CHECK(holds(refused(Pickler().add("X\xff\xff\xff\xff").bytes), "a pickle that is cut short"));
+    CHECK(holds(refused(Pickler().add("R").bytes), "an instruction has no operand"));
+    CHECK(holds(refused(Pickler().add("K\x01(0").bytes), "do not need the instruction 0x30"));
+    CHECK(holds(refused(Pickler().add("K\x01(\x85").bytes), "an instruction has no operand"));  // below the mark
+    CHECK(holds(refused(Pickler().add("h\x05").bytes), "it reads a memo entry that was never stored"));
+    CHECK(holds(refused(Pickler().add("X\xff\xff\xff\xff").bytes), "the pickle is cut short"));
     CHECK(holds(refused(Pickler().add("NN.").bytes), "more than one value"));
     CHECK(holds(error_of([&] { parse_arrays(torch_file(plain.bytes + ".", "big"), "x", "test.pt"); }), "big-endian"));
     CHECK(holds(error_of([&] { parse_arrays("\x80\x02}.", "x", "test.pt"); }), "as PyTorch saved before 1.6"));
 }
 
-TEST_CASE("a tensor that lies about its size costs no memory", "[check][files]") {
+TEST_CASE("a tensor that claims elements outside of its storage is refused", "[check][files]") {
     const auto refused = [](std::int64_t offset, const Shape& shape, const Shape& strides) {
         return error_of([&] { read(Pickler().tensor("FloatStorage", "0", offset, shape, strides).add(".").bytes); });
     };
-    const std::string outside = "'stem' lies outside of its storage, or repeats elements of it";
+    const std::string outside = "'stem' lies outside its storage, or repeats elements of it";
     CHECK(refused(0, {6}, {1}) == "accepted");
     CHECK(refused(0, {0, 4}, {4, 1}) == "accepted");
     for (const auto& [offset, shape, strides] : {
@@ -274,7 +274,7 @@ TEST_CASE("a tensor that lies about its size costs no memory", "[check][files]")
     }
     CHECK(holds(error_of([&] { read(Pickler().tensor("FloatStorage", "7", 0, {1}, {1}).add(".").bytes); }),
                 "the storage '7' of 'stem' is missing"));
-    // Thousands of names for one storage: together they are held to a multiple of the file.
+    // Many names for one storage: their bytes together are limited to a multiple of the file size.
     const std::string large(1 << 20, 'x');
     Pickler many;
     many.add("}(");
@@ -284,7 +284,7 @@ TEST_CASE("a tensor that lies about its size costs no memory", "[check][files]")
     CHECK(holds(error_of([&] { parse_arrays(file, "x", "test.pt"); }), "more than 16 times the bytes of the file"));
 }
 
-TEST_CASE("a .pt file that is damaged anywhere is an error or other numbers, never a crash", "[check][files]") {
+TEST_CASE("a damaged .pt file gives an error or other numbers, never a crash", "[check][files]") {
     Pickler pickler;
     pickler.add("}(").text("a").tensor("FloatStorage", "0", 1, {2, 2}, {3, 1}).text("b");
     pickler.tensor("BFloat16Storage", "1", 0, {2}, {1}).text("c").tensor_3("float8_e4m3fn", "0", 3, {4, 2}, {2, 1});
@@ -310,7 +310,8 @@ TEST_CASE("a .pt file that is damaged anywhere is an error or other numbers, nev
     }
 }
 
-TEST_CASE("bare numbers are read as what is declared of them, and no further than they go", "[check][files]") {
+TEST_CASE("raw numbers are read in the declared format and shape, and never past the end of the file",
+          "[check][files]") {
     const TemporaryFolder folder;
     const auto path = folder / "a.bin";
     publish(path, "head" + storage);
@@ -322,18 +323,21 @@ TEST_CASE("bare numbers are read as what is declared of them, and no further tha
                     fp32) == Values{1, 3, 5.5, 2, -4, static_cast<double>(1e-30f)});
     CHECK(values_of(read_as({.name = "a", .format = fp32, .shape = {2}, .offset = 8}), fp32) == Values{2, 3});
     const auto refused = [&](const RawArray& raw) { return error_of([&] { read_as(raw); }); };
-    CHECK(holds(refused({.name = "a", .format = fp32, .shape = {2, 3}}), "28 bytes, and fp32 [2, 3] has 24"));
-    CHECK(holds(refused({.name = "a", .format = fp32, .shape = {8}}), "28 bytes from 0 on are too few for fp32 [8]"));
-    CHECK(holds(refused({.name = "a", .format = fp32, .shape = {1}, .offset = 28}), "0 bytes from 28 on are too few"));
+    CHECK(holds(refused({.name = "a", .format = fp32, .shape = {2, 3}}), "28 bytes, but fp32 [2, 3] has 24"));
+    CHECK(holds(refused({.name = "a", .format = fp32, .shape = {8}}),
+                "28 bytes from position 0 on are too few for fp32 [8]"));
+    CHECK(holds(refused({.name = "a", .format = fp32, .shape = {1}, .offset = 28}),
+                "0 bytes from position 28 on are too few"));
     CHECK(holds(refused({.name = "a", .format = fp32, .shape = {1}, .offset = UINT64_MAX}), "are too few"));
     CHECK(holds(refused({.name = "a", .format = fp32, .shape = {INT64_MAX, 4}}), "are too few"));
     publish(path, std::string("\x21\x7f", 2));
     CHECK(values_of(read_as({.name = "a", .format = e2m1fn, .shape = {4}, .is_packed = true}), e2m1fn, true) ==
           Values{0.5, 1, -6, 6});
-    CHECK(holds(refused({.name = "a", .format = e2m1fn, .shape = {3}, .is_packed = true}), "rows of an odd number"));
+    CHECK(holds(refused({.name = "a", .format = e2m1fn, .shape = {3}, .is_packed = true}),
+                "the rows have an odd number of codes"));
 }
 
-TEST_CASE("elements are gathered by their strides, and only where all of them are there", "[check][files]") {
+TEST_CASE("elements are gathered by their strides, and only if all of them exist", "[check][files]") {
     const std::string data = "abcdef";
     CHECK(in_rows(data, 1, {2, 3}, {3, 1}) == "abcdef");
     CHECK(in_rows(data, 1, {3, 2}, {1, 3}) == "adbecf");

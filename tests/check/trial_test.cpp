@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong kernels on trial, part by part: what a part shows is what the whole shows, and judging in parts and by threads
-// changes no figure.
+// Trials of wrong kernels on one part of the outputs after another. A part gives the same answer as all outputs, and
+// judging in parts or with several threads changes no figure.
 #include "experiments/check/power/trial.hpp"
 #include "experiments/check/judge/grid.hpp"
 #include "tests/check/problems.hpp"
@@ -20,7 +20,7 @@ struct Rows {
     check::Limits limits;
 };
 
-/// A softmax of rows of 500 in bf16, long enough for several parts.
+/// Returns a softmax of rows of 500 elements in bf16. Many rows give several parts.
 Rows long_softmax(std::int64_t rows, unsigned seed) {
     constexpr std::int64_t columns = 500;
     std::mt19937 random(seed);
@@ -49,7 +49,7 @@ const check::Mutant& named(const std::vector<check::Mutant>& mutants, const std:
 
 }  // namespace
 
-TEST_CASE("outputs come in growing parts of whole rows, each once", "[check][trial]") {
+TEST_CASE("outputs are divided into growing parts of whole rows, with each output in one part", "[check][trial]") {
     const Rows rows = long_softmax(4000, 1);
     const auto parts = check::growing_parts(rows.posed.problem);
     REQUIRE(parts.size() == 3);  // 2^16, 2^20 and the rest of 2 million elements
@@ -62,7 +62,7 @@ TEST_CASE("outputs come in growing parts of whole rows, each once", "[check][tri
     CHECK(end == rows.limits.size());
 }
 
-TEST_CASE("a fault is caught wherever it stands among many outputs", "[check][trial]") {
+TEST_CASE("a fault is caught wherever it is among many outputs", "[check][trial]") {
     const Rows rows = long_softmax(1000, 2);
     std::vector<check::Mutant> mutants;
     check::Trial trial(rows.limits, check::growing_parts(rows.posed.problem), nullptr, pool(), mutants);
@@ -91,7 +91,7 @@ TEST_CASE("a fault is caught wherever it stands among many outputs", "[check][tr
     CHECK(named(mutants, "far off, and said where").certified);
     CHECK_FALSE(named(mutants, "hardly off").caught);
     CHECK(named(mutants, "hardly off").largest < 1);
-    // All outputs are a little too large: none of them is refused, all together are.
+    // All outputs are a little too large. No single output is refused, but all together are.
     trial.add({.name = "scaled",
                .kind = "precision",
                .required_by = Power::precision,
@@ -103,7 +103,7 @@ TEST_CASE("a fault is caught wherever it stands among many outputs", "[check][tr
     CHECK_FALSE(named(mutants, "scaled").certified);
 }
 
-TEST_CASE("a fault is certified by an output beyond twice its bound, and not before", "[check][trial]") {
+TEST_CASE("a fault is certified only if an output is off by more than twice its bound", "[check][trial]") {
     const Rows rows = long_softmax(8, 5);
     std::vector<check::Mutant> mutants;
     check::Trial trial(rows.limits, check::growing_parts(rows.posed.problem), nullptr, pool(), mutants);
@@ -131,7 +131,7 @@ TEST_CASE("a fault is certified by an output beyond twice its bound, and not bef
     }
 }
 
-TEST_CASE("what many outputs show of usual faults is what few of them show", "[check][trial]") {
+TEST_CASE("a few outputs show the same usual faults as many outputs", "[check][trial]") {
     const Rows few = long_softmax(64, 3), many = long_softmax(1000, 3);
     const auto of_few = check::run_mutants(few.posed.problem, few.limits, nullptr, pool()),
                of_many = check::run_mutants(many.posed.problem, many.limits, nullptr, pool());
@@ -168,12 +168,12 @@ TEST_CASE("a judgement has the same figures for every number of threads", "[chec
     }
 }
 
-TEST_CASE("sums of a grid are those of loops over its rows, columns and tiles", "[check][trial]") {
+TEST_CASE("sums of a grid equal those of loops over its rows, columns and tiles", "[check][trial]") {
     struct Count {
         double total = 0;
         void add(const Count& other) { total += other.total; }
     };
-    // Groups of 70, 0, 1 and 129 rows; whole numbers, so that no order of addition matters.
+    // The groups have 70, 0, 1 and 129 rows. The values are whole numbers, so the order of addition does not matter.
     check::Limits limits{.rows = 200, .columns = 4100, .starts = {0, 70, 70, 71, 200}};
     const auto value = [](std::size_t i) { return static_cast<double>(i * 2654435761u % 97); };
     const auto grid = check::gather<Count>(limits, pool(), [&](std::size_t i) { return Count{value(i)}; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer norms whose means and squares are updated with each number of a row (Welford), or for parts of it that are merged
-// (Chan, Golub and LeVeque): legal where that is declared; and tiles that a kernel says it makes.
+// Layer norms that update mean and squares with each number of a row (Welford), or merge those of parts of a row (Chan,
+// Golub and LeVeque). They are legal if this is declared. Also tests declared tiles.
 #include "tests/check/row_kernels.hpp"
 
 namespace welford_test {
@@ -34,7 +34,7 @@ Moments of_tree(const std::vector<Moments>& parts, std::size_t first, std::size_
     return left;
 }
 
-/// `lanes` parts of each row, which take its numbers in turns.
+/// Returns the layer norm of each row, merged from `lanes` parts that take the numbers of the row in turn.
 Floats layer_norm(const Floats& x, std::int64_t columns, std::size_t lanes, float eps, Store store) {
     Floats out(x.size());
     const auto n = static_cast<std::size_t>(columns);
@@ -62,7 +62,7 @@ check::Verdict judged(const char* form, const Floats& x, std::int64_t columns, c
                         {.require = check::Power::null});
 }
 
-/// Rows of a mean, in rising order where it is asked for: so the running means lie farthest from the last one.
+/// Returns rows with the given mean. Rising order (`is_sorted`) puts the running means farthest from the final one.
 Floats numbers(std::size_t rows, std::size_t columns, float mean, float sigma, bool is_sorted, std::mt19937& random) {
     Floats x = normal(rows * columns, random, mean, sigma);
     for (std::size_t row = 0; row < x.size() && is_sorted; row += columns)
@@ -72,7 +72,7 @@ Floats numbers(std::size_t rows, std::size_t columns, float mean, float sigma, b
 
 }  // namespace
 
-TEST_CASE("no Welford of rows is refused where it is declared", "[check][welford]") {
+TEST_CASE("no layer norm with Welford's updates is refused if they are declared", "[check][welford]") {
     double most = 0;
     std::mt19937 random(77);
     for (int run = 0; run < 240; ++run) {
@@ -91,7 +91,8 @@ TEST_CASE("no Welford of rows is refused where it is declared", "[check][welford
     CHECK(most > 0.01);
 }
 
-TEST_CASE("a declared Welford is wider than two passes, and still refuses what is wrong", "[check][welford]") {
+TEST_CASE("limits for Welford's updates are wider than for two passes, and still refuse wrong outputs",
+          "[check][welford]") {
     std::mt19937 random(5);
     const Floats x = numbers(8, 512, 20, 1, false, random);
     Floats out = layer_norm(x, 512, 1, 1e-5f, Store::fp32);
@@ -103,7 +104,7 @@ TEST_CASE("a declared Welford is wider than two passes, and still refuses what i
         CHECK(running.limits->certain[i] < 12 * usual.limits->certain[i]);
         CHECK(running.limits->exact[i] == usual.limits->exact[i]);
     }
-    for (std::size_t i = 1024; i < 1536; ++i) out[i] *= 1.05f;  // a row of another scale
+    for (std::size_t i = 1024; i < 1536; ++i) out[i] *= 1.05f;  // one row has another scale
     CHECK(judged("welford", x, 512, out, Store::fp32).outcome == check::Outcome::fail);
     CHECK(check::declared_json(declared("welford", Store::fp32)).at("variance") == "welford");
     CHECK(check::declared_json(declared("two_pass", Store::fp32)).at("variance") == "two_pass");
@@ -130,14 +131,15 @@ TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
                             {.require = check::Power::null});
     };
     CHECK(is_accepted(judged_with("64x32", right)));
-    // Errors 1.18 times as large as they should be, in an area of 64 x 32: its parts of 16x16 show less of it than it does.
+    // In an area of 64 x 32, errors are 1.18 times as large as expected. Its parts of 16 x 16 show this less clearly
+    // than the whole area.
     const check::Posed posed =
         check::pose(declare("gemm", Store::bf16, Store::bf16),
                     {array("a", {96, 64}, g.a, Store::bf16), array("b", {64, 128}, g.b, Store::bf16),
                      array("out", {96, 128}, right, Store::bf16)},
                     pool());
     check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
-    // The tests of single outputs are silenced, to see what the tiles say.
+    // The tests of single outputs are disabled, so that the tiles decide.
     for (auto* each : {&limits.certain, &limits.probable}) std::fill(each->held().begin(), each->held().end(), 1e9);
     std::vector<double> moved = posed.out;
     for (std::size_t r = 32; r < 96; ++r) {
@@ -152,12 +154,12 @@ TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
     const check::Judgement with_tiles = check::judge(limits, moved);
     CAPTURE(plain.z_tiles, with_tiles.z_tiles, plain.z_part);
     CHECK(with_tiles.z_tiles >= plain.z_tiles);
-    // Tiles of 64 rows begin at row 0 and at row 64, and the area lies half in each; those of 32 rows fit.
+    // Tiles of 64 rows begin at rows 0 and 64, so each contains half of the area. Tiles of 32 rows fit the area.
     limits.tile_rows = 32;
     const check::Judgement fitting = check::judge(limits, moved);
     CHECK(fitting.z_tiles > plain.z_tiles);
-    CHECK_THROWS_WITH(judged_with("64", right), Catch::Contains("is no tile"));
-    CHECK_THROWS_WITH(judged_with("0x4", right), Catch::Contains("is no tile"));
+    CHECK_THROWS_WITH(judged_with("64", right), Catch::Contains("is not a valid tile"));
+    CHECK_THROWS_WITH(judged_with("0x4", right), Catch::Contains("is not a valid tile"));
 }
 
 }  // namespace welford_test

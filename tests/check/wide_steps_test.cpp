@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of references on vectors have the bits of the plain ones, on every instruction set of this machine.
+// The steps of references on vectors have the same bits as the scalar ones, on every instruction set of this machine.
 #include "experiments/check/truth/wide_steps.hpp"
 #include "tests/test.hpp"
 
@@ -16,7 +16,7 @@ using check::Wide;
 
 namespace {
 
-/// Numbers of all sizes and their neighbours, zeros, infinities, NaN and what overflows.
+/// Returns numbers of all sizes, some with a low part, and zeros, infinities, NaN, and numbers that overflow.
 std::vector<Wide> numbers(std::size_t count, std::mt19937_64& random, double spread) {
     const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     const double rare[] = {0.0, -0.0, inf, -inf, nan, 1e308, -1e308, 5e-324, 709.9, -745.5, 0.35, 6, 22, -22.5, 5.99};
@@ -42,7 +42,7 @@ std::size_t first_difference(const std::vector<Wide>& x, const std::vector<Wide>
 
 }  // namespace
 
-TEST_CASE("steps of references have the same bits on vectors", "[check][simd]") {
+TEST_CASE("the steps of references have the same bits on vectors as on scalars", "[check][simd]") {
     const check::WideSteps& plain = check::wide_steps(Simd::scalar);
     std::mt19937_64 random(11);
     for (const Simd simd : available_simd()) {

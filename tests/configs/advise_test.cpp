@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advice by device and goal, and what every tensor of a policy is.
+// Advice by device and goal, and the format of every tensor of a policy.
 #include "experiments/configs/memory/advise.hpp"
 #include "experiments/configs/memory/tensors.hpp"
 #include "experiments/training/model/config.hpp"
@@ -71,7 +71,7 @@ TEST_CASE("advice follows the device, the goal and the size", "[experiments][adv
     CHECK(policies(asked(device, goal, params)) == expected);
 }
 
-TEST_CASE("every device and goal has advice, each sentence a source, and each policy is a preset",
+TEST_CASE("every device and goal has advice, every sentence has a source, and every advised policy is a preset",
           "[experiments][advise]") {
     const std::vector<std::string_view> presets = preset_names();
     std::set<std::string_view> used;
@@ -91,7 +91,7 @@ TEST_CASE("every device and goal has advice, each sentence a source, and each po
                         for (const Statement& one : *list) CHECK_FALSE((one.text.empty() || one.source.empty()));
                     }
                 }
-                // What is advised first must be what the device multiplies.
+                // The device must support the operand format of the first advice.
                 const ResolvedPolicy first = resolved(all.front().policy);
                 const Format operand = first.cast("block.0.mlp.up:forward.a").format;
                 CHECK((operand == fp32 || (operand == bf16 && device.bf16) || (operand == fp16 && device.fp16)));
@@ -104,18 +104,18 @@ TEST_CASE("every device and goal has advice, each sentence a source, and each po
     CHECK(used.size() == advice_rows().size());
 }
 
-TEST_CASE("advice puts the guides' slips right", "[experiments][advise]") {
+TEST_CASE("advice corrects the mistakes of published guides", "[experiments][advise]") {
     const std::vector<Advice> t4 = advise(asked("t4", Goal::pretrain, 7e9));
-    CHECK(says(t4.front().watch, "lower a scale that overflows, raise one under which gradients vanish"));
+    CHECK(says(t4.front().watch, "lower a scale that overflows, and raise one at which gradients vanish"));
     CHECK(says(t4.front().watch, "counts emulation"));
     CHECK(says(t4.front().watch, "above a billion"));
     CHECK_FALSE(says(advise(asked("t4", Goal::pretrain, 1e9)).front().watch, "above a billion"));
     CHECK_FALSE(says(t4.front().watch, "trained in bf16"));
     CHECK(says(advise(asked("t4", Goal::finetune)).front().watch, "trained in bf16"));
     const std::vector<Advice> a100 = advise(asked("a100", Goal::pretrain));
-    CHECK(says(a100.front().watch, "16 bytes per parameter as in fp32"));
+    CHECK(says(a100.front().watch, "16 bytes per parameter, as in fp32"));
     CHECK(says(a100.front().watch, "below half an ulp"));
-    CHECK(says(advise(asked("a100", Goal::pretrain, 5e7)).front().watch, "allow_tf32 is False"));
+    CHECK(says(advise(asked("a100", Goal::pretrain, 5e7)).front().watch, "allow_tf32 to True"));
     CHECK_FALSE(says(advise(asked("v100", Goal::pretrain, 5e7)).front().watch, "allow_tf32"));
     CHECK(says(advise(asked("cpu", Goal::pretrain)).front().watch, "neither softmax"));
     CHECK(says(advise(asked("mi300x", Goal::pretrain))[1].watch, "fnuz"));
@@ -142,7 +142,7 @@ TEST_CASE("sides of linears are multiples of 8 for 16 bits and of 16 for fp8", "
     CHECK_FALSE(says(advise(asked("l40", Goal::pretrain, 7e9, {4096}))[1].watch, "stay bf16"));
 }
 
-TEST_CASE("what disagrees with advice is told by what it changes", "[experiments][advise]") {
+TEST_CASE("disagreements with advice are reported by their effects", "[experiments][advise]") {
     using Set = std::set<std::string>;
     CHECK(what_disagrees("amp-bf16", "a100-amp-bf16") == Set{});
     CHECK(what_disagrees("amp-fp16", "amp-bf16") == Set{"matmuls read", "the loss is scaled"});
@@ -153,7 +153,7 @@ TEST_CASE("what disagrees with advice is told by what it changes", "[experiments
     CHECK(what_disagrees("tf32", "fp32") == Set{"matmuls read"});
 }
 
-TEST_CASE("a config's adapters and moments are what it says, not what its nearest policy has",
+TEST_CASE("adapters and moments of a config are compared as the config sets them, not as its nearest policy does",
           "[experiments][advise]") {
     const SiteList sites = model_sites(named_size("tiny").model);
     const auto told = [&](const Imported& config) {
@@ -173,12 +173,13 @@ TEST_CASE("a config's adapters and moments are what it says, not what its neares
     CHECK(whole.at("the optimiser updates") == "bf16");
     const auto zero = told(
         Imported("{\"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 3}}", {.framework = "deepspeed"}));
-    CHECK_FALSE(zero.contains("the optimiser updates"));  // masters
-    CHECK_FALSE(zero.contains("the loss is scaled"));     // by 1
+    CHECK_FALSE(zero.contains("the optimiser updates"));  // it has master weights
+    CHECK_FALSE(zero.contains("the loss is scaled"));     // the scale is 1
     CHECK(zero.at("gradients") == "bf16");
 }
 
-TEST_CASE("every tensor of a policy has a row, and sums of gradients know the config", "[experiments][policy]") {
+TEST_CASE("every tensor of a policy has a row, and the rows of gradient sums follow the config",
+          "[experiments][policy]") {
     const ModelConfig model = named_size("tiny", ModelKind::llama).model;
     const SiteList sites = model_sites(model);
     const ResolvedPolicy policy = resolve(load_policy("amp-bf16"), sites);
@@ -227,7 +228,7 @@ TEST_CASE("every tensor of a policy has a row, and sums of gradients know the co
         if (row.kind == "accum") CHECK(row.rule.find("data_types.grad_accum_dtype") != std::string::npos);
         if (row.kind == "wire") CHECK(row.rule.find("communication_data_type") != std::string::npos);
     }
-    // What policies have no word for is told as the config says it.
+    // Formats that policies cannot express are reported as the config gives them.
     const auto formats_of = [&](const Imported& from) {
         std::map<std::string, std::string> formats;
         const ResolvedPolicy nearest = resolve(parse_policy(from.result().policy, "config"), sites);
@@ -243,8 +244,8 @@ TEST_CASE("every tensor of a policy has a row, and sums of gradients know the co
     formats = formats_of(Imported("{bf16: true, optim: adamw_bnb_8bit}", {.framework = "transformers"}));
     CHECK(formats.at("value block.0.mlp.up.weight") == "fp32");
     CHECK(formats.at("moment1 block.0.mlp.up.weight") == "int8");
-    CHECK(formats.at("moment2 block.0.norm1.weight") == "fp32");  // too few to be worth it
-    // A pattern leaves out what it leaves out.
+    CHECK(formats.at("moment2 block.0.norm1.weight") == "fp32");  // too small to be stored in 8 bits
+    // A pattern restricts the rows to the sites that match.
     for (const TensorRow& row : tensor_rows(sites, policy.restricted_to("lm_head*"), nullptr))
         CHECK(row.site.starts_with("lm_head"));
 }

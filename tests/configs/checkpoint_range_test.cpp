@@ -40,21 +40,21 @@ TEST_CASE("a bf16 checkpoint in fp16 is a finding in the configs of every framew
     const Case cases[] = {
         {"transformers", "{fp16: true, output_dir: o}", "bf16", true, "the option says so"},
         {"transformers", "{fp16: true, output_dir: o}", "fp32", false, "the option says otherwise"},
-        {"transformers", "{fp16: true, output_dir: o}", "", false, "nothing is known"},
+        {"transformers", "{fp16: true, output_dir: o}", "", false, "the dtype is not known"},
         {"transformers", "{bf16: true, output_dir: o}", "bf16", false, "it runs in bf16"},
-        {"transformers", "{output_dir: o, learning_rate: 1.0e-4}", "bf16", false, "it runs as it is stored"},
-        {"transformers", "{fp16_full_eval: true, output_dir: o}", "bf16", true, "evaluation alone is fp16"},
+        {"transformers", "{output_dir: o, learning_rate: 1.0e-4}", "bf16", false, "it runs in its stored format"},
+        {"transformers", "{fp16_full_eval: true, output_dir: o}", "bf16", true, "only evaluation is in fp16"},
         {"transformers", "{fp16: true, output_dir: o, torch_dtype: bfloat16}", "", true, "a dtype key"},
         {"transformers", "{fp16: true, output_dir: o, model_name_or_path: Qwen/Qwen2.5-7B}", "", true,
          "a model's name"},
         {"transformers", "{fp16: true, output_dir: o, model_name_or_path: Qwen/Qwen2.5-7B}", "fp32", false,
-         "the option is surer than a name"},
+         "the option takes precedence over a name"},
         {"llamafactory",
          "{model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct, stage: sft, do_train: true, finetuning_type: full, "
          "fp16: true}",
          "", true, "a model's name"},
         {"llamafactory", "{model_name_or_path: gpt2, stage: sft, do_train: true, finetuning_type: full, fp16: true}",
-         "", false, "a name of which nothing is known"},
+         "", false, "a model whose format is not known"},
         {"axolotl", "{base_model: google/gemma-3-4b-it, fp16: true, micro_batch_size: 1}", "", true, "a model's name"},
         {"axolotl", "{base_model: google/gemma-3-4b-it, bf16: true, micro_batch_size: 1}", "", false, "bf16"},
         {"accelerate", "{compute_environment: LOCAL_MACHINE, mixed_precision: fp16, num_processes: 1}", "bf16", true,
@@ -95,7 +95,7 @@ TEST_CASE("the finding says that a dtype is known from the name of the model, wi
                                       "true\nfinetuning_type: full\nfp16: true\n");
     REQUIRE(found != nullptr);
     CHECK(found->message.find("Llama 3 models were trained in bf16") != std::string::npos);
-    CHECK(found->message.find("known from the name meta-llama/Meta-Llama-3-8B-Instruct alone") != std::string::npos);
+    CHECK(found->message.find("inferred only from the name meta-llama/Meta-Llama-3-8B-Instruct") != std::string::npos);
     CHECK(found->message.find("huggingface.co/docs/transformers/model_doc/llama3") != std::string::npos);
     CHECK(found->key == "model_name_or_path");
     CHECK(found->place.line == 1);
@@ -105,7 +105,7 @@ TEST_CASE("the finding says that a dtype is known from the name of the model, wi
     CHECK(found->instead.starts_with("fp32"));
 }
 
-TEST_CASE("names of models that are known to be bf16, and names that are not", "[import]") {
+TEST_CASE("names of models that were trained in bf16 are recognised, and other names are not", "[import]") {
     struct Case {
         const char *name, *family;  ///< null: unknown
     };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of `accelerate launch`: mixed precision by device, fp8 recipes as they are executed, FSDP, and DeepSpeed's file.
+// The file of `accelerate launch`: mixed precision by device, fp8 recipes as they are executed, FSDP, and DeepSpeed's
+// file.
 #include "tests/configs/import_case.hpp"
 
 namespace import_accelerate_test {
@@ -44,7 +45,7 @@ TEST_CASE("the sample of Accelerate is FSDP 2 with torchao's fp8", "[import][acc
     CHECK(import_text(loading, {}).refused());
 }
 
-TEST_CASE("Accelerate's mixed precision becomes what the device has", "[import][accelerate]") {
+TEST_CASE("Accelerate's mixed precision becomes a format that the device supports", "[import][accelerate]") {
     const auto [text, device, expected, scaler] = GENERATE(table<const char*, const char*, const char*, const char*>({
         {"{distributed_type: \"NO\", mixed_precision: \"no\"}", "h100",
          "store=F compute=F oplist=none grad=F reduce=F buffers=F", "none"},
@@ -97,7 +98,7 @@ TEST_CASE("Accelerate's mixed precision becomes what the device has", "[import][
     CHECK(field_of(result, "scaler") == scaler);
 }
 
-TEST_CASE("Transformer Engine computes with max where Accelerate declares most_recent", "[import][accelerate]") {
+TEST_CASE("Transformer Engine computes with max even if Accelerate declares most_recent", "[import][accelerate]") {
     const ImportResult declared = accelerate(
         "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_compute_algo: most_recent, "
         "fp8_format: E4M3, margin: 2}}");
@@ -113,22 +114,22 @@ TEST_CASE("Transformer Engine computes with max where Accelerate declares most_r
     CHECK_FALSE(find_rule(prefixed, "accelerate/unknown-key"));
 }
 
-TEST_CASE("each error and trap of Accelerate speaks where it applies and nowhere else", "[import][accelerate]") {
+TEST_CASE("each error and trap of Accelerate is reported if and only if it applies", "[import][accelerate]") {
     check_triggers(
         "accelerate",
         {
             {"{distributed_type: \"NO\", mixed_precision: fp32}", v, "h100", "accelerate/mixed-precision", 'E', true,
              "no such precision"},
             {"{distributed_type: \"NO\", mixed_precision: BF16}", v, "h100", "accelerate/mixed-precision", 'E', false,
-             "in any case"},
+             "case does not matter"},
             {"{distributed_type: \"NO\", mixed_precision: no}", v, "h100", "accelerate/bare-no", 'E', true,
              "a boolean since 0.34.2"},
             {"{distributed_type: \"NO\", mixed_precision: no}", "accelerate=0.34.2", "h100", "accelerate/bare-no", 'E',
              true, "0.34.2 itself"},
             {"{distributed_type: \"NO\", mixed_precision: no}", v30, "h100", "accelerate/bare-no", 'E', false,
-             "0.30.1 takes it"},
+             "0.30.1 accepts it"},
             {"{distributed_type: \"NO\", mixed_precision: no}", v30, "h100", "accelerate/bare-no", 'C', true,
-             "as \"no\""},
+             "and treats it as \"no\""},
             {"{distributed_type: \"NO\", mixed_precision: \"no\"}", v, "h100", "accelerate/bare-no", 'E', false,
              "quoted"},
             {"{distributed_type: NO, mixed_precision: \"no\"}", v, "h100", "accelerate/wrong-type", 'E', false,
@@ -136,7 +137,7 @@ TEST_CASE("each error and trap of Accelerate speaks where it applies and nowhere
             {"{distributed_type: \"NO\", mixed_precision: fp16, use_cpu: true}", v, "h100", "accelerate/fp16-on-cpu",
              'W', true, "does nothing"},
             {"{distributed_type: \"NO\", mixed_precision: bf16, use_cpu: true}", v, "h100", "accelerate/fp16-on-cpu",
-             'W', false, "bf16 does"},
+             'W', false, "bf16 has an effect"},
             {"{distributed_type: \"NO\", mixed_precision: fp8}", v, "a100", "accelerate/fp8-capability", 'W', true,
              "8.0"},
             {"{distributed_type: \"NO\", mixed_precision: fp8}", v, "l40", "accelerate/fp8-capability", 'W', false,
@@ -148,19 +149,19 @@ TEST_CASE("each error and trap of Accelerate speaks where it applies and nowhere
             {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, fp8_format: E3M4}}", v, "h100",
              "accelerate/fp8-format", 'E', true, "no such format"},
             {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, fp8_format: hybrid}}", v,
-             "h100", "accelerate/fp8-format", 'E', false, "in any case"},
+             "h100", "accelerate/fp8-format", 'E', false, "case does not matter"},
             {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_compute_algo: mean}}", v,
-             "h100", "accelerate/fp8-algorithm", 'E', true, "no such way"},
+             "h100", "accelerate/fp8-algorithm", 'E', true, "no such algorithm"},
             {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: MSAMP, opt_level: O4}}", v, "h100",
              "accelerate/fp8-level", 'E', true, "no such level"},
             {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: MSAMP}}", v, "h100",
-             "accelerate/msamp", 'E', true, "never emulated"},
+             "accelerate/msamp", 'E', true, "MS-AMP is not emulated"},
             {"{distributed_type: FSDP, mixed_precision: fp8, fp8_config: {backend: MSAMP}}", v, "h100",
              "accelerate/msamp-fsdp", 'E', true, "not with FSDP"},
             {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: XYZ}}", v, "h100",
              "accelerate/fp8-backend", 'E', true, "no such backend"},
             {"{distributed_type: FSDP, mixed_precision: fp8, fp8_config: {backend: AO}}", v, "h100",
-             "accelerate/torchao-low-memory-loading", 'E', true, "on where it is not set"},
+             "accelerate/torchao-low-memory-loading", 'E', true, "on by default"},
             {"{distributed_type: FSDP, mixed_precision: fp8, fp8_config: {backend: AO}, fsdp_config: "
              "{fsdp_cpu_ram_efficient_loading: true}}",
              v, "h100", "accelerate/torchao-low-memory-loading", 'E', true, "on"},
@@ -182,7 +183,7 @@ TEST_CASE("each error and trap of Accelerate speaks where it applies and nowhere
             {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_history_length: 16}}", v,
              "h100", "accelerate/inert-key", 'I', true, "which changes nothing"},
             {"{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_history_len: 16}}", v,
-             "h100", "accelerate/questionnaire-key", 'W', false, "the field's"},
+             "h100", "accelerate/questionnaire-key", 'W', false, "the field's spelling"},
             {"{distributed_type: MULTI_GPU, mixed_precision: bf16, fp8_config: {backend: TE}}", v, "h100",
              "accelerate/fp8-unread", 'I', true, "not fp8"},
             {"{distributed_type: MULTI_GPU, mixed_precision: bf16, kwargs_handlers: {TERecipeKwargs: {margin: 1}}}", v,
@@ -201,7 +202,7 @@ TEST_CASE("each error and trap of Accelerate speaks where it applies and nowhere
             {"{distributed_type: \"NO\", fsdp_config: {fsdp_sync_module_states: false}}", v, "h100",
              "accelerate/sync-module-states", 'E', false, "no FSDP"},
             {"{distributed_type: \"NO\", mixed_precision: bf16, downcast_bf16: 'no'}", v, "h100",
-             "accelerate/downcast-unread", 'I', true, "off TPU"},
+             "accelerate/downcast-unread", 'I', true, "not on a TPU"},
             {"{distributed_type: XLA, mixed_precision: bf16, downcast_bf16: 'no'}", v, "tpu",
              "accelerate/downcast-unread", 'I', false, "on a TPU"},
             {"{mixed_precision: bf16, num_processes: 2}", v, "h100", "accelerate/launcher", 'N', true,
@@ -217,9 +218,9 @@ TEST_CASE("each error and trap of Accelerate speaks where it applies and nowhere
             {"{distributed_type: \"NO\", mixed_precison: bf16}", v, "h100", "accelerate/unknown-key", 'U', true,
              "a misspelt key"},
             {"{distributed_type: DEEPSPEED, deepspeed_config: {deepspeed_config_file: nowhere.json}}", v, "h100",
-             "accelerate/missing-file", 'E', true, "a file that is not there"},
+             "accelerate/missing-file", 'E', true, "a missing file"},
             {"{distributed_type: \"NO\", deepspeed_config: {deepspeed_config_file: nowhere.json}}", v, "h100",
-             "accelerate/missing-file", 'E', false, "not read there"},
+             "accelerate/missing-file", 'E', false, "the file is not read"},
         });
 }
 
@@ -239,7 +240,8 @@ TEST_CASE("Accelerate makes DeepSpeed's file from its keys", "[import][accelerat
     CHECK(fields_of(fp16, {"store", "compute", "master"}) == "store=H compute=H master=F");
     CHECK(field_of(fp16, "scaler").starts_with("ds-zero init_scale=65536 growth_interval=1000 hysteresis=2"));
     CHECK(field_of(fp16, "clip") == "deepspeed max=0.5");
-    // The section that Accelerate makes has no key of the dynamic scale, which is the trap of DeepSpeed 0.16.5.
+    // The section that Accelerate makes has no key of the dynamic scale. DeepSpeed 0.16.5 then starts with a scale of
+    // 2^32 and a hysteresis of 1.
     const ImportResult trap = accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp16, num_processes: 2}",
                                          "accelerate=1.15,deepspeed=0.16.5");
     CHECK(field_of(trap, "scaler").starts_with("ds-zero init_scale=4294967296 growth_interval=1000 hysteresis=1"));
@@ -250,10 +252,11 @@ TEST_CASE("Accelerate makes DeepSpeed's file from its keys", "[import][accelerat
     CHECK(find_rule(fp8, "accelerate/te-section-unread", 'W'));
     const ImportResult old =
         accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp8, num_processes: 2}", v, "a100");
-    CHECK(fields_of(old, {"store", "compute"}) == "store=H compute=H");  // what fp8 becomes there
+    CHECK(fields_of(old, {"store", "compute"}) == "store=H compute=H");  // fp8 becomes fp16 on this device
 }
 
-TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses what contradicts it", "[import][accelerate]") {
+TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses a file that contradicts its keys",
+          "[import][accelerate]") {
     const char* automatic =
         R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}, "gradient_clipping": "auto"})";
     const ImportResult none = with_deepspeed(
@@ -268,7 +271,7 @@ TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses what contr
         automatic);
     CHECK(field_of(both, "compute") == "B");
     CHECK(field_of(both, "clip") == "deepspeed max=1");
-    CHECK(find_rule(both, "accelerate/deepspeed-file-and-keys", 'E'));  // the launcher wants it in the file
+    CHECK(find_rule(both, "accelerate/deepspeed-file-and-keys", 'E'));  // the launcher requires it in the file
     const char* bf16 = R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})";
     CHECK(find_rule(
         with_deepspeed(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axolotl's resolution table, each trigger, and the trap that it is meant for.
+// Axolotl's resolution table, and configs on which each trigger fires or does not fire.
 #include "tests/configs/imported.hpp"
 
 namespace import_axolotl_test {
@@ -16,14 +16,14 @@ Imported axolotl(const std::string& keys, test::Asked said = {}) {
 
 }  // namespace
 
-TEST_CASE("axolotl resolves auto by what torch says of the device", "[experiments][import][axolotl]") {
+TEST_CASE("axolotl resolves auto by torch's answers about the device", "[experiments][import][axolotl]") {
     const struct {
         const char *keys, *device;
         const char *compute, *scaler;
     } rows[] = {
         {"", "a100", "B", "none"},
         {"bf16: auto", "h100", "B", "none"},
-        {"bf16: auto", "v100", "B", "none"},  // torch counts emulation
+        {"bf16: auto", "v100", "B", "none"},  // torch counts emulated bf16 as supported
         {"bf16: auto", "t4", "B", "none"},
         {"bf16: false\ntf32: false", "a100", "F", "none"},
         {"bf16: false", "a100", "T", "none"},  // tf32 is auto by default
@@ -35,7 +35,7 @@ TEST_CASE("axolotl resolves auto by what torch says of the device", "[experiment
         {"float16: true", "a100", "B", "none"},
         {"bf16: false\nbfloat16: true", "a100", "B", "none"},
         {"bf16: auto", "cpu", "H",
-         "none"},  // fp16 is switched on instead: fp16 weights, and no autocast to it on a CPU
+         "none"},  // fp16 is switched on instead: fp16 weights without autocast, which a CPU does not have for fp16
     };
     for (const auto& row : rows) {
         CAPTURE(row.keys, row.device);
@@ -45,13 +45,13 @@ TEST_CASE("axolotl resolves auto by what torch says of the device", "[experiment
     }
 }
 
-TEST_CASE("axolotl loads weights in the low format, so that full fine-tuning has no master",
+TEST_CASE("axolotl loads weights in the low-precision format, so full fine-tuning has no master weights",
           "[experiments][import][axolotl]") {
     const Imported full = axolotl("bf16: true");
     CHECK(full.field("store") == "B");
     CHECK(full.field("opt_state") == "B");
     CHECK(full.field("master") == "none");
-    CHECK(full.field("norm") == "F");  // upcast after loading, and nothing casts it back
+    CHECK(full.field("norm") == "F");  // upcast after loading, and not cast back
     CHECK(full.has("W axolotl/no-master"));
     const Imported flash = axolotl("bf16: true\nattn_implementation: flash_attention_2");
     CHECK(flash.field("norm") == "B");
@@ -67,7 +67,7 @@ TEST_CASE("axolotl loads weights in the low format, so that full fine-tuning has
     CHECK(axolotl("bf16: false\ntf32: false").field("store") == "F");
 }
 
-TEST_CASE("each of axolotl's triggers fires when stated, and on nothing else", "[experiments][import][axolotl]") {
+TEST_CASE("each of axolotl's triggers fires exactly in the stated cases", "[experiments][import][axolotl]") {
     const struct {
         const char *keys, *device, *finding;
         bool fires;
@@ -116,9 +116,9 @@ TEST_CASE("each of axolotl's triggers fires when stated, and on nothing else", "
         {"tf32: true", "v100", "E axolotl/tf32-unsupported", true},
         {"tf32: auto", "v100", "E axolotl/tf32-unsupported", false},
         {"use_ray: true", "a100", "N axolotl/ray-workers", true},
-        {"fp8: true", "l40", "E axolotl/fp8-unsupported", true},  // compute capability 9.0 is asked for
+        {"fp8: true", "l40", "E axolotl/fp8-unsupported", true},  // compute capability 9.0 is required
         {"fp8: true", "mi300x", "E axolotl/fp8-unsupported", false},
-        {"tf32: true", "mi300x", "E axolotl/tf32-unsupported", true},  // Transformers asks for CUDA itself
+        {"tf32: true", "mi300x", "E axolotl/tf32-unsupported", true},  // Transformers requires CUDA, not ROCm
         {"tf32: auto", "npu", "E axolotl/npu-tf32", true},
         {"bf16: true", "npu", "E axolotl/npu-tf32", false},
         {"fp32_norms: true\nfsdp_config:\n  fsdp_version: 2", "a100", "E axolotl/fp32-norms-without-fsdp2", false},
@@ -148,7 +148,7 @@ TEST_CASE("each of axolotl's triggers fires when stated, and on nothing else", "
     CHECK_FALSE(legacy.has("N axolotl/tf32-auto"));
 }
 
-TEST_CASE("what axolotl's validators refuse of bases, adapters, optimisers and sharding together",
+TEST_CASE("axolotl's validators refuse some combinations of bases, adapters, optimisers and sharding",
           "[experiments][import][axolotl]") {
     const std::string fsdp2 = "fsdp_version: 2\nfsdp_config:\n  offload_params: true\n";
     const std::string fsdp1 = "fsdp_config:\n  offload_params: true\n";
@@ -211,8 +211,9 @@ TEST_CASE("what axolotl's validators refuse of bases, adapters, optimisers and s
     }
 }
 
-TEST_CASE("axolotl quantises under the adapter that the bits are meant for alone", "[experiments][import][axolotl]") {
-    // The loader leaves the base whole, and prepare_model_for_kbit_training casts it to fp32.
+TEST_CASE("axolotl quantises the base only under the adapter that the bits are meant for",
+          "[experiments][import][axolotl]") {
+    // The loader does not quantise the base, and prepare_model_for_kbit_training casts it to fp32.
     CHECK(axolotl("bf16: true\nadapter: lora\nload_in_4bit: true").field("store") == "F");
     CHECK(axolotl("bf16: true\nadapter: lora\nload_in_4bit: true\nfsdp_config:\n  cpu_ram_efficient_loading: true")
               .field("store") == "B");
@@ -225,7 +226,7 @@ TEST_CASE("axolotl quantises under the adapter that the bits are meant for alone
     CHECK_FALSE(axolotl("attn_implementation: flash", {.version = "0.9.2"}).has("E axolotl/attention-name"));
 }
 
-TEST_CASE("axolotl's norms are cast back for every attention kernel but eager and sdpa",
+TEST_CASE("axolotl casts norms back for every attention kernel except eager and sdpa",
           "[experiments][import][axolotl]") {
     const struct {
         const char *keys, *norm;
@@ -247,7 +248,8 @@ TEST_CASE("axolotl's norms are cast back for every attention kernel but eager an
     }
 }
 
-TEST_CASE("the sample of axolotl: all-gather wants FSDP2, fp8 wants torch_compile", "[experiments][import][axolotl]") {
+TEST_CASE("in the sample of axolotl, the all-gather requires FSDP2 and fp8 requires torch_compile",
+          "[experiments][import][axolotl]") {
     const Imported sample(
         "{base_model: my/model, bf16: auto, tf32: auto, fp8: true, fp8_enable_fsdp_float8_all_gather: true, "
         "micro_batch_size: 1}",
@@ -260,7 +262,7 @@ TEST_CASE("the sample of axolotl: all-gather wants FSDP2, fp8 wants torch_compil
     CHECK(sample.part("fp8", "pad_inner_dim") == "false");
 }
 
-TEST_CASE("axolotl drops keys that it does not know, and reads quoted booleans", "[experiments][import][axolotl]") {
+TEST_CASE("axolotl drops unknown keys, and parses quoted booleans", "[experiments][import][axolotl]") {
     const Imported config = axolotl("bf16: \"false\"\ntf32: false\nbf61: true");
     CHECK(config.field("compute") == "F");
     CHECK_FALSE(config.result().refused());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports of configs that stand in a test's text, and what came out as words.
+// Imports of configs that are given as text in a test, and their results as text.
 #pragma once
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/import.hpp"
@@ -33,7 +33,7 @@ class ConfigFolder {
     std::filesystem::path path_;
 };
 
-/// What an import is told beside the text. Versions as the command line has them: "deepspeed=0.16.5,transformers=4.41".
+/// Options of an import. Versions are written as on the command line: "deepspeed=0.16.5,transformers=4.41".
 struct Told {
     std::string framework{}, versions{}, device = "h100", checkpoint = "fp32";
 };
@@ -72,7 +72,7 @@ inline std::string words_of(const configs::FieldScalar& value) {
     return std::get<bool>(value) ? "true" : "false";
 }
 
-/// "ds-zero init_scale=65536 hysteresis=2": a field with its parts; "unset" where nothing has set it.
+/// Returns a field with its parts, such as "ds-zero init_scale=65536 hysteresis=2", or "unset" if nothing set it.
 inline std::string field_of(const configs::ImportResult& result, std::string_view field) {
     const configs::ResolvedField* found = result.resolved.find(field);
     if (found == nullptr) return "unset";
@@ -81,7 +81,7 @@ inline std::string field_of(const configs::ImportResult& result, std::string_vie
     return text;
 }
 
-/// "store=F compute=B": the words of some fields.
+/// Returns some fields with their values, such as "store=F compute=B".
 inline std::string fields_of(const configs::ImportResult& result, const std::vector<std::string_view>& fields) {
     std::string text;
     for (std::string_view field : fields) {
@@ -91,7 +91,7 @@ inline std::string fields_of(const configs::ImportResult& result, const std::vec
     return text;
 }
 
-/// A row of a table of triggers: a text, what else is told, and whether the rule speaks with that code.
+/// Row of a table of triggers: a config, the options, and whether the rule reports a finding with that code.
 struct Trigger {
     const char *text, *versions, *device, *rule;
     char code;

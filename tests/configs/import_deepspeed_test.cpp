@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSpeed's JSON: which wrapper and which scaler its engine makes, by stage and version, and each assertion and trap
-// exactly where it applies. The expected values are those of deepspeed.initialize of 0.16.5 and 0.19.6.
+// DeepSpeed's JSON: the wrapper and the scaler that its engine makes, by stage and version, and the configs to which
+// each assertion and trap applies. The expected values are those of deepspeed.initialize in 0.16.5 and 0.19.6.
 #include "tests/configs/import_case.hpp"
 
 namespace import_deepspeed_test {
@@ -25,7 +25,7 @@ constexpr const char* v6 = "deepspeed=0.19.6";
 
 }  // namespace
 
-TEST_CASE("the sample of fp16 with ZeRO 2 is what its engine computes", "[import][deepspeed]") {
+TEST_CASE("the sample of fp16 with ZeRO 2 resolves to the formats that its engine uses", "[import][deepspeed]") {
     const ImportResult result = import_text(
         R"({"fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2,
         "min_loss_scale": 1}, "zero_optimization": {"stage": 2}, "communication_data_type": "fp32",
@@ -43,13 +43,13 @@ TEST_CASE("the sample of fp16 with ZeRO 2 is what its engine computes", "[import
     CHECK_FALSE(result.policy.empty());
 }
 
-TEST_CASE("DeepSpeed's mode decides how weights and gradients are kept", "[import][deepspeed]") {
+TEST_CASE("DeepSpeed's mode decides the formats of weights and gradients", "[import][deepspeed]") {
     struct Row {
         const char *text, *version, *expected, *why;
     };
     const auto [text, version, expected, why] = GENERATE(table<const char*, const char*, const char*, const char*>({
         {R"({"train_batch_size": 8})", "0.19.6",
-         "store=F compute=F master=none grad=F accum=F reduce=F opt_state=F norm=F", "no switch is fp32"},
+         "store=F compute=F master=none grad=F accum=F reduce=F opt_state=F norm=F", "fp32 without a switch"},
         {R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 1}})", "0.16.5",
          "store=H compute=H master=F grad=H accum=H reduce=H opt_state=F norm=H", "fp16"},
         {R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3}})", "0.19.6",
@@ -59,7 +59,7 @@ TEST_CASE("DeepSpeed's mode decides how weights and gradients are kept", "[impor
         {R"({"bf16": {"enabled": true}})", "0.16.5",
          "store=B compute=B master=F grad=B accum=F reduce=F opt_state=F norm=B", "BF16_Optimizer sums in fp32"},
         {R"({"bf16": {"enabled": true}})", "0.17.1",
-         "store=B compute=B master=F grad=B accum=F reduce=F opt_state=F norm=B", "still"},
+         "store=B compute=B master=F grad=B accum=F reduce=F opt_state=F norm=B", "still in 0.17.1"},
         {R"({"bf16": {"enabled": true}})", "0.17.6",
          "store=B compute=B master=F grad=B accum=B reduce=B opt_state=F norm=B", "the model's format from 0.17.6"},
         {R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}, "zero_optimization": {"stage": 1}})",
@@ -73,7 +73,7 @@ TEST_CASE("DeepSpeed's mode decides how weights and gradients are kept", "[impor
         {R"({"fp16": {"enabled": true, "fp16_master_weights_and_grads": true}, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})",
          "0.16.5", "store=H compute=H master=H grad=H accum=H reduce=H opt_state=H norm=H", "fp16 masters"},
         {R"({"torch_autocast": {"enabled": true, "dtype": "bfloat16"}})", "0.19.6",
-         "store=F compute=B master=none grad=F accum=F reduce=B opt_state=F norm=F", "autocast of its own"},
+         "store=F compute=B master=none grad=F accum=F reduce=B opt_state=F norm=F", "its own autocast"},
         {R"({"amp": {"enabled": true, "opt_level": "O2"}})", "0.19.6",
          "store=H compute=H master=F grad=H accum=F reduce=F opt_state=F norm=H", "Apex"},
     }));
@@ -99,7 +99,7 @@ TEST_CASE("the kind and the start of DeepSpeed's scaler depend on stage, optimis
         {R"({"fp16": {"enabled": true, "loss_scale": 0}, "zero_optimization": {"stage": 1}})", "0.16.5",
          "ds-zero init_scale=4294967296 growth_interval=1000 hysteresis=1 consecutive_hysteresis=false min_scale=1 "
          "version=0.16.5 growth_step_half_grad=true",
-         "loss_scale is none of the five"},
+         "loss_scale is not one of the five"},
         {R"({"fp16": {"enabled": true}, "optimizer": {"type": "Adam", "params": {}}})", "0.16.5",
          "ds-fused init_scale=65536 growth_interval=1000 min_scale=1 version=0.16.5 growth_step_half_grad=true",
          "fused at stage 0"},
@@ -126,7 +126,7 @@ TEST_CASE("the kind and the start of DeepSpeed's scaler depend on stage, optimis
         {R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})", "0.19.3",
          "static init_scale=1 skip=true unscale_by_division=false", "scale 1, and a step with NaN is skipped"},
         {R"({"bf16": {"enabled": true, "check_grad_overflow": true}, "zero_optimization": {"stage": 2}})", "0.17.1",
-         "static init_scale=1 skip=true unscale_by_division=false", "the check asked for"},
+         "static init_scale=1 skip=true unscale_by_division=false", "the check is requested"},
         {R"({"torch_autocast": {"enabled": true, "dtype": "float16"}})", "0.19.6",
          "torch init_scale=65536 growth_factor=2 backoff_factor=0.5 growth_interval=2000 unscale_by_division=false",
          "a plain GradScaler"},
@@ -156,7 +156,7 @@ TEST_CASE("DeepSpeed's clipping, buffers and reduction follow the version", "[im
     CHECK(field_of(deepspeed(R"({"fp16": {"enabled": true}, "communication_data_type": "BF16"})"), "reduce") == "B");
 }
 
-TEST_CASE("\"auto\" in a DeepSpeed file read alone is off from 0.17.1 and true before, and never an error",
+TEST_CASE("\"auto\" in a DeepSpeed file without its trainer is off from 0.17.1 on, true before, and never an error",
           "[import][deepspeed]") {
     const char* text =
         R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}, "gradient_clipping": "auto", "train_batch_size": "auto"})";
@@ -175,7 +175,7 @@ TEST_CASE("\"auto\" in a DeepSpeed file read alone is off from 0.17.1 and true b
                    "compute") == "B");
 }
 
-TEST_CASE("each assertion and trap of DeepSpeed speaks where it applies and nowhere else", "[import][deepspeed]") {
+TEST_CASE("each assertion and trap of DeepSpeed is reported if and only if it applies", "[import][deepspeed]") {
     check_triggers(
         "deepspeed",
         {
@@ -184,8 +184,8 @@ TEST_CASE("each assertion and trap of DeepSpeed speaks where it applies and nowh
             {R"({"fp16": {"enabled": true}, "bf16": {"enabled": false}})", v6, "h100", "deepspeed/fp16-and-bf16", 'E',
              false, "one"},
             {R"({"fp16": true})", v6, "h100", "deepspeed/wrong-type", 'E', true, "a section is a map"},
-            {R"({"fp16": {"enabled": true}})", v6, "h100", "deepspeed/wrong-type", 'E', false, "it is"},
-            {R"({"fp16": {"enabled": true}})", v6, "cpu", "deepspeed/fp16-unsupported", 'E', true, "no fp16 there"},
+            {R"({"fp16": {"enabled": true}})", v6, "h100", "deepspeed/wrong-type", 'E', false, "it is a map"},
+            {R"({"fp16": {"enabled": true}})", v6, "cpu", "deepspeed/fp16-unsupported", 'E', true, "no fp16 on a CPU"},
             {R"({"bf16": {"enabled": true}})", v6, "cpu", "deepspeed/bf16-unsupported", 'E', false, "a CPU has bf16"},
             {R"({"bf16": {"enabled": true}})", v6, "v100", "deepspeed/bf16-emulated", 'W', true,
              "torch counts emulation"},
@@ -197,7 +197,7 @@ TEST_CASE("each assertion and trap of DeepSpeed speaks where it applies and nowh
             {R"({"fp16": {"enabled": true, "loss_scale": 64}, "zero_optimization": {"stage": 1}})", v5, "h100",
              "deepspeed/initial-scale-trap", 'W', false, "static"},
             {R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 1}})", v1, "h100",
-             "deepspeed/initial-scale-trap", 'W', false, "mended in 0.17.1"},
+             "deepspeed/initial-scale-trap", 'W', false, "fixed in 0.17.1"},
             {R"({"fp16": {"enabled": true}, "optimizer": {"type": "Adam"}})", v5, "h100",
              "deepspeed/initial-scale-trap", 'W', false, "fused: 2^16, floor 1"},
             {R"({"fp16": {"enabled": true}, "optimizer": {"type": "Lamb"}})", v5, "h100",
@@ -205,21 +205,21 @@ TEST_CASE("each assertion and trap of DeepSpeed speaks where it applies and nowh
             {R"({"fp16": {"enabled": true, "hysteresis": 0}, "zero_optimization": {"stage": 2}})", v6, "h100",
              "deepspeed/hysteresis-zero", 'W', true, "never backs off"},
             {R"({"fp16": {"enabled": true, "hysteresis": 1}, "zero_optimization": {"stage": 2}})", v6, "h100",
-             "deepspeed/hysteresis-zero", 'W', false, "1 does"},
+             "deepspeed/hysteresis-zero", 'W', false, "1 backs off"},
             {R"({"fp16": {"enabled": true, "hysteresis": 0}})", v6, "h100", "deepspeed/hysteresis-zero", 'W', false,
              "not read without ZeRO"},
             {R"({"fp16": {"enabled": true, "hysteresis": 0}})", v6, "h100", "deepspeed/hysteresis-unread", 'I', true,
-             "and told so"},
+             "and it is reported"},
             {R"({"fp16": {"enabled": true, "loss_scale": true}})", v1, "h100", "deepspeed/loss-scale", 'E', true,
              "a boolean, from 0.17.1"},
             {R"({"fp16": {"enabled": true, "loss_scale": true}})", v5, "h100", "deepspeed/loss-scale", 'E', false,
              "1 before"},
             {R"({"fp16": {"enabled": true, "loss_scale": true}})", v5, "h100", "deepspeed/loss-scale-boolean", 'W',
-             true, "and told so"},
+             true, "and it is reported"},
             {R"({"fp16": {"enabled": true, "loss_scale": -2}})", v6, "h100", "deepspeed/loss-scale", 'E', true,
              "negative"},
             {R"({"fp16": {"enabled": true, "loss_scale": -2}})", v5, "h100", "deepspeed/loss-scale", 'E', false,
-             "nobody looked"},
+             "not checked in 0.16.5"},
             {R"({"fp16": {"enabled": true, "loss_scale": 0}})", v6, "h100", "deepspeed/loss-scale", 'E', false,
              "dynamic"},
             {R"({"fp16": {"enabled": true, "loss_scale_window": 0}})", v6, "h100", "deepspeed/loss-scale-window", 'E',
@@ -231,17 +231,17 @@ TEST_CASE("each assertion and trap of DeepSpeed speaks where it applies and nowh
             {R"({"fp16": {"enabled": true, "min_loss_scale": 0}})", v5, "h100", "deepspeed/min-loss-scale", 'E', false,
              "was accepted"},
             {R"({"fp16": {"enabled": true, "fp16_master_weights_and_grads": true}, "zero_optimization": {"stage": 2}})",
-             v5, "h100", "deepspeed/fp16-masters", 'E', true, "wants the CPU's Adam"},
+             v5, "h100", "deepspeed/fp16-masters", 'E', true, "requires Adam on the CPU"},
             {R"({"fp16": {"enabled": true, "fp16_master_weights_and_grads": true}, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})",
-             v5, "h100", "deepspeed/fp16-masters", 'E', false, "has it"},
+             v5, "h100", "deepspeed/fp16-masters", 'E', false, "Adam is on the CPU"},
             {R"({"fp16": {"enabled": true, "fp16_master_weights_and_grads": true}, "zero_optimization": {"stage": 3}})",
              v6, "h100", "deepspeed/fp16-masters", 'E', false, "stages 1 to 3"},
             {R"({"fp16": {"enabled": true, "fp16_master_weights_and_grads": true}})", v6, "h100",
              "deepspeed/fp16-masters", 'E', true, "not without ZeRO"},
             {R"({"fp16": {"enabled": false, "fp16_master_weights_and_grads": true}})", v6, "h100",
-             "deepspeed/fp16-masters", 'E', true, "asserted where fp16 is off, too"},
+             "deepspeed/fp16-masters", 'E', true, "asserted even if fp16 is off"},
             {R"({"fp16": {"enabled": false, "fp16_master_weights_and_grads": true}})", v5, "h100",
-             "deepspeed/fp16-masters", 'E', false, "not read there in 0.16.5"},
+             "deepspeed/fp16-masters", 'E', false, "not read then in 0.16.5"},
             {R"({"bf16": {"enabled": true, "bf16_optimizer_states": true}, "zero_optimization": {"stage": 1}})", v6,
              "h100", "deepspeed/bf16-masters", 'E', true, "states without masters"},
             {R"({"bf16": {"enabled": true, "bf16_master_weights_and_grads": true}, "zero_optimization": {"stage": 1}})",
@@ -252,14 +252,14 @@ TEST_CASE("each assertion and trap of DeepSpeed speaks where it applies and nowh
              "checked since 0.19.3"},
             {R"({"bf16": {"enabled": true}})", v6, "h100", "deepspeed/silent-skip", 'N', true, "and skipped silently"},
             {R"({"bf16": {"enabled": true}})", "deepspeed=0.19.2", "h100", "deepspeed/nan-reaches-weights", 'W', true,
-             "off before"},
+             "off before 0.19.3"},
             {R"({"bf16": {"enabled": true}})", v5, "h100", "deepspeed/nan-reaches-weights", 'W', true, "no such check"},
             {R"({"bf16": {"enabled": true, "check_grad_overflow": false}})", v6, "h100",
              "deepspeed/nan-reaches-weights", 'W', true, "switched off"},
             {R"({"bf16": {"enabled": true, "check_grad_overflow": true}})", v5, "h100",
              "deepspeed/key-of-other-version", 'U', true, "unknown in 0.16.5"},
             {R"({"fp16": {"enabled": true}, "data_types": {"grad_accum_dtype": "int4"}})", v6, "h100",
-             "deepspeed/accumulation-dtype", 'E', true, "no dtype"},
+             "deepspeed/accumulation-dtype", 'E', true, "not a dtype"},
             {R"({"fp16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}})", v6, "h100",
              "deepspeed/accumulation-mix", 'E', true, "H+F without ZeRO"},
             {R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 1}, "data_types": {"grad_accum_dtype": "fp32"}})",
@@ -278,7 +278,7 @@ TEST_CASE("each assertion and trap of DeepSpeed speaks where it applies and nowh
             {R"({"fp16": {"enabled": true}, "communication_data_type": "fp32"})", v6, "h100",
              "deepspeed/communication-dtype", 'E', false, "one of them"},
             {R"({"fp16": {"enabled": true}, "seq_parallel_communication_data_type": "half"})", v6, "h100",
-             "deepspeed/sequence-communication-dtype", 'E', true, "here too"},
+             "deepspeed/sequence-communication-dtype", 'E', true, "three names only as well"},
             {R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}, "gradient_predivide_factor": 2})", v6,
              "h100", "deepspeed/predivide-with-reduce-scatter", 'E', true, "factor with ZeRO 2"},
             {R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 3}, "prescale_gradients": true})", v5,
@@ -306,16 +306,16 @@ TEST_CASE("each assertion and trap of DeepSpeed speaks where it applies and nowh
              "deepspeed/max-grad-norm", 'E', true, "the engine raises"},
             {R"({"optimizer": {"type": "Adam", "params": {"lr": 1}}})", v5, "h100", "deepspeed/max-grad-norm", 'E',
              false, "absent"},
-            {R"({"vocabulary_size": 50257})", v6, "h100", "deepspeed/vocabulary", 'W', true, "no multiple of 8"},
+            {R"({"vocabulary_size": 50257})", v6, "h100", "deepspeed/vocabulary", 'W', true, "not a multiple of 8"},
             {R"({"vocabulary_size": 50304})", v6, "h100", "deepspeed/vocabulary", 'W', false, "a multiple"},
             {R"({"optimizer": {"type": "Lamb"}, "fp16": {"enabled": true, "loss_scale": 128}})", v6, "h100",
              "deepspeed/lamb-static-scale", 'E', true, "asserted"},
             {R"({"optimizer": {"type": "Lamb"}, "fp16": {"enabled": true}})", v6, "h100", "deepspeed/lamb-static-scale",
              'E', false, "dynamic"},
             {R"({"fp16": {"enabled": true}})", "deepspeed=0.19.1", "h100", "deepspeed/buffers-cast", 'W', true,
-             "buffers too"},
+             "buffers are cast as well"},
             {R"({"fp16": {"enabled": true}})", "deepspeed=0.19.2", "h100", "deepspeed/buffers-cast", 'W', false,
-             "kept since"},
+             "not cast since 0.19.2"},
             {R"({"fp16": {"enabled": true, "hystersis": 2}})", v6, "h100", "deepspeed/unknown-key", 'U', true,
              "a misspelt key"},
         });
@@ -343,7 +343,7 @@ TEST_CASE("a quoted boolean switches fp16 on before DeepSpeed's sections were ty
     CHECK_FALSE(find_rule(deepspeed(text, "0.19.6"), "deepspeed/quoted-boolean"));
 }
 
-TEST_CASE("a finding of DeepSpeed stands at the switch that is on", "[import][deepspeed]") {
+TEST_CASE("a finding about DeepSpeed is placed at the switch that is on", "[import][deepspeed]") {
     const ImportResult result = deepspeed("{\"zero_optimization\": {\"stage\": 1},\n \"bf16\": {\"enabled\": true}}");
     const Finding* cast = find_rule(result, "deepspeed/whole-model-cast", 'N');
     REQUIRE(cast);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of importers that only one of two settings fulfils.
+// Conditions of importers that hold for only one of two settings.
 #include "tests/configs/imported.hpp"
 #include "tests/test.hpp"
 
@@ -27,7 +27,7 @@ TEST_CASE("FSDP 1 has its own clipping, and only FSDP 2 averages gradients that 
     }
 }
 
-TEST_CASE("Apex begins with a scale of 2^16 or with its largest one", "[import][apex]") {
+TEST_CASE("Apex starts with a scale of 2^16, or with its largest scale if that is smaller", "[import][apex]") {
     for (const auto& [largest, first] :
          {std::pair{"1024", "1024"}, {"32768", "32768"}, {"65536", "65536"}, {"131072", "65536"}}) {
         CAPTURE(largest);
@@ -38,7 +38,7 @@ TEST_CASE("Apex begins with a scale of 2^16 or with its largest one", "[import][
     }
 }
 
-TEST_CASE("DeepSpeed clips as torch does in fp32 without ZeRO alone", "[import][deepspeed]") {
+TEST_CASE("DeepSpeed clips like torch only in fp32 without ZeRO", "[import][deepspeed]") {
     const auto clip = [](const std::string& section) {
         return Imported("{\"gradient_clipping\": 1.0" + section + "}", {.framework = "deepspeed", .version = "0.16.5"})
             .field("clip");
@@ -49,7 +49,7 @@ TEST_CASE("DeepSpeed clips as torch does in fp32 without ZeRO alone", "[import][
     CHECK(clip(", \"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 2}") == "deepspeed");
 }
 
-TEST_CASE("Transformer Engine's recipes need a compute capability, or a later one", "[import][megatron]") {
+TEST_CASE("each recipe of Transformer Engine requires a minimum compute capability", "[import][megatron]") {
     const auto refused = [](const char* recipe, const char* device) {
         return Imported(std::string("--bf16 --fp8-format e4m3 --fp8-recipe ") + recipe,
                         {.framework = "megatron", .device = device, .file = "run.sh"})
@@ -62,7 +62,7 @@ TEST_CASE("Transformer Engine's recipes need a compute capability, or a later on
     CHECK(refused("mxfp8", "h100"));
 }
 
-TEST_CASE("Accelerate gathers in fp8 under FSDP 2 alone", "[import][accelerate]") {
+TEST_CASE("Accelerate gathers in fp8 only under FSDP 2", "[import][accelerate]") {
     for (const char* version : {"1", "2"}) {
         const Imported config(
             "{compute_environment: LOCAL_MACHINE, distributed_type: FSDP, mixed_precision: fp8, num_processes: 8, "
@@ -74,7 +74,7 @@ TEST_CASE("Accelerate gathers in fp8 under FSDP 2 alone", "[import][accelerate]"
     }
 }
 
-TEST_CASE("torch_compile multiplies in tf32 unless fp16 was asked for, which Apex may do in fp32",
+TEST_CASE("torch_compile multiplies in tf32 unless fp16 is requested, which Apex may run in fp32",
           "[import][transformers]") {
     const Asked old{.framework = "transformers", .version = "4.41"};
     CHECK(Imported("{torch_compile: true}", old).field("compute") == "T");

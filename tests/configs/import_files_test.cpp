@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several files in one import: each is recognised by itself, one may name another, and keys of two frameworks never mix.
+// Several files in one import: each is recognised separately, one may name another, and keys of frameworks never mix.
 #include "core/error.hpp"
 #include "tests/configs/import_case.hpp"
 
@@ -37,7 +37,7 @@ Outcome outcome_of(const std::vector<std::string>& files) {
     }
 }
 
-/// The fields with their sources, the policy, and the findings except the note that a given file is named.
+/// Returns the fields with their sources, the policy, and the findings except the note that a given file is named.
 std::string words_of_result(const ImportResult& result) {
     std::string text = std::string(result.framework->name) + "\n";
     for (const ResolvedField* field : result.resolved.fields())
@@ -94,7 +94,7 @@ const char* check_pair(const Sample& a, const Sample& b) {
     return "joined";
 }
 
-/// Files that are a config by themselves.
+/// Returns the files that are configs by themselves.
 std::vector<Sample> samples_of(const std::vector<std::string>& files) {
     std::vector<Sample> samples;
     for (const std::string& file : files) {
@@ -154,7 +154,8 @@ std::string naming(const Namer& namer, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file that another one names is read there, in either order, and the import says so", "[import]") {
+TEST_CASE("a file that another file names is read as a part of it, in either order, and the import reports it",
+          "[import]") {
     for (const Namer& namer : namers) {
         CAPTURE(namer.framework);
         const ConfigFolder folder;
@@ -185,7 +186,7 @@ TEST_CASE("a file that another one names is read there, in either order, and the
     }
 }
 
-TEST_CASE("an override may name the file, as the refusal of two frameworks advises", "[import]") {
+TEST_CASE("an override may name the file, as the error about two frameworks advises", "[import]") {
     const ConfigFolder folder;
     const std::string main = folder.write("hf.yaml", "{per_device_train_batch_size: 4, output_dir: out, fp16: true}");
     const std::string part = folder.write("ds.json", all_auto);
@@ -193,7 +194,7 @@ TEST_CASE("an override may name the file, as the refusal of two frameworks advis
         const Outcome refused = outcome_of(files);
         CHECK_FALSE(refused.result);
         CAPTURE(refused.error);
-        CHECK(refused.error.find(fmt::format("add `deepspeed: {}` to {}, or pass deepspeed={}", part, main, part)) !=
+        CHECK(refused.error.find(fmt::format("add `deepspeed: {}` to {}, pass deepspeed={}", part, main, part)) !=
               std::string::npos);
     }
     const std::string given = fmt::format("deepspeed={}", part);
@@ -205,7 +206,7 @@ TEST_CASE("an override may name the file, as the refusal of two frameworks advis
     }
 }
 
-TEST_CASE("a framework that is named decides of files that may be its own, and of no others", "[import]") {
+TEST_CASE("a given framework applies to files that may belong to it, and to no others", "[import]") {
     const ConfigFolder folder;
     const std::string main = folder.write("hf.yaml", "{per_device_train_batch_size: 4, output_dir: out, bf16: true}");
     const std::string more = folder.write("more.yaml", "{max_grad_norm: 0.5}");
@@ -220,7 +221,7 @@ TEST_CASE("a framework that is named decides of files that may be its own, and o
     CHECK_THROWS_WITH(import_config(std::vector{main, part}, options), Catch::Contains("neither names the other"));
 }
 
-TEST_CASE("two files of every pair of frameworks, in both orders", "[import]") {
+TEST_CASE("files of every pair of frameworks are named, joined or refused, independently of their order", "[import]") {
     const ConfigFolder folder;
     std::vector<std::string> files = files_in(fs::path(MACHEPS_SOURCE_DIR) / "examples/configs");
     const auto add = [&](const char* name, std::string_view text) { files.push_back(folder.write(name, text)); };
@@ -247,7 +248,8 @@ TEST_CASE("two files of every pair of frameworks, in both orders", "[import]") {
     CHECK(counts.at("refused") > 90);
 }
 
-TEST_CASE("two files of every pair of the reported configs, in both orders", "[import][real]") {
+TEST_CASE("pairs of the reported configs are named, joined or refused, independently of their order",
+          "[import][real]") {
     const fs::path shared = test::shared_folder();
     if (shared.empty() || !fs::is_directory(shared / "cases/configs")) SKIP_TEST("no folder of reported configs");
     const auto counts = check_pairs(samples_of(files_in(shared / "cases/configs")));
@@ -255,7 +257,8 @@ TEST_CASE("two files of every pair of the reported configs, in both orders", "[i
     CHECK(counts.at("refused") > 100);
 }
 
-TEST_CASE("two files of every pair of the published configs, in both orders", "[import][real][slow]") {
+TEST_CASE("pairs of the published configs are named, joined or refused, independently of their order",
+          "[import][real][slow]") {
     const fs::path shared = test::shared_folder();
     if (shared.empty() || !fs::is_directory(shared / "configs")) SKIP_TEST("no folder of published configs");
     const auto counts = check_pairs(samples_of(files_in(shared / "configs", 2)));

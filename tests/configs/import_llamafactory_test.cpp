@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLaMA-Factory: the truth table of its compute dtype, each trigger of its parser, and what fp8 really trains.
+// LLaMA-Factory: the truth table of its compute dtype, each trigger of its parser, and the recipe that its fp8 runs.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "tests/configs/imported.hpp"
 
@@ -18,7 +18,7 @@ Imported factory(const std::string& keys, test::Asked said = {}) {
 
 }  // namespace
 
-TEST_CASE("LLaMA-Factory's compute dtype", "[experiments][import][llamafactory]") {
+TEST_CASE("LLaMA-Factory's compute dtype follows its truth table", "[experiments][import][llamafactory]") {
     using llamafactory::compute_dtype;
     const struct {
         bool bf16, fp16, torch_bf16, has_fp16;
@@ -37,7 +37,7 @@ TEST_CASE("LLaMA-Factory's compute dtype", "[experiments][import][llamafactory]"
     }
 }
 
-TEST_CASE("LLaMA-Factory's weights: what is trained is fp32 unless something says otherwise",
+TEST_CASE("LLaMA-Factory trains weights in fp32 unless an option says otherwise",
           "[experiments][import][llamafactory]") {
     const Imported full = factory("do_train: true\nfinetuning_type: full\nbf16: true", {.checkpoint = "bf16"});
     CHECK(full.field("store") == "F");
@@ -69,12 +69,12 @@ TEST_CASE("without autocast LLaMA-Factory multiplies in the format of the weight
     const struct {
         const char *keys, *checkpoint, *store, *compute;
     } rows[] = {
-        {"do_train: true\nfinetuning_type: full", "bf16", "F", "F"},  // what is trained is cast to fp32
+        {"do_train: true\nfinetuning_type: full", "bf16", "F", "F"},  // trained weights are cast to fp32
         {"do_train: true\nfinetuning_type: full\ntf32: true", "bf16", "F", "T"},
         {"do_train: true\nfinetuning_type: lora", "bf16", "B", "B"},
         {"do_train: true\nfinetuning_type: lora", "fp16", "H", "H"},
         {"do_train: true\nfinetuning_type: full\nuse_badam: true", "bf16", "B", "B"},
-        {"do_train: false\nfinetuning_type: full", "bf16", "B", "B"},  // nothing is trained, and nothing cast
+        {"do_train: false\nfinetuning_type: full", "bf16", "B", "B"},  // nothing is trained, so nothing is cast
         {"do_train: true\nquantization_bit: 4", "bf16", "nf4", "B"},   // the compute dtype of the truth table
         {"do_train: true\nquantization_bit: 4", "fp32", "nf4", "H"},
         {"do_train: true\nquantization_bit: 3\nquantization_method: hqq\nbf16: true", "bf16", "int3", "B"},
@@ -96,7 +96,7 @@ TEST_CASE("without autocast LLaMA-Factory multiplies in the format of the weight
         factory("do_train: false\nfinetuning_type: full", {.checkpoint = "bf16"}).has("W llamafactory/no-master"));
 }
 
-TEST_CASE("the samples of LLaMA-Factory", "[experiments][import][llamafactory]") {
+TEST_CASE("the samples of LLaMA-Factory are accepted with recommendations", "[experiments][import][llamafactory]") {
     const Imported lora(
         "{stage: sft, do_train: true, finetuning_type: lora, quantization_bit: 4, bf16: true, upcast_layernorm: "
         "false}");
@@ -114,8 +114,7 @@ TEST_CASE("the samples of LLaMA-Factory", "[experiments][import][llamafactory]")
     CHECK(galore.field("store") == "B");
 }
 
-TEST_CASE("each of LLaMA-Factory's triggers fires when stated, and on nothing else",
-          "[experiments][import][llamafactory]") {
+TEST_CASE("each of LLaMA-Factory's triggers fires exactly in the stated cases", "[experiments][import][llamafactory]") {
     const struct {
         const char *keys, *device, *finding;
         bool fires;
@@ -152,7 +151,7 @@ TEST_CASE("each of LLaMA-Factory's triggers fires when stated, and on nothing el
         {"do_train: false\nfp8: true\nquantization_bit: 4", "h100", "E llamafactory/fp8-quantised", true},
         {"finetuning_type: oft\nadapter_name_or_path: a", "a100", "E llamafactory/adapter-not-lora", true},
         {"adapter_name_or_path: a", "a100", "E llamafactory/adapter-not-lora", false},
-        {"adapter_name_or_path: [a]", "a100", "E llamafactory/wrong-type", true},  // it is split at commas
+        {"adapter_name_or_path: [a]", "a100", "E llamafactory/wrong-type", true},  // must be a text with commas
         {"finetuning_type: full\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
         {"stage: kto\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
         {"stage: dpo\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
@@ -180,7 +179,7 @@ TEST_CASE("each of LLaMA-Factory's triggers fires when stated, and on nothing el
     CHECK_FALSE(factory("no_such_key: 1\nbf16: true", {.environment = {{"ALLOW_EXTRA_ARGS", "1"}}}).result().refused());
 }
 
-TEST_CASE("LLaMA-Factory's fp8 trains Accelerate's default, and nothing with transformers 5",
+TEST_CASE("LLaMA-Factory's fp8 trains with Accelerate's default, and has no effect with transformers 5",
           "[experiments][import][llamafactory]") {
     test::Asked four{.device = "h100"};
     four.versions.emplace("transformers", parse_version("4.57"));
@@ -199,14 +198,14 @@ TEST_CASE("LLaMA-Factory's fp8 trains Accelerate's default, and nothing with tra
     CHECK(factory("do_train: true\nbf16: true\nfp8: true", four).has("W llamafactory/fp8-unsupported"));
 }
 
-TEST_CASE("a key of the Megatron adapter is refused, and the switch that knows it is named",
+TEST_CASE("a key of the Megatron adapter is refused, and the error names the switch that enables it",
           "[experiments][import][llamafactory]") {
     const Imported config = factory("do_train: true\nfinetuning_type: full\nbf16: true\nsequence_parallel: true");
     REQUIRE(config.has("U llamafactory/unknown-key"));
     CHECK(config.result().findings.front().instead.find("USE_MCA=1") != std::string::npos);
 }
 
-TEST_CASE("a DeepSpeed file that LLaMA-Factory names is followed", "[experiments][import][llamafactory]") {
+TEST_CASE("a DeepSpeed file that a LLaMA-Factory config names is read", "[experiments][import][llamafactory]") {
     std::ofstream(test::import_folder() / "zero3.json")
         << R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})";
     const Imported config = factory("do_train: true\nfinetuning_type: full\nbf16: true\ndeepspeed: zero3.json");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanoGPT, Megatron-LM, Apex and LongSpec: what each resolves to, and each trigger; and the rules that go by names.
+// nanoGPT, Megatron-LM, Apex and LongSpec: their resolved fields, their triggers, and the rules that depend on names.
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "tests/configs/imported.hpp"
 
@@ -8,7 +8,7 @@ namespace import_others_test {
 using namespace macheps;
 using test::Imported;
 
-TEST_CASE("nanoGPT is autocast on CUDA alone, and scaled in float16 alone", "[experiments][import][nanogpt]") {
+TEST_CASE("nanoGPT uses autocast only on CUDA, and scales the loss only in float16", "[experiments][import][nanogpt]") {
     const std::string sample = "{dtype: float16, device: cuda, grad_clip: 1.0, gradient_accumulation_steps: 4}";
     const Imported half(sample);
     CHECK(half.result().framework->name == "nanogpt");
@@ -36,7 +36,8 @@ TEST_CASE("nanoGPT is autocast on CUDA alone, and scaled in float16 alone", "[ex
     CHECK(Imported("dytpe: float16", cuda).result().refused());
 }
 
-TEST_CASE("Megatron's arguments: stores, main gradients, scaler", "[experiments][import][megatron]") {
+TEST_CASE("Megatron's arguments decide the stored formats, the main gradients and the scaler",
+          "[experiments][import][megatron]") {
     const test::Asked args{.framework = "megatron", .file = "megatron.args"};
     const Imported bf16("--bf16\n", {.file = "megatron.args"});
     CHECK(bf16.result().framework->name == "megatron");
@@ -99,12 +100,12 @@ TEST_CASE("Megatron's arguments: stores, main gradients, scaler", "[experiments]
     }
 }
 
-TEST_CASE("Apex's levels", "[experiments][import][apex]") {
+TEST_CASE("Apex's levels decide the formats and the scaler", "[experiments][import][apex]") {
     const Imported sample("apex: {opt_level: O2, loss_scale: dynamic}");
     CHECK(sample.result().framework->name == "apex");
     CHECK(sample.field("store") == "H");
     CHECK(sample.field("master") == "F");
-    CHECK(sample.field("norm") == "H");  // only batch norms are spared
+    CHECK(sample.field("norm") == "H");  // only batch norms stay in fp32
     CHECK(sample.field("scaler") == "apex");
     CHECK(sample.part("scaler", "init_scale") == "65536");
     CHECK(sample.part("scaler", "max_scale") == "16777216");
@@ -133,7 +134,7 @@ TEST_CASE("Apex's levels", "[experiments][import][apex]") {
     CHECK(Imported("{opt_level: O2, loss_scale: dynamically}", apex).result().refused());
 }
 
-TEST_CASE("LongSpec trains as its DeepSpeed section says, whatever the rest asks for",
+TEST_CASE("LongSpec trains as its DeepSpeed section says, whatever its other keys request",
           "[experiments][import][longspec]") {
     const Imported sample(
         "torch_dtype: {_target_: general_util.training_utils.return_torch_dtype, dtype: bfloat16}\n"
@@ -170,19 +171,20 @@ TEST_CASE("Hydra composes a config from its defaults", "[experiments][import][lo
     const Imported missing("defaults:\n  - deepspeed@ds_cfg: absent\nds_cfg: {}\n",
                            {.framework = "longspec", .file = "hydra/exp/run.yaml"});
     CHECK(missing.has("E longspec/missing-file"));
-    // References that fan out end.
+    // The expansion of references that fan out exponentially ends.
     std::string bomb = "a0: x\n";
     for (int i = 1; i < 40; ++i) bomb += fmt::format("a{}: ${{a{}}}${{a{}}}${{a{}}}\n", i, i - 1, i - 1, i - 1);
     CHECK(Imported(bomb + "loop: ${loop}\nds_cfg: {}\n", {.framework = "longspec"}).field("compute") == "F");
 }
 
-TEST_CASE("rules that go by names match what they match, false positives too", "[experiments][import][names]") {
+TEST_CASE("rules that depend on names match the same names as the frameworks, including false positives",
+          "[experiments][import][names]") {
     using namespace configs::name_rules;
     CHECK(llamafactory_layernorm("model.layers.0.input_layernorm.weight", 1));
     CHECK(llamafactory_layernorm("transformer.h.0.ln_1.bias", 1));
-    CHECK(llamafactory_layernorm("model.lnproj.bias", 1));  // no norm at all
+    CHECK(llamafactory_layernorm("model.lnproj.bias", 1));  // not a norm
     CHECK_FALSE(llamafactory_layernorm("model.lnproj.weight", 2));
-    CHECK_FALSE(llamafactory_layernorm("model.final_LayerNorm.weight", 1));  // case counts: neither `norm` nor `ln`
+    CHECK_FALSE(llamafactory_layernorm("model.final_LayerNorm.weight", 1));  // case matters: neither `norm` nor `ln`
     CHECK_FALSE(llamafactory_layernorm("model.layers.0.mlp.up_proj.bias", 1));
     CHECK(llamafactory_lmhead(true, 'B'));
     CHECK_FALSE(llamafactory_lmhead(true, 'F'));

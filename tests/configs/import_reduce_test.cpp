@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a config says of ranks is what [reduce] of its policy says.
+// The settings of a config for its ranks become the section [reduce] of its policy.
 #include "experiments/policy/policy.hpp"
 #include "tests/configs/imported.hpp"
 #include "tests/test.hpp"
@@ -10,7 +10,7 @@ using namespace macheps;
 using namespace macheps::policy;
 using test::Imported;
 
-TEST_CASE("what a config says of ranks is [reduce] of its policy", "[import][ranks]") {
+TEST_CASE("the settings of a config for its ranks become [reduce] of its policy", "[import][ranks]") {
     struct Case {
         const char *framework, *version, *text, *reduce;
     };

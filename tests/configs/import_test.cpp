@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every importer shares: reading values with the defaults of a version, what tables alone can tell, the order and the
-// silencing of findings, recognition, other files, and the policy that comes out. The framework here is a toy, so that each rule stands alone.
+// Functions that all importers share: values with the defaults of a version, findings from the tables alone, the order
+// and the suppression of findings, recognition, named files, and the resulting policy. The framework is a toy, so that
+// each rule is tested separately.
 #include "core/error.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/policy_text/policy_text.hpp"
@@ -61,7 +62,7 @@ ImportOptions options_of(std::string_view version = {}) {
     return options;
 }
 
-/// The state of an import of a text by the toy. What ImportContext refers to lives as long as it.
+/// State of an import of a text by the toy. It owns the options to which the ImportContext refers.
 struct Import {
     ImportOptions options;
     ImportContext context;
@@ -70,7 +71,7 @@ struct Import {
         : options(options_of(version)), context(toy, read_yaml_config(yaml, "t.yaml").root, options) {}
 };
 
-/// "U t.yaml:1:1 toy/unknown-key fp16.windo" for each finding.
+/// Returns a line such as "U t.yaml:1:1 toy/unknown-key fp16.windo" for each finding.
 std::vector<std::string> lines_of(const std::vector<Finding>& findings) {
     std::vector<std::string> lines;
     for (const Finding& one : findings)
@@ -129,7 +130,7 @@ TEST_CASE("versions compare as numbers", "[import]") {
     }
 }
 
-TEST_CASE("a value that is not said is the default of the version", "[import]") {
+TEST_CASE("a value that is not given is the default of the version", "[import]") {
     const Import old("a: 1", "1.5"), recent("a: 1", "2.0"), said("fp16: {window: 7, enabled: yes}\nmode: ~\n");
     CHECK(old.context.number("fp16.window") == 1000);
     CHECK(recent.context.number("fp16.window") == 2000);
@@ -137,7 +138,7 @@ TEST_CASE("a value that is not said is the default of the version", "[import]") 
     CHECK(said.context.flag("fp16.enabled"));
     CHECK_FALSE(said.context.number("fp16.lr").has_value());
     CHECK_FALSE(said.context.maybe_flag("half").has_value());
-    CHECK(said.context.text("mode") == "fast");  // null says nothing
+    CHECK(said.context.text("mode") == "fast");  // null sets nothing
     CHECK_FALSE(said.context.has("mode"));
     CHECK(said.context.dtype("dtype") == 'B');
     CHECK(said.context.from("fp16.window") == "t.yaml:1:8 fp16.window");
@@ -151,7 +152,7 @@ TEST_CASE("a value that is not said is the default of the version", "[import]") 
     for (const char* name : {"", "auto", "float64", "torch.", "FP16"}) CHECK(dtype_letter(name) == 0);
 }
 
-TEST_CASE("a quoted boolean is true, unless the framework reads it", "[import]") {
+TEST_CASE("a quoted boolean is true, unless the framework parses it", "[import]") {
     const Import old("half: \"false\"", "1.0"), recent("half: \"false\"", "2.0"), empty("half: ''", "1.0");
     CHECK(old.context.flag("half"));
     CHECK_FALSE(recent.context.flag("half"));
@@ -162,7 +163,7 @@ TEST_CASE("a quoted boolean is true, unless the framework reads it", "[import]")
     CHECK_FALSE(Import("half: auto").context.maybe_flag("half").has_value());
 }
 
-TEST_CASE("keys: unknown, of another version, without effect", "[import]") {
+TEST_CASE("keys that are unknown, of another version or without effect are findings", "[import]") {
     CHECK(checked("fp16: {windo: 1}") == Lines{"U t.yaml:1:8 toy/unknown-key fp16.windo"});
     const Finding refused = only_finding("fp16: {windo: 1}");
     CHECK(refused.framework_refuses);
@@ -172,11 +173,11 @@ TEST_CASE("keys: unknown, of another version, without effect", "[import]") {
     CHECK(severity(ignored) == FindingSeverity::warning);
     CHECK(ignored.instead == "did you mean `mode`?");
     CHECK(to_string(ignored.place) == "t.yaml:2:1");
-    CHECK(only_finding("window: 3").instead == "it is known as `fp16.window`");
+    CHECK(only_finding("window: 3").instead == "use `fp16.window`");
     CHECK(only_finding("zzzzzz: 3").instead == "remove it");
     CHECK(only_finding("date_type: 3").instead == "remove it");  // five edits from `dtype`
     CHECK(only_finding("fp16: {nable: 3}").instead == "did you mean `fp16.enabled`?");
-    CHECK(only_finding("colour: 3").instead == "remove it");  // only below any key of `parts`
+    CHECK(only_finding("colour: 3").instead == "remove it");  // valid only below a key of `parts`
     CHECK(checked("old: x\nlate: x", "1.9") == Lines{"U t.yaml:2:1 toy/key-of-other-version late"});
     CHECK(checked("old: x\nlate: x", "2.0") == Lines{"U t.yaml:1:1 toy/key-of-other-version old"});
     CHECK(checked("steps: 3\nlog_dir: x\nparts: {a: {size: 1, colour: red}}") ==
@@ -184,11 +185,11 @@ TEST_CASE("keys: unknown, of another version, without effect", "[import]") {
                 "I t.yaml:3:22 toy/inert-key parts.a.colour"});
     CHECK(checked("free: {anything: {goes: 1}}").empty());
     CHECK(checked("parts: {a: {sise: 1}}") == Lines{"U t.yaml:1:13 toy/unknown-key parts.a.sise"});
-    // A key that holds a dot is no path.
+    // A key that contains a dot is not a path.
     CHECK(checked("fp16.enabled.x: 1") == Lines{"U t.yaml:1:1 toy/unknown-key fp16.enabled.x"});
 }
 
-TEST_CASE("values: types, choices, dtypes, numbers that are texts", "[import]") {
+TEST_CASE("values of a wrong type, unknown choices and dtypes, and numbers that are texts are findings", "[import]") {
     struct Case {
         const char *yaml, *finding;
     };
@@ -221,7 +222,7 @@ TEST_CASE("values: types, choices, dtypes, numbers that are texts", "[import]") 
     CHECK(only_finding("mode: fats").instead == "fast");
 }
 
-TEST_CASE("a finding stands at its key, or at the nearest map above it", "[import]") {
+TEST_CASE("a finding is placed at its key, or at the nearest map above it", "[import]") {
     Import import("fp16:\n  window: 3\nmode: fast\n");
     ImportContext& context = import.context;
     context.report(FindingCode::warning, "a", {"fp16.window", "mode"}, "message", "instead");
@@ -233,20 +234,20 @@ TEST_CASE("a finding stands at its key, or at the nearest map above it", "[impor
     CHECK(context.findings()[0].keys == Lines{"fp16.window", "mode"});
 }
 
-TEST_CASE("each default that decided a field is told once, with all that it decided", "[import]") {
+TEST_CASE("each default that decided a field is reported once, with all fields that it decided", "[import]") {
     Import import("mode: fast", "2.0");
     ImportContext& context = import.context;
     context.set("compute", {std::string("H"), {}}, "fp16.enabled");
     context.set("store", {std::string("F"), {}}, "fp16.enabled");
     context.set("grad", {std::string("F"), {}}, "mode");
     context.set("accum", {std::string("F"), {}}, "fp16.window");
-    context.infer("accum", {std::string("F"), {}}, "from grad");  // no default any more
+    context.infer("accum", {std::string("F"), {}}, "from grad");  // no longer a default
     context.report_defaults();
     REQUIRE(context.findings().size() == 1);
     CHECK(context.findings()[0].message == "`fp16.enabled` is not set: compute fp16, store fp32 (default of toy 2.0)");
     CHECK(context.resolved().find("grad")->from == "t.yaml:1:1 mode");
     CHECK(context.resolved().find("accum")->origin == Origin::inferred);
-    // The device and the checkpoint are told where somebody asked for them.
+    // The assumed device and checkpoint format are reported if the import used them.
     context.device();
     context.checkpoint_dtype();
     context.findings().clear();
@@ -257,7 +258,8 @@ TEST_CASE("each default that decided a field is told once, with all that it deci
     CHECK_THROWS_AS(context.set("no such field", {}, "mode"), Error);
 }
 
-TEST_CASE("a part that is handed on keeps its places, and its paths where it stands in the same file", "[import]") {
+TEST_CASE("a delegated part keeps its places, and its paths begin with the outer key only in the same file",
+          "[import]") {
     static const KeyRow inner_rows[] = {{.path = "x", .type = flag, .defaults = {{"", "true"}}}};
     static const Framework inner{.name = "toy",
                                  .title = "Inner",
@@ -271,11 +273,11 @@ TEST_CASE("a part that is handed on keeps its places, and its paths where it sta
     import.context.delegate(inner, "free");
     CHECK(lines_of(import.context.findings()) == Lines{"U t.yaml:3:3 toy/unknown-key free.y"});
     CHECK(import.context.resolved().find("compute")->from == "t.yaml:2:3 free.x");
-    // The root itself: other keys are the caller's.
+    // If the root is delegated, the other keys belong to the caller.
     Import shared("x: 1\nmode: fast\n");
     shared.context.delegate(inner, "");
     CHECK(shared.context.findings().empty());
-    // Another file's paths are its own.
+    // Paths in another file do not begin with the outer key.
     const Folder folder;
     Import outer("include: x\n");
     const std::string file = folder.write("inner.yaml", "z: 1\n");
@@ -288,7 +290,7 @@ TEST_CASE("a part that is handed on keeps its places, and its paths where it sta
     CHECK(outer.context.findings()[0].place.file == file);
 }
 
-TEST_CASE("files that are missing, broken, or lead back to themselves are findings", "[import]") {
+TEST_CASE("files that are missing, invalid or include themselves are findings", "[import]") {
     const Folder folder;
     const std::string first = folder.write("a.yaml", "include: b.yaml\n"),
                       second = folder.write("b.yaml", "include: a.yaml\n");
@@ -296,7 +298,7 @@ TEST_CASE("files that are missing, broken, or lead back to themselves are findin
     ImportOptions options = options_of("2.1");
     ImportContext context(toy, read_config_file(first).root, options);
     const ConfigPlace at = context.place_of("include");
-    const auto b = context.read_file("include", at, "b.yaml");  // beside the file that names it
+    const auto b = context.read_file("include", at, "b.yaml");  // relative to the file that names it
     REQUIRE(b.has_value());
     CHECK(b->place.file == second);
     CHECK_FALSE(context.read_file("include", b->entry("include")->place, "a.yaml").has_value());
@@ -312,7 +314,7 @@ TEST_CASE("files that are missing, broken, or lead back to themselves are findin
     CHECK(context.findings()[3].message.find("broken.json:1:7: ") != std::string::npos);
 }
 
-TEST_CASE("what is no config at all is refused, and options that mean nothing", "[import]") {
+TEST_CASE("files that are not configs are refused, and so are options with unknown values", "[import]") {
     const Folder folder;
     const auto exit_of = [&](const std::vector<std::string>& files, const ImportOptions& options = {}) {
         try {
@@ -343,13 +345,13 @@ TEST_CASE("what is no config at all is refused, and options that mean nothing", 
     options = {};
     options.versions["nobody"] = parse_version("1");
     CHECK(exit_of({good}, options) == Exit::usage);
-    // An override alone is a config where its framework is named.
+    // An override alone is a config if the framework is given.
     options = {};
     options.framework = "nanogpt";
     CHECK(exit_of({"dtype=float16"}, options) == Exit::ok);
 }
 
-TEST_CASE("errors come first; what a comment names is silent; what repeats is an error", "[import]") {
+TEST_CASE("errors come first, comments suppress findings, and repeated keys are reported", "[import]") {
     const Folder folder;
     const std::string file = folder.write("ds.yaml",
                                           "steps_per_print: 10\n"
@@ -384,7 +386,7 @@ TEST_CASE("errors come first; what a comment names is silent; what repeats is an
     CHECK_FALSE(silenced.refused());
 }
 
-TEST_CASE("several files are one config, and the later one wins", "[import]") {
+TEST_CASE("several files form one config, and the later one wins", "[import]") {
     const Folder folder;
     const std::string base =
         folder.write("base.json", R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})");
@@ -433,7 +435,7 @@ TEST_CASE("every combination of fields gives a policy that loads and resolves", 
     }
 }
 
-TEST_CASE("low copies of fp32 shards are masters and their copies", "[import]") {
+TEST_CASE("fp32 shards with low-precision copies become master weights and rounded copies", "[import]") {
     for (const char* oplist : {"none", "torch-cuda"}) {
         for (const char* compute : {"B", "ao_tensorwise"}) {
             CAPTURE(oplist, compute);
@@ -460,7 +462,7 @@ TEST_CASE("low copies of fp32 shards are masters and their copies", "[import]") 
     }
 }
 
-TEST_CASE("a scaler's parameters reach the policy, and what it cannot say is a note", "[import]") {
+TEST_CASE("a scaler's parameters reach the policy, and a parameter that it cannot express becomes a note", "[import]") {
     Import import("mode: fast");
     import.context.infer("store", {std::string("F"), {}}, "test");
     import.context.infer("compute", {std::string("H"), {}}, "test");
@@ -482,13 +484,13 @@ TEST_CASE("a scaler's parameters reach the policy, and what it cannot say is a n
     CHECK(policy.loss_scaler.at("growth_interval") == 7);
     CHECK(policy.chain == Lines{"amp-fp16"});
     CHECK(lines_of(import.context.findings()) == Lines{"N t.yaml:1:1 toy/not-emulated "});
-    // A kind that does not exist here falls back, and says so.
+    // An unknown kind is replaced by another one, and the import reports it.
     import.context.infer("scaler", {std::string("no-such-kind"), { { "init_scale", 0.0 } }}, "test");
     CHECK(parse_policy(policy_text(import.context), "imported.toml").loss_scaler.kind == find_scaler("torch"));
     CHECK(import.context.findings().size() == 3);
 }
 
-TEST_CASE("device profiles say what is native and what torch answers", "[import]") {
+TEST_CASE("device profiles contain the native formats and torch's answers", "[import]") {
     CHECK(device_profiles().size() == 10);
     for (const DeviceProfile& device : device_profiles()) {
         CAPTURE(device.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every release at which an importer changes its mind: the release before says otherwise.
+// Every release at which the result of an importer changes: the release before it gives a different result.
 #include "tests/configs/import_case.hpp"
 
 #include <map>
@@ -27,8 +27,8 @@ struct Threshold {
     const char* device;
     const char* checkpoint;
     const char* config;
-    Of of;             ///< the only one of both imports that has ...
-    const char* text;  ///< ... this line, or a part of it
+    Of of;             ///< the one of the two imports that contains ...
+    const char* text;  ///< ... this text
 };
 
 constexpr const char* h100 = "h100";
@@ -74,7 +74,7 @@ constexpr Threshold thresholds[] = {
     {"transformers/findings.cpp", "5", "transformers=4.57.6", "transformers=5.0.0", "transformers", h100, "fp32",
      "fp16: true\nhalf_precision_backend: cpu_amp", Of::before, "E transformers/fp16-cpu-amp"},
     {"transformers/findings.cpp", "4.57", "transformers=4.56.2", "transformers=4.57.0", "transformers", "cpu", "fp32",
-     "bf16: true", Of::since, "unless use_cpu says otherwise"},
+     "bf16: true", Of::since, "unless use_cpu is true"},
     {"transformers/findings.cpp", "5", "transformers=4.57.6", "transformers=5.0.0", "transformers", h100, "fp32",
      "bf16: true\nhalf_precision_backend: apex", Of::before, "E transformers/bf16-apex"},
     {"transformers/findings.cpp", "5", "transformers=4.57.6", "transformers=5.0.0", "transformers", h100, "fp32",
@@ -99,11 +99,11 @@ constexpr Threshold thresholds[] = {
     {"accelerate/findings.cpp", "0.34.2", "accelerate=0.34.1", "accelerate=0.34.2", "accelerate", h100, "fp32",
      "compute_environment: LOCAL_MACHINE\nmixed_precision: no", Of::since, "and the launcher raises"},
     {"accelerate/findings.cpp", "0.34.2", "accelerate=0.34.1", "accelerate=0.34.2", "accelerate", h100, "fp32",
-     "compute_environment: LOCAL_MACHINE\nmixed_precision: no", Of::before, "this version takes it for \"no\""},
+     "compute_environment: LOCAL_MACHINE\nmixed_precision: no", Of::before, "this version treats it as \"no\""},
     {"axolotl/axolotl.cpp", "0.17", "axolotl=0.16.1", "axolotl=0.17.0", "axolotl", h100, "fp32",
      "base_model: a\nadapter: lora\nload_in_4bit: true", Of::before, "nf4"},
     {"axolotl/findings.cpp", "0.5", "axolotl=0.4.1", "axolotl=0.5.0", "axolotl", h100, "fp32",
-     "base_model: a\nbf16: full", Of::since, "the schema takes auto, true and false"},
+     "base_model: a\nbf16: full", Of::since, "the schema accepts auto, true and false"},
     {"llamafactory/llamafactory.cpp", "5", "llamafactory=0.9.3,transformers=4.57.6",
      "llamafactory=0.9.3,transformers=5.0.0", "llamafactory", h100, "fp32",
      "model_name_or_path: a\nstage: sft\ndo_train: true\nbf16: true\nfp8: true", Of::since,
@@ -112,7 +112,7 @@ constexpr Threshold thresholds[] = {
      "base_model: a\nattn_implementation: flash", Of::since, "which the validator refuses"},
 };
 
-/// The fields, their parts and the findings of an import, a line each.
+/// Returns the fields with their parts and the findings of an import, one per line.
 std::string lines_of(const Threshold& at, const char* versions) {
     const ImportResult result = import_text(
         at.config, {.framework = at.framework, .versions = versions, .device = at.device, .checkpoint = at.checkpoint});
@@ -135,7 +135,8 @@ std::string text_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("each release at which an importer changes its mind is the first of its kind", "[import][versions]") {
+TEST_CASE("each release at which the result of an importer changes is the first one with the new result",
+          "[import][versions]") {
     for (const Threshold& at : thresholds) {
         const std::string before = lines_of(at, at.before), since = lines_of(at, at.since);
         CAPTURE(at.file, at.version, at.config, at.text, before, since);
@@ -144,7 +145,8 @@ TEST_CASE("each release at which an importer changes its mind is the first of it
     }
 }
 
-TEST_CASE("every version that the importers compare with has a config on which it decides", "[import][versions]") {
+TEST_CASE("every version that the importers compare with has a config whose result depends on it",
+          "[import][versions]") {
     std::map<std::string, int> compared, tested;
     const std::regex comparison(R"re((?:\bsince\((?:"\w+", )?|[<>]=? parse_version\()"([0-9.]+)"\))re");
     const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "experiments/configs";

@@ -66,7 +66,7 @@ TEST_CASE("PyTorch's arguments decide formats and the scaler", "[import][torch]"
     CHECK(field_of(result, "scaler") == scaler);
 }
 
-TEST_CASE("torch.optim's kernels are told apart, on a GPU and on a CPU", "[import][torch]") {
+TEST_CASE("torch.optim's kernels are distinguished on a GPU and on a CPU", "[import][torch]") {
     const auto [text, device, kernel] = GENERATE(table<const char*, const char*, const char*>({
         {"{model_dtype: bfloat16}", "h100", "single"},
         {"{model_dtype: bfloat16}", "cpu", "single-cpu"},
@@ -82,7 +82,7 @@ TEST_CASE("torch.optim's kernels are told apart, on a GPU and on a CPU", "[impor
     CHECK(result.policy.find(fmt::format("kernel = \"{}\"\n", kernel)) != std::string::npos);
 }
 
-TEST_CASE("each error and trap of plain PyTorch speaks where it applies and nowhere else", "[import][torch]") {
+TEST_CASE("each error and trap of plain PyTorch is reported if and only if it applies", "[import][torch]") {
     check_triggers(
         "torch",
         {
@@ -98,7 +98,7 @@ TEST_CASE("each error and trap of plain PyTorch speaks where it applies and nowh
              "unscale refuses fp16"},
             {"{model_dtype: float16}", v, "h100", "torch/fp16-gradients", 'E', false, "no scaler"},
             {"{fsdp: {param_dtype: float16}, grad_scaler: {}}", v, "h100", "torch/fp16-gradients", 'E', false,
-             "FSDP's scaler takes them"},
+             "FSDP's scaler accepts them"},
             {"{model_dtype: bfloat16, grad_scaler: {}}", v, "h100", "torch/bf16-gradients", 'E', true,
              "no kernel on CUDA"},
             {"{model_dtype: bfloat16, grad_scaler: {}}", v, "cpu", "torch/bf16-gradients", 'E', false,
@@ -109,21 +109,23 @@ TEST_CASE("each error and trap of plain PyTorch speaks where it applies and nowh
             {"{fsdp: {output_dtype: float32}}", v, "h100", "torch/fsdp1-argument", 'E', true, "no such argument"},
             {"{fsdp2: {output_dtype: float32}}", v, "h100", "torch/fsdp1-argument", 'E', false, "FSDP 2 has it"},
             {"{fsdp: {param_dtyp: float32}}", v, "h100", "torch/unknown-key", 'U', true, "a TypeError"},
-            {"{autocast: {dtype: float16}}", v, "h100", "torch/fp16-without-scaler", 'W', true, "nothing guards"},
+            {"{autocast: {dtype: float16}}", v, "h100", "torch/fp16-without-scaler", 'W', true,
+             "nothing detects overflow"},
             {"{autocast: {dtype: float16}, grad_scaler: {}}", v, "h100", "torch/fp16-without-scaler", 'W', false,
-             "guarded"},
+             "the scaler does"},
             {"{autocast: {dtype: bfloat16}, grad_scaler: {}}", v, "h100", "torch/scaler-without-fp16", 'W', true,
-             "no need"},
+             "bf16 needs no scaler"},
             {"{model_dtype: bfloat16}", v, "h100", "torch/no-master", 'W', true, "no fp32 copy"},
             {"{fsdp: {param_dtype: bfloat16}}", v, "h100", "torch/fsdp-low-reduce", 'W', true, "follows param_dtype"},
             {"{autocast: {dtype: bfloat16}}", v, "v100", "torch/bf16-emulated", 'W', true, "emulated"},
             {"{allow_tf32: true}", v, "v100", "torch/tf32-absent", 'I', true, "changes nothing"},
             {"{compile: true, allow_tf32: true}", v, "a100", "torch/torch-compile", 'W', true, "fused kernels"},
-            {"{float32_matmul_precision: fast}", v, "a100", "torch/no-such-choice", 'E', true, "three words"},
+            {"{float32_matmul_precision: fast}", v, "a100", "torch/no-such-choice", 'E', true,
+             "only three words are valid"},
         });
 }
 
-TEST_CASE("a section of Apex beside FSDP's is told apart", "[import][torch]") {
+TEST_CASE("a section of Apex next to a section of FSDP is reported", "[import][torch]") {
     const ImportResult result = import_text(
         "{fsdp: {param_dtype: bfloat16, reduce_dtype: float32, buffer_dtype: float32}, apex: {opt_level: O2, "
         "loss_scale: dynamic}}",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TrainingArguments: each error that 4.x and 5.x raise, each silent decision, and how "auto" in DeepSpeed's section is filled.
+// TrainingArguments: each error that 4.x and 5.x raise, each silent decision, and how "auto" in DeepSpeed's section is
+// filled.
 #include "tests/configs/import_case.hpp"
 
 namespace import_transformers_test {
@@ -23,7 +24,7 @@ ImportResult arguments(std::string_view text, const char* versions = v5, const c
                        {.framework = "transformers", .versions = versions, .device = device, .checkpoint = checkpoint});
 }
 
-/// Arguments that name a DeepSpeed file beside them.
+/// Imports arguments that name a DeepSpeed file in the same folder.
 ImportResult with_deepspeed(std::string_view text, std::string_view section, const char* versions = v5) {
     const ConfigFolder folder;
     folder.write("ds.json", section);
@@ -98,7 +99,8 @@ TEST_CASE("TrainingArguments decide what autocast does", "[import][transformers]
     CHECK(field_of(result, "scaler") == scaler);
 }
 
-TEST_CASE("each error and trap of TrainingArguments speaks in the versions that have it", "[import][transformers]") {
+TEST_CASE("each error and trap of TrainingArguments is reported in the versions that have it",
+          "[import][transformers]") {
     check_triggers(
         "transformers",
         {
@@ -110,30 +112,30 @@ TEST_CASE("each error and trap of TrainingArguments speaks in the versions that 
             {"{fp16: true}", "transformers=4.40", "cpu", "transformers/fp16-unsupported", 'E', true,
              "up to 4.40: off CUDA and NPU"},
             {"{fp16_full_eval: true}", "transformers=4.40", "tpu", "transformers/fp16-unsupported", 'E', true,
-             "a TPU too"},
+             "a TPU as well"},
             {"{fp16: true}", "transformers=4.40", "npu", "transformers/fp16-unsupported", 'E', false, "an NPU is fine"},
             {"{fp16: true}", v4, "cpu", "transformers/fp16-unsupported", 'E', false, "4.41 with a new torch"},
             {"{fp16: true}", "transformers=4.41.2,torch=2.2", "cpu", "transformers/fp16-unsupported", 'E', true,
              "4.41 with torch before 2.3"},
             {"{fp16: true, use_cpu: true}", "transformers=4.41.2,torch=2.2", "h100", "transformers/fp16-unsupported",
-             'E', true, "use_cpu is a CPU"},
+             'E', true, "use_cpu selects the CPU"},
             {"{fp16: true}", v5, "cpu", "transformers/fp16-unsupported", 'E', false, "5.x does not refuse it"},
-            {"{fp16: true}", v5, "cpu", "transformers/fp16-on-cpu", 'W', true, "and does nothing"},
+            {"{fp16: true}", v5, "cpu", "transformers/fp16-on-cpu", 'W', true, "and it has no effect"},
             {"{fp16: true}", v457, "cpu", "transformers/fp16-on-cpu", 'W', true, "from 4.57"},
             {"{fp16: true}", v5, "h100", "transformers/fp16-on-cpu", 'W', false, "a GPU"},
-            {"{bf16: true}", v5, "cpu", "transformers/bf16-unsupported", 'E', true, "5.x asks for use_cpu"},
-            {"{bf16: true, use_cpu: true}", v5, "cpu", "transformers/bf16-unsupported", 'E', false, "says so"},
-            {"{bf16: true}", v4, "cpu", "transformers/bf16-unsupported", 'E', false, "4.41 takes it"},
+            {"{bf16: true}", v5, "cpu", "transformers/bf16-unsupported", 'E', true, "5.x requires use_cpu"},
+            {"{bf16: true, use_cpu: true}", v5, "cpu", "transformers/bf16-unsupported", 'E', false, "use_cpu is set"},
+            {"{bf16: true}", v4, "cpu", "transformers/bf16-unsupported", 'E', false, "4.41 accepts it"},
             {"{bf16: true}", v457, "cpu", "transformers/bf16-unsupported", 'E', true, "4.57 does not"},
             {"{bf16: true}", v5, "v100", "transformers/bf16-unsupported", 'E', false, "V100 passes since torch 2.2"},
             {"{bf16: true}", v5, "v100", "transformers/bf16-emulated", 'W', true, "emulated"},
             {"{bf16: true}", v5, "t4", "transformers/bf16-emulated", 'W', true, "emulated"},
             {"{bf16: true}", v5, "a100", "transformers/bf16-emulated", 'W', false, "native"},
             {"{bf16: true, half_precision_backend: apex}", v4, "h100", "transformers/bf16-apex", 'E', true,
-             "Apex has none"},
+             "Apex has no bf16"},
             {"{bf16: true, half_precision_backend: auto}", v4, "h100", "transformers/bf16-apex", 'E', false, "auto"},
             {"{fp16: true, half_precision_backend: cpu_amp}", v4, "cpu", "transformers/fp16-cpu-amp", 'E', true,
-             "no fp16 there"},
+             "no fp16 on a CPU"},
             {"{fp16: true, half_precision_backend: cuda_amp}", v4, "h100", "transformers/fp16-cpu-amp", 'E', false,
              "cuda_amp"},
             {"{fp16: true, fp16_backend: apex}", v4, "h100", "transformers/fp16-backend-deprecated", 'W', true,
@@ -141,8 +143,8 @@ TEST_CASE("each error and trap of TrainingArguments speaks in the versions that 
             {"{fp16: true, fp16_backend: auto}", v4, "h100", "transformers/fp16-backend-deprecated", 'W', false,
              "its default"},
             {"{fp16: true, half_precision_backend: apex}", v5, "h100", "transformers/key-of-other-version", 'U', true,
-             "left with 5"},
-            {"{fp16: true, no_cuda: true}", v5, "h100", "transformers/key-of-other-version", 'U', true, "left with 5"},
+             "removed in 5"},
+            {"{fp16: true, no_cuda: true}", v5, "h100", "transformers/key-of-other-version", 'U', true, "removed in 5"},
             {"{fp16: true, fp16_opt_level: O2}", v4, "h100", "transformers/opt-level-unread", 'I', true, "not Apex"},
             {"{fp16: true, fp16_opt_level: O2, half_precision_backend: apex}", v4, "h100",
              "transformers/opt-level-unread", 'I', false, "Apex"},
@@ -157,7 +159,7 @@ TEST_CASE("each error and trap of TrainingArguments speaks in the versions that 
              "by naming the backend"},
             {"{fp16: true}", v5, "h100", "transformers/fused-skip", 'W', true, "fused by default"},
             {"{fp16: true}", v4, "h100", "transformers/fused-skip", 'W', false, "not in 4.41"},
-            {"{fp16: true, optim: adamw_torch_fused}", v4, "h100", "transformers/fused-skip", 'W', true, "asked for"},
+            {"{fp16: true, optim: adamw_torch_fused}", v4, "h100", "transformers/fused-skip", 'W', true, "requested"},
             {"{bf16: true}", v5, "h100", "transformers/fused-skip", 'W', false, "no scaler"},
             {"{bf16: true}", v5, "h100", "transformers/nan-filter", 'W', true, "on by default"},
             {"{bf16: true, logging_nan_inf_filter: false}", v5, "h100", "transformers/nan-filter", 'W', false, "off"},
@@ -170,7 +172,7 @@ TEST_CASE("each error and trap of TrainingArguments speaks in the versions that 
              "without fsdp"},
             {"{bf16: true, bf_16: true}", v5, "h100", "transformers/unknown-key", 'U', true, "no such field"},
             {"{bf16: true, deepspeed: nowhere.json}", v5, "h100", "transformers/missing-file", 'E', true,
-             "a file that is not there"},
+             "a missing file"},
         });
 }
 
@@ -179,7 +181,7 @@ TEST_CASE("a quoted boolean switches bf16 on in TrainingArguments", "[import][tr
     CHECK(field_of(arguments("{bf16: false}"), "compute") == "F");
 }
 
-TEST_CASE("a checkpoint in the low format leaves no master under 5.x, and gradients that the scaler refuses",
+TEST_CASE("under 5.x a low-precision checkpoint has no master weights, and the scaler refuses its gradients",
           "[import][transformers]") {
     CHECK(find_rule(arguments("bf16: true", v5, "h100", "bf16"), "transformers/no-master", 'W'));
     CHECK_FALSE(find_rule(arguments("bf16: true", v4, "h100", "bf16"), "transformers/no-master"));
@@ -214,7 +216,7 @@ TEST_CASE("TrainingArguments fill \"auto\" in the DeepSpeed file that they name"
           "F");
 }
 
-TEST_CASE("what DeepSpeed's section and the arguments say differently is one error that lists all",
+TEST_CASE("differences between DeepSpeed's section and the arguments are one error that lists all of them",
           "[import][transformers]") {
     const ImportResult result = with_deepspeed(
         "{bf16: true, deepspeed: ds.json, learning_rate: 1.0e-5, gradient_accumulation_steps: 4}",
@@ -232,7 +234,7 @@ TEST_CASE("what DeepSpeed's section and the arguments say differently is one err
     CHECK_FALSE(find_rule(same, "transformers/deepspeed-mismatch"));
 }
 
-TEST_CASE("DeepSpeed's section may stand in the arguments, and needs zero_optimization there",
+TEST_CASE("DeepSpeed's section may be a part of the arguments, and needs zero_optimization there",
           "[import][transformers]") {
     const ImportResult inline_map =
         arguments("{bf16: true, deepspeed: {bf16: {enabled: auto}, zero_optimization: {stage: 3}}}");

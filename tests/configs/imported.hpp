@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One config, imported, with short ways to ask for what came out.
+// An imported config, with short accessors for its results.
 #pragma once
 #include "tests/configs/import_case.hpp"
 
@@ -13,7 +13,7 @@ struct Asked {
     std::map<std::string, std::string, std::less<>> environment{};
 };
 
-/// A folder for files that configs name.
+/// Returns a folder for files that configs name.
 inline std::filesystem::path import_folder() {
     std::filesystem::path folder = memory_folder() / "imported";
     std::filesystem::create_directories(folder);
@@ -38,7 +38,7 @@ class Imported {
     }
 
     const configs::ImportResult& result() const { return result_; }
-    /// "H"; "ds-zero"; "true"; empty where nothing set the field.
+    /// Returns the value of a field, such as "H", "ds-zero" or "true", or an empty text if nothing set the field.
     std::string field(std::string_view name) const {
         const configs::ResolvedField* found = result_.resolved.find(name);
         return found == nullptr ? std::string{} : words_of(found->value.value);
@@ -51,7 +51,7 @@ class Imported {
         }
         return {};
     }
-    /// "E axolotl/bf16-full" for each finding whose code is one of `codes`.
+    /// Returns the code and the rule, such as "E axolotl/bf16-full", of each finding whose code is one of `codes`.
     std::vector<std::string> findings(std::string_view codes = "EUWCDIN") const {
         std::vector<std::string> found;
         for (const configs::Finding& one : result_.findings) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/systems.md: the tests that it names are there, it has every system and framework, and what the guides that it quotes have
-// wrong is asserted. Its commands are run by tests/program/systems_page_test.cpp.
+// Checks docs/systems.md: the tests that it names exist, it lists every system and framework, and each mistake of the
+// guides that it quotes is disproved. tests/program/systems_page_test.cpp runs its commands.
 #include "core/codec.hpp"
 #include "core/format.hpp"
 #include "experiments/configs/framework.hpp"
@@ -38,7 +38,7 @@ std::string text_of(const fs::path& path) {
 
 std::string page() { return text_of(root / "docs/systems.md"); }
 
-/// The names of every test case, as they are written.
+/// Returns the titles of all test cases, as they are written.
 std::set<std::string> names_of_tests() {
     std::set<std::string> names;
     const std::string word = "TEST_CASE(\"";
@@ -61,7 +61,7 @@ std::uint32_t fp16_code(float x) { return encode(fp16, x, Round::nearest_even, O
 
 }  // namespace
 
-TEST_CASE("every test that the page of systems names is there", "[systems]") {
+TEST_CASE("every test that docs/systems.md names exists", "[systems]") {
     const std::set<std::string> all = names_of_tests(), named = tests_named_in(page());
     CHECK(named.size() > 40);
     for (const std::string& name : named) {
@@ -71,7 +71,7 @@ TEST_CASE("every test that the page of systems names is there", "[systems]") {
     CHECK(tests_named_in("`\"one\"` and \"two\" and `three`") == std::set<std::string>{"one"});
 }
 
-TEST_CASE("the page of systems has a row for every system, and every framework that is read", "[systems]") {
+TEST_CASE("docs/systems.md has a row for every system and for every framework with an importer", "[systems]") {
     std::istringstream lines(page());
     int next = 1;
     std::string table;
@@ -86,16 +86,16 @@ TEST_CASE("the page of systems has a row for every system, and every framework t
     CHECK(next == 35);
     for (const Framework* each : frameworks()) {
         std::string title(each->title);
-        if (title == "Apex" || title == "PyTorch") title += " ";  // words of other names too
+        if (title == "Apex" || title == "PyTorch") title += " ";  // these words also occur in other names
         CAPTURE(title);
         CHECK(table.find(title) != std::string::npos);
-        // Versions are those of the importers: a row that falls behind is a wrong row.
+        // The versions must be those of the importers, so that no row becomes outdated.
         const std::string version(each->newest);
         if (version.size() > 1) CHECK(table.find(version) != std::string::npos);
     }
 }
 
-TEST_CASE("gradients that fp16 holds, and those that it loses", "[systems]") {
+TEST_CASE("fp16 rounds gradients of at most 2^-25 to zero, and overflows from 65520 on", "[systems]") {
     CHECK(fp16_code(1e-7f) == 2);  // two units of 2^-24, and not 0
     CHECK(decode(fp16, 2u) == 1.1920929e-07f);
     CHECK(fp16_code(0x1p-25f) == 0);  // a tie, and 0 is even
@@ -106,7 +106,7 @@ TEST_CASE("gradients that fp16 holds, and those that it loses", "[systems]") {
 }
 
 TEST_CASE("the scale is checked at every step", "[systems]") {
-    // Overflow lowers the scale, wherever in the interval it is; only a whole run of clean steps raises it.
+    // An overflow lowers the scale at any point of the interval. Only a complete interval of clean steps raises it.
     TorchSettings settings;
     settings.growth_interval = 4;
     for (int clean = 0; clean < 4; ++clean) {
@@ -123,30 +123,31 @@ TEST_CASE("the scale is checked at every step", "[systems]") {
     std::int64_t tracker = 0;
     for (int step = 0; step < 4; ++step) update_scale(settings, scale, tracker, false);
     CHECK(scale == 2048);
-    // What is unscaled is multiplied by a rounded reciprocal: other bits than division gives.
+    // Unscaling multiplies by a rounded reciprocal, which gives other bits than a division.
     CHECK(bit_cast<std::uint32_t>(5.0f * inverse_scale(3.0f)) == 0x3FD55556);
     CHECK(bit_cast<std::uint32_t>(5.0f / 3.0f) == 0x3FD55555);
     CHECK(5.0f * inverse_scale(1024.0f) == 5.0f / 1024.0f);
-    // A gradient that fp16 loses is kept by a scale, and comes back whole.
+    // A scale preserves a gradient that fp16 would lose, and unscaling restores it exactly.
     CHECK(fp16_code(0x1p-26f) == 0);
     CHECK(decode(fp16, fp16_code(0x1p-26f * 1024)) * inverse_scale(1024.0f) == 0x1p-26f);
 }
 
-TEST_CASE("tf32 is off until something turns it on", "[systems]") {
+TEST_CASE("tf32 is off unless a setting turns it on", "[systems]") {
     CHECK(Imported("{per_device_train_batch_size: 4}", {.framework = "transformers"}).field("compute") == "F");
     CHECK(Imported("{tf32: true}", {.framework = "transformers"}).field("compute") == "T");
     CHECK(Imported("{autocast: {enabled: false}}", {.framework = "torch"}).field("compute") == "F");
     CHECK(Imported("{allow_tf32: true}", {.framework = "torch"}).field("compute") == "T");
 }
 
-TEST_CASE("what the guides have wrong of frameworks", "[systems]") {
-    // No dtype is called so, and parameters stay wide where Transformer Engine multiplies fp8.
+TEST_CASE("wrong statements of the guides about frameworks are disproved", "[systems]") {
+    // There is no dtype of this name, and parameters stay fp32 if Transformer Engine multiplies in fp8.
     CHECK(dtype_letter("float8_e4m3") == 0);
     const Imported te("{distributed_type: \"NO\", mixed_precision: fp8, num_processes: 1, fp8_config: {backend: TE}}",
                       {.framework = "accelerate", .device = "h100"});
     CHECK(te.field("store") == "F");
     CHECK(te.part("fp8", "format") != "");
-    // Updates below half a unit in the last place: at 0.02 1e-5 is lost and 1e-4 kept; at 0.5 1e-4, and at 1 1e-3, are lost.
+    // Updates below half a unit in the last place are lost: 1e-5 at a weight of 0.02, 1e-4 at 0.5 and 1e-3 at 1. At
+    // 0.02, 1e-4 is kept.
     struct Update {
         float weight, change;
         bool is_lost;
@@ -175,7 +176,7 @@ TEST_CASE("what the guides have wrong of frameworks", "[systems]") {
         {.framework = "llamafactory", .device = "h100", .versions = {{"transformers", parse_version("4.57")}}});
     CHECK(fp8.field("compute") == "ao_tensorwise");
     CHECK(fp8.has("C llamafactory/fp8-as-executed"));
-    // Autocast and masters save no static byte.
+    // Autocast and master weights do not reduce the static bytes.
     CHECK(find_memory_recipe("amp")->trained.total() == find_memory_recipe("fp32")->trained.total());
 }
 

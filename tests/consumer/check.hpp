@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a consumer asks of macheps, without a test framework.
+// Assertions of the consumer programs, which use no test framework.
 #pragma once
 #include <cstdio>
 

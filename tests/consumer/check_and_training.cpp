@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that trains and checks: the headers of both fit in one file, and the libraries in one program.
+// A program that trains and checks kernels: one file can include the headers of both, and one program can link both
+// libraries.
 #include "check.hpp"
 
 #include "experiments/check/checked.hpp"

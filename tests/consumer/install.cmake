@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DBUILD=... -DSOURCE=... -DPREFIX=... -DVERSION=... -DCONFIG=...
-# -P install.cmake: installs, moves the tree, and looks through it.
+# -P install.cmake: installs macheps, moves the installed tree, and checks its files.
 set(staged ${PREFIX}.staged)
 file(REMOVE_RECURSE ${PREFIX} ${staged})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${staged} OUTPUT_QUIET RESULT_VARIABLE failed)
 if(failed)
     message(FATAL_ERROR "cmake --install ended with ${failed}; was everything built?")
 endif()
-# The program alone brings no headers along.
+# The component `runtime` is the program without headers and libraries.
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${staged}.runtime --component runtime OUTPUT_QUIET)
 if(NOT EXISTS ${staged}.runtime/bin/macheps OR EXISTS ${staged}.runtime/include OR EXISTS ${staged}.runtime/lib)
     message(FATAL_ERROR "--component runtime: not the program alone")
 endif()
 file(REMOVE_RECURSE ${staged}.runtime)
-file(RENAME ${staged} ${PREFIX})  # what follows uses a tree that was moved after its installation
+file(RENAME ${staged} ${PREFIX})  # all tests use a tree that was moved after its installation
 
-# Nothing may speak of the trees it was made from; but with debug information or asserts, binaries do.
-# A tree that stands at /macheps is not spoken of by what is called include/macheps.
+# No installed file may contain the path of the source, build or staging folder. Binaries with debug information or asserts
+# are not searched. If the source is at /macheps, the path include/macheps does not count.
 set(search -rlaE)
 if(NOT CONFIG STREQUAL "Release")
     set(search -rIlE)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel checks from outside: a product in memory that is right, and the same with one element off.
+// A program that uses the kernel checks: on a correct product in memory, and on the same
+// product with one wrong element.
 #include "check.hpp"
 
 #include "core/host/thread_pool.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear systems in e5m2 and fp16, with matrices that stand in Eigen.
+// Solves linear systems in e5m2 and fp16, with Eigen matrices.
 #include "check.hpp"
 
 #include "core/error.hpp"
@@ -39,7 +39,7 @@ void check_format() {
             CONSUMER_CHECK(off <= 40 * n * F.unit_roundoff() && -off <= 40 * n * F.unit_roundoff());
         }
     }
-    // A block of a larger matrix is a matrix, too.
+    // A block of a larger matrix is accepted as a matrix.
     const FloatVector<F> x = solve<F>(factor<F>(a.topLeftCorner(2, 2)), b.head(2));
     CONSUMER_CHECK(x.size() == 2);
 }

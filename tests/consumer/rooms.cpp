@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// emulation and reports from outside: a cast, a matmul, rows to a file and back.
+// A program that uses emulation and reports: a cast, a matmul, and rows that are written to a file and read back.
 #include "check.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"

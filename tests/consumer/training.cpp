@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// experiments from outside: the presets are in the library, no file of the source tree is read.
+// A program that uses the presets. They are compiled into the library, so no file of the source tree is read.
 #include "check.hpp"
 
 #include "core/host/version.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// core/arithmetic.hpp against MPFR, the machine's own fp32 and fp64 with their flags, and the vectors that trap
-// double rounding.
+// Compares core/arithmetic.hpp with MPFR, with the processor's fp32 and fp64 arithmetic (results and flags), and with
+// vectors that expose double rounding.
 #include "core/arithmetic.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -36,7 +36,7 @@ std::string flag_names(Flags f) {
                        f.underflow ? 'u' : '-', f.inexact ? 'x' : '-');
 }
 
-/// Comparisons of one thread: the first ten mismatches in words, the rest counted.
+/// Result of one thread's comparisons. The first ten mismatches are described; the rest are only counted.
 struct Count {
     std::uint64_t compared = 0, mismatches = 0;
     std::string report{};
@@ -57,7 +57,7 @@ struct Count {
     }
 };
 
-/// Deals `jobs` out to every core; work(job, count).
+/// Runs work(job, count) for each of `jobs` jobs on all cores, and returns the sum of the counts.
 Count in_parallel(std::uint64_t jobs, const std::function<void(std::uint64_t, Count&)>& work) {
     std::atomic<std::uint64_t> next{0};
     std::mutex mutex;
@@ -75,8 +75,8 @@ Count in_parallel(std::uint64_t jobs, const std::function<void(std::uint64_t, Co
     return total;
 }
 
-/// A code that is likely to be interesting: any bits, small integers, numbers about one, powers of two, the ends of the
-/// ranges, and now and then the negative neighbour of another operand, so that sums cancel.
+/// Returns a code that is likely to expose errors: arbitrary bits, small integers, numbers near one, powers of two, the
+/// ends of the ranges, and sometimes the negated neighbour of another operand, so that sums cancel.
 std::uint64_t any_code(Format f, std::uint64_t random, std::uint64_t other) {
     const std::uint64_t mask = f.sign_bit() | f.magnitude_mask(), any = random >> 8 & mask;
     const std::uint64_t one = encode64(f, 1.0, Round::nearest_even, Overflow::saturate) >> f.padding;
@@ -116,7 +116,7 @@ RandomBits any_random(std::uint64_t bits) {
     return {static_cast<std::uint32_t>(bits >> 32) >> (32 - width), width};
 }
 
-/// Random operands in every mode, under both overflow rules and both kinds of tininess.
+/// Checks random operands in every mode, under both overflow rules and with both definitions of tininess.
 void check_random(const NamedFormat& named, ArithmeticOracle& wanted, std::uint64_t first, std::uint64_t count,
                   Count& result) {
     const Format f = named.format;
@@ -139,7 +139,7 @@ void check_random(const NamedFormat& named, ArithmeticOracle& wanted, std::uint6
     }
 }
 
-/// Every pair of codes, every operation but sqrt and fma, in one mode under one rule.
+/// Checks every pair of codes with every operation except sqrt and fma, in one mode and under one overflow rule.
 void check_pairs(const NamedFormat& named, Round mode, Overflow overflow, Count& result) {
     ArithmeticOracle wanted(named.name);
     const std::uint64_t codes = std::uint64_t{1} << named.format.bits;
@@ -174,7 +174,7 @@ TEST_CASE("an operation rounds once, where a detour through a wider type rounds 
     }
 }
 
-TEST_CASE("special operands give what IEEE 754-2019 6 and 7 say", "[core][arithmetic]") {
+TEST_CASE("special operands give the results and flags of IEEE 754-2019, clauses 6 and 7", "[core][arithmetic]") {
     struct Case {
         Operation operation;
         std::uint64_t a, b, c;
@@ -207,7 +207,7 @@ TEST_CASE("special operands give what IEEE 754-2019 6 and 7 say", "[core][arithm
          rne,
          quiet,
          {},
-         "a quiet NaN raises nothing and loses sign and payload"},
+         "a quiet NaN raises no flag and loses sign and payload"},
         {Operation::add, one, signaling, 0, rne, quiet, {.invalid = true}, "a signaling NaN raises invalid"},
         {Operation::fma, inf, 0, quiet, rne, quiet, {.invalid = true}, "inf * 0 + NaN"},
         {Operation::fma, one, one, minus | one, Round::down, minus, {}, "1 * 1 - 1 rounding down"},
@@ -221,8 +221,8 @@ TEST_CASE("special operands give what IEEE 754-2019 6 and 7 say", "[core][arithm
          rne,
          0,
          {.underflow = true, .inexact = true},
-         "half the least: even is zero"},
-        {Operation::sub, 0x0400, 0x0001, 0, rne, 0x03ff, {}, "an exact subnormal raises nothing"},
+         "half the smallest: a tie, and zero is even"},
+        {Operation::sub, 0x0400, 0x0001, 0, rne, 0x03ff, {}, "an exact subnormal raises no flag"},
     };
     for (const auto& [operation, a, b, c, mode, bits, flags, why] : cases) {
         CAPTURE(why);
@@ -232,7 +232,7 @@ TEST_CASE("special operands give what IEEE 754-2019 6 and 7 say", "[core][arithm
     }
 }
 
-TEST_CASE("formats without Inf, NaN, -0 or 0 say what becomes of them", "[core][arithmetic]") {
+TEST_CASE("formats without Inf, NaN, -0 or 0 give their defined replacement codes and flags", "[core][arithmetic]") {
     CHECK(div(e4m3fn, 0x38, 0x00) == Rounded{0x7f, {.divide_by_zero = true}});
     CHECK(op(Operation::div, e4m3fn, 0x38, 0x80, 0, Round::nearest_even, Overflow::saturate).bits == 0xfe);
     CHECK(div(e2m1fn, 0x0, 0x0) == Rounded{0x7, {.invalid = true}});
@@ -273,10 +273,10 @@ TEST_CASE("random and hard operands of every narrow format agree with MPFR, flag
 
 namespace {
 
-/// One operation on the machine's own numbers: bits and flags.
+/// Returns the bits and flags of one operation of the processor.
 template <class Number, class Bits>
 Rounded on_the_machine(Operation operation, Bits a, Bits b, Bits c, int direction) {
-    // volatile: neither moved across the change of mode nor folded.
+    // volatile, so that the compiler neither moves the operation across the change of mode nor folds it.
     volatile Number x = bit_cast<Number>(a), y = bit_cast<Number>(b), z = bit_cast<Number>(c), r = 0;
     std::fesetround(direction);
     std::feclearexcept(FE_ALL_EXCEPT);
@@ -325,7 +325,7 @@ Count against_the_machine(const NamedFormat& named, std::uint64_t count) {
                    b = static_cast<Bits>(any_code(f, word(words, 2), a)),
                    c = static_cast<Bits>(any_code(f, word(more, 0), a));
         const Operation operation = all_operations[more.word[2] % 6];
-        // Whether inf * 0 + quiet NaN raises invalid is left open by IEEE 754-2019 7.2, and processors differ.
+        // IEEE 754-2019 7.2 leaves open whether inf * 0 + quiet NaN raises invalid, and processors differ.
         const auto [mode, direction] = directions[more.word[2] / 6 % 4];
         const Rounded got = op(operation, f, a, b, c, mode);
         Rounded want = on_the_machine<Number, Bits>(operation, a, b, c, direction);
@@ -340,7 +340,8 @@ Count against_the_machine(const NamedFormat& named, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("fp32 and fp64 agree with this machine's, bits and flags, in four directions", "[core][arithmetic]") {
+TEST_CASE("fp32 and fp64 agree with the processor in bits and flags, in four rounding directions",
+          "[core][arithmetic]") {
     for (const Count& total : {against_the_machine<float, std::uint32_t>(*find_format("fp32"), 400000),
                                against_the_machine<double, std::uint64_t>(*find_format("fp64"), 400000)}) {
         INFO(total.report);
@@ -348,8 +349,7 @@ TEST_CASE("fp32 and fp64 agree with this machine's, bits and flags, in four dire
     }
 }
 
-TEST_CASE("fp64 rounds to odd and to nearest away as MPFR's neighbours say, and stochastically within them",
-          "[core][arithmetic]") {
+TEST_CASE("fp64 rounding to odd, to nearest away and stochastic rounding agree with MPFR", "[core][arithmetic]") {
     const Format f = fp64;
     mpfr_t x, y, low, high, exact;
     mpfr_inits2(53, x, y, low, high, nullptr);
@@ -391,14 +391,14 @@ TEST_CASE("fp64 rounds to odd and to nearest away as MPFR's neighbours say, and 
         };
         const std::uint64_t odd = !inexact ? code(low) : (code(low) & 1) != 0 ? code(low) : code(high);
         wrong += got(Round::to_odd) != odd;
-        // The middle of the neighbours has 54 bits.
+        // The midpoint of the neighbours has 54 bits.
         mpfr_t middle;
         mpfr_init2(middle, 60);
         mpfr_add(middle, low, high, MPFR_RNDN);
         mpfr_div_2ui(middle, middle, 1, MPFR_RNDN);
         const bool away = inexact && mpfr_cmpabs(exact, middle) >= 0;
         wrong += got(Round::nearest_away) != (away ? code(high) : code(low));
-        // floor(2^32 fraction) + r carries exactly from r = 2^32 - floor(2^32 fraction) on.
+        // floor(2^32 fraction) + r carries if and only if r >= 2^32 - floor(2^32 fraction).
         mpfr_sub(exact, exact, low, MPFR_RNDN);
         mpfr_sub(middle, high, low, MPFR_RNDN);
         if (inexact) {
@@ -417,7 +417,8 @@ TEST_CASE("fp64 rounds to odd and to nearest away as MPFR's neighbours say, and 
     CHECK(checked == 30000);
 }
 
-TEST_CASE("every pair of every 8-bit format, + - * / in every mode, under both rules", "[core][arithmetic][slow]") {
+TEST_CASE("+ - * / of every pair of codes of every 8-bit format agree with MPFR in every mode, under both rules",
+          "[core][arithmetic][slow]") {
     struct Job {
         const NamedFormat* named;
         Round mode;
@@ -440,7 +441,8 @@ TEST_CASE("every pair of every 8-bit format, + - * / in every mode, under both r
     CHECK(total.compared == jobs.size() * 4 * 65536);
 }
 
-TEST_CASE("fma of every triple of every 4-bit and 6-bit format, in every mode", "[core][arithmetic][slow]") {
+TEST_CASE("fma of every triple of every 4-bit and 6-bit format agrees with MPFR in every mode",
+          "[core][arithmetic][slow]") {
     std::vector<std::pair<const NamedFormat*, Round>> jobs;
     for (const NamedFormat& named : all_formats) {
         if (named.format.bits > 6) continue;
@@ -463,7 +465,7 @@ TEST_CASE("fma of every triple of every 4-bit and 6-bit format, in every mode", 
     WARN(total.compared << " results of triples compared");
 }
 
-TEST_CASE("fma of 10^8 triples of the 8-bit formats", "[core][arithmetic][slow]") {
+TEST_CASE("fma of 10^8 triples of the 8-bit formats agrees with MPFR", "[core][arithmetic][slow]") {
     std::vector<const NamedFormat*> formats;
     for (const NamedFormat& named : all_formats) {
         if (named.format.bits == 8) formats.push_back(&named);
@@ -488,7 +490,7 @@ TEST_CASE("fma of 10^8 triples of the 8-bit formats", "[core][arithmetic][slow]"
     CHECK(total.compared == wanted_total);
 }
 
-TEST_CASE("sqrt of every code up to 19 bits, in every mode", "[core][arithmetic][slow]") {
+TEST_CASE("sqrt of every code up to 19 bits agrees with MPFR in every mode", "[core][arithmetic][slow]") {
     Count total;
     for (const NamedFormat& named : all_formats) {
         if (named.format.bits > 19) continue;
@@ -508,7 +510,7 @@ TEST_CASE("sqrt of every code up to 19 bits, in every mode", "[core][arithmetic]
     WARN(total.compared << " square roots compared");
 }
 
-TEST_CASE("10^9 random operations of fp16 and bf16, flags included", "[core][arithmetic][slow]") {
+TEST_CASE("10^9 random operations of fp16 and bf16 agree with MPFR, flags included", "[core][arithmetic][slow]") {
     constexpr std::uint64_t per_job = 1000000, jobs = 1000;
     const Count total = in_parallel(jobs, [&](std::uint64_t job, Count& own) {
         const NamedFormat& named = *find_format(job % 2 == 0 ? "fp16" : "bf16");

@@ -25,7 +25,7 @@ ProgramEnd shell(const std::string& script, std::vector<std::string> words = {},
     return run_program({.program = "sh", .arguments = std::move(words)}, limit);
 }
 
-/// Whether the process ends, or is a zombie, within 10 s.
+/// Returns whether the process ends or becomes a zombie within 10 s.
 bool ends(pid_t process) {
     for (int i = 0; i < 1000; ++i) {
         if (::kill(process, 0) != 0 || ::waitpid(process, nullptr, WNOHANG) == process) return true;
@@ -36,7 +36,7 @@ bool ends(pid_t process) {
 
 }  // namespace
 
-TEST_CASE("a program gets its words as they are, and its output and exit code come back", "[core][process]") {
+TEST_CASE("a program receives its arguments unchanged, and its output and exit code are returned", "[core][process]") {
     for (const char* word : {"", "a b", "$HOME `id` \"'\\", "two\nlines", "-n"}) {
         CAPTURE(word);
         const ProgramEnd end = shell("printf '%s|' \"$@\"", {word, "last"});
@@ -51,12 +51,12 @@ TEST_CASE("a program gets its words as they are, and its output and exit code co
     CHECK(run_program({.program = "sh", .arguments = {"-c", "echo $0"}, .shown_as = "another"}).output == "another\n");
 }
 
-TEST_CASE("a program that cannot be started is an error with its reason", "[core][process]") {
+TEST_CASE("starting a program that cannot be started throws an error with the reason", "[core][process]") {
     for (const auto& [program, reason] : {std::pair{"no-such-program-anywhere", ENOENT}, {"/dev/null", EACCES}}) {
         CAPTURE(program);
         try {
             run_program({.program = program});
-            FAIL("it ran");
+            FAIL("it was started");
         } catch (const std::system_error& error) {
             CHECK(error.code().value() == reason);
             CHECK(std::string(error.what()).find(program) != std::string::npos);
@@ -65,7 +65,7 @@ TEST_CASE("a program that cannot be started is an error with its reason", "[core
     CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);  // no process is left
 }
 
-TEST_CASE("a program is killed when its time is over", "[core][process]") {
+TEST_CASE("a program is killed when its time limit expires", "[core][process]") {
     const auto start = std::chrono::steady_clock::now();
     const ProgramEnd end = shell("echo first; exec sleep 100", {}, 1s);
     CHECK(end.is_late);
@@ -74,7 +74,7 @@ TEST_CASE("a program is killed when its time is over", "[core][process]") {
     CHECK(std::chrono::steady_clock::now() - start < 60s);
 }
 
-TEST_CASE("stderr is kept or discarded, as asked", "[core][process]") {
+TEST_CASE("stderr is passed on or discarded, as requested", "[core][process]") {
     for (const bool discards : {false, true}) {
         int ends[2];
         REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
@@ -93,7 +93,7 @@ TEST_CASE("stderr is kept or discarded, as asked", "[core][process]") {
     }
 }
 
-TEST_CASE("a program ends with its parent where that is asked for", "[core][process]") {
+TEST_CASE("a program ends with its parent if requested", "[core][process]") {
     int ends_of_pipe[2];
     REQUIRE(::pipe(ends_of_pipe) == 0);
     const pid_t parent = ::fork();

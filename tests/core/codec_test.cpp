@@ -18,7 +18,7 @@ using namespace macheps;
 
 namespace {
 
-/// What one mode makes of an input: one code, or one without and another with saturation.
+/// Codes that one mode gives for an input, without and with saturation. One code alone counts for both.
 struct Codes {
     std::uint32_t nonsaturate, saturate;
     constexpr Codes(std::uint32_t both) : nonsaturate(both), saturate(both) {}
@@ -63,12 +63,12 @@ TEST_CASE("e4m3fn rounds and overflows at its boundaries", "[core][codec]") {
         {"e4m3fn", 0x3f980000, 0x3a, 0x39, 0x3a, 0x3a, 0x39, "1.1875, tie"},
         {"e4m3fn", 0xbf880001, 0xb9, 0xb8, 0xb9, 0xb8, 0xb9, "just below -1.0625"},
         {"e4m3fn", 0x3c780000, 0x08, 0x07, 0x08, 0x08, 0x07, "tie carries a subnormal into the normals"},
-        {"e4m3fn", 0x3b400000, 0x02, 0x01, 0x02, 0x02, 0x01, "1.5 least subnormals, tie"},
-        {"e4m3fn", 0x3ba00000, 0x02, 0x02, 0x03, 0x03, 0x02, "2.5 least subnormals, tie"},
-        {"e4m3fn", 0x3a800000, 0x00, 0x00, 0x01, 0x01, 0x00, "half the least subnormal: even is zero"},
-        {"e4m3fn", 0x3a800001, 0x01, 0x00, 0x01, 0x01, 0x00, "just above that"},
+        {"e4m3fn", 0x3b400000, 0x02, 0x01, 0x02, 0x02, 0x01, "1.5 smallest subnormals, tie"},
+        {"e4m3fn", 0x3ba00000, 0x02, 0x02, 0x03, 0x03, 0x02, "2.5 smallest subnormals, tie"},
+        {"e4m3fn", 0x3a800000, 0x00, 0x00, 0x01, 0x01, 0x00, "half the smallest subnormal: a tie, and zero is even"},
+        {"e4m3fn", 0x3a800001, 0x01, 0x00, 0x01, 0x01, 0x00, "just above the tie"},
         {"e4m3fn", 0xba800000, 0x80, 0x80, 0x81, 0x80, 0x81, "its negative"},
-        {"e4m3fn", 0x00000001, 0x00, 0x00, 0x00, 0x01, 0x00, "the least number of fp32"},
+        {"e4m3fn", 0x00000001, 0x00, 0x00, 0x00, 0x01, 0x00, "the smallest fp32 number"},
         {"e4m3fn", 0x80000000, 0x80, 0x80, 0x80, 0x80, 0x80, "-0"},
     };
     for (const auto& row : rows) check(row);
@@ -81,8 +81,8 @@ TEST_CASE("e5m2, fnuz and IEEE-like fp8 round and overflow at their boundaries",
         {"e5m2", 0xc7700000, {0xfc, 0xfb}, 0xfb, {0xfc, 0xfb}, 0xfb, {0xfc, 0xfb}, "its negative"},
         {"e5m2", 0x7f800000, {0x7c, 0x7b}, {0x7c, 0x7b}, {0x7c, 0x7b}, {0x7c, 0x7b}, {0x7c, 0x7b}, "infinity"},
         {"e5m2", 0x3f900000, 0x3c, 0x3c, 0x3d, 0x3d, 0x3c, "1.125, tie"},
-        {"e5m2", 0x37000000, 0x00, 0x00, 0x01, 0x01, 0x00, "half the least subnormal"},
-        {"e5m2", 0x37c00000, 0x02, 0x01, 0x02, 0x02, 0x01, "1.5 least subnormals"},
+        {"e5m2", 0x37000000, 0x00, 0x00, 0x01, 0x01, 0x00, "half the smallest subnormal"},
+        {"e5m2", 0x37c00000, 0x02, 0x01, 0x02, 0x02, 0x01, "1.5 smallest subnormals"},
         {"e4m3fnuz", 0x43780000, {0x80, 0x7f}, 0x7f, {0x80, 0x7f}, {0x80, 0x7f}, 0x7f, "248"},
         {"e4m3fnuz", 0xba000000, 0x00, 0x00, 0x81, 0x00, 0x81, "a negative zero loses its sign"},
         {"e4m3fnuz", 0x80000000, 0x00, 0x00, 0x00, 0x00, 0x00, "-0 would be the NaN"},
@@ -118,13 +118,13 @@ TEST_CASE("fp16, bf16 and tf32 round and overflow at their boundaries", "[core][
         {"fp16", 0x477ff000, {0x7c00, 0x7bff}, 0x7bff, {0x7c00, 0x7bff}, {0x7c00, 0x7bff}, 0x7bff, "65520"},
         {"fp16", 0x3f801000, 0x3c00, 0x3c00, 0x3c01, 0x3c01, 0x3c00, "tie above 1"},
         {"fp16", 0x387fe000, 0x0400, 0x03ff, 0x0400, 0x0400, 0x03ff, "tie carries a subnormal into the normals"},
-        {"fp16", 0x33000000, 0x0000, 0x0000, 0x0001, 0x0001, 0x0000, "half the least subnormal"},
+        {"fp16", 0x33000000, 0x0000, 0x0000, 0x0001, 0x0001, 0x0000, "half the smallest subnormal"},
         {"fp16", 0xb3000000, 0x8000, 0x8000, 0x8001, 0x8000, 0x8001, "its negative"},
         {"bf16", 0x7f7f8000, {0x7f80, 0x7f7f}, 0x7f7f, {0x7f80, 0x7f7f}, {0x7f80, 0x7f7f}, 0x7f7f, "the tie goes up"},
         {"bf16", 0x3f808000, 0x3f80, 0x3f80, 0x3f81, 0x3f81, 0x3f80, "tie above 1"},
         {"bf16", 0x3f818000, 0x3f82, 0x3f81, 0x3f82, 0x3f82, 0x3f81, "tie above an odd code"},
-        {"bf16", 0x00008000, 0x0000, 0x0000, 0x0001, 0x0001, 0x0000, "half the least subnormal"},
-        {"bf16", 0x00018000, 0x0002, 0x0001, 0x0002, 0x0002, 0x0001, "1.5 least subnormals"},
+        {"bf16", 0x00008000, 0x0000, 0x0000, 0x0001, 0x0001, 0x0000, "half the smallest subnormal"},
+        {"bf16", 0x00018000, 0x0002, 0x0001, 0x0002, 0x0002, 0x0001, "1.5 smallest subnormals"},
         {"tf32", 0x3f801000, 0x3f800000, 0x3f800000, 0x3f802000, 0x3f802000, 0x3f800000, "tie above 1"},
         {"tf32", 0x3f803000, 0x3f804000, 0x3f802000, 0x3f804000, 0x3f804000, 0x3f802000, "tie above an odd code"},
         {"tf32",
@@ -135,12 +135,13 @@ TEST_CASE("fp16, bf16 and tf32 round and overflow at their boundaries", "[core][
          {0x7f800000, 0x7f7fe000},
          0x7f7fe000,
          "the tie goes up"},
-        {"tf32", 0x00001000, 0x00000000, 0x00000000, 0x00002000, 0x00002000, 0x00000000, "half the least subnormal"},
+        {"tf32", 0x00001000, 0x00000000, 0x00000000, 0x00002000, 0x00002000, 0x00000000, "half the smallest subnormal"},
     };
     for (const auto& row : rows) check(row);
 }
 
-TEST_CASE("the last input that rounds to the largest value, and the first that overflows", "[core][codec]") {
+TEST_CASE("the last input that rounds to the largest value and the first that overflows are as listed",
+          "[core][codec]") {
     struct Case {
         const char* format;
         std::uint32_t last, max, overflowed;
@@ -163,7 +164,8 @@ TEST_CASE("the last input that rounds to the largest value, and the first that o
     CHECK(encode(f, first, Round::nearest_even, Overflow::saturate) == c.max);
 }
 
-TEST_CASE("fp64 is rounded once, never through fp32; fp32 never through fp16 or bf16", "[core][codec]") {
+TEST_CASE("fp64 inputs are rounded once, never through fp32, and fp32 inputs never through fp16 or bf16",
+          "[core][codec]") {
     struct Case {
         const char* format;
         double in;
@@ -183,7 +185,7 @@ TEST_CASE("fp64 is rounded once, never through fp32; fp32 never through fp16 or 
     CAPTURE(c.format, c.why);
     const Format f = format_named(c.format);
     CHECK(encode(f, c.in, Round::nearest_even, Overflow::nonsaturate) == c.code);
-    // The detour is a trap indeed: each row would catch a codec that takes it.
+    // Checks that each row would expose a codec that takes the detour.
     const bool via_fp32 = std::string(c.why).find("fp32") != std::string::npos;
     const float detour = via_fp32
                              ? static_cast<float>(c.in)
@@ -200,7 +202,7 @@ TEST_CASE("rounding to odd first keeps a later rounding correct", "[core][codec]
 
 namespace {
 
-/// a b + c rounded to odd in fp64 (Boldo and Melquiond): exact product, TwoSum, last bit forced to one.
+/// Returns a b + c rounded to odd in fp64 (Boldo and Melquiond): exact product, TwoSum, last bit set if inexact.
 double fma_to_odd(double a, double b, double c) {
     const double product = a * b;  // at most 22 bits
     const double sum = product + c, c_part = sum - product;
@@ -231,7 +233,7 @@ TEST_CASE("fused multiply-add in a narrow format needs more than fp32, and for b
 
 namespace {
 
-/// True where `mode` without random bits is a constant expression.
+/// True if encoding in `mode` without random bits is a constant expression.
 template <Round mode>
 constexpr bool rounds_at_compile_time = requires {
     typename std::bool_constant<(encode(e4m3fn, 1.1f, mode, Overflow::saturate), true)>;
@@ -253,10 +255,10 @@ TEST_CASE("stochastic rounding without random bits is refused, whatever the numb
         }
     }
     CHECK_THROWS_AS(quantize(bf16, 1.0f, Round::stochastic, Overflow::nonsaturate), Error);
-    CHECK_THROWS_AS(round_shift(8, 1, Round::stochastic, false), Error);  // nothing would be lost
+    CHECK_THROWS_AS(round_shift(8, 1, Round::stochastic, false), Error);  // also if the result would be exact
 }
 
-TEST_CASE("round_shift is the quotient by a power of two, rounded, on both sides of the width of its integers",
+TEST_CASE("round_shift is the rounded quotient by a power of two, also for shifts beyond the width of its integers",
           "[core][codec]") {
     __extension__ using Wide = unsigned __int128;
     const std::uint64_t ones = ~std::uint64_t{0}, top = std::uint64_t{1} << 63;
@@ -304,7 +306,7 @@ TEST_CASE("stochastic rounding goes away from zero when the random bits carry", 
         {"e4m3fn", 20, 0x3f840000, 0xc0000, 0x39},
         {"e2m1fn", 8, 0x40100000, 0xbf, 0x4},
         {"e2m1fn", 8, 0x40100000, 0xc0, 0x5},
-        {"e2m1fn", 8, 0x40002000, 0xff, 0x4},  // 2 + 2^-9: eight bits cannot see it
+        {"e2m1fn", 8, 0x40002000, 0xff, 0x4},  // 2 + 2^-9: below the resolution of eight random bits
     }));
     CAPTURE(c.format, c.random);
     const Format f = format_named(c.format);
@@ -320,7 +322,7 @@ TEST_CASE("stochastic rounding goes up for exactly floor(2^k d) of the 2^k rando
         const Format f = named.format;
         if (f.bits > 32) continue;
         CAPTURE(named.name);
-        // A normal code, a subnormal one, the last step before the largest value; d from an exact hit to almost one.
+        // Tests a normal code, a subnormal code and the code before the largest, with d from 0 (exact) to almost 1.
         const std::uint64_t one = encode64(f, 1.0, Round::nearest_even, Overflow::saturate) >> f.padding;
         for (const std::uint64_t code :
              {one, f.has_zero() ? std::uint64_t{1} : std::uint64_t{9}, f.max_finite_code() - 1}) {
@@ -411,7 +413,7 @@ TEST_CASE("every code of every format survives decode and encode; NaN becomes th
     }
 }
 
-TEST_CASE("decode spells out special codes", "[core][codec]") {
+TEST_CASE("decode returns the values of special codes", "[core][codec]") {
     CHECK(decode(e4m3fn, 0x38) == 1.0f);
     CHECK(decode(e4m3fnuz, 0x38) == 0.5f);  // the same byte, another bias
     CHECK(std::signbit(decode(e4m3fn, 0x80)));
@@ -426,7 +428,8 @@ TEST_CASE("decode spells out special codes", "[core][codec]") {
     CHECK(widened == 0x1p-149);
 }
 
-TEST_CASE("numbers far beyond and below a format round as its mode says, whatever their exponent", "[core][codec]") {
+TEST_CASE("numbers far above and far below the range of a format round as the mode requires, whatever their exponent",
+          "[core][codec]") {
     using Kind = Unpacked::Kind;
     for (const NamedFormat& row : all_formats) {
         const Format f = row.format;
@@ -441,7 +444,8 @@ TEST_CASE("numbers far beyond and below a format round as its mode says, whateve
                                                        overflow, {})
                                << f.padding;
                     };
-                    // In a narrower format the largest and the least double are as far beyond and below.
+                    // The largest and the smallest double are outside the range of every narrower format in the same
+                    // way.
                     const bool is_outward = mode == Round::nearest_even || mode == Round::nearest_away ||
                                             (mode == Round::up && !negative) || (mode == Round::down && negative);
                     const double huge = is_widest && is_outward && overflow == Overflow::nonsaturate

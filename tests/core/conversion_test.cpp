@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions, rounding to integers, remainder and comparisons of codes, against the machine's own doubles and the
-// search of the rounding oracle.
+// Compares conversions, rounding to integers, remainders and comparisons of codes with the processor's doubles and with
+// the search of the rounding oracle.
 #include "core/conversion.hpp"
 #include "core/comparison.hpp"
 #include "core/format_table.hpp"
@@ -30,7 +30,7 @@ std::vector<std::uint64_t> all_codes(Format f) {
     return codes;
 }
 
-/// The integral value next to `x` in the direction of `mode`.
+/// Returns `x` rounded to an integral value in `mode`.
 double integral(double x, Round mode) {
     switch (mode) {
         case Round::nearest_even:
@@ -51,7 +51,8 @@ double integral(double x, Round mode) {
 
 }  // namespace
 
-TEST_CASE("every code of 16 bits and less converts to every format as the search says", "[core][conversion]") {
+TEST_CASE("every code of fp16 and of the formats up to 8 bits converts to every format as the rounding oracle says",
+          "[core][conversion]") {
     std::uint64_t compared = 0, wrong = 0;
     for (const NamedFormat& from : all_formats) {
         if (from.format.bits > 8 && from.format != fp16) continue;
@@ -62,7 +63,7 @@ TEST_CASE("every code of 16 bits and less converts to every format as the search
                 const double x = decode64(from.format, code);
                 for (const Round mode : {deterministic_modes[code % 6], Round::nearest_even}) {
                     const Rounded got = convert(from.format, to.format, code, mode);
-                    // NaN has lost its sign; without NaN it raises invalid.
+                    // A converted NaN has lost its sign.
                     const double number = std::isnan(x) ? std::nan("") : x;
                     wrong += got.bits != wanted.code(number, mode, Overflow::nonsaturate);
                     const bool keeps = std::isnan(x) || std::isinf(x) || decode64(to.format, got.bits) == x;
@@ -76,7 +77,7 @@ TEST_CASE("every code of 16 bits and less converts to every format as the search
     CHECK(compared > 2000000);
 }
 
-TEST_CASE("every fp16 code becomes an integer in every mode as its double does", "[core][conversion]") {
+TEST_CASE("every fp16 code rounds to the same integer as its double in every mode", "[core][conversion]") {
     int wrong = 0;
     for (const std::uint64_t code : all_codes(fp16)) {
         const double x = decode64(fp16, code);
@@ -101,7 +102,8 @@ TEST_CASE("every fp16 code becomes an integer in every mode as its double does",
     CHECK(wrong == 0);
 }
 
-TEST_CASE("the ends of 64-bit integers, and what lies beyond them", "[core][conversion]") {
+TEST_CASE("conversions at the ends of the range of 64-bit integers are right, and those beyond it are invalid",
+          "[core][conversion]") {
     struct Case {
         double x;
         bool is_signed;
@@ -127,10 +129,10 @@ TEST_CASE("the ends of 64-bit integers, and what lies beyond them", "[core][conv
     CHECK(from_integer(fp64, ~std::uint64_t{0}, false, Round::nearest_even).bits == bit_cast<std::uint64_t>(0x1p64));
     CHECK(from_integer(fp16, 65519, false, Round::nearest_even).bits == 0x7bff);
     CHECK(from_integer(fp16, 65520, true, Round::nearest_even).flags == Flags{.overflow = true, .inexact = true});
-    CHECK(round_to_integral(e3m4, 0x6f, Round::nearest_even, false).bits == 0x70);  // 15.5: there is no 16
+    CHECK(round_to_integral(e3m4, 0x6f, Round::nearest_even, false).bits == 0x70);  // 15.5; e3m4 has no 16
 }
 
-TEST_CASE("the remainder is the C library's, which is exact", "[core][conversion]") {
+TEST_CASE("the remainder equals the C library's, which is exact", "[core][conversion]") {
     std::uint64_t compared = 0, wrong = 0;
     const auto check = [&](Format f, std::uint64_t a, std::uint64_t b) {
         const double x = decode64(f, a), y = decode64(f, b), r = std::remainder(x, y);
@@ -170,7 +172,7 @@ TEST_CASE("every pair of 8-bit codes compares as its values do", "[core][compari
                 wrong += (relation == Relation::equal) != (x == y);
                 wrong += (relation == Relation::greater) != (x > y);
                 wrong += x < y && (!total_order(f, a, b) || total_order(f, b, a));
-                wrong += total_order(f, a, b) && total_order(f, b, a) && a != b;  // no two codes share a place
+                wrong += total_order(f, a, b) && total_order(f, b, a) && a != b;  // the order distinguishes all codes
                 wrong += !total_order(f, a, b) && !total_order(f, b, a);
                 const double low = decode64(f, minimum(f, a, b).bits),
                              number = decode64(f, minimum_number(f, a, b).bits);
@@ -184,7 +186,7 @@ TEST_CASE("every pair of 8-bit codes compares as its values do", "[core][compari
     CHECK(wrong == 0);
 }
 
-TEST_CASE("comparisons of NaNs, zeros and neighbours", "[core][comparison]") {
+TEST_CASE("comparisons, minimum, maximum and neighbours handle NaNs, zeros and infinities", "[core][comparison]") {
     constexpr std::uint64_t quiet = 0x7e00, signaling = 0x7c01, one = 0x3c00, minus = 0x8000;
     CHECK_FALSE(comparison_flags(fp16, quiet, one, false).invalid);
     CHECK(comparison_flags(fp16, quiet, one, true).invalid);

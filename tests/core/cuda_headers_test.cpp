@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec profiles against NVIDIA's own headers, whose host branches need no GPU.
+// Compares the codec profiles with NVIDIA's headers, whose host branches need no GPU.
 #include "core/format_table.hpp"
 #include "core/host/thread_pool.hpp"
 #include "core/profile_table.hpp"
@@ -26,7 +26,8 @@ using namespace macheps;
 
 namespace {
 
-/// Random bit patterns; a half have exponents near 1, where the narrow formats live, and one in four few fraction bits.
+/// Returns random and special numbers. Half of the random numbers have exponents from -32 to 31, which cover the narrow
+/// formats. A quarter have few fraction bits.
 std::vector<double> hard_operands(bool as_fp32) {
     std::vector<double> operands;
     for (std::uint64_t i = 0; i < 400'000; ++i) {
@@ -62,7 +63,7 @@ constexpr auto rne = Round::nearest_even;
 
 }  // namespace
 
-TEST_CASE("8, 6 and 4-bit casts are those of NVIDIA's headers", "[core][profile][cuda]") {
+TEST_CASE("8, 6 and 4-bit casts agree with NVIDIA's headers", "[core][profile][cuda]") {
     const Profile sat = profile_named("cuda_sat"), nosat = profile_named("cuda_nosat");
     Mismatches m;
     const auto check = [&](auto x, auto to_fp8, auto to_fp6, auto to_fp4) {
@@ -90,7 +91,7 @@ TEST_CASE("8, 6 and 4-bit casts are those of NVIDIA's headers", "[core][profile]
     CHECK(m.compared > 5'000'000);
 }
 
-TEST_CASE("e8m0fnu is that of NVIDIA's headers", "[core][profile][cuda]") {
+TEST_CASE("e8m0fnu casts agree with NVIDIA's headers", "[core][profile][cuda]") {
     Mismatches m;
     const auto check = [&](auto x, auto convert) {
         for (const auto& [mode, theirs] :
@@ -107,7 +108,7 @@ TEST_CASE("e8m0fnu is that of NVIDIA's headers", "[core][profile][cuda]") {
     CHECK(m.count == 0);
 }
 
-TEST_CASE("fp16 and bf16 casts are those of NVIDIA's headers, in every mode", "[core][profile][cuda]") {
+TEST_CASE("fp16 and bf16 casts agree with NVIDIA's headers, in every mode", "[core][profile][cuda]") {
     const Profile nosat = profile_named("cuda_nosat");
     Mismatches m;
     const auto raw = [](auto x) {
@@ -164,7 +165,7 @@ Block differences(std::uint32_t begin, std::uint32_t size, Ours ours, Theirs the
 }
 
 #if defined(__x86_64__)
-/// The same text with newer instructions for shifts and leading zeros.
+/// Runs the same code, compiled with newer instructions for shifts and leading zeros.
 template <class Ours, class Theirs>
 __attribute__((target("bmi,bmi2,lzcnt"), flatten)) Block differences_with_bmi(std::uint32_t begin, std::uint32_t size,
                                                                               Ours ours, Theirs theirs) {
@@ -172,7 +173,7 @@ __attribute__((target("bmi,bmi2,lzcnt"), flatten)) Block differences_with_bmi(st
 }
 #endif
 
-/// All 2^32 inputs, on every core.
+/// Compares all 2^32 inputs, on all cores.
 template <class Ours, class Theirs>
 void compare_all(const char* what, Ours ours, Theirs theirs) {
     auto run = differences<Ours, Theirs>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigen's conjugate gradients in emulated formats give the bits of the recurrences written out.
+// Checks that Eigen's conjugate gradients in emulated formats give the same bits as the recurrences written out.
 #include "tests/core/eigen_matrices.hpp"
 
 #include <Eigen/IterativeLinearSolvers>
@@ -29,7 +29,8 @@ Vector<Scalar> times(const Matrix<Scalar>& a, const Vector<Scalar>& x) {
     return y;
 }
 
-/// Hestenes and Stiefel, from zero, without a preconditioner; ends when the square of the residual is no normal number.
+/// Solves a x = b by conjugate gradients (Hestenes and Stiefel) from x = 0, without a preconditioner. Ends early if the
+/// squared norm of the residual is not a normal number.
 template <class Scalar>
 Vector<Scalar> conjugate_gradients(const Matrix<Scalar>& a, const Vector<Scalar>& b, int iterations) {
     Vector<Scalar> x(b.size()), residual = b, direction = b;
@@ -53,8 +54,8 @@ Vector<Scalar> conjugate_gradients(const Matrix<Scalar>& a, const Vector<Scalar>
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Eigen's conjugate gradients are the recurrences written out", "[core][eigen]", Float<bf16>,
-                   Float<fp16>, Float<tf32>, Float<fp32>) {
+TEMPLATE_TEST_CASE("Eigen's conjugate gradients give the same bits as the recurrences written out", "[core][eigen]",
+                   Float<bf16>, Float<fp16>, Float<tf32>, Float<fp32>) {
     using Scalar = TestType;
     const int n = 12;
     Matrix<Scalar> a = matrix<Scalar>(n, n, 3, 0);

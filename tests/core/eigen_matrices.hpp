@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices in emulated formats, for the tests of Eigen: each solver gives the bits of the same elimination, written out
-// with Float in the file of its test.
+// Matrices in emulated formats for the tests of Eigen. Each test compares the bits of one solver with those of the same
+// algorithm written out with Float.
 #pragma once
 #include "core/rng.hpp"
 #include "core/text/float_print.hpp"
@@ -16,7 +16,7 @@ using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
 template <class Scalar>
 using Vector = Eigen::Matrix<Scalar, Eigen::Dynamic, 1>;
 
-/// Entries are multiples of 1/8 from -4 to 4, with a stronger diagonal.
+/// Returns a matrix whose entries are multiples of 1/8 from -4 to 4, with `diagonal` added on the diagonal.
 template <class Scalar>
 Matrix<Scalar> matrix(int rows, int columns, std::uint64_t seed, double diagonal) {
     Matrix<Scalar> a(rows, columns);
@@ -29,7 +29,7 @@ Matrix<Scalar> matrix(int rows, int columns, std::uint64_t seed, double diagonal
     return a;
 }
 
-/// "" when every element of both has the same bits.
+/// Describes the elements whose bits differ; empty if there are none.
 template <class A, class B>
 std::string differences(const A& actual, const B& expected) {
     std::string text;

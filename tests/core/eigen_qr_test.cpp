@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigen's Householder QR in emulated formats gives the bits of the reflections written out.
+// Checks that Eigen's Householder QR in emulated formats gives the same bits as the reflections written out.
 #include "tests/core/eigen_matrices.hpp"
 
 #include <Eigen/QR>
@@ -11,7 +11,8 @@ using namespace macheps::test;
 
 namespace {
 
-/// Householder QR: R on and above the diagonal, the essential parts of the reflectors below it.
+/// Factors `a` in place by Householder QR. R is on and above the diagonal, the essential parts of the reflectors below
+/// it.
 template <class Scalar>
 void reflect(Matrix<Scalar>& a, Vector<Scalar>& taus) {
     const int rows = static_cast<int>(a.rows()), columns = static_cast<int>(a.cols());
@@ -31,7 +32,7 @@ void reflect(Matrix<Scalar>& a, Vector<Scalar>& taus) {
         }
         taus(k) = tau;
         a(k, k) = beta;
-        if (k + 1 == rows) {  // a row alone: no essential part
+        if (k + 1 == rows) {  // a single row has no essential part
             for (int j = k + 1; j < columns; ++j) a(k, j) = a(k, j) * (Scalar(1) - tau);
             continue;
         }
@@ -48,8 +49,8 @@ void reflect(Matrix<Scalar>& a, Vector<Scalar>& taus) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Eigen's Householder QR is the reflections written out", "[core][eigen]", Float<bf16>, Float<e5m2>,
-                   Float<fp32>) {
+TEMPLATE_TEST_CASE("Eigen's Householder QR gives the same bits as the reflections written out", "[core][eigen]",
+                   Float<bf16>, Float<e5m2>, Float<fp32>) {
     using Scalar = TestType;
     for (const auto& [rows, columns] : {std::pair{1, 1}, {4, 4}, {9, 5}, {12, 12}}) {
         const auto a = matrix<Scalar>(rows, columns, 7, 4);

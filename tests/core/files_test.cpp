@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two doors to files: what is published appears whole, whoever else is at work; what is read has an end.
+// Tests how files are published and read: a published file appears complete even if other processes write at the same
+// time, and every read has a size limit.
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
@@ -57,7 +58,7 @@ Error::Parts parts_of_error(Call&& call) {
 
 }  // namespace
 
-TEST_CASE("a file is published whole and alone", "[core][files]") {
+TEST_CASE("a published file appears complete, and no draft stays in its folder", "[core][files]") {
     const TemporaryFolder folder;
     publish(folder / "page", "one");
     CHECK(text_of(folder / "page") == "one");
@@ -77,12 +78,12 @@ TEST_CASE("a file is published whole and alone", "[core][files]") {
     CHECK_THROWS_AS(names_in(folder / "page"), Error);
     CHECK(files_below(folder.path()) == std::vector<fs::path>{folder / "page"});
     CHECK_THROWS_AS(files_below(folder / "missing"), Error);
-    const std::string longest(255, 'x');  // a draft's name is no longer than its file's
+    const std::string longest(255, 'x');  // the name of a draft is no longer than the name of its file
     publish(folder / longest, "long");
     CHECK(text_of(folder / longest) == "long");
 }
 
-TEST_CASE("links are followed, and what they name keeps its permissions", "[core][files]") {
+TEST_CASE("links are followed, and the files that they name keep their permissions", "[core][files]") {
     const TemporaryFolder folder;
     fs::create_directory(folder / "inner");
     write_text(folder / "inner/real", "old");
@@ -108,7 +109,7 @@ TEST_CASE("links are followed, and what they name keeps its permissions", "[core
     CHECK(fs::is_symlink(folder / "circle"));
 }
 
-TEST_CASE("what is no regular file is written in place", "[core][files]") {
+TEST_CASE("an output that is not a regular file is written in place", "[core][files]") {
     const TemporaryFolder folder;
     if (test::make_null_device(folder / "device")) {
         CHECK(is_written_in_place(folder / "device"));
@@ -125,7 +126,7 @@ TEST_CASE("what is no regular file is written in place", "[core][files]") {
     CHECK(reader.get() == "through a pipe");
     CHECK(fs::is_fifo(folder / "pipe"));
 
-    // An open file whose name is gone is reached through /proc alone.
+    // An open file whose name has been removed can be reached only through /proc.
     const int kept = ::open((folder / "unnamed").c_str(), O_RDWR | O_CREAT, 0600);
     REQUIRE(kept >= 0);
     fs::remove(folder / "unnamed");
@@ -144,7 +145,7 @@ TEST_CASE("what is no regular file is written in place", "[core][files]") {
     CHECK(parts_of_error([&] { publish(folder / "none/page", "x"); }).exit == Exit::cannot_write);
 }
 
-TEST_CASE("any number of writers publish one file at once", "[core][files]") {
+TEST_CASE("any number of writers may publish the same file at once", "[core][files]") {
     const TemporaryFolder folder;
     {
         Publication first(folder / "page"), second(folder / "page");
@@ -170,7 +171,7 @@ TEST_CASE("any number of writers publish one file at once", "[core][files]") {
     CHECK(sorted_names(folder.path()) == std::vector<std::string>{"page"});
 }
 
-TEST_CASE("drafts of the dead are removed, those of the living stay", "[core][files]") {
+TEST_CASE("drafts of processes that have ended are removed, and drafts of running processes stay", "[core][files]") {
     const TemporaryFolder folder;
     int ready[2];
     REQUIRE(::pipe(ready) == 0);
@@ -186,7 +187,7 @@ TEST_CASE("drafts of the dead are removed, those of the living stay", "[core][fi
     REQUIRE(::read(ready[0], &byte, 1) == 1);
     ::close(ready[0]), ::close(ready[1]);
     remove_leftover_drafts(folder.path());
-    CHECK(sorted_names(folder.path()).size() == 1);  // its writer lives
+    CHECK(sorted_names(folder.path()).size() == 1);  // its writer is still running
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -196,7 +197,7 @@ TEST_CASE("drafts of the dead are removed, those of the living stay", "[core][fi
     CHECK(sorted_names(folder.path()) == std::vector<std::string>{".macheps-notes", "other"});
 }
 
-TEST_CASE("a name that was planted is neither followed nor replaced", "[core][files]") {
+TEST_CASE("a file planted under the name of a draft is neither followed nor replaced", "[core][files]") {
     const TemporaryFolder folder;
     write_text(folder / "victim", "untouched");
     const std::string prefix = ".macheps-" + std::to_string(::getpid()) + "-";
@@ -208,7 +209,7 @@ TEST_CASE("a name that was planted is neither followed nor replaced", "[core][fi
     CHECK(sorted_names(folder.path()).size() == 3002);
 }
 
-TEST_CASE("what is read has an end", "[core][files]") {
+TEST_CASE("files and pipes are read up to a size limit, and devices and folders are refused", "[core][files]") {
     const TemporaryFolder folder;
     const std::string text(200'000, 'x');
     write_text(folder / "file", text);
@@ -246,18 +247,18 @@ TEST_CASE("what is read has an end", "[core][files]") {
     }
 }
 
-TEST_CASE("JSON that nests too deep is found by its line", "[core][files]") {
+TEST_CASE("JSON that nests too deeply is found, and its line is reported", "[core][files]") {
     const auto nested = [](std::size_t levels, std::string before = {}, const std::string& after = {}) {
         return before.append(levels, '[').append(levels, ']') + after;
     };
-    CHECK_FALSE(line_nested_too_deep(nested(most_levels)));
-    CHECK(line_nested_too_deep(nested(most_levels + 1)) == 1);
-    CHECK(line_nested_too_deep(nested(most_levels, "{\"a\":\n", "}")) == 2);
+    CHECK_FALSE(line_nested_too_deep(nested(max_levels)));
+    CHECK(line_nested_too_deep(nested(max_levels + 1)) == 1);
+    CHECK(line_nested_too_deep(nested(max_levels, "{\"a\":\n", "}")) == 2);
     CHECK_FALSE(line_nested_too_deep(nested(200) + nested(200)));
     CHECK_FALSE(line_nested_too_deep(nested(1000, "\"", "\"")));
     CHECK_FALSE(line_nested_too_deep(nested(1000, "\"\\\"", "\"")));
     CHECK(line_nested_too_deep(nested(1000, "\"\\\\\"\n")) == 2);
-    CHECK_FALSE(line_nested_too_deep(std::string(1000, ']') + nested(most_levels)));
+    CHECK_FALSE(line_nested_too_deep(std::string(1000, ']') + nested(max_levels)));
 }
 
 }  // namespace files_test

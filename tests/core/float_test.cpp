@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float<F>: its shortcuts through fp32 and fp64 against op on every pair of 8-bit codes and on hard operands of the
-// wider formats; limits, conversions, text.
+// Tests Float<F>. Its shortcuts through fp32 and fp64 are compared with op on every pair of 8-bit codes and on hard
+// operands of the wider formats. Other tests cover limits, conversions and text.
 #include "core/types/float.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -83,7 +83,7 @@ TEST_CASE("Float agrees with op on random and neighbouring codes of the wider fo
             std::string first;
             for (std::uint64_t i = 0; i < 60000; ++i) {
                 const std::uint64_t a = word(2, i) & mask, any = word(3, i);
-                // Half of the time what nearly cancels a product: exponents that add up, and short significands.
+                // For odd i, |a b| is close to 1. In half of these cases c is -1, so that fma nearly cancels.
                 const std::uint64_t b =
                     i % 2 == 0 ? any & mask
                                : (any & F.sign_bit()) |
@@ -100,7 +100,7 @@ TEST_CASE("Float agrees with op on random and neighbouring codes of the wider fo
     });
 }
 
-TEST_CASE("the shortcuts of fma are those that never meet a tie twice", "[core][float]") {
+TEST_CASE("fma takes a shortcut only where it cannot round twice", "[core][float]") {
     using Half = Float<fp16>;
     using Brain = Float<bf16>;
     CHECK(fma(Half::from_bits(0x3e00), Half::from_bits(0x3956), Half::from_bits(0x0001)).bits() == 0x3c01);
@@ -109,7 +109,7 @@ TEST_CASE("the shortcuts of fma are those that never meet a tie twice", "[core][
     CHECK(detail::way_of(tf32, true) == detail::Way::exact_integers);
 }
 
-TEST_CASE("numeric_limits says what the format's own codes say", "[core][float]") {
+TEST_CASE("numeric_limits agrees with the codes of the format", "[core][float]") {
     for_all_formats([](auto tag, std::string_view name) {
         constexpr Format F = decltype(tag)::format;
         using Number = Float<F>;
@@ -139,7 +139,7 @@ TEST_CASE("numeric_limits says what the format's own codes say", "[core][float]"
     CHECK(std::numeric_limits<Float<e4m3fn>>::max_digits10 == 3);
 }
 
-TEST_CASE("a Float is made from numbers by one rounding, and read back exactly", "[core][float]") {
+TEST_CASE("conversion to Float rounds once, and reading a Float back adds no error", "[core][float]") {
     CHECK(Float<fp16>(0x1.002000000001p0).bits() == 0x3c01);  // through fp32: 3c00
     CHECK(Float<e4m3fn>(464).bits() == 0x7e);
     CHECK(Float<e4m3fn>(465).bits() == 0x7f);
@@ -169,7 +169,7 @@ TEST_CASE("signs: negation, abs and copysign in formats with and without -0", "[
     CHECK((Half(1) <=> std::numeric_limits<Half>::quiet_NaN()) == std::partial_ordering::unordered);
 }
 
-TEST_CASE("equal Floats hash alike", "[core][float]") {
+TEST_CASE("equal Floats have equal hashes", "[core][float]") {
     using Half = Float<fp16>;
     const std::hash<Half> hash;
     CHECK(hash(Half(0)) == hash(-Half(0)));
@@ -188,7 +188,8 @@ TEST_CASE("a Float prints the shortest decimal that reads back, or what a format
     CHECK(out.str() == "0.1");
 }
 
-TEST_CASE("exp, log, sin, cos, tanh and erf are faithful: one of the two values beside the true one", "[core][float]") {
+TEST_CASE("exp, log, sin, cos, tanh and erf are faithful: they return one of the two values around the exact result",
+          "[core][float]") {
     using Half = Float<fp16>;
     int wrong = 0;
     for (std::uint64_t code = 0; code < 0x10000; ++code) {

@@ -17,7 +17,7 @@ TEST_CASE("every pair of widths names a format, and the format names the widths"
         for (int fraction = 1; fraction <= 23; ++fraction) {
             const std::string name = fmt::format("e{}m{}", exponent, fraction);
             CAPTURE(name);
-            if (name == "e4m3") continue;  // means two formats
+            if (name == "e4m3") continue;  // ambiguous
             const Format f = format_named(name);
             CHECK(f.exponent_bits() == exponent);
             CHECK(f.fraction_bits() == fraction);
@@ -31,7 +31,7 @@ TEST_CASE("every pair of widths names a format, and the format names the widths"
         }
     }
     CHECK(own > 140);
-    // What a row has is the row's, by its own name, an alias or its widths.
+    // A format of the table is found by its own name, by an alias and by its widths.
     CHECK(format_named("e5m10") == fp16);
     CHECK(format_named("E8M7") == bf16);
     CHECK(format_named("e8m10") == tf32);

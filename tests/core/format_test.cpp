@@ -12,7 +12,7 @@ namespace format_test {
 
 using namespace macheps;
 
-TEST_CASE("derived parameters are those of the format table", "[core][format]") {
+TEST_CASE("each format has the parameters listed here", "[core][format]") {
     struct Case {
         const char* name;
         std::uint64_t max_code;
@@ -77,7 +77,7 @@ TEST_CASE("every name in the format table finds its own row, and no other", "[co
                 CAPTURE(alias);
                 const auto [place, fresh] = owner.emplace(lowered(alias), row.name);
                 CHECK((fresh || place->second == row.name));
-                if (alias == "E4M3") continue;  // what OCP calls e4m3fn; refused below
+                if (alias == "E4M3") continue;  // OCP's name of e4m3fn, which is ambiguous: refused below
                 REQUIRE(find_format(alias) != nullptr);
                 CHECK(find_format(alias)->name == row.name);
             }
@@ -85,7 +85,7 @@ TEST_CASE("every name in the format table finds its own row, and no other", "[co
     }
 }
 
-TEST_CASE("names of other systems mean what they mean there", "[core][format]") {
+TEST_CASE("names from other systems find the formats that they mean there", "[core][format]") {
     const auto [alias, name] = GENERATE(table<const char*, const char*>({
         {"float8_e4m3fn", "e4m3fn"},  // PyTorch, ml_dtypes
         {"F8_E4M3", "e4m3fn"},        // safetensors
@@ -105,7 +105,7 @@ TEST_CASE("names of other systems mean what they mean there", "[core][format]") 
     CHECK(find_format(alias)->name == name);
 }
 
-TEST_CASE("a plain e4m3 is refused, and a misspelt name gets its neighbour", "[core][format]") {
+TEST_CASE("a plain e4m3 is refused, and a misspelt name is refused with a suggestion", "[core][format]") {
     struct Case {
         const char* name;
         const char* says;

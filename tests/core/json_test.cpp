@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Json: what it reads and writes, what it refuses, and where it says so.
+// Tests how Json reads and writes, which texts it refuses, and which positions its errors report.
 #include "core/text/json.hpp"
 #include "tests/test.hpp"
 
@@ -12,7 +12,7 @@ using namespace macheps;
 
 namespace {
 
-/// The text of the error that `work` ends with; empty where there is none.
+/// Returns the text of the JsonError that `work` throws, or an empty string if it throws none.
 template <class Work>
 std::string error_of(const Work& work) {
     try {
@@ -41,7 +41,7 @@ TEST_CASE("a JSON text keeps its order and its numbers when it is read and writt
     CHECK(Json(0.1).dump() == "0.1");
 }
 
-TEST_CASE("a list in braces is an object where all are pairs of a key and a value", "[core][json]") {
+TEST_CASE("a list in braces is an object if every element is a pair of a key and a value", "[core][json]") {
     const Json object{{"a", 1}, {"b", {1, 2}}, {"c", {{"d", "e"}}}};
     CHECK(object.dump() == R"({"a":1,"b":[1,2],"c":{"d":"e"}})");
     CHECK(Json({"a", 1}).dump() == R"(["a",1])");
@@ -79,11 +79,11 @@ TEST_CASE("members are added, replaced, found and removed", "[core][json]") {
     CHECK(json["b"] == 3);
     const Json moved = std::move(copy);
     CHECK(moved["b"] == "changed");
-    json = json["b"];  // a part of what it replaces
+    json = json["b"];  // assigns a part of itself
     CHECK(json == 3);
 }
 
-TEST_CASE("a number is equal to itself in any kind", "[core][json]") {
+TEST_CASE("a number equals the same number of another type", "[core][json]") {
     CHECK(Json(3) == Json(3u));
     CHECK(Json(3) == Json(3.0));
     CHECK_FALSE(Json(-1) == Json(std::numeric_limits<std::uint64_t>::max()));
@@ -93,24 +93,24 @@ TEST_CASE("a number is equal to itself in any kind", "[core][json]") {
     CHECK_FALSE(Json(std::nan("")) == Json(std::nan("")));
 }
 
-TEST_CASE("a value of another kind, or too large, is an error that says so", "[core][json]") {
+TEST_CASE("a value of the wrong kind or out of range throws an error that says so", "[core][json]") {
     CHECK(Json(200).get<std::uint8_t>() == 200);
     CHECK(says(error_of([] { (void)Json(256).get<std::uint8_t>(); }), "an integer in range"));
     CHECK(says(error_of([] { (void)Json(-1).get<std::uint64_t>(); }), "an integer in range"));
-    CHECK(says(error_of([] { (void)Json(1.5).get<int>(); }), "a number stands where an integer"));
-    CHECK(says(error_of([] { (void)Json("1").get<double>(); }), "a string stands where a number"));
-    CHECK(says(error_of([] { (void)Json(1).get<bool>(); }), "where a bool"));
-    CHECK(says(error_of([] { (void)Json().string(); }), "null stands where a string"));
-    CHECK(says(error_of([] { (void)Json(1).items(); }), "where an object"));
-    CHECK(says(error_of([] { (void)Json::object().begin(); }), "where an array"));
-    CHECK(says(error_of([] { Json(1).push_back(2); }), "where an array"));
-    CHECK(says(error_of([] { (void)Json::object().at("steps"); }), "there is no 'steps'"));
-    CHECK(says(error_of([] { (void)Json({1, 2})[2]; }), "has 2 elements"));
+    CHECK(says(error_of([] { (void)Json(1.5).get<int>(); }), "expected an integer in range, found a number"));
+    CHECK(says(error_of([] { (void)Json("1").get<double>(); }), "expected a number, found a string"));
+    CHECK(says(error_of([] { (void)Json(1).get<bool>(); }), "expected a bool"));
+    CHECK(says(error_of([] { (void)Json().string(); }), "expected a string, found null"));
+    CHECK(says(error_of([] { (void)Json(1).items(); }), "expected an object"));
+    CHECK(says(error_of([] { (void)Json::object().begin(); }), "expected an array"));
+    CHECK(says(error_of([] { Json(1).push_back(2); }), "expected an array"));
+    CHECK(says(error_of([] { (void)Json::object().at("steps"); }), "the key 'steps' is missing"));
+    CHECK(says(error_of([] { (void)Json({1, 2})[2]; }), "has only 2 elements"));
     CHECK(Json(3).get<double>() == 3);
     CHECK(Json({1, 2}).get<std::vector<int>>() == std::vector<int>{1, 2});
 }
 
-TEST_CASE("what is no JSON is refused with its place", "[core][json]") {
+TEST_CASE("a text that is not JSON is refused, and the error gives the position", "[core][json]") {
     const struct {
         const char* text;
         std::size_t byte;
@@ -119,7 +119,7 @@ TEST_CASE("what is no JSON is refused with its place", "[core][json]") {
         CAPTURE(text);
         try {
             (void)Json::parse(text);
-            FAIL_CHECK("it was read");
+            FAIL_CHECK("it was accepted");
         } catch (const JsonError& error) {
             CHECK(error.byte() == byte);
         }
@@ -128,21 +128,21 @@ TEST_CASE("what is no JSON is refused with its place", "[core][json]") {
     CHECK(says(error_of([] { (void)Json::parse("1e999"); }), "1e999"));
 }
 
-TEST_CASE("of equal keys the last value counts, or they are refused", "[core][json]") {
+TEST_CASE("the last of several equal keys counts, or equal keys are refused on request", "[core][json]") {
     const char* text = R"({"a":1,"b":2,"a":{"c":3}})";
     CHECK(Json::parse(text).dump() == R"({"a":{"c":3},"b":2})");
-    CHECK(says(error_of([&] { (void)Json::parse(text, true); }), "'a' twice"));
+    CHECK(says(error_of([&] { (void)Json::parse(text, true); }), "the key 'a' occurs twice"));
     CHECK(Json::parse(R"([{"a":1},{"a":1,"b":{"a":2}}])", true).size() == 2);
 }
 
-TEST_CASE("a text a thousand levels deep is read, and one deeper is refused", "[core][json]") {
+TEST_CASE("a text with a thousand nested levels is read, and one with more is refused", "[core][json]") {
     const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
     CHECK(Json::parse(nested(1000)).dump() == nested(1000));
     CHECK(says(error_of([&] { (void)Json::parse(nested(1001)); }), "1000 deep"));
     CHECK(says(error_of([&] { (void)Json::parse(std::string(10'000'000, '[')); }), "1000 deep"));
 }
 
-TEST_CASE("bytes that are no UTF-8 are refused, replaced or escaped", "[core][json]") {
+TEST_CASE("bytes that are not UTF-8 are refused, replaced or escaped", "[core][json]") {
     const Json json{{"name", "a\xff"}};
     CHECK(says(error_of([&] { (void)json.dump(); }), "UTF-8"));
     CHECK(json.dump(-1, Json::BadUtf8::is_replaced) == "{\"name\":\"a\xef\xbf\xbd\"}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oracle: MPFR at 160 bits, from which an error is taken with one rounding: by way of fp64 an exact value that lies
-// next to the middle of two floats would become that middle. The sweep over all inputs takes the C library's fp64
-// functions as its reference (their errors are about 1e-9 ulp of fp32) and asks MPFR where that leaves the nearest
-// float in doubt. The figures that docs/math.md gives are read from the page and compared with those held here.
+// The oracle is MPFR at 160 bits. Errors are computed from its result with one rounding, because a detour through fp64
+// could move an exact value onto the midpoint of two floats. The sweep over all inputs uses the C library's fp64
+// functions as its reference (their errors are about 1e-9 ulp of fp32) and asks MPFR only if that leaves the nearest
+// float in doubt. The figures in docs/math.md are read from the page and compared with those in this file.
 #include "core/math.hpp"
 #include "core/format.hpp"
 #include "core/host/thread_pool.hpp"
@@ -40,7 +40,7 @@ void evaluate_as_built(std::uint32_t first, float* out, int count) {
 }
 
 #if defined(__x86_64__)
-/// The same text with the processor's fma in the place of the C library's, which has the same bits and takes three
+/// Runs the same code with the processor's fma instead of the C library's, which gives the same bits and takes three
 /// times as long. Contraction stays off.
 template <float (*f)(float)>
 __attribute__((target("avx2,fma"), flatten)) void evaluate_with_fma(std::uint32_t first, float* out, int count) {
@@ -56,7 +56,7 @@ Evaluate quickest() {
     return evaluate_as_built<f>;
 }
 
-/// What f(-x) is, given f(x).
+/// Relation of f(-x) to f(x).
 enum class Negative { other, same, opposite, undefined };
 
 struct Function {
@@ -66,10 +66,10 @@ struct Function {
     Negative negative;
     int (*exact)(mpfr_t, mpfr_srcptr, mpfr_rnd_t);
     double (*quick)(double);
-    // The largest errors in ulps that the sweep of all inputs found, rounded up: those of the docstrings in
-    // core/math.inl and of docs/math.md. Subnormal results stand apart.
+    // Largest errors in ulps that the sweep of all inputs found, rounded up. The docstrings in core/math.inl and
+    // docs/math.md give the same figures. Subnormal results are counted separately.
     double largest, largest_subnormal;
-    std::uint64_t not_nearest;  // results, of all inputs, that are not the nearest float
+    std::uint64_t not_nearest;  // number of inputs whose result is not the nearest float
 };
 
 template <float (*f)(float)>
@@ -92,11 +92,11 @@ const Function functions[] = {
     function<math::rsqrt>("rsqrt", Negative::undefined, mpfr_rec_sqrt, quick_rsqrt, 0.5, 0.5, 0),
 };
 
-// Errors of this kind are no matter of ulps.
+// Error of a result whose special value or zero is wrong, which ulps cannot measure.
 constexpr double wrong_kind = 1e30;
 
-/// |got - exact| in ulps of fp32 at `exact`; specials and zeros must agree in every bit. `exact` is itself a
-/// double that was rounded: near a half the result is in doubt.
+/// Returns |got - exact| in ulps of fp32 at `exact`. Special values and zeros must agree in every bit. `exact` is
+/// itself a rounded double, so the verdict is in doubt if the result is near one half.
 double error_in_ulps(float got, double exact) {
     const auto got_bits = bit_cast<std::uint32_t>(got);
     if (exact != exact) return got_bits == 0x7fc00000u ? 0 : wrong_kind;
@@ -109,9 +109,9 @@ double error_in_ulps(float got, double exact) {
     return std::fabs(got - exact) * Format::power_of_two(23 - exponent);
 }
 
-/// How far a result is from the exact value, and whether that value is below the least normal number.
+/// Distance of a result from the exact value, and whether the exact value is below the smallest normal number.
 struct Error {
-    double ulps = 0;  ///< above 0.5 where another float is nearer, and only there
+    double ulps = 0;  ///< above 0.5 if and only if another float is nearer
     bool subnormal = false;
 };
 
@@ -126,7 +126,7 @@ class Mpfr {
     Mpfr(const Mpfr&) = delete;
     Mpfr& operator=(const Mpfr&) = delete;
 
-    /// Of `got` as f(x).
+    /// Returns the error of `got` as the value of f(x).
     Error error(int (*f)(mpfr_t, mpfr_srcptr, mpfr_rnd_t), double x, float got) {
         mpfr_set_d(x_, x, MPFR_RNDN);
         f(y_, x_, MPFR_RNDN);
@@ -168,7 +168,8 @@ struct Worst {
     }
 
   private:
-    /// Of equal errors the one at the least input stays, so that the order of visits is not seen.
+    /// Keeps the larger error. For equal errors it keeps the smaller input, so that the order of calls has no
+    /// effect.
     static void take(double& worst, std::uint32_t& at, double error, std::uint32_t input) {
         if (error < worst || (error == worst && input >= at)) return;
         worst = error;
@@ -199,13 +200,13 @@ TEST_CASE("special values and limits are exact", "[core][math]") {
         {math::exp, -infinity, 0, "limit"},
         {math::exp, infinity, infinity, "limit"},
         {math::exp, 0x1.62e42ep6f, 0x1.ffff08p127f, "last input that does not overflow"},
-        {math::exp, 0x1.62e43p6f, infinity, "first that does"},
+        {math::exp, 0x1.62e43p6f, infinity, "first input that overflows"},
         {math::exp, -0x1.9fe368p6f, 0x1p-149f, "last input that does not underflow to zero"},
-        {math::exp, -0x1.9fe36ap6f, 0, "first that does"},
-        {math::exp, -0x1.5d58a0p6f, 0x1.ffff98p-127f, "gradual: just below the least normal"},
+        {math::exp, -0x1.9fe36ap6f, 0, "first input that underflows to zero"},
+        {math::exp, -0x1.5d58a0p6f, 0x1.ffff98p-127f, "gradual underflow: just below the smallest normal"},
         {math::expm1, 0, 0, "zero"},
         {math::expm1, -0.0f, -0.0f, "keeps the sign of zero"},
-        {math::expm1, 0x1p-149f, 0x1p-149f, "the least subnormal"},
+        {math::expm1, 0x1p-149f, 0x1p-149f, "the smallest subnormal"},
         {math::expm1, -infinity, -1, "limit"},
         {math::expm1, infinity, infinity, "limit"},
         {math::expm1, 0x1.62e42ep6f, 0x1.ffff08p127f, "last input that does not overflow"},
@@ -216,17 +217,17 @@ TEST_CASE("special values and limits are exact", "[core][math]") {
         {math::log, -1, quiet_nan, "outside the domain"},
         {math::log, -0x1p-149f, quiet_nan, "outside the domain, subnormal"},
         {math::log, -infinity, quiet_nan, "outside the domain"},
-        {math::log, 0x1p-149f, -0x1.9d1dap6f, "the least subnormal"},
+        {math::log, 0x1p-149f, -0x1.9d1dap6f, "the smallest subnormal"},
         {math::log1p, 0, 0, "zero"},
         {math::log1p, -0.0f, -0.0f, "keeps the sign of zero"},
-        {math::log1p, 0x1p-149f, 0x1p-149f, "the least subnormal"},
+        {math::log1p, 0x1p-149f, 0x1p-149f, "the smallest subnormal"},
         {math::log1p, -1, -infinity, "pole"},
         {math::log1p, -0x1.000002p0f, quiet_nan, "outside the domain"},
         {math::log1p, -infinity, quiet_nan, "outside the domain"},
         {math::log1p, infinity, infinity, "limit"},
         {math::tanh, 0, 0, "zero"},
         {math::tanh, -0.0f, -0.0f, "keeps the sign of zero"},
-        {math::tanh, -0x1p-149f, -0x1p-149f, "the least subnormal"},
+        {math::tanh, -0x1p-149f, -0x1p-149f, "the smallest subnormal"},
         {math::tanh, infinity, 1, "limit"},
         {math::tanh, -infinity, -1, "limit"},
         {math::erf, 0, 0, "zero"},
@@ -266,14 +267,15 @@ TEST_CASE("fp32 functions stay within their documented errors on a sample", "[co
         10.0f, 17.0f, 0x1.62e43p-2f, 0x1.62e43p-1f, 0x1.0a2b24p0f, 0x1.5d589ep6f, 0x1.62e43p6f, 0x1.9fe368p6f,
         0x1.a827aap-2f, 0x1.2bec34p-2f, 0x1p20f, 0x1.921fb6p0f, 0x1.921fb6p1f, 0x1.f9cbe2p7f, 0x1.47d0fep34f,
         0x1.f37c8ap95f, 0x1.32ede2p85f, 0x1.628d4cp40f, 0x1.11093p76f, 0x1.fffffep127f,
-        // The largest errors that the sweep found, and the arguments of sin and cos whose nearest float is another.
+        // Inputs with the largest errors that the sweep found, and inputs for which sin or cos is not the nearest
+        // float.
         0x1.b117d8p3f, -0x1.5edcb4p6f, 0x1.84c46ap-2f, 0x1.69784cp-1f, -0x1.3110b2p-2f, 0x1.1653e6p-1f, 0x1.bce9c2p-1f,
         0x1.33333p13f, 0x1.3170fp63f, 0x1.2b9622p67f};
     for (const Function& f : functions) {
         Worst worst;
         const auto add = [&](std::uint32_t input) {
             const float x = bit_cast<float>(input);
-            if (x == 0) return;  // signs of zeros: see the table above
+            if (x == 0) return;  // the table above covers the signs of zeros
             worst.add(input, oracle.error(f.exact, x, f.ours(x)));
         };
         for (std::uint64_t input = 0; input < (std::uint64_t{1} << 32); input += 4099)
@@ -286,13 +288,13 @@ TEST_CASE("fp32 functions stay within their documented errors on a sample", "[co
             }
         }
         check(f, worst);
-        // The sample has the worst arguments of normal results in it.
+        // The sample contains the worst arguments with normal results.
         CHECK(worst.normal > f.largest - 0.001);
         if (f.not_nearest < 10) CHECK(worst.not_nearest == f.not_nearest);
     }
 }
 
-TEST_CASE("with the processor's fma or the C library's, a function has the same bits", "[core][math]") {
+TEST_CASE("functions have the same bits with the processor's fma and with the C library's", "[core][math]") {
     constexpr int count = 1 << 10;
     static float results[count];
     for (const Function& f : functions) {
@@ -309,7 +311,8 @@ TEST_CASE("with the processor's fma or the C library's, a function has the same 
     }
 }
 
-TEST_CASE("odd functions are odd and rising ones rise, neighbour by neighbour", "[core][math]") {
+TEST_CASE("odd functions are odd, and increasing functions never decrease between neighbouring floats",
+          "[core][math]") {
     const Function &exp = functions[0], &expm1 = functions[1], &log = functions[2], &log1p = functions[3],
                    &tanh = functions[4], &erf = functions[5], &sin = functions[6];
     for (const Function* f : {&tanh, &erf, &sin}) {
@@ -340,11 +343,11 @@ struct Function64 {
     double (*ours)(double);
     int (*exact)(mpfr_t, mpfr_srcptr, mpfr_rnd_t);
     double low, high;
-    double largest;  ///< the largest error that was found, rounded up: that of docs/math.md
-    double at;       ///< where
+    double largest;  ///< largest error that was found, rounded up, as in docs/math.md
+    double at;       ///< argument of the largest error
 };
 
-/// The largest errors of a search: 10^8 random arguments in each of several ranges, against the C library's long double.
+/// Results of a search: 10^8 random arguments in each of several ranges, against the C library's long double.
 const Function64 functions64[] = {
     {"exp in fp64", math::exp, mpfr_exp, -708, 709.7, 0.631, 0x1.ce548276ac3b1p+7},
     {"exp in fp64, subnormal", math::exp, mpfr_exp, -745, -708.4, 0.769, -0x1.625e4f5ffb39bp+9},
@@ -375,7 +378,7 @@ class Mpfr64 {
     mpfr_t x_, y_, ours_;
 };
 
-/// The cells of the first row of docs/math.md that begins with `name`.
+/// Returns the cells of the first row of docs/math.md that begins with `name`.
 std::vector<std::string> page_cells(const std::string& name) {
     std::ifstream page(std::string(MACHEPS_SOURCE_DIR) + "/docs/math.md");
     for (std::string line; std::getline(page, line);) {
@@ -390,7 +393,7 @@ std::vector<std::string> page_cells(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("rsqrt is correctly rounded where the square of its residual decides", "[core][math]") {
+TEST_CASE("rsqrt is correctly rounded even if the square of its residual decides", "[core][math]") {
     // A search over every significand found one that needs the square.
     for (int exponent = -148; exponent <= 126; exponent += 2) {
         const float x = std::ldexp(0x1.13e07p1f, exponent);
@@ -400,7 +403,7 @@ TEST_CASE("rsqrt is correctly rounded where the square of its residual decides",
     }
 }
 
-TEST_CASE("the figures of docs/math.md are those that the tests hold", "[core][math]") {
+TEST_CASE("the figures in docs/math.md are those that the tests check", "[core][math]") {
     for (const Function& f : functions) {
         CAPTURE(f.name);
         const std::vector<std::string> cells = page_cells(f.name);
@@ -411,7 +414,7 @@ TEST_CASE("the figures of docs/math.md are those that the tests hold", "[core][m
               f.largest_subnormal);
         CHECK(std::stoull(cells[3]) == f.not_nearest);
         if (cells[2].find("0x") == std::string::npos) continue;
-        // The worst argument has the error that is named.
+        // The worst argument on the page has the error given there.
         const float x = bit_cast<float>(static_cast<std::uint32_t>(std::stoul(cells[2], nullptr, 16)));
         const double error = Mpfr().error(f.exact, x, f.ours(x)).ulps;
         CHECK(error <= f.largest);
@@ -443,7 +446,8 @@ TEST_CASE("fp64 functions stay within their documented errors on a sample", "[co
         CHECK(worst <= f.largest);
     }
 
-    // In other binades the error of log is smaller: the exponent's part of the result is nearly exact, and larger.
+    // In other binades the error of log is smaller, because the exponent's part of the result is larger and nearly
+    // exact.
     const Function64& log = functions64[2];
     for (int exponent = -1074; exponent <= 1023; ++exponent) {
         for (std::uint64_t i = 0; i < 8; ++i) {
@@ -475,7 +479,8 @@ TEST_CASE("fp64 functions stay within their documented errors on a sample", "[co
 
 namespace {
 
-/// The reference of the sweep: a series where its rest is below 2^-50, else the C library.
+/// Returns the reference value of the sweep: a series if its remainder is below 2^-50, otherwise the C library's
+/// result.
 double sweep_reference(const Function& f, double x) {
     const std::string_view name = f.name;
     const double square = x * x;
@@ -518,7 +523,7 @@ TEST_CASE("fp32 functions have their documented errors over every input", "[core
                 for (int i = 0; i < block; ++i) {
                     const std::uint32_t u = first + static_cast<std::uint32_t>(i);
                     const float x = bit_cast<float>(u);
-                    if (x == 0) continue;  // signs of zeros: see the table above
+                    if (x == 0) continue;  // the table above covers the signs of zeros
                     const double exact = sweep_reference(f, x);
                     add(u, plus[i], exact);
                     double other = 0;
@@ -544,7 +549,7 @@ TEST_CASE("fp32 functions have their documented errors over every input", "[core
         });
         check(f, worst);
         CHECK(worst.inputs == (std::uint64_t{1} << 32) - 2);
-        // What is documented is what is there, to three digits, and not a bound that was true once.
+        // The documented error is the present one to three digits, not an outdated bound.
         CHECK(worst.normal > f.largest - 0.001);
         CHECK(worst.not_nearest == f.not_nearest);
         std::printf(

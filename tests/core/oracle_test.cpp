@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec against the search oracle: every format, every mode, both overflow rules.
+// Compares the codec with the search oracle in every format and mode, under both overflow rules.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -56,7 +56,8 @@ class Comparison {
         }
     }
 
-    /// `x` and its neighbours within two units in the last place, as fp32 (where that is exact) and as fp64.
+    /// Checks `x` and its neighbours within two units in the last place, as fp64 and, if `x` is an fp32 number, as
+    /// fp32.
     void check_around(double x) {
         check_around_in(x);
         if (static_cast<double>(static_cast<float>(x)) == x) check_around_in(static_cast<float>(x));
@@ -80,8 +81,8 @@ class Comparison {
     std::string report_;
 };
 
-/// Inputs that know the format: a third is any bit pattern; the others lie in and around the format's range, half of
-/// them within a few low bits of a value or a midpoint.
+/// Checks random inputs that are chosen for the format. A third are arbitrary bit patterns. The others lie in and
+/// around the format's range, and half of these are within a few low bits of a value or a midpoint.
 template <class Source, class Bits>
 void check_random(Comparison& comparison, Format f, std::uint64_t count, std::uint64_t seed) {
     constexpr int fraction_bits = sizeof(Source) == 4 ? 23 : 52, bias = sizeof(Source) == 4 ? 127 : 1023;
@@ -94,7 +95,7 @@ void check_random(Comparison& comparison, Format f, std::uint64_t count, std::ui
             const int exponent = low + static_cast<int>(words.word[2] / 3 % static_cast<std::uint32_t>(high - low + 1));
             Bits fraction = bits & ((Bits{1} << fraction_bits) - 1);
             if (words.word[2] % 3 == 2 && fraction_bits > f.precision) {
-                const int cleared = fraction_bits - f.precision;  // keeps the rounding bit, clears what is below
+                const int cleared = fraction_bits - f.precision;  // keeps the rounding bit, clears the bits below it
                 fraction = (fraction >> cleared << cleared) + words.word[3] % 3;
             }
             bits = (bits >> (8 * sizeof(Bits) - 1) << (8 * sizeof(Bits) - 1)) |
@@ -131,7 +132,7 @@ TEST_CASE("codec agrees with the oracle on every value, every midpoint and their
             }
             values.push_back(0);
         } else {
-            // Beyond the largest value: the first that is missing, and its midpoint.
+            // Adds the first value beyond the largest, so that this value and the midpoint before it are checked.
             values.push_back(comparison.oracle().find(values.back()).high);
         }
         for (std::size_t i = 0; i < values.size(); ++i) {

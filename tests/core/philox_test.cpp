@@ -31,8 +31,8 @@ TEST_CASE("Philox4x32-10 gives the known answers of Random123", "[core][rng]") {
     for (int i = 0; i < 4; ++i) CHECK(got.word[i] == c.expected.word[i]);
 }
 
-TEST_CASE("a stream is a function of seed, step, site and element alone", "[core][rng]") {
-    // The pi vector again, through the key: counter = (block, step, site), key = seed.
+TEST_CASE("a stream depends only on seed, step, site and element", "[core][rng]") {
+    // The pi vector again, with RngKey: counter = (block, step, site), key = seed.
     const RngKey key{.seed = 0x299f31d0a4093822, .step = 0x13198a2e, .site = 0x03707344};
     const std::uint64_t block = 0x85a308d3243f6a88;
     const std::uint32_t expected[] = {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1};
@@ -55,7 +55,8 @@ TEST_CASE("random bits are fair coins", "[core][rng]") {
         const auto word = random_bits({.seed = 42}, i);
         for (int bit = 0; bit < 32; ++bit) ones[static_cast<std::size_t>(bit)] += static_cast<int>(word >> bit & 1);
     }
-    // Binomial(n, 1/2): the deviation is sqrt(n) / 2 = 128; five of them in 32 draws happen once in 5e4 generators.
+    // Binomial(n, 1/2) has the standard deviation sqrt(n) / 2 = 128. A fair generator exceeds five of them in any of 32
+    // counts with probability 1 / 5e4.
     for (const int count : ones) CHECK(std::abs(count - n / 2) < 5 * 128);
 }
 

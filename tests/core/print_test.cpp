@@ -15,7 +15,7 @@ namespace print_test {
 
 using namespace macheps;
 
-TEST_CASE("decimals are shortest and spell out what is no number", "[core][print]") {
+TEST_CASE("decimal prints the shortest text, and spells out NaN and infinity", "[core][print]") {
     CHECK(decimal(0.1) == "0.1");
     CHECK(decimal(0.1f) == "0.1");
     CHECK(decimal(static_cast<double>(0.1f)) == "0.10000000149011612");
@@ -26,7 +26,7 @@ TEST_CASE("decimals are shortest and spell out what is no number", "[core][print
     CHECK(decimal(-std::numeric_limits<float>::infinity()) == "-inf");
 }
 
-TEST_CASE("the shortest decimal of a code", "[core][print]") {
+TEST_CASE("shortest_decimal prints the listed text of each code", "[core][print]") {
     const auto [format, code, text] = GENERATE(table<const char*, std::uint64_t, const char*>({
         {"e4m3fn", 0x1d, "0.1"},  // 0.1015625
         {"e4m3fn", 0x7e, "450"},  // 448
@@ -47,7 +47,7 @@ TEST_CASE("the shortest decimal of a code", "[core][print]") {
     CHECK(shortest_decimal(format_named(format), code) == text);
 }
 
-TEST_CASE("the shortest decimal of every code reads back as that code, in max_digits10 digits at most",
+TEST_CASE("the shortest decimal of every code has at most max_digits10 digits and reads back as that code",
           "[core][print]") {
     for (const auto& named : all_formats) {
         const Format f = named.format;
@@ -85,7 +85,8 @@ TEST_CASE("no decimal with fewer digits reads back as a code", "[core][print]") 
         const Format f = named.format;
         if (f.bits > 19) continue;
         CAPTURE(named.name);
-        // Every code of the narrow formats; of the others every power of two, where the interval is lopsided, and a share.
+        // Checks every code of the narrow formats. For the others, it checks a sample and every power of two, where the
+        // rounding interval is asymmetric.
         const std::uint64_t codes = std::uint64_t{1} << f.bits, stride = f.bits > 16 ? 89 : f.bits > 12 ? 7 : 1;
         std::uint64_t longer = 0, first = 0;
         for (std::uint64_t n = 0; n < codes; ++n) {
@@ -100,7 +101,7 @@ TEST_CASE("no decimal with fewer digits reads back as a code", "[core][print]") 
             while (significand.back() == '0') significand.pop_back();
             const int count = static_cast<int>(significand.size());
             if (count == 1) continue;
-            // The two decimals with one digit less around the value, by the C library.
+            // Tries the nearest decimal with one digit less, and its two neighbours.
             const std::string nearest = fmt::format("{:.{}e}", x, count - 2);
             const double unit = std::pow(10.0, std::stoi(nearest.substr(nearest.find('e') + 1)) - (count - 2));
             for (const double step : {-1.0, 0.0, 1.0}) {
@@ -114,7 +115,7 @@ TEST_CASE("no decimal with fewer digits reads back as a code", "[core][print]") 
     }
 }
 
-TEST_CASE("hexadecimal floats and codes", "[core][print]") {
+TEST_CASE("hex_float and hex_code print hexadecimal floats and codes", "[core][print]") {
     CHECK(hex_float(0.1) == "0x1.999999999999ap-4");
     CHECK(hex_float(-448.0) == "-0x1.cp+8");
     CHECK(hex_float(0.0) == "0x0p+0");
@@ -129,7 +130,7 @@ TEST_CASE("hexadecimal floats and codes", "[core][print]") {
     CHECK(parse_number(hex_float(0x1.23456789abcdep-1060)) == 0x1.23456789abcdep-1060);
 }
 
-TEST_CASE("numbers are read whole, or not at all", "[core][print]") {
+TEST_CASE("a text is read as a number only if all of it is one", "[core][print]") {
     const auto [text, value] = GENERATE(table<const char*, double>({
         {"0.1", 0.1},
         {"+1", 1.0},
@@ -160,7 +161,7 @@ TEST_CASE("numbers are read whole, or not at all", "[core][print]") {
     }
 }
 
-TEST_CASE("codes are read with their prefix and must fit", "[core][print]") {
+TEST_CASE("codes are read with their 0x prefix and must fit in the format", "[core][print]") {
     CHECK(parse_code(bf16, "0x3f80") == 0x3f80u);
     CHECK(parse_code(fp64, "0xffffffffffffffff") == ~std::uint64_t{0});
     CHECK_FALSE(parse_code(bf16, "3f80").has_value());

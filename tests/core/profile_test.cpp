@@ -22,7 +22,7 @@ std::uint64_t code_of(const char* profile, const char* format, float x, Round mo
 
 }  // namespace
 
-TEST_CASE("NaN codes are those of each implementation", "[core][profile]") {
+TEST_CASE("each profile gives the NaN codes of its implementation", "[core][profile]") {
     struct Case {
         const char* profile;
         std::uint64_t fp16, bf16, e4m3fn, e5m2, e2m3fn, e2m1fn, e8m0fnu;
@@ -157,7 +157,7 @@ TEST_CASE("profiles differ where implementations do", "[core][profile]") {
         {"ieee", "e8m0fnu", 0x00600000, rne, 0x01},
         {"cuda_sat", "e8m0fnu", 0x00400001, rne, 0x00},
         {"onnx.24", "e8m0fnu", 0x005fffff, rne, 0x00},
-        {"torch_sat", "e8m0fnu", 0x00400001, rne, 0x01},  // everything between the two least scales goes up
+        {"torch_sat", "e8m0fnu", 0x00400001, rne, 0x01},  // everything between the two smallest scales goes up
         {"torch_legacy", "e8m0fnu", 0x00400001, rne, 0x01},
         {"mldtypes", "e8m0fnu", 0x00400001, rne, 0x01},
         {"mldtypes_sat", "e8m0fnu", 0x005fffff, rne, 0x01},
@@ -170,8 +170,9 @@ TEST_CASE("profiles differ where implementations do", "[core][profile]") {
     CHECK(code_of(c.profile, c.format, bit_cast<float>(c.in), c.mode) == c.code);
 }
 
-TEST_CASE("each opset of ONNX converts special numbers as the table of its Cast has them", "[core][profile]") {
-    // Typed from the text of the operator Cast, version by version. Inputs: NaN, inf, -inf, 1e38, -1e38, 0, -0.
+TEST_CASE("each opset of ONNX converts special numbers as the table of its Cast says", "[core][profile]") {
+    // Copied from the specification of the operator Cast, version by version. Inputs: NaN, inf, -inf, 1e38, -1e38, 0,
+    // -0.
     struct Case {
         const char* format;
         std::uint64_t nan, inf_19, inf_24, inf_nosat, beyond, beyond_nosat, negative_zero;
@@ -203,7 +204,7 @@ TEST_CASE("each opset of ONNX converts special numbers as the table of its Cast 
         CHECK(code_of(nosat.c_str(), c.format, 1e38f) == c.beyond_nosat);
         CHECK(code_of(nosat.c_str(), c.format, -1e38f) == negative(c.beyond_nosat));
         CHECK(code_of(nosat.c_str(), c.format, -0.0f) == c.negative_zero);
-        // float4 came with opset 23, float8e8m0 with 24, float6 with 28.
+        // float4 was added in opset 23, float8e8m0 in 24 and float6 in 28.
         CHECK(has_format(profile_row(name), f));
         CHECK(has_format(profile_row(name), e2m1fn) == (opset >= 23));
         CHECK(has_format(profile_row(name), e8m0fnu) == (opset >= 24));
@@ -218,13 +219,13 @@ TEST_CASE("ONNX's float8e8m0 rounds up by default, and saturates or gives NaN ou
         std::uint64_t saturate_up, nosat_nearest;
         const char* why;
     };
-    // The two columns of the operator's table, which has 0, NaN, Inf, x > max and x < min; the rest is its text.
+    // The operator's table covers 0, NaN, Inf, x > max and x < min in both columns. The other rows follow its text.
     const auto c = GENERATE(values<Case>({
         {0.0f, 0x00, 0xff, "0"},
         {infinity, 0xfe, 0xff, "Inf"},
         {0x1.8p127f, 0xfe, 0xff, "beyond the largest scale after rounding"},
-        {0x1p-149f, 0x00, 0xff, "below the least scale"},
-        {0x1p-127f, 0x00, 0x00, "the least scale"},
+        {0x1p-149f, 0x00, 0xff, "below the smallest scale"},
+        {0x1p-127f, 0x00, 0x00, "the smallest scale"},
         {0x1.2p0f, 0x80, 0x7f, "up, and nearest"},
         {0x1.8p0f, 0x80, 0x80, "a tie goes up"},
         {-0x1.2p0f, 0x80, 0x7f, "unspecified: the sign is dropped, as the reference does"},
@@ -237,8 +238,9 @@ TEST_CASE("ONNX's float8e8m0 rounds up by default, and saturates or gives NaN ou
     CHECK(code_of("onnx.24.nosat", "e8m0fnu", c.x) == c.nosat_nearest);
 }
 
-TEST_CASE("the reference implementation of ONNX's Cast gives the codes that it was recorded with", "[core][profile]") {
-    // onnx 1.23.2, ReferenceEvaluator, Cast of opset 28 from float: the same codes as in opset 25.
+TEST_CASE("the onnx_reference profile gives the codes recorded from the reference implementation of ONNX's Cast",
+          "[core][profile]") {
+    // Recorded from onnx 1.23.2, ReferenceEvaluator, Cast of opset 28 from float. Opset 25 gives the same codes.
     constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
     const float x[] = {nan,
                        -nan,
@@ -323,7 +325,7 @@ TEST_CASE("the reference implementation of ONNX's Cast gives the codes that it w
     }
 }
 
-TEST_CASE("a profile's name without its edition is refused with the editions", "[core][profile]") {
+TEST_CASE("a profile name without an edition is refused, and the error lists the editions", "[core][profile]") {
     for (const char* name : {"onnx", "onnx_saturate", "onnx_nosat", "onnx_reference"}) {
         CAPTURE(name);
         try {
@@ -332,8 +334,8 @@ TEST_CASE("a profile's name without its edition is refused with the editions", "
         } catch (const Error& error) {
             CHECK(error.parts().what.find("is ambiguous") != std::string::npos);
             const bool is_reference = std::string_view(name) == "onnx_reference";
-            CHECK(error.parts().fix.starts_with(is_reference ? "name an edition: onnx_reference.1.23, "
-                                                             : "name an edition: onnx.19, onnx.19.nosat, onnx.21, "));
+            CHECK(error.parts().fix.starts_with(is_reference ? "choose an edition: onnx_reference.1.23, "
+                                                             : "choose an edition: onnx.19, onnx.19.nosat, onnx.21, "));
         }
     }
     CHECK(profile_row("onnx.26").name == "onnx.25");
@@ -357,7 +359,7 @@ TEST_CASE("every profile names the edition that it was compared with, and format
     }
 }
 
-TEST_CASE("ml_dtypes truncates a scale down to the largest one, and no further", "[core][profile]") {
+TEST_CASE("ml_dtypes truncates numbers below 2^128 to the largest scale, and 2^128 becomes NaN", "[core][profile]") {
     const Profile p = profile_named("mldtypes");
     CHECK(encode(p, e8m0fnu, 0x1.8p127, Round::toward_zero) == 0xfe);
     CHECK(encode(p, e8m0fnu, 0x1.fffffffffffffp127, Round::toward_zero) == 0xfe);
@@ -395,7 +397,7 @@ TEST_CASE("PyTorch rounds fp64 twice", "[core][profile]") {
     CHECK(encode64(profile_named("torch_legacy"), fp64, x, rne) == 0x3ff1000000001000ull);
 }
 
-TEST_CASE("the ieee profile is the codec itself", "[core][profile]") {
+TEST_CASE("the ieee profile gives the codes of the codec", "[core][profile]") {
     for (const auto& named : all_formats) {
         for (std::uint32_t i = 0; i < 4096; ++i) {
             const float x = bit_cast<float>(i << 20 | i);
@@ -407,7 +409,7 @@ TEST_CASE("the ieee profile is the codec itself", "[core][profile]") {
     }
 }
 
-TEST_CASE("an unknown profile gets its neighbour", "[core][profile]") {
+TEST_CASE("an unknown profile name is refused with a suggestion", "[core][profile]") {
     try {
         profile_named("mldtype");
         FAIL("accepted");

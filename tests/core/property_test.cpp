@@ -35,7 +35,7 @@ TEST_CASE("a format holds a property if and only if one of its codes has it", "[
     for (const NamedFormat& named : all_formats) {
         const Format& f = named.format;
         CAPTURE(named.name);
-        // The wide formats are IEEE 754's: codes with every sign and exponent, and two fractions, have every property.
+        // Wide formats follow IEEE 754. Their upper 16 bits are enough to find a code with each property.
         const int skipped = f.bits > 16 ? f.bits - 16 : 0;
         for (const PropertyName& property : property_names) {
             CAPTURE(property.name);
@@ -48,7 +48,7 @@ TEST_CASE("a format holds a property if and only if one of its codes has it", "[
     }
 }
 
-TEST_CASE("a number that a format cannot hold has the properties that its code has lost", "[core]") {
+TEST_CASE("unheld returns only properties that a number has and its code lost, and none if nothing is lost", "[core]") {
     constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     for (const NamedFormat& named : all_formats) {
         const Format& f = named.format;
@@ -63,7 +63,7 @@ TEST_CASE("a number that a format cannot hold has the properties that its code h
                 CHECK((property.value == Property::negative_zero || has(x, property.value)));
                 CHECK_FALSE(has(made, property.value));
             }
-            // 1 and -1 are numbers of every format that has a sign.
+            // Every format with a sign can hold 1 and -1.
             const bool same = std::isnan(x) ? std::isnan(made) : made == x && std::signbit(made) == std::signbit(x);
             CHECK(lost.empty() == same);
         }

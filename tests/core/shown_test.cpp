@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of an input as it may be shown.
+// Tests how text from inputs is escaped and shortened before it is shown.
 #include "core/text/shown.hpp"
 #include "core/text/json.hpp"
 #include "tests/test.hpp"
@@ -19,23 +19,23 @@ TEST_CASE("shown text is one line of visible characters", "[core][shown]") {
     const std::vector<Case> cases{
         {"block.0.mlp.up:forward.a", "block.0.mlp.up:forward.a", "a usual name stays"},
         {"M\xc3\xbcller \xe2\x86\x92 \xf0\x9f\x98\x80", "M\xc3\xbcller \xe2\x86\x92 \xf0\x9f\x98\x80",
-         "so do other scripts"},
+         "other scripts stay"},
         {"a\nb\r\tc", "a\\nb\\r\\tc", "line ends"},
-        {"\x1b[31m\x07\x7f", "\\x1b[31m\\x07\\x7f", "controls of a terminal"},
+        {"\x1b[31m\x07\x7f", "\\x1b[31m\\x07\\x7f", "control characters of a terminal"},
         {std::string("a\0b", 3), "a\\x00b", "NUL"},
         {"\xc2\x9b"
          "31m",
-         "\\u009b31m", "the other controls"},
-        {"\xe2\x80\xaexe.txt", "\\u202exe.txt", "turns text around"},
-        {"a\xe2\x80\x8b\xef\xbb\xbf", "a\\u200b\\ufeff", "shows nothing"},
-        {"\xf3\xa0\x81\x81", "\\U000e0041", "a tag"},
+         "\\u009b31m", "C1 control characters"},
+        {"\xe2\x80\xaexe.txt", "\\u202exe.txt", "reverses the direction of the text"},
+        {"a\xe2\x80\x8b\xef\xbb\xbf", "a\\u200b\\ufeff", "invisible characters"},
+        {"\xf3\xa0\x81\x81", "\\U000e0041", "a tag character"},
         {"\xff\xc3(", "\\xff\\xc3(", "not UTF-8"},
         {"\xed\xa0\x80", "\\xed\\xa0\\x80", "a surrogate"},
         {"\xc0\xaf", "\\xc0\\xaf", "overlong"},
-        {"::error::x", "\\::error::x", "a command of a log, where a line begins"},
-        {"  ::error::x", "  \\::error::x", "blanks before it do not count"},
-        {"a::b", "a::b", "not elsewhere"},
-        {"x ##[error]y ##vso[z]", "x #\\#[error]y #\\#vso[z]", "commands wherever they are"},
+        {"::error::x", "\\::error::x", "a log command at the start of a line"},
+        {"  ::error::x", "  \\::error::x", "a log command after leading blanks"},
+        {"a::b", "a::b", "two colons inside a line stay"},
+        {"x ##[error]y ##vso[z]", "x #\\#[error]y #\\#vso[z]", "log commands anywhere in a line"},
         {"a\\nb", "a\\nb", "a backslash stays"},
     };
     for (const Case& one : cases) {

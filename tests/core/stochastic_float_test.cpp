@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that draws from a stream: its bits, its words, its mean.
+// Tests arithmetic that draws random words from a stream: the result's bits, the words it draws, and its mean.
 #include "core/types/stochastic_float.hpp"
 
 #include "tests/test.hpp"
@@ -10,8 +10,8 @@ namespace stochastic_float_test {
 
 using namespace macheps;
 
-TEMPLATE_TEST_CASE("stochastic arithmetic is op with the stream's words", "[core][float]", Float<bf16>, Float<fp16>,
-                   Float<e4m3fn>, Float<e5m2>, Float<fp32>) {
+TEMPLATE_TEST_CASE("stochastic arithmetic gives the bits of op with the words of the stream", "[core][float]",
+                   Float<bf16>, Float<fp16>, Float<e4m3fn>, Float<e5m2>, Float<fp32>) {
     constexpr Format f = TestType::format;
     RandomStream stream{.key = {.seed = 5}};
     for (std::uint64_t i = 0; i < 500; ++i) {
@@ -32,12 +32,12 @@ TEMPLATE_TEST_CASE("stochastic arithmetic is op with the stream's words", "[core
     }
 }
 
-TEST_CASE("a stochastic rounding is right on the average, and a sum of small terms does not stall", "[core][float]") {
+TEST_CASE("stochastic rounding is right on average, and a sum of small terms does not stall", "[core][float]") {
     RandomStream stream{.key = {.seed = 1}};
     double sum = 0;
     const int count = 20000;
     for (int i = 0; i < count; ++i) sum += double(rounded<bf16>(1.001, stream));
-    // Either 1 or 1 + 2^-7: the deviation of one is below 2^-8, that of the mean below 2^-15.
+    // Each result is 1 or 1 + 2^-7. The standard deviation of one is below 2^-8, and that of the mean is below 2^-15.
     CHECK(std::fabs(sum / count - 1.001) < 4 * 0x1p-15);
     Float<bf16> nearest, drawn;
     const Float<bf16> term(0x1p-10);
@@ -45,7 +45,7 @@ TEST_CASE("a stochastic rounding is right on the average, and a sum of small ter
         nearest = nearest + term;
         drawn = add(drawn, term, stream);
     }
-    CHECK(double(nearest) == 0.25);  // a term is half a unit in the last place of it
+    CHECK(double(nearest) == 0.25);  // the term is half an ulp of 0.25
     CHECK(std::fabs(double(drawn) - 4) < 0.5);
     // A stream is a value: a copy draws the same words again.
     RandomStream one{.key = {.seed = 2}}, two = one;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec on every fp32 number. Rounding is monotone, so the magnitudes that get one code stand in a row: the oracle
-// is the list of these rows, made from the values of the format (tests/oracle, which shares no code with
-// core/codec.hpp) by comparisons alone, and the sweep asks encode about every member of every row, with both signs.
-// Conventions: `ieee`.
+// Tests the codec on every fp32 number. Rounding is monotone, so the magnitudes that get the same code form an
+// interval. The oracle is the list of these intervals. It is built with comparisons only, from the values of the format
+// (tests/oracle, which shares no code with core/codec.hpp). The sweep encodes every number of every interval, with both
+// signs. Conventions: `ieee`.
 #include "core/codec.hpp"
 #include "core/host/thread_pool.hpp"
 #include "core/rng.hpp"
@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::uint32_t infinity_bits = 0x7f800000;
 
-/// What a magnitude and everything above it, up to the next step, becomes.
+/// A step of the staircase: all magnitudes from `from` up to the next step get `code`.
 struct Step {
     double from;
     bool included;  ///< whether `from` itself belongs to the step
@@ -42,7 +42,7 @@ struct Step {
     bool contains(double size) const { return size > from || (included && size == from); }
 };
 
-/// The staircase that rounding makes of a format, for one mode.
+/// Rounding to a format in one mode, as a staircase of codes over magnitudes.
 class Staircase {
   public:
     Staircase(std::string_view name, Round mode) : row_(RoundingOracle(name).row()) {
@@ -52,7 +52,7 @@ class Staircase {
         const bool scale = row_.kind == Row::scale;
         for (std::uint32_t code = 0; code <= top_ + 1; ++code) {
             if (code == 0) {
-                steps_.push_back({0, true, false, 0});  // a scale has no zero: what is too small becomes the least
+                steps_.push_back({0, true, false, 0});  // a scale has no zero: small numbers become the smallest scale
                 continue;
             }
             const bool beyond = code > top_;
@@ -61,7 +61,7 @@ class Staircase {
             const double high = !beyond ? values[code] : scale ? 2 * low : low + (low - values[code - 2]);
             Step step{high, true, beyond, code};
             if (mode == Round::nearest_even) {
-                // To the even code. The only significand of a scale is 1, which is odd, so its ties go up.
+                // Ties go to the even code. The only significand of a scale is 1, which is odd, so its ties go up.
                 step.from = low + (high - low) / 2;
                 step.included = (code - 1) % 2 == 1 || scale;
             }
@@ -115,7 +115,7 @@ class Staircase {
     std::vector<Step> steps_;
 };
 
-/// Magnitudes [first, last) of fp32, as bits, that share their four codes.
+/// Magnitudes [first, last) of fp32, as bits, that share the same four codes.
 struct Run {
     std::uint32_t first, last;
     std::uint32_t plus, plus_saturated, minus, minus_saturated;
@@ -124,7 +124,7 @@ struct Run {
 std::vector<Run> runs_of(const Staircase& stairs) {
     std::vector<Run> runs;
     for (const Step& step : stairs.steps()) {
-        std::uint32_t low = 0, high = infinity_bits;  // the first magnitude within the step
+        std::uint32_t low = 0, high = infinity_bits;  // becomes the first magnitude within the step
         while (low < high) {
             const std::uint32_t middle = low + (high - low) / 2;
             if (step.contains(bit_cast<float>(middle)))
@@ -143,8 +143,8 @@ std::vector<Run> runs_of(const Staircase& stairs) {
     return runs;
 }
 
-/// Inputs in [first, last) of a run that do not get its codes. The format and the mode are constants, so that the four
-/// calls share their work.
+/// Returns how often the inputs in [first, last) of a run do not get its codes. The format and the mode are constants,
+/// so that the compiler shares work between the four calls.
 template <Format f, Round mode>
 inline std::uint64_t mismatches_in(std::uint32_t first, std::uint32_t last, const Run& expected) {
     const Run run = expected;
@@ -167,7 +167,7 @@ std::uint64_t mismatches_as_built(std::uint32_t first, std::uint32_t last, const
 }
 
 #if defined(__x86_64__)
-/// The same text with newer instructions for shifts and leading zeros: half the time.
+/// Runs the same code, compiled with newer instructions for shifts and leading zeros, in half the time.
 template <Format f, Round mode>
 __attribute__((target("bmi,bmi2,lzcnt"), flatten)) std::uint64_t mismatches_with_bmi(std::uint32_t first,
                                                                                      std::uint32_t last,
@@ -217,7 +217,8 @@ const char* name_of(Round mode) { return mode == Round::nearest_even ? "RNE" : "
 
 }  // namespace
 
-TEST_CASE("every step of every format begins and ends where the codec says", "[core][sweep]") {
+TEST_CASE("the codec gives the oracle's code at both ends and in the middle of every step of every format",
+          "[core][sweep]") {
     for (const Subject& subject : all_subjects()) {
         const Staircase stairs(subject.name, subject.mode);
         CAPTURE(subject.name, name_of(subject.mode));
@@ -231,7 +232,8 @@ TEST_CASE("every step of every format begins and ends where the codec says", "[c
     }
 }
 
-TEST_CASE("every fp32 number gets its code in every format, to nearest and toward zero", "[core][sweep][slow]") {
+TEST_CASE("every fp32 number gets the oracle's code in every format, to nearest and toward zero",
+          "[core][sweep][slow]") {
     ThreadPool pool(available_threads());
     for (const Subject& subject : all_subjects()) {
         const auto begin = std::chrono::steady_clock::now();
@@ -278,8 +280,9 @@ class Comparison64 {
         }
     }
 
-    /// The end of every step, its neighbours in fp64 within two units in the last place, and inputs so near to it that
-    /// a detour through fp32, bf16 or fp16 would step onto it: a second rounding could not know the side.
+    /// Asks about the start of every step, its neighbours in fp64 within two units in the last place, and inputs so
+    /// close to it that a detour through fp32, bf16 or fp16 would round onto it. A second rounding could not know the
+    /// side.
     void ask_hard_cases() {
         for (const Step& step : stairs_.steps()) {
             const double up = std::nextafter(step.from, 1e300), down = std::nextafter(step.from, -1e300);
@@ -296,7 +299,8 @@ class Comparison64 {
         }
     }
 
-    /// Random fractions; exponents from below the format's least value to beyond its largest, and now and then any.
+    /// Asks about random inputs. Exponents range from below the format's smallest value to above its largest; one input
+    /// in 16 has any exponent.
     void ask_random(std::uint64_t count) {
         const auto& steps = stairs_.steps();
         const double least = steps[1].from, largest = steps.back().from;
@@ -342,18 +346,19 @@ void check_fp64(std::uint64_t random) {
 
 }  // namespace
 
-TEST_CASE("fp64 sources are rounded once: ends of steps, traps of double rounding, random numbers", "[core][sweep]") {
+TEST_CASE("fp64 sources are rounded once at ends of steps, near traps of double rounding and for random numbers",
+          "[core][sweep]") {
     check_fp64(2'000);
 }
 
-TEST_CASE("fp64 sources are rounded once: ten million random numbers per format and mode", "[core][sweep][slow]") {
+TEST_CASE("fp64 sources are rounded once for ten million random numbers per format and mode", "[core][sweep][slow]") {
     check_fp64(10'000'000);
 }
 
 #if defined(__x86_64__)
 namespace {
 
-/// Eight floats by the processor itself. `mode`: 0 to nearest even, 3 toward zero.
+/// Converts eight floats with the processor's instruction. `mode`: 0 to nearest even, 3 toward zero.
 template <int mode>
 __attribute__((target("avx,f16c"))) void convert_by_f16c(const float* x, std::uint16_t* codes) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm256_cvtps_ph(_mm256_loadu_ps(x), mode));
@@ -388,17 +393,17 @@ void check_f16c(std::uint32_t stride) {
                 static_cast<unsigned long long>(asked.load()), static_cast<unsigned long long>(wrong.load()));
 }
 
-bool has_f16c() { return __builtin_cpu_supports("avx2"); }  // no processor has AVX2 without F16C; Clang 14 cannot ask
+bool has_f16c() { return __builtin_cpu_supports("avx2"); }  // every processor with AVX2 has F16C; Clang 14 cannot ask
 
 }  // namespace
 
-TEST_CASE("fp16 is what the processor's own conversion returns, on a sample", "[core][sweep]") {
+TEST_CASE("fp16 codes equal those of the processor's own conversion, on a sample", "[core][sweep]") {
     if (!has_f16c()) SKIP_TEST("this processor has no F16C");
     check_f16c<Round::nearest_even, 0>(509);
     check_f16c<Round::toward_zero, 3>(509);
 }
 
-TEST_CASE("fp16 is what the processor's own conversion returns, for every fp32 number", "[core][sweep][slow]") {
+TEST_CASE("fp16 codes equal those of the processor's own conversion, for every fp32 number", "[core][sweep][slow]") {
     if (!has_f16c()) SKIP_TEST("this processor has no F16C");
     check_f16c<Round::nearest_even, 0>(1);
     check_f16c<Round::toward_zero, 3>(1);

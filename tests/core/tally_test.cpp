@@ -21,7 +21,7 @@ Tally tally_of(Format f, std::initializer_list<float> values, float scale = 1, O
 
 }  // namespace
 
-TEST_CASE("each count has its case", "[core][tally]") {
+TEST_CASE("each kind of number increments exactly the counts listed for it", "[core][tally]") {
     struct Case {
         float x, scale;
         std::uint64_t nan_in, inf_in, zero_in, underflow, to_subnormal, overflow, saturated;
@@ -33,14 +33,14 @@ TEST_CASE("each count has its case", "[core][tally]") {
         {0, 1, 0, 0, 1, 0, 0, 0, 0, "zero"},
         {-0.0f, 1, 0, 0, 1, 0, 0, 0, 0, "-0 is zero"},
         {std::numeric_limits<float>::quiet_NaN(), 1, 1, 0, 0, 0, 0, 0, 0, "NaN"},
-        {-infinity, 1, 0, 1, 0, 0, 0, 0, 0, "an infinity is no overflow: the other counts run over finite x"},
+        {-infinity, 1, 0, 1, 0, 0, 0, 0, 0, "an infinity is not an overflow: the other counts cover finite x only"},
         {0x1p-11f, 1, 0, 0, 0, 1, 0, 0, 0, "to zero"},
         {-0x1p-11f, 1, 0, 0, 0, 1, 0, 0, 0, "to -0"},
-        {0x1p-11f, 4, 0, 0, 0, 0, 1, 0, 0, "scaling saves it, as a subnormal"},
-        {0x1.cp-7f, 1, 0, 0, 0, 0, 1, 0, 0, "the greatest subnormal"},
+        {0x1p-11f, 4, 0, 0, 0, 0, 1, 0, 0, "scaling keeps it, as a subnormal"},
+        {0x1.cp-7f, 1, 0, 0, 0, 0, 1, 0, 0, "the largest subnormal"},
         {0x1.ep-7f, 1, 0, 0, 0, 0, 0, 0, 0, "rounds into the normals"},
         {448, 1, 0, 0, 0, 0, 0, 0, 1, "the top code is occupied, nothing overflows"},
-        {460, 1, 0, 0, 0, 0, 0, 1, 1, "beyond the largest value, though RNE would bring it back"},
+        {460, 1, 0, 0, 0, 0, 0, 1, 1, "above the largest value, although RNE rounds it to that value"},
         {-1e9f, 1, 0, 0, 0, 0, 0, 1, 1, "far beyond"},
         {1e30f, 1e30f, 0, 0, 0, 0, 0, 1, 1, "the scaled value is infinite"},
     }));
@@ -59,19 +59,19 @@ TEST_CASE("each count has its case", "[core][tally]") {
     CHECK(t.amin_nz == (finite ? std::fabs(c.x) : 0.0f));
 }
 
-TEST_CASE("what overflows to NaN or infinity is counted, and occupies no top code", "[core][tally]") {
+TEST_CASE("values that overflow to NaN count as overflow and not as saturated", "[core][tally]") {
     const Tally t = tally_of(e4m3fn, {1000, -1000, 464, 448}, 1, Overflow::nonsaturate);
     CHECK(t.overflow == 3);
     CHECK(t.saturated == 2);  // 464 rounds to 448
 }
 
-TEST_CASE("formats without subnormals have none", "[core][tally]") {
+TEST_CASE("formats without subnormals count no subnormal results", "[core][tally]") {
     CHECK(tally_of(mxint8, {0.5f, 0x1p-6f}).to_subnormal == 0);
     CHECK(tally_of(e8m0fnu, {0x1p-127f, 1.0f}).to_subnormal == 0);
     CHECK(tally_of(mxint8, {-5.0f}).saturated == 1);
 }
 
-TEST_CASE("tallies of parts add up to the tally of the whole, however it is cut", "[core][tally]") {
+TEST_CASE("the tallies of parts add up to the tally of the whole, in any order", "[core][tally]") {
     for (const auto& named : all_formats) {
         if (named.format == fp64) continue;
         CAPTURE(named.name);

@@ -24,7 +24,7 @@ TEST_CASE("every task runs exactly once, for any number of threads and tasks", "
     }
 }
 
-TEST_CASE("what tasks wrote is visible to the caller, run after run", "[core][thread_pool]") {
+TEST_CASE("after each run, the caller sees what the tasks wrote", "[core][thread_pool]") {
     ThreadPool pool(3);
     std::vector<std::int64_t> square(100);
     for (std::int64_t round = 0; round < 2000; ++round) {
@@ -33,7 +33,7 @@ TEST_CASE("what tasks wrote is visible to the caller, run after run", "[core][th
     }
 }
 
-TEST_CASE("the first exception of a task reaches the caller, and the pool lives on", "[core][thread_pool]") {
+TEST_CASE("the first exception of a task reaches the caller, and the pool stays usable", "[core][thread_pool]") {
     const int threads = GENERATE(1, 2, 3);
     ThreadPool pool(threads);
     for (int round = 0; round < 50; ++round) {
@@ -48,7 +48,7 @@ TEST_CASE("the first exception of a task reaches the caller, and the pool lives 
     }
 }
 
-TEST_CASE("a nested run is serial and in the thread of its caller", "[core][thread_pool]") {
+TEST_CASE("a nested run is serial and stays in the thread of its caller", "[core][thread_pool]") {
     ThreadPool pool(3);
     std::atomic<int> calls = 0, elsewhere = 0;
     pool.run(20, [&](std::int64_t) {
@@ -62,7 +62,7 @@ TEST_CASE("a nested run is serial and in the thread of its caller", "[core][thre
     CHECK(elsewhere == 0);
 }
 
-TEST_CASE("two threads may use one pool", "[core][thread_pool]") {
+TEST_CASE("two threads may use one pool at the same time", "[core][thread_pool]") {
     ThreadPool pool(2);
     std::atomic<int> calls = 0;
     const auto use = [&] {

@@ -11,7 +11,7 @@ namespace ulp_test {
 
 using namespace macheps;
 
-TEST_CASE("an ulp is Goldberg's, with gradual underflow", "[core][ulp]") {
+TEST_CASE("ulp follows Goldberg's definition, with gradual underflow", "[core][ulp]") {
     const auto [format, x, expected] = GENERATE(table<const char*, double, double>({
         {"fp32", 1.0, 0x1p-23},
         {"fp32", -0x1.fffffep0, 0x1p-23},
@@ -19,9 +19,9 @@ TEST_CASE("an ulp is Goldberg's, with gradual underflow", "[core][ulp]") {
         {"fp64", 0x1p-1074, 0x1p-1074},
         {"fp64", 1.0, 0x1p-52},
         {"e4m3fn", 0.1, 0x1p-7},      // 0.1 lies in [2^-4, 2^-3)
-        {"e4m3fn", 0x1p-20, 0x1p-9},  // below the least subnormal
+        {"e4m3fn", 0x1p-20, 0x1p-9},  // below the smallest subnormal
         {"e4m3fn", 448.0, 32.0},
-        {"e4m3fn", 1e30, 32.0},  // beyond the largest value: the top binade's
+        {"e4m3fn", 1e30, 32.0},  // beyond the largest value: the ulp of the top binade
         {"e4m3fn", std::numeric_limits<double>::infinity(), 32.0},
         {"e2m1fn", 0.3, 0.5},
         {"e8m0fnu", 5.0, 4.0},
@@ -32,7 +32,7 @@ TEST_CASE("an ulp is Goldberg's, with gradual underflow", "[core][ulp]") {
     CHECK(ulp(format_named(format), x) == expected);
 }
 
-TEST_CASE("rounding to nearest errs by half an ulp at most, in every format", "[core][ulp]") {
+TEST_CASE("rounding to nearest has an error of at most half an ulp in every format", "[core][ulp]") {
     for (const auto& named : all_formats) {
         const Format f = named.format;
         if (f.encoding == Encoding::power_of_two) continue;  // its ulp spans a binade, and ties go up
@@ -40,7 +40,7 @@ TEST_CASE("rounding to nearest errs by half an ulp at most, in every format", "[
         const double largest = decode64(f, f.max_finite_code() << f.padding);
         double worst_nearest = 0, worst_other = 0;
         for (std::uint64_t i = 0; i < 20'000; ++i) {
-            // Uniform significands over the exponents from below the least subnormal to the top.
+            // Uniform significands, with exponents from below the smallest subnormal to the top of the range.
             const auto words = random_block({.seed = 3}, i);
             const int low = f.emin() - f.precision - 1, high = exponent_of(largest);
             const int exponent =
@@ -65,7 +65,7 @@ TEST_CASE("neighbouring codes are one step apart, and nextafter walks over every
         const Format f = named.format;
         if (f.bits > 19) continue;
         CAPTURE(named.name);
-        std::uint64_t here = from_ordinal(f, least_ordinal(f)), steps = 0, wrong = 0;
+        std::uint64_t here = from_ordinal(f, min_ordinal(f)), steps = 0, wrong = 0;
         const std::uint64_t last = from_ordinal(f, greatest_ordinal(f));
         const double end = decode64(f, last);
         CHECK(end ==
@@ -80,18 +80,18 @@ TEST_CASE("neighbouring codes are one step apart, and nextafter walks over every
             ++steps;
         }
         CHECK(wrong == 0);
-        CHECK(steps == static_cast<std::uint64_t>(greatest_ordinal(f) - least_ordinal(f)));
+        CHECK(steps == static_cast<std::uint64_t>(greatest_ordinal(f) - min_ordinal(f)));
     }
 }
 
-TEST_CASE("nextafter at zeros, ends and NaNs", "[core][ulp]") {
+TEST_CASE("nextafter handles zeros, the ends of the range and NaNs", "[core][ulp]") {
     struct Case {
         const char* format;
         std::uint64_t from, to, expected;
         const char* why;
     };
     const auto c = GENERATE(values<Case>({
-        {"e4m3fn", 0x00, 0xfe, 0x81, "from zero: the least subnormal with the sign of the target"},
+        {"e4m3fn", 0x00, 0xfe, 0x81, "from zero: the smallest subnormal with the sign of the target"},
         {"e4m3fn", 0x80, 0x7e, 0x01, "from -0 as well"},
         {"e4m3fn", 0x81, 0x7e, 0x80, "onto zero: the sign stays"},
         {"e4m3fn", 0x00, 0x80, 0x80, "equal values give the target"},
@@ -100,8 +100,8 @@ TEST_CASE("nextafter at zeros, ends and NaNs", "[core][ulp]") {
         {"e4m3fn", 0x00, 0xff, 0x7f, "NaN is canonical"},
         {"e5m2", 0x7b, 0x7c, 0x7c, "the largest value to infinity"},
         {"e5m2", 0xfc, 0x00, 0xfb, "back from infinity"},
-        {"e4m3fnuz", 0x81, 0x00, 0x00, "no -0: the NaN is not stepped on"},
-        {"e8m0fnu", 0x00, 0xfe, 0x01, "no zero below the least scale"},
+        {"e4m3fnuz", 0x81, 0x00, 0x00, "no -0: the result is zero, not NaN"},
+        {"e8m0fnu", 0x00, 0xfe, 0x01, "no zero below the smallest scale"},
         {"mxint8", 0x00, 0x80, 0xff, "two's complement"},
         {"mxint8", 0x81, 0x80, 0x80, "down to -2"},
         {"tf32", 0x3f800000, 0x7f800000, 0x3f802000, "steps of the 19 bits"},
@@ -110,7 +110,7 @@ TEST_CASE("nextafter at zeros, ends and NaNs", "[core][ulp]") {
     CHECK(nextafter(format_named(c.format), c.from, c.to) == c.expected);
 }
 
-TEST_CASE("nextafter and code distance in fp32 are the machine's", "[core][ulp]") {
+TEST_CASE("nextafter in fp32 agrees with the C library, and code_distance counts steps across zero", "[core][ulp]") {
     const float values[] = {0.0f,      -0.0f,           1.0f,     -1.0f,    0x1p-149f, -0x1p-149f,
                             0x1p-126f, 0x1.fffffep127f, INFINITY, -INFINITY};
     for (const float a : values) {
@@ -124,7 +124,7 @@ TEST_CASE("nextafter and code distance in fp32 are the machine's", "[core][ulp]"
     CHECK(code_distance(fp64, 0xfff0000000000000, 0x7ff0000000000000) == 0xffe0000000000000);
 }
 
-TEST_CASE("decimal digits of every format", "[core][ulp]") {
+TEST_CASE("digits10 and max_digits10 of every format are as listed", "[core][ulp]") {
     const auto [name, max, least] = GENERATE(table<const char*, int, int>({
         {"fp64", 17, 15},
         {"fp32", 9, 6},

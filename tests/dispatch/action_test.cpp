@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests examples/check/action.yml: a cached program fits the runner that restores it, and other actions are pinned to commits.
+// Tests examples/check/action.yml: a cached program fits the runner that restores it, and other actions are pinned to
+// commits.
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
 
@@ -52,7 +53,7 @@ TEST_CASE("the key of the action's cache changes with the sources, the system an
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the action caches under that key and nothing else", "[dispatch]") {
+TEST_CASE("the action caches only under that key", "[dispatch]") {
     const std::string action = contents(root / "examples/check/action.yml");
     CHECK(all_matches(action, "\n +key: (.*)").size() == 1);
     CHECK(finds(action, "\n +key: \\$\\{\\{ steps\\.key\\.outputs\\.key \\}\\}\n"));
@@ -60,7 +61,7 @@ TEST_CASE("the action caches under that key and nothing else", "[dispatch]") {
     CHECK(!finds(action, "hashFiles|restore-keys"));
 }
 
-TEST_CASE("actions of others are pinned to a commit, with its version", "[dispatch]") {
+TEST_CASE("actions from other repositories are pinned to a commit and name its version", "[dispatch]") {
     for (const char* page : {"examples/check/action.yml", "docs/check.md"}) {
         const std::string text = contents(root / page);
         int pinned = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the program's machine code. An inline function that two files compile exists once in the program, and the linker keeps
-// any of the copies: if one of them is compiled for a SIMD target, every CPU may run it. Static initialisers run on every CPU too.
+// Reads the program's machine code. An inline function that two files compile exists once in the program, and the
+// linker keeps any of the copies. If one of them is compiled for a SIMD target, every CPU may run it. Static
+// initialisers also run on every CPU.
 #include "tests/test.hpp"
 
 #include <cxxabi.h>
@@ -23,7 +24,7 @@ using Names = std::vector<std::string>;
 /// Functions that are compiled for instructions beyond the build's own, outside the namespaces of targets.
 struct Guarded {
     std::string_view name;   ///< a part of the symbol
-    std::string_view guard;  ///< what their callers ask first
+    std::string_view guard;  ///< the check that their callers make first
 };
 constexpr Guarded guarded[] = {
     {"brain_chain", "has_extension(avx512_bf16)"},
@@ -39,7 +40,7 @@ constexpr Guarded guarded[] = {
 constexpr std::string_view targets[] = {"N_AVX2", "N_AVX3", "Avx2Target", "Avx512Target", "_avx2", "_avx512"};
 
 bool is_of_target(std::string_view symbol) {
-    if (symbol.find("has_avx") != std::string_view::npos) return false;  // it asks for a target and is not of it
+    if (symbol.find("has_avx") != std::string_view::npos) return false;  // asks for a target, is not compiled for it
     for (const std::string_view target : targets) {
         if (symbol.find(target) != std::string_view::npos) return true;
     }
@@ -52,8 +53,8 @@ bool is_guarded(std::string_view symbol) {
     return false;
 }
 
-/// Returns whether a CPU of x86-64's first level lacks the instruction: AVX and later, BMI, LZCNT, POPCNT and AMX. It runs TZCNT as
-/// BSF, which compilers use where the operand is not 0.
+/// Returns whether a CPU of x86-64's first level lacks the instruction: AVX and later, BMI, LZCNT, POPCNT and AMX.
+/// TZCNT does not count: such a CPU runs it as BSF, and compilers use it if the operand is not 0.
 bool is_beyond_baseline(std::string_view mnemonic, std::string_view operands) {
     static const std::set<std::string_view> others{
         "andn", "bextr", "blsi",  "blsr",   "blsmsk", "bzhi", "mulx", "pdep",  "pext",      "rorx",     "sarx",
@@ -98,7 +99,8 @@ class Code {
         }
     }
 
-    /// Functions that run on every CPU and have instructions that not every CPU has, or call such functions directly.
+    /// Returns the functions that run on every CPU and have instructions that some CPUs lack, or call such functions
+    /// directly.
     Names faults() const {
         Names faults;
         for (const auto& [function, instruction] : vector_code_) {
@@ -143,7 +145,8 @@ Names faults_in(std::initializer_list<const char*> lines) {
 }  // namespace
 
 #if defined(__x86_64__)
-TEST_CASE("only functions of a SIMD target have its instructions, and they are called only by choice", "[dispatch]") {
+TEST_CASE("only functions of a SIMD target use its instructions, and no other function calls them directly",
+          "[dispatch]") {
     if (std::string_view(MACHEPS_OBJDUMP).empty()) SKIP_TEST("absent: objdump (Debian: binutils)");
     const Code code = code_of(MACHEPS_PROGRAM);
     CHECK(code.faults() == Names{});

@@ -5,7 +5,7 @@
 # usage: on_cpu.sh without-avx512|without-avx2|baseline COMMAND [ARGUMENT...]
 set -euo pipefail
 case "$1" in
-    # Without the features that QEMU does not emulate, of which it would warn.
+    # Leaves out features that QEMU does not emulate and would warn about.
     without-avx512) cpu=Haswell-v2,-pcid,-x2apic,-tsc-deadline,-invpcid ;;
     without-avx2) cpu=Nehalem-v1 ;;
     baseline) cpu=qemu64,-pni,-cx16,-lahf_lm,-svm ;;  # the first level of x86-64, which ends with SSE2

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every verb on CPUs without AVX-512 and without AVX2: no illegal instruction, and the bits that this CPU gives.
+// Runs every verb on CPUs without AVX-512 and without AVX2. Illegal instructions must not occur, and the bits
+// must be those of this CPU.
 #include "tests/dispatch/other_cpus.hpp"
 
 #include <cmath>
@@ -108,7 +109,7 @@ fs::path make_folder(const std::string& name) {
     return folder;
 }
 
-/// Returns the first line in which two outputs differ, as both have it; nothing if they are equal.
+/// Returns the first line in which two outputs differ, in both versions, or an empty text if they are equal.
 std::string first_difference(const std::string& output, const std::string& expected) {
     std::istringstream left(output), right(expected);
     for (std::string a, b; output != expected;) {
@@ -175,7 +176,7 @@ TEST_CASE("a program chooses the instruction set of the CPU that it runs on", "[
         CHECK((has_level || outcome.out.find("cpu.scalar") != std::string::npos));  // a native build has one set only
         const Outcome forced = run_on(cpu, folder, "export MACHEPS_SIMD=avx512; macheps gemm -k 16 -m 2 -n 2 -q");
         CHECK(forced.code == 2);
-        CHECK(forced.err.find("this CPU has no avx512") != std::string::npos);
+        CHECK(forced.err.find("this CPU does not support avx512") != std::string::npos);
     }
     for (const char* script : {uses[0].script, "macheps check a.npy b.npy out.npy --op gemm --json"}) {
         const Outcome outcome = run_on(baseline_cpu, folder, script);

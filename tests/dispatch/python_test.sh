@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The Python package on CPUs without AVX-512 and without AVX2: the bits of this CPU. With `all`, its tests run there as well.
+# Checks that the Python package gives the bits of this CPU on CPUs without AVX-512 and without AVX2. With `all`, its
+# tests run there instead.
 # usage: python_test.sh PYTHON SOURCES PROGRAM [all]; PYTHONPATH names the package
 set -euo pipefail
 python=$1 sources=$2 program=$3 what=${4:-bits}

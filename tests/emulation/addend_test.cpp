@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addend C of Backend::matmul: on every machine, in every engine, against instructions in order from C.
+// Compares the addend C of Backend::matmul, on every machine and in every engine, with instructions executed in order
+// starting from C.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
@@ -20,7 +21,7 @@ using namespace macheps;
 
 namespace {
 
-/// Numbers of `format`: moderate ones mostly, and what a sum may stumble over.
+/// Returns a number of `format`: usually a moderate one, sometimes a zero, a subnormal, an infinity or NaN.
 float some_number(std::mt19937& random, const Format& format) {
     const double sign = random() % 2 != 0 ? -1 : 1, size = 1 + static_cast<double>(random()) * 0x1p-32;
     double x = sign * std::ldexp(size, static_cast<int>(random() % 7) - 4);
@@ -69,7 +70,7 @@ struct Product {
         return x;
     }
 
-    /// In `engine`; with `in_place` the output lies on C.
+    /// Computes the product in `engine`. With `in_place`, the output overwrites C.
     std::vector<float> on(Backend& engine, bool in_place) const {
         const auto tensor = [&](const std::vector<float>& host) {
             Tensor t = engine.empty({static_cast<std::int64_t>(host.size())});
@@ -90,7 +91,7 @@ struct Product {
         return host;
     }
 
-    /// One element, instruction by instruction.
+    /// Returns one element, computed instruction by instruction.
     float expected(std::int64_t matrix, std::int64_t i, std::int64_t j) const {
         Matmul x = args();
         x.a.format = x.b.format = decoded_format(*rule.machine, format);
@@ -127,7 +128,7 @@ struct Product {
     }
 };
 
-/// Elements whose bits differ; what lies between the rows stays as it was.
+/// Counts the elements whose bits differ. The gaps between rows are compared too, because they must not change.
 std::size_t different(const std::vector<float>& x, const std::vector<float>& y) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -182,7 +183,7 @@ TEST_CASE("sums begin with the addend on every machine and in every engine", "[e
     }
 }
 
-TEST_CASE("an addend is refused where no sum begins with it", "[emulation][matmul][addend]") {
+TEST_CASE("an addend is refused if no sum can begin with it", "[emulation][matmul][addend]") {
     CpuBackend engine(1);
     float x[4] = {};
     Matmul args{.m = 2, .n = 2, .k = 2};

@@ -80,8 +80,8 @@ std::vector<Simd> vector_simd() {
     return levels;
 }
 
-/// Codes where arithmetic could go wrong: zeros, the least and the largest, specials, powers of two and their
-/// neighbours.
+/// Returns codes for which arithmetic could go wrong: zero, the smallest and the largest codes, special codes, powers
+/// of two and their neighbours.
 std::vector<std::uint64_t> hard_codes(Format f) {
     std::vector<std::uint64_t> codes{
         0, 1, 2, 3, f.max_finite_code(), f.max_finite_code() - 1, f.overflow_code(), f.nan_code()};
@@ -95,7 +95,8 @@ std::vector<std::uint64_t> hard_codes(Format f) {
     return codes;
 }
 
-/// Hard pairs; random ones; and for fma a third operand that is random, or far below, or cancels nearly all.
+/// Returns hard pairs and random pairs. The third operand of an fma is random, nearly cancels the product or is far
+/// smaller.
 ArithmeticOperands hard_operands(Operation operation, Format f, int random_count) {
     ArithmeticOperands operands;
     const std::vector<std::uint64_t> hard = hard_codes(f);
@@ -128,7 +129,7 @@ ArithmeticOperands hard_operands(Operation operation, Format f, int random_count
 
 }  // namespace
 
-TEST_CASE("arrays of every format: each operation is rounded once, in every direction, on every instruction set",
+TEST_CASE("each operation on arrays of any format is rounded once, in every mode, on every instruction set",
           "[emulation][arithmetic]") {
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
         if (format.bits > 32) continue;
@@ -148,7 +149,7 @@ TEST_CASE("arrays of every format: each operation is rounded once, in every dire
     SUCCEED();
 }
 
-TEST_CASE("all pairs of fp8 numbers", "[emulation][arithmetic]") {
+TEST_CASE("arithmetic on all pairs of fp8 numbers agrees with op", "[emulation][arithmetic]") {
     for (const Format format : {e4m3fn, e5m2, e4m3fnuz, e3m4}) {
         ArithmeticOperands pairs;
         for (std::uint64_t x = 0; x < 256; ++x) {
@@ -159,7 +160,8 @@ TEST_CASE("all pairs of fp8 numbers", "[emulation][arithmetic]") {
     SUCCEED();
 }
 
-TEST_CASE("fma of all triples, where fp32 serves", "[emulation][arithmetic][slow]") {
+TEST_CASE("fma of all triples agrees with op in the formats for which fp32 is enough",
+          "[emulation][arithmetic][slow]") {
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
         if (format.bits > 8 || !is_innocuous_through_fp32(Operation::fma, format)) continue;
         const std::uint64_t codes = std::uint64_t{1} << format.bits;
@@ -174,8 +176,8 @@ TEST_CASE("fma of all triples, where fp32 serves", "[emulation][arithmetic][slow
 
 namespace {
 
-/// All pairs of finite magnitudes, computed in fp64, whose precision is more than twice fp32's need; how many
-/// stretches differ.
+/// Compares all pairs of finite magnitudes with results computed in fp64. The precision of fp64 is more than twice that
+/// of the format, so rounding its results again is harmless. Returns how many stretches differ.
 template <Format format>
 std::int64_t wrong_stretches(Operation operation) {
     ThreadPool pool(available_threads()), one(1);
@@ -206,7 +208,7 @@ std::int64_t wrong_stretches(Operation operation) {
 
 }  // namespace
 
-TEST_CASE("all pairs of fp16 and bf16 magnitudes, where fp32 serves", "[emulation][arithmetic][slow]") {
+TEST_CASE("arithmetic on all pairs of fp16 and bf16 magnitudes agrees with fp64", "[emulation][arithmetic][slow]") {
     for (const Operation operation : {Operation::add, Operation::sub, Operation::mul, Operation::div}) {
         CAPTURE(int(operation));
         CHECK(wrong_stretches<fp16>(operation) == 0);
@@ -214,7 +216,7 @@ TEST_CASE("all pairs of fp16 and bf16 magnitudes, where fp32 serves", "[emulatio
     }
 }
 
-TEST_CASE("random fp16, bf16, tf32 and fp32 arithmetic", "[emulation][arithmetic]") {
+TEST_CASE("arithmetic on random fp16, bf16, tf32 and fp32 numbers agrees with op", "[emulation][arithmetic]") {
     for (const Format format : {fp16, bf16, tf32, fp32}) {
         for (const Operation operation : all_operations) {
             check(operation, {.format = format}, hard_operands(operation, format, 60000), vector_simd());
@@ -223,7 +225,7 @@ TEST_CASE("random fp16, bf16, tf32 and fp32 arithmetic", "[emulation][arithmetic
     SUCCEED();
 }
 
-TEST_CASE("lengths, threads and results in the place of operands", "[emulation][arithmetic]") {
+TEST_CASE("length, threads and results in the place of operands do not change the bits", "[emulation][arithmetic]") {
     ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
     const ArithmeticOperands hard = hard_operands(Operation::fma, bf16, 100);
     const std::vector<float> values_a = values(bf16, hard.a), values_b = values(bf16, hard.b),
@@ -262,7 +264,7 @@ TEST_CASE("lengths, threads and results in the place of operands", "[emulation][
     }
 }
 
-TEST_CASE("operands that an operation does not have may be null; formats and scales are checked",
+TEST_CASE("operands that an operation does not have may be null, and unsupported formats and scales are refused",
           "[emulation][arithmetic]") {
     ThreadPool one(1);
     std::vector<float> x(40, 4.0f), out(40);
@@ -280,14 +282,14 @@ TEST_CASE("operands that an operation does not have may be null; formats and sca
                     Error);
 }
 
-TEST_CASE("fp32 serves where its own rounding does no harm", "[emulation][arithmetic]") {
+TEST_CASE("an operation may go through fp32 only if the rounding to fp32 does no harm", "[emulation][arithmetic]") {
     CHECK(is_innocuous_through_fp32(Operation::add, fp16));
     CHECK(is_innocuous_through_fp32(Operation::div, bf16));
     CHECK(is_innocuous_through_fp32(Operation::fma, e4m3fn));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, e5m2));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, fp16));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, bf16));
-    CHECK_FALSE(is_innocuous_through_fp32(Operation::mul, tf32));  // into subnormals
+    CHECK_FALSE(is_innocuous_through_fp32(Operation::mul, tf32));  // subnormal results
 }
 
 }  // namespace arithmetic_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory, movement of data, and what a backend refuses.
+// Tests memory, data movement and the errors of a backend.
 #include "core/error.hpp"
 #include "emulation/adam.hpp"
 #include "emulation/scaling/scaling.hpp"
@@ -13,7 +13,7 @@ namespace backend_test {
 using namespace macheps;
 using namespace macheps::test;
 
-TEST_CASE("a backend says what it runs on", "[emulation][backend]") {
+TEST_CASE("a backend reports its engine and its number of threads", "[emulation][backend]") {
     CHECK(CpuBackend(2, Simd::scalar).name() == "cpu.scalar.2");
     CHECK(CpuBackend().threads() == available_threads());
     CHECK(CpuBackend(1).simd() == chosen_simd());
@@ -39,7 +39,7 @@ TEST_CASE("tensors are aligned, reused when freed, and may outlive their backend
     CHECK(survivor.data()[2] == 2.5f);
 }
 
-TEST_CASE("values go up, across and down unchanged, NaN payloads included", "[emulation][backend]") {
+TEST_CASE("upload, copy and download keep every bit, NaN payloads included", "[emulation][backend]") {
     for (const auto& engine : backends({1, 3})) {
         Backend& b = *engine;
         for (const std::int64_t n : {0, 1, 17, 200000}) {
@@ -53,7 +53,7 @@ TEST_CASE("values go up, across and down unchanged, NaN payloads included", "[em
     }
 }
 
-TEST_CASE("split_heads and merge_heads are inverse, and put every element where its index says",
+TEST_CASE("split_heads and merge_heads are inverse, and move every element to the place of its index",
           "[emulation][backend]") {
     const std::int64_t batch = 2, times = 5, heads = 3, width = 4;
     const int parts = 3;
@@ -83,7 +83,7 @@ TEST_CASE("split_heads and merge_heads are inverse, and put every element where 
     }
 }
 
-TEST_CASE("outputs may be inputs where the element stays in place", "[emulation][backend]") {
+TEST_CASE("an operation may write to its input if each element stays in place", "[emulation][backend]") {
     const std::int64_t n = 65;
     for (const auto& engine : backends({1})) {
         Backend& b = *engine;
@@ -124,7 +124,7 @@ TEST_CASE("outputs may be inputs where the element stays in place", "[emulation]
     }
 }
 
-TEST_CASE("the casts of a backend are those of the definition", "[emulation][backend]") {
+TEST_CASE("the casts of a backend agree with the definition", "[emulation][backend]") {
     const std::int64_t n = 5000;
     const auto x = operands(Operands::all_bits, n, 1);
     const Cast casts[] = {{.format = bf16},
@@ -188,14 +188,14 @@ TEST_CASE("a stochastic cast without random words is refused by every operation 
                     FAIL_CHECK("accepted");
                 } catch (const Error& error) {
                     CHECK(error.parts().where == operation);
-                    CHECK(error.parts().what == "stochastic rounding without random bits");
+                    CHECK(error.parts().what == "stochastic rounding has no random bits");
                 }
             }
         }
     }
 }
 
-TEST_CASE("a backend lists the random words that its casts take", "[emulation][backend]") {
+TEST_CASE("a backend lists the random words that its casts use", "[emulation][backend]") {
     const auto cast = [](std::uint32_t site) {
         return Cast{.format = bf16, .round = Round::stochastic, .key = {.seed = 1, .step = 2, .site = site}};
     };
@@ -216,7 +216,7 @@ TEST_CASE("a backend lists the random words that its casts take", "[emulation][b
         b.matmul(matmul);
         b.adamw(x, y, z, w, {.value_cast = cast(4), .update_cast = cast(5), .moment1_cast = cast(6)});
         b.adamw(x, y, z, w,
-                {.arithmetic = bf16, .value_cast = cast(7), .update_cast = cast(8)});  // reads no update_cast
+                {.arithmetic = bf16, .value_cast = cast(7), .update_cast = cast(8)});  // does not use update_cast
         b.sgd(x, y, z, {.value_cast = cast(9)});
         b.adam(x, y, z, w, {.value_cast = cast(11), .moment1_cast = cast(12), .moment2_cast = cast(13)});
         b.list_draws(nullptr);
@@ -330,7 +330,7 @@ TEST_CASE("the error names the shapes", "[emulation][backend]") {
         b.add(b.empty({2, 3}), b.empty({4}), b.empty({2, 3}));
         FAIL("accepted");
     } catch (const Error& error) {
-        CHECK(std::string(error.what()) == "add: shapes disagree: [2,3] [4] [2,3] (the same number of elements)");
+        CHECK(std::string(error.what()) == "add: shapes disagree: [2,3] [4] [2,3] (use the same number of elements)");
     }
 }
 

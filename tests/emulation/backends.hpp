@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every engine of this machine, operands that are hard on them, and comparison by bits.
+// All engines of this computer, operands that are hard for them, and comparison by bits.
 #pragma once
 #include "core/rng.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -17,8 +17,8 @@
 
 namespace macheps::test {
 
-/// Every available (Simd, threads) and the GPU's kernels on the host; the first is the scalar definition in one thread,
-/// the reference for the others.
+/// Returns a backend for each available instruction set and number of threads, and the GPU's kernels on the host. The
+/// first one, the scalar definition in one thread, is the reference for the others.
 inline std::vector<std::unique_ptr<Backend>> backends(const std::vector<int>& threads = {1, 2, 3}) {
     std::vector<std::unique_ptr<Backend>> all;
     for (const Simd simd : available_simd()) {
@@ -44,7 +44,8 @@ inline std::vector<float> downloaded(Backend& backend, ConstView view) {
     return values;
 }
 
-/// The first ten places where the bits differ, as codes and values, and the number of the rest; "" when none does.
+/// Describes the first ten places where the bits differ, as codes and values, and counts the others; empty if none
+/// differ.
 inline std::string differences(const std::vector<float>& actual, const std::vector<float>& expected) {
     if (actual.size() != expected.size()) return fmt::format("{} values, expected {}", actual.size(), expected.size());
     std::string text;
@@ -60,7 +61,7 @@ inline std::string differences(const std::vector<float>& actual, const std::vect
 enum class Operands {
     plain,     ///< both signs, magnitudes 2^-8 to 2
     wild,      ///< every exponent, zeros of both signs, subnormals; finite
-    hostile,   ///< wild with NaN and infinities strewn in
+    hostile,   ///< wild, with some NaN and infinities
     all_bits,  ///< any 32 bits
 };
 
@@ -76,7 +77,7 @@ inline float operand(Operands kind, std::uint64_t i, std::uint32_t seed) {
         if (choice % 16 == 1) code = word & 0x807fffffu;
         if (choice % 16 >= 8) code = (word & 0x807fffffu) | (127 - choice / 16 % 9) << 23;
     }
-    // Rarely enough that most rows of a short tensor stay finite.
+    // Rare enough that most rows of a short tensor stay finite.
     if (kind == Operands::hostile && random.word[2] % 128 == 0) {
         constexpr std::uint32_t specials[] = {0x7f800000u, 0xff800000u, 0x7fc00000u,
                                               0xffc00001u, 0x7f800001u, 0xffbfffffu};
@@ -85,7 +86,8 @@ inline float operand(Operands kind, std::uint64_t i, std::uint32_t seed) {
     return bit_cast<float>(code);
 }
 
-/// Element i depends on (kind, seed, i) alone. It is drawn once, as tests ask for the same ones again for every engine.
+/// Returns `count` operands. Element i depends only on (kind, seed, i). It is drawn once and kept, because tests use
+/// the same operands for every engine.
 inline std::vector<float> operands(Operands kind, std::int64_t count, std::uint32_t seed) {
     thread_local std::map<std::pair<Operands, std::uint32_t>, std::vector<float>> drawn;
     if (drawn.size() > 64) drawn.clear();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running error analysis: an fp64 value beside a bound on how far an fp32 computation of it may have strayed. Written
-// down in the order of an operation's formula, it gives that operation's tolerance, whatever its length and operands.
-// Model: fl(x) = x (1 + d) + t, |d| <= u = 2^-24, |t| <= 2^-150 (Higham, Accuracy and Stability, 2.2 and 3.3); our own
-// functions are taken to be within 2 ulp. The fp64 arithmetic's own error is below 2^-28 of that and is covered by the
-// factor of u in `rounded`.
+// Running error analysis: an fp64 value and a bound on the error of an fp32 computation of it. If a test writes an
+// operation's formula with such values, in the operation's order, it gets the operation's tolerance for any length and
+// operands.
+// Model: fl(x) = x (1 + d) + t, |d| <= u = 2^-24, |t| <= 2^-150 (Higham, Accuracy and Stability, 2.2 and 3.3). Our own
+// functions are assumed to be within 2 ulp. The error of the fp64 arithmetic is below 2^-28 of the bound, and the
+// factor of u in `rounded` covers it.
 #pragma once
 #include "tests/test.hpp"
 
@@ -36,8 +37,8 @@ inline Bounded operator*(Bounded a, Bounded b) {
     return rounded(a.value * b.value, std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error);
 }
 inline Bounded operator/(Bounded a, Bounded b) {
-    const double quotient = a.value / b.value, least_divisor = std::fabs(b.value) - b.error;
-    return rounded(quotient, least_divisor > 0 ? (a.error + std::fabs(quotient) * b.error) / least_divisor : INFINITY);
+    const double quotient = a.value / b.value, min_divisor = std::fabs(b.value) - b.error;
+    return rounded(quotient, min_divisor > 0 ? (a.error + std::fabs(quotient) * b.error) / min_divisor : INFINITY);
 }
 inline Bounded sqrt(Bounded a) {
     const double root = std::sqrt(a.value);
@@ -47,7 +48,7 @@ inline Bounded exp(Bounded a) { return rounded(std::exp(a.value), std::exp(a.val
 inline Bounded log(Bounded a) {
     return rounded(std::log(a.value), a.value > a.error ? -std::log1p(-a.error / a.value) : INFINITY, 2);
 }
-/// Slopes that fall with |x| are taken at the end of the interval nearer to zero.
+/// A slope that decreases with |x| is evaluated at the end of the interval that is nearer to zero.
 inline Bounded erf(Bounded a) {
     const double nearest = std::fmax(std::fabs(a.value) - a.error, 0);
     return rounded(std::erf(a.value), 1.1284 * std::exp(-nearest * nearest) * a.error, 2);
@@ -57,7 +58,7 @@ inline Bounded tanh(Bounded a) {
     return rounded(std::tanh(a.value), sech * sech * a.error, 2);
 }
 
-/// A sum in which every term passes through at most `depth` additions.
+/// Returns a sum in which every term passes through at most `depth` additions.
 inline Bounded sum(const std::vector<Bounded>& terms, std::size_t depth) {
     double value = 0, error = 0, magnitude = 0;
     for (const Bounded& term : terms) {
@@ -69,7 +70,8 @@ inline Bounded sum(const std::vector<Bounded>& terms, std::size_t depth) {
     return {value, error + growth / (1 - growth) * magnitude};
 }
 
-/// By the lane rule: a lane adds up to 32 terms of a chunk and folds five times; a longer sum does so again.
+/// Returns a sum by the lane rule. A lane adds up to 32 terms of a chunk, and five folds join the lanes. The sums of
+/// chunks are added in the same way.
 inline Bounded lane_sum(const std::vector<Bounded>& terms) {
     std::size_t depth = 0;
     for (std::size_t n = terms.size();; n = (n + 1023) / 1024) {
@@ -79,7 +81,7 @@ inline Bounded lane_sum(const std::vector<Bounded>& terms) {
     return sum(terms, depth);
 }
 
-/// Checks `actual` against its analysis; the first value outside is printed, the rest are counted.
+/// Checks that `actual` is within its bounds. The first value outside is printed; the others are counted.
 inline void check_within(const std::vector<float>& actual, const std::vector<Bounded>& expected,
                          const std::string& what) {
     REQUIRE(actual.size() == expected.size());

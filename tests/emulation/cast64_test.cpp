@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts from fp64: the way by an odd place against the definition, which takes fp64 numbers apart.
+// Compares casts from fp64, which first round to odd in fp32, with the definition, which decomposes fp64 numbers.
 #include "emulation/cpu/ops/casts/cast64.hpp"
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
@@ -18,7 +18,8 @@ using namespace macheps;
 
 namespace {
 
-/// Values of the format, midpoints of neighbours and what lies beside them in fp64 and in fp32; specials; noise.
+/// Returns values of the format, midpoints of neighbours, numbers close to both in fp64 and in fp32, special numbers
+/// and random ones.
 std::vector<double> hard_numbers(const Format& f) {
     std::vector<double> at{0,
                            1,
@@ -58,7 +59,7 @@ bool same(double a, double b) { return bit_cast<std::uint64_t>(a) == bit_cast<st
 
 }  // namespace
 
-TEST_CASE("a vector rounds to odd as its definition does", "[emulation][cast64]") {
+TEST_CASE("vector code rounds to odd as the scalar definition does", "[emulation][cast64]") {
     const std::vector<double> x = hard_numbers(fp32);
     std::vector<float> out(x.size());
     for (const Simd simd : available_simd()) {
@@ -75,7 +76,7 @@ TEST_CASE("a vector rounds to odd as its definition does", "[emulation][cast64]"
     }
 }
 
-TEST_CASE("a cast from fp64 is its definition in every format and mode", "[emulation][cast64]") {
+TEST_CASE("a cast from fp64 agrees with its definition in every format and mode", "[emulation][cast64]") {
     ThreadPool pool(2);
     std::size_t compared = 0;
     for (const NamedFormat& row : all_formats) {
@@ -103,8 +104,8 @@ TEST_CASE("a cast from fp64 is its definition in every format and mode", "[emula
                     for (std::size_t i = 0; i < x.size(); ++i) {
                         if (wide[i] == want[i] && (!fits || codes[i] == want[i]) && same(out[i], value[i])) continue;
                         CAPTURE(row.name, mode.name, simd_name(simd), x[i], want[i], wide[i], codes[i], out[i]);
-                        FAIL_CHECK("another code or value than the definition's");
-                        break;  // one of each kind says enough
+                        FAIL_CHECK("the code or the value differs from the definition's");
+                        break;  // one example of each kind is enough
                     }
                 }
                 ++compared;
@@ -114,7 +115,8 @@ TEST_CASE("a cast from fp64 is its definition in every format and mode", "[emula
     CHECK(compared == std::size(all_formats) * std::size(round_names) * 2);
 }
 
-TEST_CASE("stochastic casts from fp64 take the words of their elements, and see as many bits", "[emulation][cast64]") {
+TEST_CASE("stochastic casts from fp64 use the words of their elements, and only as many bits as requested",
+          "[emulation][cast64]") {
     ThreadPool pool(1);
     for (const Format& f : {e4m3fn, e5m2fnuz, e2m1fn, bf16, fp16, tf32}) {
         const std::vector<double> x = hard_numbers(f);
@@ -145,7 +147,7 @@ TEST_CASE("stochastic casts from fp64 take the words of their elements, and see 
     }
 }
 
-TEST_CASE("a scale multiplies in fp64, and a tally counts fp64 numbers", "[emulation][cast64]") {
+TEST_CASE("the scale is multiplied in fp64, and the tally counts fp64 numbers", "[emulation][cast64]") {
     ThreadPool pool(1);
     const std::vector<double> x{0.1,
                                 -3,
@@ -175,7 +177,7 @@ TEST_CASE("a scale multiplies in fp64, and a tally counts fp64 numbers", "[emula
     CHECK(tally.amin_nz == 5e-324);
 }
 
-TEST_CASE("codes that do not fit are refused", "[emulation][cast64]") {
+TEST_CASE("codes that do not fit and stochastic casts without a key are refused", "[emulation][cast64]") {
     ThreadPool pool(1);
     const double x = 1;
     std::uint8_t code = 0;

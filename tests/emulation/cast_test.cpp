@@ -33,7 +33,7 @@ std::vector<Simd> vector_simd() {
 
 float from_bits(std::uint32_t u) { return bit_cast<float>(u); }
 
-/// Both signs of `x` and of its neighbours up to two places away.
+/// Adds `x` and its neighbours up to two places away, with both signs.
 void add_around(std::vector<float>& out, float x) {
     const auto u = bit_cast<std::uint32_t>(x);
     for (int step = -2; step <= 2; ++step) {
@@ -43,8 +43,8 @@ void add_around(std::vector<float>& out, float x) {
     }
 }
 
-/// Numbers where a cast to `f` could go wrong: every binade's edges, the format's numbers and the ties between them
-/// (all of them for narrow formats), the top, the bottom, specials, then random bit patterns.
+/// Returns numbers for which a cast to `f` could go wrong: the ends of every binade, the format's numbers and the ties
+/// between them (all of them for narrow formats), the ends of the range, special numbers and random bit patterns.
 std::vector<float> hard_operands(Format f, float scale) {
     std::vector<float> z;
     for (std::uint32_t field = 0; field < 256; ++field) add_around(z, from_bits(field << 23));
@@ -83,7 +83,7 @@ std::vector<float> hard_operands(Format f, float scale) {
     return x;
 }
 
-/// The first few places where two arrays differ in bits, as text; empty when there are none.
+/// Describes the first few places where the bits of two arrays differ; empty if there are none.
 std::string differences(const std::vector<float>& in, const std::vector<float>& expected, const float* actual) {
     std::string text;
     int shown = 0;
@@ -125,9 +125,8 @@ std::vector<float> defined(const std::vector<float>& x, const Cast& cast, Tally&
 
 }  // namespace
 
-TEST_CASE(
-    "every instruction set, and the kernel, cast as the definition does: every format, direction, overflow and scale",
-    "[emulation][cast]") {
+TEST_CASE("every instruction set and the kernel cast as the definition does, in every format, mode, overflow and scale",
+          "[emulation][cast]") {
     ThreadPool one(1);
     const auto device = test::host_device_backend(gpu::MatrixUnits::native, 90, false);
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
@@ -179,12 +178,13 @@ TEST_CASE(
     SUCCEED();
 }
 
-TEST_CASE("the vector kernels serve every format that fits fp32", "[emulation][cast]") {
+TEST_CASE("the vector kernels support every format that fits in fp32", "[emulation][cast]") {
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
         CAPTURE(name);
         CHECK((CastPlan({.format = format}).path != CastPlan::Path::scalar) == (format.bits <= 32));
     }
-    // Formats of one's own: a range that is neither fp32's nor small is left to the definition, and all are right.
+    // Custom formats. If the exponent range is neither fp32's nor small, the definition is used. All results must be
+    // right.
     ThreadPool one(1);
     for (const Format format : {Format{.bits = 10, .precision = 3, .exponent_bias = 120},
                                 Format{.bits = 12, .precision = 7, .exponent_bias = 15},
@@ -209,7 +209,7 @@ TEST_CASE("the vector kernels serve every format that fits fp32", "[emulation][c
     }
 }
 
-TEST_CASE("scales that are zero, infinite or NaN", "[emulation][cast]") {
+TEST_CASE("casts with a zero, infinite or NaN scale agree with the definition", "[emulation][cast]") {
     ThreadPool one(1);
     const std::vector<float> x = hard_operands(e4m3fn, 1);
     for (const float scale : {0.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -226,7 +226,7 @@ TEST_CASE("scales that are zero, infinite or NaN", "[emulation][cast]") {
     }
 }
 
-TEST_CASE("length, alignment, threads and place change nothing", "[emulation][cast]") {
+TEST_CASE("length, alignment, threads and position do not change a cast", "[emulation][cast]") {
     const std::vector<float> hard = hard_operands(e4m3fn, 1);
     ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
     for (const std::int64_t n : {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 65, 1023, 1024, 1025, 100003}) {
@@ -242,7 +242,7 @@ TEST_CASE("length, alignment, threads and place change nothing", "[emulation][ca
                                 .key = {.seed = 5, .site = 6},
                                 .random_bits = bits};
                 for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 34) - 2}) {
-                    if (n > 2000 && (first == 0 || bits < 32)) continue;  // the definition takes its time
+                    if (n > 2000 && (first == 0 || bits < 32)) continue;  // the definition is slow
                     Tally wanted;
                     const std::vector<float> expected = defined(x, cast, wanted, first);
                     for (const Simd simd : available_simd()) {
@@ -277,7 +277,7 @@ TEST_CASE("length, alignment, threads and place change nothing", "[emulation][ca
     SUCCEED();
 }
 
-TEST_CASE("arrays of codes hold what encode gives, and decode to what decode gives", "[emulation][cast][codes]") {
+TEST_CASE("arrays of codes agree with encode, and decoded arrays agree with decode", "[emulation][cast][codes]") {
     ThreadPool pool(2);
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
         if (format.bits > 32) continue;
@@ -308,7 +308,8 @@ TEST_CASE("arrays of codes hold what encode gives, and decode to what decode giv
                 }
             }
         }
-        // Every code up to 16 bits, many beyond; then the narrowest integer, which needs no room for bits outside.
+        // Decodes every code of up to 16 bits and many longer ones, then codes in the narrowest integers, which have no
+        // spare bits.
         std::vector<std::uint32_t> codes(1 << 16);
         for (std::size_t i = 0; i < codes.size(); ++i) {
             codes[i] = format.container_bits() <= 16 ? static_cast<std::uint32_t>(i) : random_bits({.seed = 3}, i);
@@ -359,7 +360,7 @@ TEST_CASE("arrays of codes hold what encode gives, and decode to what decode giv
     CHECK_THROWS_AS(decode_array(Simd::scalar, pool, tf32, &small, &one, 1), Error);
 }
 
-TEST_CASE("what goes around the caches is the same", "[emulation][cast]") {
+TEST_CASE("casts that bypass the caches give the same results", "[emulation][cast]") {
     const std::int64_t n = 5000;
     alignas(64) static float out[5000];
     for (const Format format : {fp16, bf16, e4m3fnuz, e8m0fnu}) {
@@ -395,8 +396,8 @@ TEST_CASE("a cast takes 0 to 32 random bits", "[emulation][cast]") {
 
 namespace {
 
-/// Every fp32 number, cast to `format` on every instruction set: how many stretches differ from the definition. The
-/// format is a constant here, so that the definition is compiled for it.
+/// Casts every fp32 number to `format` on every instruction set, and returns how many stretches differ from the
+/// definition. The format is a constant here, so that the definition is compiled for it.
 template <Format format, Round round>
 std::int64_t wrong_stretches(ThreadPool& pool) {
     constexpr std::int64_t stretch = 1 << 16;
@@ -426,7 +427,7 @@ void check_every_number() {
 
 }  // namespace
 
-TEST_CASE("every fp32 number is cast as the definition has it, to nearest even and toward zero",
+TEST_CASE("every fp32 number is cast as the definition says, to nearest even and toward zero",
           "[emulation][cast][slow]") {
     check_every_number<bf16>();
     check_every_number<fp16>();

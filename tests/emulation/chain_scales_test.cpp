@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32.chain with scales: cut where they change along k, or multiplied at its end.
+// Tests fp32.chain with scales. The chain is cut where scales change along k; otherwise they are multiplied at its end.
 #include "core/error.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -52,7 +52,7 @@ struct Operand {
                 .outer_stride = granularity->outer == 0 ? 0 : groups_across(),
                 .k_stride = granularity->k == 0 ? 0 : 1};
     }
-    /// As it lies in memory: [outer, k], or its transpose.
+    /// Returns the codes as they are stored in memory: [outer, k], or its transpose.
     std::vector<float> stored(bool transposed) const {
         if (!transposed) return codes;
         std::vector<float> out(codes.size());
@@ -63,7 +63,8 @@ struct Operand {
     }
 };
 
-/// One output, from the sentence: each partial sum is one fma per term, then an fma with the product of both scales.
+/// Computes one output as the rule is described: each partial sum is one fma per term, followed by an fma that applies
+/// both scales.
 float expected(const Operand& a, const Operand& b, std::int64_t i, std::int64_t j, int interval, Promotion promotion) {
     float main = 0;
     const std::int64_t length = interval == 0 ? max_of(a.k, std::int64_t{1}) : interval;
@@ -81,7 +82,7 @@ float expected(const Operand& a, const Operand& b, std::int64_t i, std::int64_t 
 
 }  // namespace
 
-TEST_CASE("a chain that is cut where scales change has the bits of its sentence, on every engine",
+TEST_CASE("a chain that is cut where scales change gives the bits of its description, on every engine",
           "[emulation][scale]") {
     struct Kind {
         const char *a, *b;
@@ -137,7 +138,7 @@ TEST_CASE("a chain that is cut where scales change has the bits of its sentence,
     }
 }
 
-TEST_CASE("bias, order of scales and cast of a scaled chain are those of the definition", "[emulation][scale]") {
+TEST_CASE("bias, order of scales and cast of a scaled chain agree with the definition", "[emulation][scale]") {
     const auto engines = test::backends({1, 2});
     std::mt19937 random(8);
     const Operand a("row", 50, 130, random), b("column", 75, 130, random), ax("mx32", 50, 130, random),
@@ -181,7 +182,7 @@ TEST_CASE("bias, order of scales and cast of a scaled chain are those of the def
     }
 }
 
-TEST_CASE("an order of summation is cut where scales change, and not otherwise", "[emulation][scale]") {
+TEST_CASE("a sum is cut where scales change, and only there", "[emulation][scale]") {
     MatmulRule rule{.promotion = Promotion::add, .promotion_interval = 128};
     CHECK_THROWS_AS(require_possible(rule, {}, "here"), Error);
     rule.promotion = Promotion::fma_joint;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Units of CPUs: the check values of their models, recorded results, and wrong models that these refute.
+// Tests units of CPUs: the check values of their models, recorded results, and wrong models that these results refute.
 #include "core/error.hpp"
 #include "core/profile_table.hpp"
 #include "core/text/json.hpp"
@@ -61,7 +61,7 @@ void for_each_line(const std::function<void(const std::string&, const std::strin
     }
 }
 
-/// The captures of sums in floating point, by `arch.instr`.
+/// Returns the captures of floating-point sums by `arch.instr`.
 std::map<std::string, std::vector<Captured>> captured_lines() {
     std::map<std::string, std::vector<Captured>> lines;
     for_each_line([&](const std::string& unit, const std::string& qual, const Json& line) {
@@ -74,7 +74,7 @@ std::map<std::string, std::vector<Captured>> captured_lines() {
     return lines;
 }
 
-/// How many lines a wrong rule does not reproduce.
+/// Returns the number of lines that the changed rule does not reproduce.
 int refuting(const std::vector<Captured>& lines, const std::function<void(SumRule&)>& change) {
     int count = 0;
     for (const Captured& line : lines) {
@@ -89,7 +89,7 @@ int refuting(const std::vector<Captured>& lines, const std::function<void(SumRul
 
 }  // namespace
 
-TEST_CASE("a pair of bf16 is summed as x86, Arm and POWER10 each do it", "[emulation][cpu_units]") {
+TEST_CASE("a pair of bf16 products is summed as x86, Arm and POWER10 each do it", "[emulation][cpu_units]") {
     struct Case {
         std::uint64_t a0, a1, b0, b1, c, x86, arm, power10;
         const char* why;
@@ -119,20 +119,20 @@ TEST_CASE("a pair of bf16 is summed as x86, Arm and POWER10 each do it", "[emula
     }
 }
 
-TEST_CASE("a tile of AMX adds C last, where pairs of AVX-512 lose every product", "[emulation][cpu_units]") {
+TEST_CASE("a tile of AMX adds C last, and pairs of AVX-512 lose every product", "[emulation][cpu_units]") {
     const InstructionOperands ones{
         .a = {0x3f80, 0x3f80, 0x3f80, 0x3f80}, .b = {0x3f80, 0x3f80, 0x3f80, 0x3f80}, .c = 0x4b800000};
     CHECK(evaluate_instruction(find_instruction("x86", "tdpbf16ps", "k4.f32.bf16.bf16.f32"), ones) == 0x4b800002);
     std::uint64_t c = ones.c;
     for (int i = 0; i < 2; ++i) c = pair_on("x86", "vdpbf16ps", 0x3f80, 0x3f80, 0x3f80, 0x3f80, c);
     CHECK(c == 0x4b800000);
-    // Of fp8 the first two of four products go to the even chain: 2^24 + 1 is rounded before -2^24 meets it.
+    // For fp8, an instruction adds four products.
     const Instruction fp8 = find_instruction("x86", "tdphf8ps", "k4.f32.e4m3.e4m3.f32");
     CHECK(evaluate_instruction(fp8, {.a = {0x38, 0x38, 0x38, 0x38}, .b = {0x38, 0x38, 0x38, 0x38}, .c = 0}) ==
           0x40800000);
 }
 
-TEST_CASE("every recorded sum of a CPU's unit is reproduced, on every engine", "[emulation][cpu_units]") {
+TEST_CASE("every recorded sum of a CPU's unit is reproduced on every engine", "[emulation][cpu_units]") {
     if (!std::filesystem::exists(captures()))
         SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
     std::size_t total = 0;
@@ -163,7 +163,7 @@ TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu
         int refute;
         std::function<void(SumRule&)> change;
     };
-    // Models of other units are compared in numbers: any NaN is as good as another.
+    // Models of other units are compared by value: all NaNs count as equal.
     const auto one_rounding = [](SumRule& r) {
         r.model = SumModel::exact_step;
         r.nan = NanRule::any;
@@ -199,10 +199,10 @@ TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu
         CHECK(refuting(lines.at(t.unit), [](SumRule&) {}) == 0);
         CHECK(refuting(lines.at(t.unit), t.change) == t.refute);
     }
-    // And each wrong model that recordings are chosen by is refuted.
+    // The results also refute each mutant that recordings are chosen to refute.
     for (const auto& [unit, of_unit] : lines) {
         const Machine& machine = *of_unit.front().instruction.machine;
-        // What an emulator of the architecture was asked does not reach every flush.
+        // Inputs that were recorded on an emulator of the architecture do not reach every flush.
         if (machine.evidence != Evidence::hardware) continue;
         for (const evidence::Mutant& mutant : evidence::mutants(machine.sum, machine.k)) {
             CAPTURE(unit, mutant.name);
@@ -225,7 +225,7 @@ TEST_CASE("conversions of x86 and Arm differ in what they flush", "[emulation][c
     CHECK(code("x86.vcvtps2ph", 0x47800000, fp16, Round::toward_zero) == 0x7bff);
     CHECK(code("x86.vcvtps2ph", 0xff802000, fp16) == 0xfe01);
     if (!std::filesystem::exists(captures())) return;
-    // The other profile's flush is refuted by recorded lines.
+    // Recorded lines refute the flushing of the other profile.
     int kept = 0, flushed = 0, wrong = 0, lines = 0;
     for_each_line([&](const std::string& unit, const std::string&, const Json& line) {
         const bool is_x86 = unit == "x86.vcvtneps2bf16";
@@ -243,7 +243,7 @@ TEST_CASE("conversions of x86 and Arm differ in what they flush", "[emulation][c
     CHECK(flushed == 11);
 }
 
-TEST_CASE("a result that its format holds is delivered as it is by every unit", "[emulation][cpu_units]") {
+TEST_CASE("every unit delivers a result unchanged if its format can hold it", "[emulation][cpu_units]") {
     int rules = 0;
     for (const Machine* machine : all_machines) {
         const SumRule& rule = machine->sum;
@@ -261,7 +261,7 @@ TEST_CASE("a result that its format holds is delivered as it is by every unit", 
                 CHECK(matrix_unit::round_result(rule, decode64(f, code | sign)) == (code | sign));
             }
         }
-        // The largest finite value and a bit more, which both round to nearest and rounding to odd may deliver.
+        // With rounding to odd, the next number above the largest finite value becomes infinity.
         const double most = decode64(f, f.max_finite_code());
         if (rule.rounding == Round::to_odd)
             CHECK(matrix_unit::round_result(rule, std::nextafter(most, HUGE_VAL)) == f.inf_code());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The units of the CPU that runs the tests against their machines.
+// Compares the units of the CPU that runs the tests with their machines.
 #include "core/error.hpp"
 #include "core/profile.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
@@ -34,7 +34,7 @@ std::vector<ProbeResult> rows_of(const std::vector<ProbeGroup>& groups, const Pr
 
 }  // namespace
 
-TEST_CASE("this CPU's units give the bits of their machines, or are absent", "[emulation][cpu_units]") {
+TEST_CASE("this CPU's units give the bits of their machines or are reported as absent", "[emulation][cpu_units]") {
     constexpr std::uint64_t asked = 200'000;
     const std::vector<ProbeResult> rows = rows_of(cpu_probe_groups(asked), {}, 20);
     REQUIRE((rows.empty() || rows.size() >= cpu_units().size()));
@@ -42,7 +42,7 @@ TEST_CASE("this CPU's units give the bits of their machines, or are absent", "[e
     for (const ProbeResult& row : rows) results[row.instruction] += row.trials;
     for (const auto& [name, count] : results) {
         CAPTURE(name, count);
-        CHECK((count == 0 || count >= asked));  // classes that end leave their share to the others
+        CHECK((count == 0 || count >= asked));  // small classes leave their share to the others
     }
     std::set<std::string> equal, absent;
     for (const ProbeResult& row : rows) {
@@ -60,7 +60,8 @@ TEST_CASE("this CPU's units give the bits of their machines, or are absent", "[e
     }
 }
 
-TEST_CASE("a wrong model is found on this CPU, and a trace of it refutes every one", "[emulation][cpu_units]") {
+TEST_CASE("this CPU differs from every wrong model, and its recorded trace refutes each of them",
+          "[emulation][cpu_units]") {
     for (const CpuUnit& unit : cpu_units()) {
         if (!unit.present() || unit.run == nullptr || unit.feature.find("128") != std::string_view::npos) continue;
         const std::string name = std::string(unit.instr) + "." + std::string(unit.qual);
@@ -85,14 +86,14 @@ TEST_CASE("a wrong model is found on this CPU, and a trace of it refutes every o
         const Trace again = parse_trace(trace_text(trace), "memory");
         CHECK(again.rows == trace.rows);
         replay(again, [&](const ProbeResult& row) { CHECK(row.verdict == Verdict::equal); });
-        // What everyday operands give leaves a wrong model standing, and is no evidence.
+        // Results of everyday operands do not refute every wrong model, so they are not evidence.
         Candidates everyday = found;
         std::erase_if(everyday.rows, [](const TraceRow& row) { return row.cls != "normal"; });
         if (machine.name == std::string_view("x86.vdpbf16ps")) {
             REQUIRE_FALSE(everyday.rows.empty());
             try {
                 require_evidence(make_trace(everyday));
-                FAIL("results of one class were called evidence");
+                FAIL("results of one class were accepted as evidence");
             } catch (const Error& error) {
                 CHECK(error.exit() == Exit::check_failed);
                 CHECK(std::string(error.what()).find("refute the wrong model") != std::string::npos);
@@ -102,7 +103,7 @@ TEST_CASE("a wrong model is found on this CPU, and a trace of it refutes every o
     CHECK_THROWS_AS(cpu_probe_groups(0, "no such model"), Error);
 }
 
-TEST_CASE("traces of CPUs in this tree agree with the machines, on every engine", "[emulation][cpu_units]") {
+TEST_CASE("the traces of CPUs in tests/traces agree with the machines, on every engine", "[emulation][cpu_units]") {
     const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces";
     if (!std::filesystem::exists(folder)) SKIP_TEST("no traces");
     std::size_t rows = 0;
@@ -122,7 +123,7 @@ TEST_CASE("traces of CPUs in this tree agree with the machines, on every engine"
     std::printf("%zu rows of traces of CPUs\n", rows);
 }
 
-TEST_CASE("a machine of this CPU says so", "[emulation][cpu_units]") {
+TEST_CASE("the live check passes on the machines that this CPU has", "[emulation][cpu_units]") {
     for (const Machine* machine : all_machines) {
         for (const LiveCheck& check : check_on_this_cpu(*machine)) {
             CAPTURE(machine->name);
@@ -134,9 +135,9 @@ TEST_CASE("a machine of this CPU says so", "[emulation][cpu_units]") {
     CHECK_FALSE(cpu_identity().cpu.empty());
 }
 
-TEST_CASE("2^30 random results of vdpbf16ps", "[emulation][cpu_units][slow]") {
+TEST_CASE("2^30 random results of vdpbf16ps agree with its machine", "[emulation][cpu_units][slow]") {
     std::uint64_t trials = 0, mismatches = 0;
-    // Half of them are the 512-bit form's, half the 128-bit one's.
+    // Half of the results are those of the 512-bit form, half those of the 128-bit form.
     const auto groups = cpu_probe_groups(std::uint64_t{1} << 29);
     for (const ProbeResult& row : run_probe(groups[0], "vdpbf16ps.k2.f32.bf16.bf16.f32", 1e6, {})) {
         if (row.verdict == Verdict::absent) SKIP_TEST("absent: this CPU has no avx512_bf16");
@@ -148,7 +149,7 @@ TEST_CASE("2^30 random results of vdpbf16ps", "[emulation][cpu_units][slow]") {
     CHECK(mismatches == 0);
 }
 
-TEST_CASE("all 2^32 inputs of vcvtneps2bf16", "[emulation][cpu_units][slow]") {
+TEST_CASE("all 2^32 inputs of vcvtneps2bf16 convert as its profile says", "[emulation][cpu_units][slow]") {
     for (const ProbeGroup& group : cpu_probe_groups()) {
         if (group.kind != "convert") continue;
         for (const ProbeResult& row : run_probe(group, "vcvtneps2bf16.k1.bf16.f32", 1e6, {})) {

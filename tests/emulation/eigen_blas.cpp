@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigen's product behind the name that libraries have for it, so that `verify --library FILE` can ask in what order it adds.
+// Exports Eigen's product under the name that BLAS libraries use, so that `verify --library FILE` can find its order of
+// summation.
 #include <Eigen/Core>
 
 namespace {

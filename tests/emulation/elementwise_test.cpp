@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of the elementwise operations, against formulas that are written here a second time: within their running
-// error bounds, and the backward form as the slope of the value. tests/emulation/ops_test.cpp compares the bits of the
-// engines.
+// Compares the elementwise operations with formulas that are written here again. Values must be within their running
+// error bounds, and the backward form must be the slope of the value. tests/emulation/ops_test.cpp compares the bits of
+// the engines.
 #include "tests/emulation/backends.hpp"
 #include "tests/emulation/bounded.hpp"
 
@@ -17,20 +17,20 @@ namespace {
 
 const double pi = std::acos(-1.0);
 
-/// A constant of a formula, as the nearest float.
+/// Returns a constant of a formula, rounded to fp32.
 Bounded nearest(double c) { return rounded(c, 0); }
 
 Bounded tanh_of_gelu(Bounded x) { return tanh(nearest(std::sqrt(2 / pi)) * (x + nearest(0.044715) * ((x * x) * x))); }
 Bounded sigmoid(Bounded x) { return Bounded(1) / (Bounded(1) + exp(-x)); }
 
-/// An operation of one operand, as a mathematician has it and as the engines compute it.
+/// An operation of one operand: its exact function, and the formulas that the engines compute.
 struct Analysed {
     Unary f;
     double (*exact)(double x);
     Bounded (*value)(Bounded x);
     Bounded (*backward)(Bounded x, Bounded dy);
-    double reach;                   ///< the bounds are tight for |x| up to here
-    std::array<float, 2> extremes;  ///< beyond it: where the function is all but 0 or x
+    double reach;                   ///< the bounds are tight for |x| up to this
+    std::array<float, 2> extremes;  ///< inputs beyond `reach`, where the function is nearly 0 or x
 };
 
 const Analysed analysed[] = {
@@ -73,8 +73,7 @@ TEST_CASE("every elementwise operation of one operand is analysed here", "[emula
     }
 }
 
-TEST_CASE("rows of elementwise operations have names of their own, and lead to their types",
-          "[emulation][elementwise]") {
+TEST_CASE("each elementwise operation has a unique name, which leads to its type", "[emulation][elementwise]") {
     std::vector<std::string_view> names;
     for (const Unary& row : unaries) {
         names.push_back(row.name);
@@ -114,8 +113,9 @@ TEST_CASE("values and gradients of elementwise operations are within their runni
 }
 
 TEST_CASE("the backward form of an elementwise operation is the slope of its value", "[emulation][elementwise]") {
-    // With h = 2^-13 the central difference is off by h^2/6 |f'''| < 2^-28 |f'''| and by 2^-40 |f|: both are below what
-    // fp32 gradients are allowed: they round some tens of times on values no larger than a few times the largest slope.
+    // With h = 2^-13, the errors of the central difference are h^2/6 |f'''| < 2^-28 |f'''| and 2^-40 |f|. Both are
+    // below the error allowed for fp32 gradients, which round a few dozen times on values that are at most a few times
+    // the largest slope.
     constexpr double h = 0x1p-13;
     CpuBackend b(1);
     for (const Analysed& a : analysed) {
@@ -147,12 +147,12 @@ TEST_CASE("the constants of gelu are the nearest floats", "[emulation][elementwi
     CHECK(gelu_3k1 == static_cast<float>(3 * 0.044715));
 }
 
-TEST_CASE("silu of special values", "[emulation][elementwise]") {
+TEST_CASE("silu handles infinities, NaN, -0 and the largest numbers", "[emulation][elementwise]") {
     const float inf = bit_cast<float>(0x7f800000u), nan = bit_cast<float>(0x7fc00000u), big = 0x1.fffffep127f;
     for (const auto& engine : backends({1})) {
         Tensor out = engine->empty({6});
         engine->map(Silu{}, uploaded(*engine, {inf, big, -big, -inf, nan, -0.0f}, {6}), out);
-        // Below -88.7 the exponential is Inf: x / Inf = -0, and -Inf / Inf has no value.
+        // Below -88.7 the exponential is Inf: x / Inf = -0, and -Inf / Inf is NaN.
         CHECK(differences(downloaded(*engine, out), {inf, big, -0.0f, nan, nan, -0.0f}) == "");
     }
 }

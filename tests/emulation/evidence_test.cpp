@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/evidence.md says of every machine what its row says, and names every rule of a CPU library.
+// Checks that docs/evidence.md agrees with the row of every machine and names every rule of a CPU library.
 #include "core/host/read_file.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 std::string page() { return read_file(std::filesystem::path(MACHEPS_SOURCE_DIR) / "docs/evidence.md"); }
 
-/// The words between backquotes.
+/// Returns the words between backquotes.
 std::vector<std::string> between_backquotes(const std::string& text) {
     std::vector<std::string> words;
     for (std::size_t at = text.find('`'); at != std::string::npos;) {
@@ -33,7 +33,7 @@ struct EvidenceRow {
     std::string evidence, from;
 };
 
-/// What the tables say of each machine: `| machines | evidence | from where |`.
+/// Returns the evidence of each machine in the page's tables: `| machines | evidence | from where |`.
 std::map<std::string, EvidenceRow> said_of_machines() {
     std::map<std::string, EvidenceRow> said;
     std::istringstream lines(page());
@@ -52,7 +52,7 @@ std::map<std::string, EvidenceRow> said_of_machines() {
     return said;
 }
 
-/// The devices of a row without what stands in brackets behind them: `H100, H200 (C = 0)`.
+/// Returns the devices of a row, without the text in brackets that follows them: `H100, H200 (C = 0)`.
 std::vector<std::string> devices_of(const Machine& machine) {
     const std::string all(machine.measured.substr(0, machine.measured.find(" (")));
     std::vector<std::string> devices;
@@ -66,7 +66,7 @@ std::vector<std::string> devices_of(const Machine& machine) {
 
 }  // namespace
 
-TEST_CASE("docs/evidence.md has the evidence of every machine's row", "[emulation][evidence]") {
+TEST_CASE("docs/evidence.md gives the evidence of every machine's row", "[emulation][evidence]") {
     const std::map<std::string, EvidenceRow> said = said_of_machines();
     const std::string text = page();
     for (const Machine* machine : all_machines) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scheme of scaling does to random numbers, beside the figures of the specification's prototype.
+// Compares the effect of scaling schemes on random numbers with the figures of the specification's prototype.
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/scaling/scaling.hpp"
@@ -96,16 +96,17 @@ TEST_CASE("normal numbers keep the fidelity that the specification's prototype m
     for (const Row& row : rows) {
         CAPTURE(row.format, row.granularity, row.rule == nullptr ? "" : row.rule, row.stochastic);
         const Fidelity f = fidelity(x, row.format, row.granularity, row.rule, row.stochastic);
-        // The last digits of the table, and what another sample of a million numbers moves.
+        // The tolerances cover the last digits of the table and the scatter between samples of a million numbers.
         CHECK(std::fabs(f.sqnr_db - row.sqnr_db) < 0.04);
-        // Stochastic errors of a sixth of the numbers' size, over 1024 squared of them, twice: four standard deviations.
+        // Stochastic errors are about a sixth of a number's magnitude. Over 1024^2 numbers, four standard deviations
+        // are 6.5e-4.
         const double chance = row.stochastic ? 7e-4 : 2e-4;
         CHECK(std::fabs(f.shrink - row.shrink) < chance + 0.06 * std::fabs(row.shrink));
         CHECK(std::fabs(f.underflow_percent - row.underflow_percent) < 0.002 + 0.02 * row.underflow_percent);
     }
 }
 
-TEST_CASE("heavy tails and a column of outliers part the schemes as the specification says", "[emulation][scale]") {
+TEST_CASE("heavy tails and a column of outliers separate the schemes as the specification says", "[emulation][scale]") {
     std::vector<float> heavy = normal(12);
     const std::vector<float> exponents = normal(13);
     for (std::size_t i = 0; i < heavy.size(); ++i) heavy[i] *= std::exp(exponents[i]);
@@ -113,7 +114,8 @@ TEST_CASE("heavy tails and a column of outliers part the schemes as the specific
         const char *format, *granularity, *rule;
         double sqnr_db, within;
     };
-    // How far the largest of a million such numbers lies out is chance: whoever has one scale for all of them feels it.
+    // The largest of a million such numbers depends on the sample, which affects schemes with one scale for all
+    // numbers.
     for (const Row& row :
          {Row{"e4m3fn", "tensor", "ao_fp8", 31.6, 0.4}, Row{"e4m3fn", "1x128", "te_block_fp32", 33.8, 0.4},
           Row{"e2m1fn", "nvfp4", nullptr, 21.2, 0.4}, Row{"e2m1fn", "nvfp4_16x16", nullptr, 14.5, 1.0},
@@ -124,7 +126,7 @@ TEST_CASE("heavy tails and a column of outliers part the schemes as the specific
     }
     std::vector<float> outliers = normal(14);
     for (std::size_t r = 0; r < side; ++r) outliers[r * side + 5] *= 100;
-    // An fp32 scale brings the outlier onto 448 exactly; a power of two does not.
+    // An fp32 scale maps the outlier to exactly 448; a power of two does not.
     for (const Row& row :
          {Row{"e4m3fn", "1x128", "te_block_fp32", 42.4, 0.6}, Row{"e4m3fn", "1x128", "te_block", 31.5, 0.6},
           Row{"e4m3fn", "mx32", "ao_floor", 27.5, 0.6}}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan that both engines narrow: it says what the definition computes, and neither engine has a plan of its own.
+// Tests the plan that both engines specialise: it gives the results of the definition, and both engines follow it.
 #include "core/codec.hpp"
 #include "emulation/cpu/matmul/machine/machine_kernel.hpp"
 #include "emulation/cpu/matmul/machine/machine_plan.hpp"
@@ -30,7 +30,7 @@ void for_each_operand(const std::function<void(const Machine&, const Format&)>& 
     }
 }
 
-/// A row of a, a column of b, and the scales of both where the machine or the promotion takes them.
+/// A row of a, a column of b, and the scales of both if the machine or the promotion takes scales.
 struct Row {
     std::vector<float> a, b, a_scale, b_scale;
     Matmul args;
@@ -66,7 +66,7 @@ struct Row {
     }
 };
 
-/// The sum of the first `length` places of the chain that begins at term `first`.
+/// Returns the sum of the first `length` places of the chain that begins at term `first`.
 float chain_by_plan(const FusedPlan& plan, const Matmul& args, std::int64_t first, std::int64_t length) {
     std::uint64_t c = 0;
     for (std::int64_t place = 0; place < length; place += plan.terms) {
@@ -87,7 +87,7 @@ float chain_by_plan(const FusedPlan& plan, const Matmul& args, std::int64_t firs
     return decode(plan.rule.addend, c);
 }
 
-/// What the plan says, word by word: chains of steps, then joins.
+/// Evaluates the plan literally: chains of steps, then joins.
 float sum_by_plan(const FusedPlan& plan, const Matmul& args) {
     const std::int64_t k = (args.k + plan.instruction_k - 1) / plan.instruction_k * plan.instruction_k;
     if (plan.join == PartialJoin::none) return chain_by_plan(plan, args, 0, k);
@@ -115,7 +115,7 @@ float sum_by_plan(const FusedPlan& plan, const Matmul& args) {
 
 }  // namespace
 
-TEST_CASE("a fused plan says what the definition computes", "[emulation][machine]") {
+TEST_CASE("a fused plan gives the results of the definition", "[emulation][machine]") {
     std::mt19937 random(11);
     std::size_t plans = 0;
     for_each_operand([&](const Machine& machine, const Format& format) {
@@ -136,7 +136,7 @@ TEST_CASE("a fused plan says what the definition computes", "[emulation][machine
     CHECK(plans > 1000);
 }
 
-TEST_CASE("a fused plan's order takes every term of a period once", "[emulation][machine]") {
+TEST_CASE("the order of a fused plan takes every term of a period once", "[emulation][machine]") {
     for_each_operand([&](const Machine& machine, const Format& format) {
         Matmul args;
         args.a.format = args.b.format = format;
@@ -158,7 +158,7 @@ TEST_CASE("a fused plan's order takes every term of a period once", "[emulation]
     });
 }
 
-TEST_CASE("both engines run a machine by one plan", "[emulation][machine]") {
+TEST_CASE("both engines run a machine by the same plan", "[emulation][machine]") {
     std::size_t both = 0;
     for_each_operand([&](const Machine& machine, const Format& format) {
         for (const Promotion promotion : {Promotion::none, Promotion::add, Promotion::fma_joint}) {
@@ -209,7 +209,8 @@ TEST_CASE("the vector engines have kernels for every machine with a fused plan, 
     }
 }
 
-TEST_CASE("what published sources dispute has no fused plan", "[emulation][machine]") {
+TEST_CASE("a machine that differs in a point that published sources dispute has no fused plan",
+          "[emulation][machine]") {
     const Machine& machine = *find_machine("sm90.wgmma.fp8");
     const auto has_plan = [](const Machine& changed) {
         Matmul args;

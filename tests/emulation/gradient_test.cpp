@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every backward operation, but for the elementwise ones (tests/emulation/elementwise_test.cpp), against central
-// differences of an fp64 forward that is written here.
+// Compares every backward operation, except the elementwise ones (tests/emulation/elementwise_test.cpp), with central
+// differences of an fp64 forward pass that is written here.
 #include "tests/emulation/backends.hpp"
 
 #include <cmath>
@@ -15,8 +15,8 @@ namespace {
 
 using Vector = std::vector<double>;
 
-/// d(loss)/dx by central differences. With h = 2^-13 the truncation is h^2/6 |f'''| < 2^-28 |f'''| and the rounding
-/// 2^-53 |f| / h = 2^-40 |f|: both below the fp32 error that `check` allows.
+/// Returns d(loss)/dx by central differences. With h = 2^-13, the truncation error is h^2/6 |f'''| < 2^-28 |f'''| and
+/// the rounding error is 2^-53 |f| / h = 2^-40 |f|. Both are below the fp32 error that `check` allows.
 Vector slopes(Vector x, const std::function<double(const Vector&)>& loss) {
     constexpr double h = 0x1p-13;
     Vector slope;
@@ -31,7 +31,8 @@ Vector slopes(Vector x, const std::function<double(const Vector&)>& loss) {
     return slope;
 }
 
-/// fp32 gradients of these operations round some tens of times on values no larger than a few times the largest slope.
+/// Checks fp32 gradients. These operations round a few dozen times on values that are at most a few times the largest
+/// slope.
 void check(const std::vector<float>& gradient, const Vector& slope, const std::string& what) {
     REQUIRE(gradient.size() == slope.size());
     double largest = 0, worst = 0;
@@ -50,7 +51,7 @@ double dot(const Vector& a, const std::vector<float>& b) {
     return sum;
 }
 
-/// Values in [-2, 2] whose spacing is coarse, so that x +- h are exact.
+/// Returns values in [-2, 2] with a coarse spacing, so that x +- h are exact.
 std::vector<float> values(std::int64_t n, std::uint32_t seed) {
     auto x = operands(Operands::plain, n, seed);
     for (float& element : x) element = std::round(element * 1024) / 1024;
@@ -109,7 +110,7 @@ TEST_CASE("rms_normalise_backward is the slope of rms_normalise", "[emulation][g
     check(downloaded(b, dx), slope, "dx");
 }
 
-TEST_CASE("a turn backward is the slope of a turn forward", "[emulation][gradient]") {
+TEST_CASE("the backward rotation is the slope of the forward rotation", "[emulation][gradient]") {
     CpuBackend b(1);
     const std::int64_t times = 3, half = 5, n = 4 * half;
     const auto x = values(times * n, 1), d = values(times * n, 2), angles = values(times * half, 3);

@@ -15,14 +15,14 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 const float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// The scales that tensors with these largest magnitudes are cast with.
+/// Returns the scales with which tensors of these amaxes are cast.
 std::vector<float> scales(const std::vector<float>& amaxes, DelayedScaling how, const char* rule = "te_delayed",
                           const Format& format = e4m3fn) {
     AmaxHistory history(*find_scale_rule(rule), format, how);
     std::vector<float> all;
     for (const float amax : amaxes) {
         all.push_back(history.scale());
-        history.see(amax);
+        history.observe(amax);
         history.update();
     }
     return all;
@@ -30,21 +30,21 @@ std::vector<float> scales(const std::vector<float>& amaxes, DelayedScaling how, 
 
 }  // namespace
 
-TEST_CASE("delayed scaling casts with what earlier steps showed", "[emulation][scale]") {
+TEST_CASE("delayed scaling uses the amaxes of earlier steps", "[emulation][scale]") {
     using All = std::vector<float>;
     constexpr auto recent = AmaxChoice::most_recent;
-    // The first step knows nothing: 1.
+    // The first step has no history, so its scale is 1.
     CHECK(scales({7, 14, 3.5f, 3.5f}, {}) == All{1, 64, 32, 32});
     CHECK(scales({7, 14, 3.5f, 3.5f}, {.choice = recent}) == All{1, 64, 32, 128});
     CHECK(scales({7, 14, 3.5f}, {.margin = 2}) == All{1, 16, 8});
     CHECK(scales({57344, 1}, {}, "te_delayed", e5m2) == All{1, 1});
-    // A spike leaves the window after `length` updates, and never before.
+    // A spike leaves the window after exactly `length` updates.
     CHECK(scales({7, 14, 7, 7, 7}, {.length = 2}) == All{1, 64, 32, 32, 64});
     CHECK(scales({7, 14, 7, 7, 7}, {.length = 3}) == All{1, 64, 32, 32, 32});
-    // A step of zeros, or of NaNs alone, enters nothing: the 14 is still the last of two.
+    // A step of only zeros or only NaN enters nothing: the 14 is still in the window of two.
     CHECK(scales({7, 14, 0, 0, not_a_number, 7, 7}, {.length = 2}) == All{1, 64, 32, 32, 32, 32, 32});
     CHECK(scales({14, 0, 7}, {.choice = recent}) == All{1, 32, 32});
-    // An infinity stays in the window: the scale is frozen for as many updates as it has places.
+    // An infinity stays in the window and freezes the scale for as many updates as the window has places.
     CHECK(scales({7, infinity, 14, 14, 14, 14}, {.length = 3}) == All{1, 64, 64, 64, 64, 32});
     CHECK(scales({7, infinity, 14, 14}, {.choice = recent}) == All{1, 64, 64, 32});
 }
@@ -54,11 +54,12 @@ TEST_CASE("unfused delayed scaling enters zeros and NaN into its history", "[emu
     const auto unfused = [](const std::vector<float>& amaxes, DelayedScaling how) {
         return scales(amaxes, how, "te_delayed_unfused");
     };
-    // Powers of two times 7: reciprocals lose nothing that shows. The 14 leaves a window of two though zeros follow it.
+    // The amaxes are powers of two, so their reciprocals are exact. The 8 leaves a window of two although
+    // only zeros follow.
     const DelayedScaling two{.length = 2};
     CHECK(unfused({8, 0, 0, 4, 4}, two) == All{1, 56, 56, 56, 112});
     CHECK(scales({8, 0, 0, 4, 4}, two) == All{1, 56, 56, 56, 56});
-    // A NaN freezes the scale until it leaves; the fused kernel passes it over.
+    // A NaN freezes the scale until it leaves the window; the fused kernel ignores it.
     CHECK(unfused({8, not_a_number, 4, 4, 4}, two) == All{1, 56, 56, 56, 112});
     CHECK(scales({8, not_a_number, 4, 4, 4}, two) == All{1, 56, 56, 56, 112});
     CHECK(unfused({8, 4, not_a_number, 2, 2, 2}, {.length = 3}) == All{1, 56, 56, 56, 56, 56});
@@ -66,22 +67,22 @@ TEST_CASE("unfused delayed scaling enters zeros and NaN into its history", "[emu
     CHECK(unfused({8, not_a_number, 4}, {.choice = AmaxChoice::most_recent}) == All{1, 56, 56});
     CHECK(unfused({8, 0, 4, 2}, {.choice = AmaxChoice::most_recent}) == All{1, 56, 56, 112});
 
-    // Of several tensors of one step NaN is the largest, whichever comes first.
+    // If one of several tensors of a step has NaN, the amax is NaN, whatever their order.
     for (const bool is_first : {true, false}) {
         AmaxHistory history(*find_scale_rule("te_delayed_unfused"), e4m3fn, {});
-        history.see(is_first ? not_a_number : 8);
-        history.see(is_first ? 8 : not_a_number);
+        history.observe(is_first ? not_a_number : 8);
+        history.observe(is_first ? 8 : not_a_number);
         const float amax = history.update();
         CHECK(amax != amax);
         CHECK(history.scale() == 1);
     }
-    // And goes on from its state, zeros and NaN included.
+    // A history that is loaded from the state continues equally, zeros and NaN included.
     AmaxHistory one(*find_scale_rule("te_delayed_unfused"), e4m3fn, {.length = 3});
     for (const float amax : {8.0f, 0.0f, not_a_number, 0.0f, 4.0f, 0.0f, 0.0f, 2.0f, 1.0f}) {
         AmaxHistory other(*find_scale_rule("te_delayed_unfused"), e4m3fn, {.length = 3});
         other.load(one.state());
         for (AmaxHistory* each : {&one, &other}) {
-            each->see(amax);
+            each->observe(amax);
             each->update();
         }
         CHECK(other.scale() == one.scale());
@@ -89,7 +90,7 @@ TEST_CASE("unfused delayed scaling enters zeros and NaN into its history", "[emu
     CHECK(one.scale() == 224);
 }
 
-TEST_CASE("the unfused scale is the reciprocal times the number", "[emulation][scale]") {
+TEST_CASE("the unfused scale is the rounded reciprocal of amax times the largest number", "[emulation][scale]") {
     // fl(fl(1 / 3) 448) is one ulp above fl(448 / 3); rational arithmetic.
     const float fused = scale_function::te_delayed(3, 448, 0, 1),
                 unfused = scale_function::te_delayed_unfused(3, 448, 0, 1);
@@ -103,12 +104,12 @@ TEST_CASE("the unfused scale is the reciprocal times the number", "[emulation][s
         CHECK(std::abs(bit_cast<std::int32_t>(a) - bit_cast<std::int32_t>(b)) <= 1);
         different += a != b ? 1 : 0;
     }
-    // The specification counts 30 %.
+    // The specification reports 30 %.
     CHECK(different > 60'003 / 4);
     CHECK(different < 60'003 * 35 / 100);
 }
 
-TEST_CASE("a history goes on from its state as if nothing had happened", "[emulation][scale]") {
+TEST_CASE("a history that is loaded from a state continues as the original does", "[emulation][scale]") {
     const DelayedScaling how{.length = 4, .margin = 1};
     const ScaleRule& rule = *find_scale_rule("te_delayed");
     AmaxHistory one(rule, e4m3fn, how);
@@ -118,10 +119,10 @@ TEST_CASE("a history goes on from its state as if nothing had happened", "[emula
         AmaxHistory other(rule, e4m3fn, how);
         other.load(state);
         CHECK(other.state() == state);
-        // Several tensors of one step: the largest counts.
+        // If a step has several tensors, the largest amax counts.
         for (AmaxHistory* each : {&one, &other}) {
-            each->see(static_cast<float>(step * 7 % 5));
-            each->see(0.5f);
+            each->observe(static_cast<float>(step * 7 % 5));
+            each->observe(0.5f);
             each->update();
         }
         CHECK(other.scale() == one.scale());
@@ -132,8 +133,9 @@ TEST_CASE("a history goes on from its state as if nothing had happened", "[emula
 TEST_CASE("a power of two by an fp32 logarithm rounds up just below powers", "[emulation][scale]") {
     using scale_function::floor_power;
     using scale_function::floor_power_by_log2;
-    // Ulps below 2^k whose fp32 logarithm is k: d / ln 2 against half the distance from k to the number below it. In
-    // units of 2^-24 that is floor(ln 2 * 2^j) with 2^j the distance's own scale; 0.69, 1.39, 2.77, 5.55, 11.09, 22.18.
+    // `ulps` is the largest distance below 2^k, in ulps, at which the fp32 logarithm is still k: d / ln 2 is at most
+    // half the distance from k to the number below it. In units of 2^-24 this is floor(ln 2 * 2^j), where 2^j is the
+    // scale of that distance: 0.69, 1.39, 2.77, 5.55, 11.09, 22.18.
     struct Row {
         int k, ulps;
     };

@@ -36,7 +36,7 @@ std::vector<std::uint64_t> codes(const json& object, const char* key) {
     return list;
 }
 
-/// The lines of a file of vectors, by instruction.
+/// Returns the lines of a file of vectors, by instruction.
 std::map<std::string, std::pair<Instruction, std::vector<Line>>> read(const std::filesystem::path& path) {
     std::map<std::string, std::pair<Instruction, std::vector<Line>>> lines;
     std::ifstream in(path);
@@ -65,7 +65,7 @@ bool agrees(const Format& f, std::uint64_t bits, const std::string& d) {
 
 }  // namespace
 
-TEST_CASE("every shared vector agrees, by the definition and by every engine", "[emulation][machine]") {
+TEST_CASE("every shared vector agrees with the definition and with every engine", "[emulation][machine]") {
     const auto folder = test::shared_folder();
     if (folder.empty()) SKIP_TEST("no shared vectors");
     for (const auto& [file, instructions, total] :
@@ -92,7 +92,8 @@ TEST_CASE("every shared vector agrees, by the definition and by every engine", "
             CAPTURE(name);
             CHECK(wrong == 0);
             if (!has_instruction_grid(instruction)) continue;
-            // Every line's row against every line's column, so that ordinary and special ones share a panel.
+            // Multiplies the row of each line by the column of each line, so that ordinary and special numbers share a
+            // panel.
             for (const Simd level : available_simd()) {
                 if (level == Simd::scalar) continue;
                 const auto grid = instruction_grid(level, instruction, operands, operands);
@@ -114,11 +115,11 @@ TEST_CASE("every shared vector agrees, by the definition and by every engine", "
 
 namespace {
 
-/// What the captures of one machine hold.
+/// The captures of one machine, and how far they reach.
 struct Captures {
     std::vector<std::pair<Instruction, Line>> lines;
     std::set<std::string> gpus;
-    int live_terms = 0;  ///< no product behind this one differs from zero
+    int live_terms = 0;  ///< all products from this index on are zero
     bool has_addend = false;
 };
 
@@ -144,7 +145,7 @@ std::map<std::string, Captures> captures_of_machines(const std::filesystem::path
     return machines;
 }
 
-/// True when every capture agrees with the machine if its steps had `terms` products.
+/// Returns whether every capture agrees with the machine if its steps have `terms` products.
 bool agree_with_steps_of(const Captures& captures, int terms) {
     for (const auto& [instruction, line] : captures.lines) {
         Machine other = *instruction.machine;
@@ -158,7 +159,7 @@ bool agree_with_steps_of(const Captures& captures, int terms) {
 
 }  // namespace
 
-TEST_CASE("the evidence of a machine is what its captures can tell", "[emulation][machine]") {
+TEST_CASE("the evidence of a machine claims what its captures can show, and no more", "[emulation][machine]") {
     const auto path = test::shared_folder() / "vectors/tc_hw_captures.jsonl";
     if (!std::filesystem::exists(path)) SKIP_TEST("no " + path.string());
     for (const auto& [name, captures] : captures_of_machines(path)) {
@@ -170,20 +171,20 @@ TEST_CASE("the evidence of a machine is what its captures can tell", "[emulation
         for (const std::string& gpu : captures.gpus) CHECK(machine.measured.find(gpu) != std::string_view::npos);
         CHECK((machine.measured.find("(C = 0)") == std::string_view::npos) == captures.has_addend);
         const bool is_whole = captures.live_terms == machine.k;
-        CHECK((words.find("cannot tell") == std::string::npos) == is_whole);
+        CHECK((words.find("cannot be distinguished") == std::string::npos) == is_whole);
         CHECK((measured_words(machine).find(" products)") == std::string::npos) == is_whole);
         if (machine.sum.model != SumModel::truncated) continue;
         const int terms = machine.sum.terms, live = captures.live_terms;
         CHECK(agree_with_steps_of(captures, terms));
-        // Steps of half the length are refuted wherever captures reach into the second half.
+        // The captures refute steps of half the length, or of half the products that are not zero if these are fewer.
         CHECK_FALSE(agree_with_steps_of(captures, std::min(terms, live) / 2));
         if (is_whole && terms < machine.k) CHECK_FALSE(agree_with_steps_of(captures, machine.k));
-        // What the words call open is open.
+        // If the words leave a point open, so do the captures.
         if (!is_whole) CHECK(agree_with_steps_of(captures, terms <= live ? machine.k : live));
     }
 }
 
-TEST_CASE("a row with captures says of which GPUs, and how far they reach", "[emulation][machine]") {
+TEST_CASE("a machine with captures names the GPUs, and how far the captures reach", "[emulation][machine]") {
     for (const Machine* machine : all_machines) {
         CAPTURE(machine->name);
         const bool captured = machine->evidence == Evidence::hardware || machine->evidence == Evidence::emulated;
@@ -195,11 +196,11 @@ TEST_CASE("a row with captures says of which GPUs, and how far they reach", "[em
         const char *machine, *says;
     };
     for (const Case& c : {Case{"sm80.mma.fp16",
-                               "A100, A2. Only the first 8 of 16 products are not zero there, which cannot tell 2 "
-                               "chained steps of 8 from 1 step of 16"},
+                               "A100, A2. Only the first 8 of 16 products are not zero there, so 2 chained steps of 8 "
+                               "and 1 step of 16 cannot be distinguished"},
                           Case{"sm90.mma.tf32",
-                               "H100, H200. Only the first 4 of 8 products are not zero there, which cannot tell 1 "
-                               "step of 8 from 2 chained steps of 4"},
+                               "H100, H200. Only the first 4 of 8 products are not zero there, so 1 step of 8 and 2 "
+                               "chained steps of 4 cannot be distinguished"},
                           Case{"sm89.mma.bf16", "RTX 1000 Ada, L40S. Only the first 8 of 16"},
                           Case{"sm89.mma.tf32", "RTX 1000 Ada, L40S. Only the first 4 of 8"},
                           Case{"sm89.mma.fp16.acc16", "RTX 1000 Ada, L40S. Only the first 8 of 16"}}) {
@@ -207,7 +208,7 @@ TEST_CASE("a row with captures says of which GPUs, and how far they reach", "[em
         const std::string words = evidence_words(*find_machine(c.machine));
         CHECK(words.find(c.says) != std::string::npos);
     }
-    CHECK(evidence_words(*find_machine("sm90.mma.fp16")) == "reproduced on published captures of silicon: H100, H200");
+    CHECK(evidence_words(*find_machine("sm90.mma.fp16")) == "reproduces published captures of hardware: H100, H200");
     CHECK(measured_words(*find_machine("sm100.mma.tf32")) == "B200 (4 of 8 products)");
 }
 
@@ -243,7 +244,7 @@ TEST_CASE("an instruction is found by its name", "[emulation][machine]") {
     }
 }
 
-TEST_CASE("an instruction that there is not is answered with the nearest one", "[emulation][machine]") {
+TEST_CASE("an unknown instruction is refused, and the error suggests the nearest one", "[emulation][machine]") {
     struct Case {
         const char *arch, *instr, *qual, *says;
     };
@@ -275,7 +276,7 @@ TEST_CASE("every matrix unit has an instruction that finds it", "[emulation][mac
     std::set<std::string_view> found;
     for (const Machine* machine : all_machines) {
         if (machine->instruction.empty() || is_cpu_unit(*machine)) continue;
-        // What the error for a nonsense qualifier would suggest: each of the machine's forms is one.
+        // Each form of the machine has a valid qualifier, as the error for a wrong qualifier would suggest it.
         const std::string_view name = machine->name;
         const bool half = machine->result == fp16;
         const std::string d = machine->result == fp64 ? "f64" : half ? "f16" : "f32";
@@ -311,7 +312,7 @@ TEST_CASE("every matrix unit has an instruction that finds it", "[emulation][mac
     }
 }
 
-TEST_CASE("operands that are too few are refused", "[emulation][machine]") {
+TEST_CASE("too few operands are refused", "[emulation][machine]") {
     const Instruction instruction = find_instruction("sm_100", "tcgen05.mxf4", "m128n8k64.block32.f32.e2m1.e2m1.ue8m0");
     CHECK(instruction.scale_count() == 2);
     InstructionOperands operands{.a = std::vector<std::uint64_t>(64), .b = std::vector<std::uint64_t>(64)};
@@ -339,7 +340,7 @@ TEST_CASE("the sign of a ue4m3 scale is ignored", "[emulation][machine]") {
     CHECK(evaluate_instruction(instruction, operands) == 0x7fffffff);
 }
 
-TEST_CASE("a format that no machine can name is refused, not forgotten", "[emulation][machine]") {
+TEST_CASE("a format that a set cannot hold is refused, not dropped", "[emulation][machine]") {
     constexpr Format e3m4{.bits = 8, .precision = 5, .exponent_bias = 3};
     CHECK_THROWS_AS(FormatSet({fp16, e3m4}), std::invalid_argument);
     CHECK_FALSE(FormatSet::of_values().contains(e3m4));
@@ -349,7 +350,7 @@ TEST_CASE("a format that no machine can name is refused, not forgotten", "[emula
     }
 }
 
-TEST_CASE("every machine has words for its model, its steps and its evidence", "[emulation][machine]") {
+TEST_CASE("every machine describes its model, its steps and its evidence", "[emulation][machine]") {
     std::set<std::string_view> models;
     for (const Machine* machine : all_machines) {
         CAPTURE(machine->name);

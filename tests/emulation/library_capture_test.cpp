@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libraries computed on an H100, recorded by scripts/gpu/torch_capture.py and triton_capture.py: named rules and
+// Outputs of libraries on an H100, recorded by scripts/gpu/torch_capture.py and triton_capture.py: named rules and
 // instructions give the same bits, and similar rules do not.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
@@ -19,7 +19,7 @@ using namespace macheps;
 
 namespace {
 
-/// One output: a row of a, a column of b, their decode scales, and the code that came out.
+/// One output: a row of a, a column of b, their decode scales, and the resulting code.
 struct Output {
     std::string rule;
     int slices = 1, granule = 0;
@@ -68,7 +68,7 @@ std::vector<Output> recorded() {
     return outputs;
 }
 
-/// The rule or machine of that name; +promoteN sets its interval.
+/// Returns the rule or machine of that name. A suffix +promoteN sets the promotion interval.
 MatmulRule rule_named(const std::string& text) {
     const std::size_t plus = text.find("+promote");
     const std::string name = text.substr(0, plus);
@@ -129,8 +129,8 @@ std::uint32_t computed(const Output& x, MatmulRule rule, Round to_tf32 = Round::
 
 }  // namespace
 
-TEST_CASE("outputs of libraries on an H100 are those of their rules, by bits", "[emulation][rules][captures]") {
-    // Close to the right rule: another scale order, interval or instruction, or the same one without slices.
+TEST_CASE("outputs of libraries on an H100 agree with their rules in every bit", "[emulation][rules][captures]") {
+    // Rules close to the right one: another scale order, interval or instruction, or the same rule without slices.
     const std::map<std::string, std::string> similar{
         {"cublaslt.fp8.fast", "cublaslt.fp8.split"},  {"cublaslt.fp8.split", "cublaslt.fp8.fast"},
         {"cublaslt.fp8.outer", "torch.rowwise.sm90"}, {"cublaslt.fp8.outer.fast", "torch.rowwise.sm90.fast"},

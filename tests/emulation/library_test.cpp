@@ -41,7 +41,7 @@ LibraryExamination examined(const MatmulRule& rule, int shapes) {
 
 }  // namespace
 
-TEST_CASE("each rule of a library is named from its own results", "[emulation][library]") {
+TEST_CASE("each rule of a library is recognised from its own results", "[emulation][library]") {
     for (const char* name :
          {"blas.openblas-0.3.21.skylakex", "blas.openblas.448", "blas.onednn", "blas.mkl", "blas.blis-0.9.generic",
           "blas.blis-0.9.haswell", "blas.blis-0.9.haswell.wide", "eigen.gemm", "eigen.gemm.32k"}) {
@@ -51,18 +51,18 @@ TEST_CASE("each rule of a library is named from its own results", "[emulation][l
         CHECK(found.rule == name);
         CHECK(found.equal == 4);
     }
-    // Blocks that no row has: the rule is found all the same, and the nearest one named.
+    // No row has these blocks. The rule is found anyway, and the nearest row is named.
     const LibraryExamination other = examined({.blocks = {.limit = 336}}, 3);
     CHECK(other.verdict == LibraryVerdict::reproduced);
     CHECK(other.best.blocks.limit == 336);
-    CHECK(other.nearest.find("differs in terms of a block, 336 for ") != std::string::npos);
+    CHECK(other.nearest.find("differs in the terms of a block (336 instead of ") != std::string::npos);
 }
 
-TEST_CASE("a library's name stands for the rule that this CPU runs, and for rules that there are",
+TEST_CASE("the name of a library stands for existing rules, and for the one that this CPU runs",
           "[emulation][library]") {
     for (const LibraryName& each : library_names()) {
         CAPTURE(each.name);
-        CHECK(find_matmul_rule(each.name) == nullptr);  // policies mean the same everywhere, and cannot say it
+        CHECK(find_matmul_rule(each.name) == nullptr);  // no rule: policies mean the same everywhere
         const NamedMatmulRule* here = library_rule_here(each.name);
         bool is_one_of_them = here == nullptr;
         for (const LibraryName::Variant& variant : each.variants) {
@@ -77,7 +77,7 @@ TEST_CASE("a library's name stands for the rule that this CPU runs, and for rule
     CHECK(library_rule_here("openblas.dgemm") == nullptr);
 }
 
-TEST_CASE("blocks of Eigen are level, and multiples of eight", "[emulation][library]") {
+TEST_CASE("blocks of Eigen are nearly equal, and all but the last are multiples of eight", "[emulation][library]") {
     const KBlocks blocks = find_matmul_rule("eigen.gemm")->rule.blocks;
     const auto lengths = [&](std::int64_t k) {
         std::vector<std::int64_t> all;
@@ -91,8 +91,9 @@ TEST_CASE("blocks of Eigen are level, and multiples of eight", "[emulation][libr
     CHECK(lengths(2048) == std::vector<std::int64_t>{416, 416, 416, 416, 384});
 }
 
-TEST_CASE("a rule is asked about the shapes that it claims, and others about theirs", "[emulation][library]") {
-    // BLIS: blocks of 256 where panels are of rows, of 48 where they are of columns, and another last column of an odd n.
+TEST_CASE("each rule is compared on the shapes that it claims", "[emulation][library]") {
+    // Imitates BLIS: blocks of 256 if panels consist of rows, blocks of 48 if they consist of columns. If n is odd, the
+    // last output is wrong.
     const auto* tall = find_matmul_rule("blas.blis-0.9.haswell");
     const auto* wide = find_matmul_rule("blas.blis-0.9.haswell.wide");
     const auto blis = [&](const LibraryJob& job) {
@@ -115,7 +116,7 @@ TEST_CASE("a rule is asked about the shapes that it claims, and others about the
     CHECK(found.others[0].equal == found.others[0].shapes);
 }
 
-TEST_CASE("blocks of OpenBLAS end where its rule says", "[emulation][library]") {
+TEST_CASE("block_ends finds the ends of the blocks of OpenBLAS and MKL rules", "[emulation][library]") {
     const MatmulRule rule = find_matmul_rule("blas.openblas-0.3.21.skylakex")->rule;
     const auto ends = [&](int k) {
         return block_ends([&](const LibraryJob& job) { return by_rule(rule, job, fp32); }, fp32, 3, 3, k, 0, 0);
@@ -126,19 +127,19 @@ TEST_CASE("blocks of OpenBLAS end where its rule says", "[emulation][library]") 
     const MatmulRule longer = find_matmul_rule("blas.openblas.448")->rule;
     CHECK(block_ends([&](const LibraryJob& job) { return by_rule(longer, job, fp32); }, fp32, 3, 3, 1500, 0, 0) ==
           std::vector<int>{448, 896, 1200, 1500});
-    // The last block of 40 terms begins where another one ends.
+    // The last block, of 40 terms, begins where a full block ends.
     const MatmulRule mkl = find_matmul_rule("blas.mkl")->rule;
     CHECK(block_ends([&](const LibraryJob& job) { return by_rule(mkl, job, fp32); }, fp32, 3, 3, 1000, 0, 0) ==
           std::vector<int>{192, 384, 576, 768, 960, 1000});
 }
 
-TEST_CASE("sums that no rule gives are not called reproduced", "[emulation][library]") {
+TEST_CASE("sums that no rule gives are not reported as reproduced", "[emulation][library]") {
     std::string why;
     auto wide = LibraryChild::open(MACHEPS_STUB_FP64, 1, why);
     REQUIRE(wide);
     const LibraryExamination found =
         examine_library([&](const LibraryJob& job) { return wide->multiply(job); }, by_rule, fp32, 3, 1);
-    // A chain it is, with sums that no chain of fp32 has.
+    // The order is that of a chain, but the sums are not those of any fp32 chain.
     CHECK(found.verdict == LibraryVerdict::order_only);
     CHECK(found.equal < found.shapes);
     auto unsteady = LibraryChild::open(MACHEPS_STUB_UNSTEADY, 1, why);
@@ -147,11 +148,11 @@ TEST_CASE("sums that no rule gives are not called reproduced", "[emulation][libr
     CHECK(unsteady->multiply(job) != unsteady->multiply(job));
 }
 
-TEST_CASE("a rule with other blocks, or other roundings, than the library's is not called reproduced",
+TEST_CASE("a rule whose blocks or roundings differ from the library's is not reported as reproduced",
           "[emulation][library]") {
     const MatmulRule right = find_matmul_rule("blas.openblas-0.3.21.skylakex")->rule;
     const LibraryMultiply library = [&](const LibraryJob& job) { return by_rule(right, job, fp32); };
-    // An emulator that cuts at 384 where the rule says 320: masks show the rule's order, and no shape has its bits.
+    // This emulator cuts at 384 where the rule says 320. The masks show the order of the rule, but the bits differ.
     const RuleMultiply longer = [&](const MatmulRule& rule, const LibraryJob& job, const Format& format) {
         MatmulRule wrong = rule;
         if (wrong.blocks.limit == right.blocks.limit) wrong.blocks.limit = 384;
@@ -161,14 +162,14 @@ TEST_CASE("a rule with other blocks, or other roundings, than the library's is n
     CHECK(slipped.verdict == LibraryVerdict::order_only);
     CHECK(slipped.shapes == 60);
     CHECK(slipped.equal < slipped.shapes);
-    // The rule that cuts at 384, asked for: blocks end elsewhere.
+    // Asks for the rule that cuts at 384. The library's blocks end elsewhere.
     MatmulRule asked = right;
     asked.blocks.limit = 384;
     const LibraryExamination other = examine_library(library, by_rule, fp32, 8, 1, &asked);
     CHECK(other.verdict == LibraryVerdict::unknown);
     CHECK(other.equal < other.shapes);
     CHECK(other.best.blocks.limit == 384);
-    // The right blocks, whose products are rounded before they are added.
+    // Asks for the right blocks with products that are rounded before they are added.
     asked = right;
     asked.machine = find_machine("fp32.unfused");
     const LibraryExamination unfused = examine_library(library, by_rule, fp32, 8, 1, &asked);
@@ -177,7 +178,7 @@ TEST_CASE("a rule with other blocks, or other roundings, than the library's is n
     CHECK(examine_library(library, by_rule, fp32, 8, 1, &right).verdict == LibraryVerdict::reproduced);
 }
 
-TEST_CASE("a library that crashes, and one that is not there, end no test", "[emulation][library]") {
+TEST_CASE("a library that crashes or does not exist is reported and ends no test", "[emulation][library]") {
     std::string why;
     auto crashing = LibraryChild::open(MACHEPS_STUB_CRASH, 1, why);
     REQUIRE(crashing);
@@ -195,7 +196,7 @@ TEST_CASE("a library that crashes, and one that is not there, end no test", "[em
 }
 
 #if defined(MACHEPS_EIGEN_BLAS)
-TEST_CASE("Eigen, where it is, is reproduced or said not to be", "[emulation][library]") {
+TEST_CASE("Eigen, if it is available, is reported as reproduced only if every shape agrees", "[emulation][library]") {
     std::string why;
     auto child = LibraryChild::open(MACHEPS_EIGEN_BLAS, 1, why);
     REQUIRE(child);
@@ -207,7 +208,7 @@ TEST_CASE("Eigen, where it is, is reproduced or said not to be", "[emulation][li
 }
 #endif
 
-TEST_CASE("a variable that changes a library's bits is one that its child can be without", "[emulation][library]") {
+TEST_CASE("a child can load the library without a variable that changes the library's bits", "[emulation][library]") {
     setenv("OPENBLAS_CORETYPE", "Haswell", 1);
     bool is_named = false;
     for (const LibrarySetting& each : library_environment())
@@ -224,7 +225,8 @@ TEST_CASE("a variable that changes a library's bits is one that its child can be
 }
 
 #if defined(__x86_64__)
-TEST_CASE("Debian's OpenBLAS with one of its kernels is that kernel's rule, and no other one", "[emulation][library]") {
+TEST_CASE("Debian's OpenBLAS with a given kernel matches that kernel's rule, and no other one",
+          "[emulation][library]") {
     if (!__builtin_cpu_supports("avx512bf16")) SKIP_TEST("absent: this CPU has no avx512_bf16");
     struct Kernel {
         const char *name, *rule, *wrong;
@@ -240,7 +242,8 @@ TEST_CASE("Debian's OpenBLAS with one of its kernels is that kernel's rule, and 
         unsetenv("OPENBLAS_CORETYPE");
         if (!child) SKIP_TEST("absent: " + why);
         if (child->identity().version.find("0.3.21") == std::string::npos || child->identity().kernel != each.name)
-            SKIP_TEST("another one: " + child->identity().version + ", kernel " + child->identity().kernel);
+            SKIP_TEST("another version or kernel: " + child->identity().version + ", kernel " +
+                      child->identity().kernel);
         const LibraryMultiply library = [&](const LibraryJob& job) { return child->multiply(job); };
         CHECK(block_ends(library, fp32, 101, 101, 1000, 0, 0) == each.ends_at_1000);
         const LibraryExamination found = examine_library(library, by_rule, fp32, 60, 1);
@@ -253,7 +256,8 @@ TEST_CASE("Debian's OpenBLAS with one of its kernels is that kernel's rule, and 
 }
 #endif
 
-TEST_CASE("OpenBLAS, where it is, is reproduced or said not to be", "[emulation][library]") {
+TEST_CASE("OpenBLAS, if it is available, is reported as reproduced only if every shape agrees",
+          "[emulation][library]") {
     std::string why;
     auto child = LibraryChild::open("openblas", 1, why);
     if (!child) SKIP_TEST("absent: " + why);

@@ -17,7 +17,7 @@ using namespace macheps;
 
 namespace {
 
-/// How the operands of one comparison are made; every class aims at another part of the kernels.
+/// Kinds of operands in one comparison. Each kind tests a different part of the kernels.
 enum class Draw { codes, finite, normal, close, tiny, huge, sparse, leader };
 constexpr Draw all_draws[] = {Draw::codes, Draw::finite, Draw::normal, Draw::close,
                               Draw::tiny,  Draw::huge,   Draw::sparse, Draw::leader};
@@ -97,7 +97,7 @@ std::vector<Format> operands_of(const Machine& machine) {
     return formats;
 }
 
-/// A matmul and its memory.
+/// A matmul and the memory of its operands.
 struct Problem {
     std::vector<float> a, b, c, a_scale, b_scale;
     Matmul args;
@@ -131,7 +131,7 @@ struct Problem {
     }
 };
 
-/// Runs the chain on `level`.
+/// Runs the chain on `level` and returns its sums.
 std::vector<float> chain(Simd level, const Problem& p) {
     std::vector<float> c = p.c;
     machine_chain(level, p.args, c.data());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named rules against what their sources describe: the same result put together from single chains of instructions, one
-// partial sum at a time.
+// Compares named rules with what their sources describe. The expected result is put together from single chains of
+// instructions, one partial sum at a time.
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "emulation/machine/table.hpp"
@@ -26,7 +26,7 @@ constexpr std::int64_t blocks = (k + 127) / 128;
 
 const Machine* machine(std::string_view name) { return find_machine(name); }
 
-/// e4m3fn operands of a matmul with rounded sums everywhere, and scales for every place.
+/// Operands of a matmul in which every sum rounds, with scales for rows and for blocks.
 struct Operands8 {
     std::vector<float> a = std::vector<float>(m * k), b = std::vector<float>(k * n), bias = std::vector<float>(n);
     std::vector<float> a_scales = std::vector<float>(m * blocks), b_scales = std::vector<float>(n * blocks);
@@ -66,7 +66,7 @@ Matmul matmul_of(const Operands8& x, const MatmulRule& rule, Scales scales, floa
     return args;
 }
 
-/// One chain of instructions over terms [first, last), from +0: the accumulator itself.
+/// Returns the accumulators of one chain of instructions over terms [first, last), starting from +0.
 std::vector<float> chain(const Operands8& x, const Machine& on, std::int64_t first, std::int64_t last, Format format) {
     std::vector<float> sums(m * n);
     Matmul args = matmul_of(x, {.machine = &on}, Scales::none, sums.data(), format);
@@ -79,7 +79,7 @@ std::vector<float> chain(const Operands8& x, const Machine& on, std::int64_t fir
 
 float rounded(float x) { return quantize(bf16, x, Round::nearest_even, Overflow::nonsaturate); }
 
-/// What the source of a rule says, for element (i, j), its output rounded to bf16 where there are slices, else fp32:
+/// Result of one element as the source of a rule describes it: rounded to bf16 if there are slices, otherwise fp32.
 /// `partial(s, length)` is the chain over terms [s length, (s + 1) length).
 using Partial = std::function<float(std::int64_t, std::int64_t)>;
 struct Description {
@@ -95,7 +95,7 @@ float promoted(const Partial& partial) {
 }
 float whole(const Partial& partial) { return partial(0, k); }
 
-/// Three slices of k = 300 at multiples of 64: ceil(5 / 3) 64 = 128.
+/// Three slices of k = 300 whose length is a multiple of 64: ceil(5 / 3) 64 = 128.
 constexpr int slices = 3;
 
 const Description descriptions[] = {
@@ -179,7 +179,7 @@ const Description descriptions[] = {
      }},
 };
 
-/// The rule on a machine of its own choice, or on one that serves in its place.
+/// Returns the rule on its own machine, or on `on` if it names none.
 MatmulRule applied(const NamedMatmulRule& named, std::string_view on = "sm90.wgmma.fp8") {
     MatmulRule rule = named.rule;
     if (rule.machine == nullptr) rule.machine = machine(on);
@@ -209,7 +209,7 @@ TEST_CASE("every named rule is the composition that its source describes", "[emu
         const NamedMatmulRule* named = find_matmul_rule(each.rule);
         CAPTURE(each.rule);
         REQUIRE(named != nullptr);
-        // What is not fp8's own is described on bf16's instruction.
+        // Rules that name no machine are tested with bf16 operands on the bf16 instruction.
         const bool is_own = named->rule.machine != nullptr;
         const Format format = is_own ? e4m3fn : bf16;
         const MatmulRule rule = applied(*named, "sm90.wgmma.bf16");
@@ -238,7 +238,7 @@ TEST_CASE("every named rule is the composition that its source describes", "[emu
             CHECK(differences(out, expected) == "");
         }
     }
-    // Those of CPU libraries are held against the libraries' own results.
+    // Other tests compare the rules of CPU libraries with the libraries' own results.
     const auto rules = all_matmul_rules();
     CHECK(std::ssize(described) ==
           std::count_if(rules.begin(), rules.end(), [](const NamedMatmulRule& each) { return each.versions.empty(); }));
@@ -246,7 +246,7 @@ TEST_CASE("every named rule is the composition that its source describes", "[emu
 
 TEST_CASE("named rules differ from each other in bits, unless their sources describe one kernel",
           "[emulation][rules]") {
-    // Fast and promoted, the two associations of row scales, and the three joins: each pair must be told apart.
+    // Each pair must differ: fast and promoted sums, the two associations of scales, and the joins of slices.
     const Operands8 x;
     const auto run = [&](const char* name, Scales scales, Format out_format) {
         std::vector<float> out(m * n);
@@ -262,7 +262,7 @@ TEST_CASE("named rules differ from each other in bits, unless their sources desc
     CHECK(run("cublaslt.splitk.output", Scales::none, bf16) != run("cublaslt.splitk.compute", Scales::none, bf16));
 }
 
-TEST_CASE("every named rule has a source, and serves what it is for", "[emulation][rules]") {
+TEST_CASE("every named rule has a source, and accepts the operands that it is made for", "[emulation][rules]") {
     std::set<std::string_view> names;
     for (const NamedMatmulRule& named : all_matmul_rules()) {
         CAPTURE(std::string(named.name));
@@ -272,7 +272,7 @@ TEST_CASE("every named rule has a source, and serves what it is for", "[emulatio
         CHECK(find_matmul_rule(named.name) == &named);
         const bool is_of_cpu = !named.versions.empty();
         CHECK(is_of_cpu == !named.depends_on.empty());
-        if (is_of_cpu) continue;  // it has its own machine, and was observed
+        if (is_of_cpu) continue;  // it has its own machine, and its results were recorded
         CHECK((named.evidence == Evidence::hardware || named.evidence == Evidence::published ||
                named.evidence == Evidence::inferred));
         const MatmulRule rule = applied(named);
@@ -286,7 +286,7 @@ TEST_CASE("every named rule has a source, and serves what it is for", "[emulatio
     CHECK(find_matmul_rule("cutlass.fp8") == nullptr);
 }
 
-TEST_CASE("a rule is written with what it changes", "[emulation][rules]") {
+TEST_CASE("the text of a rule names only what differs from the default", "[emulation][rules]") {
     CHECK(to_string(MatmulRule{}) == "fp32.chain");
     CHECK(to_string(find_matmul_rule("cutlass.fp8.default")->rule) == "sm90.wgmma.fp8, promote add 128");
     CHECK(to_string(find_matmul_rule("vllm.cutlass")->rule) == "sm90.wgmma.fp8, scale_order b_first");
@@ -296,7 +296,7 @@ TEST_CASE("a rule is written with what it changes", "[emulation][rules]") {
           "sm80.mma.fp16, split_k 4 serial of 32");
 }
 
-TEST_CASE("what no hardware does is an error that says why and what to do", "[emulation][rules]") {
+TEST_CASE("a rule that no hardware follows is refused with a reason and a remedy", "[emulation][rules]") {
     const auto fp8 = [](ScaleLayout scales = {}) {
         return MatmulUse{.a = e4m3fn, .b = e4m3fn, .a_scales = scales, .b_scales = scales};
     };
@@ -307,44 +307,46 @@ TEST_CASE("what no hardware does is an error that says why and what to do", "[em
         const char *what, *fix;
     };
     const Case cases[] = {
-        {{.machine = nullptr}, {}, "no machine ''", "all_machines"},
+        {{.machine = nullptr}, {}, "unknown machine ''", "all_machines"},
         {on("sm90.wgmma.fp8"), {.a = fp32, .b = e4m3fn}, "cannot read operand a, which is fp32", "e4m3fn, e5m2"},
         {on("sm90.wgmma.fp8"), {.a = e4m3fn, .b = e4m3fnuz}, "operand b, which is e4m3fnuz", "e4m3fn, e5m2"},
         {on("cdna3.mfma.fp8"), fp8(), "cannot read operand a", "e4m3fnuz"},
         {on("sm90.wgmma.bf16"), {.a = bf16, .b = fp16}, "operand b, which is fp16", "bf16"},
-        {on("sm80.mma.fp64"), {}, "sums in fp64", "fp32.chain"},
-        {on("sm70.mma.fp16.c16"), {.a = fp16, .b = fp16}, "reads C as fp16 and writes D as fp32", "alike"},
-        {on("sm70.mma.fp16.d16"), {.a = fp16, .b = fp16}, "reads C as fp32 and writes D as fp16", "alike"},
+        {on("sm80.mma.fp64"), {}, "adds in fp64", "fp32.chain"},
+        {on("sm70.mma.fp16.c16"), {.a = fp16, .b = fp16}, "reads C as fp16 and writes D as fp32", "the same format"},
+        {on("sm70.mma.fp16.d16"), {.a = fp16, .b = fp16}, "reads C as fp32 and writes D as fp16", "the same format"},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.promotion_interval = 100; }), fp8(),
-         "every 100 k on sm90.wgmma.fp8, whose instruction has 32", "multiple of 32"},
+         "every 100 k is not possible on sm90.wgmma.fp8, whose instruction has 32", "multiple of 32"},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.promotion_interval = 0; }), fp8(), "every 0 k", "128"},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.machine = &fp32_chain; }), fp8(),
-         "fp32.chain has nothing to promote", "leave out the promotion"},
+         "fp32.chain does not support promotion", "leave out the promotion"},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.machine = machine("sm100.tcgen05.mxfp8"); }), fp8(),
-         "sm100.tcgen05.mxfp8 has nothing to promote", "leave out"},
-        {on("sm90.wgmma.fp8"), fp8(by_128), "nothing takes in the scales of operand a", "deepgemm.sm90.1d2d"},
-        {named("cutlass.fp8.default"), fp8(by_128), "the promotion only adds", "cutlass.fp8.blockwise"},
+         "sm100.tcgen05.mxfp8 does not support promotion", "leave out"},
+        {on("sm90.wgmma.fp8"), fp8(by_128), "the scales of operand a, which change along k, are not applied",
+         "deepgemm.sm90.1d2d"},
+        {named("cutlass.fp8.default"), fp8(by_128), "its promotion only adds", "cutlass.fp8.blockwise"},
         {MatmulRule{}, {.b_scales = by_32}, "scales of operand b", "sm100.tcgen05.mxfp8"},
-        {named("deepgemm.sm90.1d2d"), fp8(by_32), "lies across scales for 32 k", "promote every 32"},
+        {named("deepgemm.sm90.1d2d"), fp8(by_32), "does not divide a block of scales, which has 32 k",
+         "promote after every 32"},
         {on("sm100.tcgen05.mxfp8"), fp8({.kind = ScaleLayout::Kind::blocks, .k_block = 16, .format = e8m0fnu}),
-         "a scale for every 16 k", "blocks of 32"},
-        {on("sm100.tcgen05.mxfp8"), fp8(by_128), "scales of fp32, and sm100.tcgen05.mxfp8 takes those of e8m0fnu",
+         "one scale for every 16 k", "blocks of 32"},
+        {on("sm100.tcgen05.mxfp8"), fp8(by_128), "scales in fp32, but sm100.tcgen05.mxfp8 needs scales in e8m0fnu",
          "mx32"},
-        {find_matmul_rule("cutlass2.splitk.serial")->rule, fp8(), "no machine", "all_machines"},
+        {find_matmul_rule("cutlass2.splitk.serial")->rule, fp8(), "unknown machine", "all_machines"},
         {changed(find_matmul_rule("cutlass2.splitk.serial")->rule,
                  [](auto& r) { r.machine = machine("sm90.wgmma.fp8"); }),
          fp8(), "number of k slices", "split_k = 2"},
         {changed(named("cutlass2.splitk.serial"), [](auto& r) { r.slice_granule = 48; }), fp8(), "multiples of 48 k",
          "multiple of 32"},
-        {changed(named("deepgemm.sm90.1d2d"), [](auto& r) { r.slices = 2; }), fp8(by_128), "lie across scales",
-         "slice_granule = 128"},
+        {changed(named("deepgemm.sm90.1d2d"), [](auto& r) { r.slices = 2; }), fp8(by_128),
+         "do not match blocks of scales", "slice_granule = 128"},
         {named("cutlass2.splitk.serial"),
          {.a = e4m3fn, .b = e4m3fn, .out_cast = {.round = Round::stochastic}},
          "stochastic",
          "nearest even"},
         {named("cublaslt.splitk.output"),
          {.a = e4m3fn, .b = e4m3fn, .out_cast = {.round = Round::stochastic}},
-         "one draw per output",
+         "one random number per output",
          "workspace"},
         {MatmulRule{},
          {.has_bias = true, .bias_after = true, .out_cast = {.round = Round::stochastic}},
@@ -367,7 +369,7 @@ TEST_CASE("what no hardware does is an error that says why and what to do", "[em
     }
 }
 
-TEST_CASE("what nobody documents is marked, and says why", "[emulation][rules]") {
+TEST_CASE("an undocumented combination is accepted, and the reason is reported", "[emulation][rules]") {
     const auto fp8 = [](ScaleLayout scales = {}, bool has_bias = false) {
         return MatmulUse{.a = e4m3fn, .b = e4m3fn, .a_scales = scales, .b_scales = scales, .has_bias = has_bias};
     };
@@ -379,7 +381,7 @@ TEST_CASE("what nobody documents is marked, and says why", "[emulation][rules]")
     struct Case {
         MatmulRule rule;
         MatmulUse use;
-        const char *name, *why;  ///< why nullptr: verified
+        const char *name, *why;  ///< why: nullptr if verified
     };
     const Case cases[] = {
         {MatmulRule{}, {}, nullptr, nullptr},
@@ -392,8 +394,8 @@ TEST_CASE("what nobody documents is marked, and says why", "[emulation][rules]")
         {named("cublaslt.fp8.split"), fp8(by_tensor), "cublaslt.fp8.split", nullptr},
         {named("cublaslt.fp8.outer"), fp8(by_row), "cublaslt.fp8.outer", nullptr},
         {named("cublaslt.fp8.1d2d"), fp8(by_128), "cublaslt.fp8.1d2d", nullptr},
-        {named("cublaslt.fp8.sm100"), fp8(), "cublaslt.fp8.sm100", "nothing to promote"},
-        {on("sm100.tcgen05.f8f6f4"), {.a = e2m1fn, .b = e4m3fn}, nullptr, "follows its siblings"},
+        {named("cublaslt.fp8.sm100"), fp8(), "cublaslt.fp8.sm100", "promotion is not needed"},
+        {on("sm100.tcgen05.f8f6f4"), {.a = e2m1fn, .b = e4m3fn}, nullptr, "follows related machines"},
         {on("sm100.tcgen05.mxfp8"), fp8(by_32), nullptr, nullptr},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.machine = machine("sm89.mma.fp8"); }), fp8(), nullptr,
          "not for sm89.mma.fp8"},
@@ -401,15 +403,15 @@ TEST_CASE("what nobody documents is marked, and says why", "[emulation][rules]")
          nullptr, "no library is known to promote on sm100.tcgen05.fp8"},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.promotion_interval = 64; }), fp8(), nullptr,
          "not every 64"},
-        {named("deepgemm.sm90.1d2d"), fp8(by_tensor), nullptr, "without scales of blocks"},
-        {on("sm90.wgmma.fp8"), fp8(by_row), nullptr, "row and column first"},
+        {named("deepgemm.sm90.1d2d"), fp8(by_tensor), nullptr, "without block scales"},
+        {on("sm90.wgmma.fp8"), fp8(by_row), nullptr, "first multiplies the scales of row and column"},
         {named("torch.rowwise.sm90"), fp8(by_row), nullptr, nullptr},
         {sliced("cutlass2.splitk.serial", "sm80.mma.fp16"), half, "cutlass2.splitk.serial", nullptr},
         {sliced("cutlass2.splitk.serial", "sm80.mma.fp16"), {.a = fp16, .b = fp16, .has_bias = true}, nullptr, "bias"},
         {sliced("cutlass2.splitk.parallel", "sm90.wgmma.fp8"), fp8(by_row), nullptr, "row-scaled"},
         {sliced("cublaslt.splitk.compute", "sm80.mma.fp16"), half, "cublaslt.splitk.compute", "reconstructed"},
         {sliced("cutlass2.splitk.parallel", "fp32.chain"), {}, nullptr, nullptr},
-        {sliced("cutlass2.splitk.parallel", "fp32.kahan"), {}, nullptr, "no library's kernel"},
+        {sliced("cutlass2.splitk.parallel", "fp32.kahan"), {}, nullptr, "no library has a kernel"},
     };
     for (const Case& c : cases) {
         const NamedMatmulRule* name = c.name == nullptr ? nullptr : find_matmul_rule(c.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle here is a triple loop written for this test, with std::fma; on samples, std::fma itself is replaced by
+// The oracle is a triple loop with std::fma that is written for this test. On samples, std::fma itself is compared with
 // exact integers (tests/oracle/exact_dot.hpp).
 #include "emulation/cpu/matmul/matmul.hpp"
 
@@ -25,7 +25,7 @@ struct Engine {
     ThreadPool* pool;
 };
 
-/// Every instruction set of this CPU, each with 1, 2 and 3 threads.
+/// Returns every instruction set of this CPU with 1, 2 and 3 threads.
 std::vector<Engine> engines() {
     static ThreadPool one(1), two(2), three(3);
     std::vector<Engine> all;
@@ -35,8 +35,8 @@ std::vector<Engine> engines() {
     return all;
 }
 
-/// A matmul with its memory. Rows of a, b and out are `gap` longer than they need be; gaps hold NaN, and `untouched` in
-/// out.
+/// A matmul with its memory. Rows of a, b and out are `gap` elements longer than necessary. The gaps hold NaN in a and
+/// b, and `untouched` in out.
 struct Problem {
     struct Sizes {
         std::int64_t m, n, k, outer = 1, inner = 1;
@@ -52,7 +52,7 @@ struct Problem {
                               std::uint32_t stream) {
             if (o.transposed) std::swap(rows, columns);
             o.ld = columns + gap;
-            // The inner batch lies side by side with a gap, the outer one beyond it.
+            // There is a gap between inner batches and a larger one between outer batches.
             o.stride_inner = rows * o.ld + gap;
             o.stride_outer = s.inner * o.stride_inner + 2 * gap;
             memory = test::operands(kind, s.outer * o.stride_outer, stream);
@@ -71,8 +71,8 @@ struct Problem {
         args.b.transposed = b_transposed;
         fill(args.a, a, s.m, s.k, 2 * seed);
         fill(args.b, b, s.k, s.n, 2 * seed + 1);
-        // Without gaps the last row of the last matrix ends where its memory ends, so that a sanitizer sees a step too
-        // far.
+        // Without gaps, the last row of the last matrix ends where its memory ends, so that a sanitizer reports a read
+        // beyond it.
         args.a.data = a.data();
         args.b.data = b.data();
         args.ld_out = s.n + gap;
@@ -84,7 +84,7 @@ struct Problem {
     Problem(const Problem&) = delete;
     Problem& operator=(const Problem&) = delete;
 
-    // Without a term (k = 0) there is no element to point to.
+    // Without terms (k = 0), no element exists to point to.
     const float* row_of_a(std::int64_t q, std::int64_t i) const {
         if (a.empty()) return nullptr;
         return a.data() + q / args.batch_inner * args.a.stride_outer + q % args.batch_inner * args.a.stride_inner +
@@ -113,7 +113,7 @@ struct Problem {
 
 float canonical(float x) { return x == x ? x : bit_cast<float>(quiet_nan); }
 
-/// One rounding of the epilogue, by the codec alone.
+/// Applies one cast of the epilogue with the codec alone.
 float rounded(const Cast& cast, float x, std::uint64_t element) {
     if (cast.format == fp32 && cast.encode_scale == 1) return canonical(x);
     RandomBits random;
@@ -122,7 +122,7 @@ float rounded(const Cast& cast, float x, std::uint64_t element) {
     return quantize(cast.format, canonical(x) * cast.encode_scale, cast.round, cast.overflow, random);
 }
 
-/// The oracle: the formula of struct Matmul, naively.
+/// Returns the oracle's result: the formula of struct Matmul, evaluated naively.
 std::vector<float> expected(const Problem& p, Tally* tally = nullptr) {
     const Matmul& x = p.args;
     std::vector<float> out(static_cast<std::size_t>(p.out_count), untouched);
@@ -146,7 +146,7 @@ std::vector<float> expected(const Problem& p, Tally* tally = nullptr) {
     return out;
 }
 
-/// Requires every engine to return the oracle's bits, and its tally when `counted`.
+/// Requires every engine to return the oracle's bits and, if `counted`, the oracle's tally.
 void require_all_engines(Problem& p, bool counted = false) {
     Tally wanted;
     const std::vector<float> reference = expected(p, counted ? &wanted : nullptr);
@@ -182,14 +182,14 @@ TEST_CASE("every edge of a tile gives the bits of the naive loop", "[emulation][
     }
 }
 
-TEST_CASE("blocks of rows, columns and k, and their threads, do not show in the bits", "[emulation][matmul]") {
+TEST_CASE("blocks of rows, columns and k, and the number of threads, do not change the bits", "[emulation][matmul]") {
     const auto [m, n, k, why] = GENERATE(table<std::int64_t, std::int64_t, std::int64_t, const char*>({
         {63, 65, 1500, "four blocks of k, packed and direct"},
         {64, 127, 385, "one term more than a block of k"},
         {12, 513, 384, "one block of k, two blocks of columns"},
         {127, 385, 129, "one column more than a block"},
         {257, 257, 130, "strips of unequal rows"},
-        {513, 47, 257, "rows alone are shared between threads"},
+        {513, 47, 257, "only rows are shared between threads"},
         {200, 700, 60, "rows and columns are shared between threads"},
     }));
     const bool at = GENERATE(false, true), bt = GENERATE(false, true);
@@ -198,7 +198,7 @@ TEST_CASE("blocks of rows, columns and k, and their threads, do not show in the 
     require_all_engines(p);
 }
 
-TEST_CASE("batches are matrices of their own, wherever their strides put them", "[emulation][matmul]") {
+TEST_CASE("the matrices of a batch are independent, whatever their strides", "[emulation][matmul]") {
     const bool at = GENERATE(false, true), bt = GENERATE(false, true);
     for (const Problem::Sizes s :
          {Problem::Sizes{32, 32, 16, 4, 4}, Problem::Sizes{5, 16, 9, 1, 3}, Problem::Sizes{32, 32, 64, 3, 41},
@@ -216,7 +216,7 @@ TEST_CASE("batches are matrices of their own, wherever their strides put them", 
     }
 }
 
-TEST_CASE("what a causal mask lets an engine leave out does not show in the bits", "[emulation][matmul]") {
+TEST_CASE("work that an engine skips because of a causal mask does not change the bits", "[emulation][matmul]") {
     struct Case {
         Operands kind;
         Problem::Sizes sizes;
@@ -224,14 +224,14 @@ TEST_CASE("what a causal mask lets an engine leave out does not show in the bits
     };
     const Case c = GENERATE(
         Case{Operands::wild, {.m = 64, .n = 64, .k = 64, .outer = 2, .inner = 3}, "heads"},
-        Case{Operands::hostile, {.m = 31, .n = 45, .k = 31}, "0 times infinity is NaN: nothing may be left out"},
+        Case{Operands::hostile, {.m = 31, .n = 45, .k = 31}, "0 times infinity is NaN: nothing may be skipped"},
         Case{
             Operands::plain, {.m = 450, .n = 70, .k = 430}, "two blocks of k, the second without a term for most rows"},
         Case{Operands::plain, {.m = 40, .n = 130, .k = 90}, "more terms than rows"},
         Case{Operands::plain, {.m = 90, .n = 33, .k = 40}, "more rows than terms"});
     const Triangle triangle = GENERATE(Triangle::a_lower, Triangle::a_upper, Triangle::out_lower);
     const bool at = GENERATE(false, true), bt = GENERATE(false, true);
-    // Underflow leaves -0 in a sum, which a later +0 turns.
+    // Underflow leaves -0 in a sum, and a later +0 changes it to +0.
     const float size = GENERATE(1.0f, 0x1p-80f);
     CAPTURE(c.why, static_cast<int>(triangle), size);
     Problem p(c.sizes, at, bt, c.kind, 2);
@@ -327,7 +327,7 @@ TEST_CASE("scale, bias and cast follow the sum in this order", "[emulation][matm
     const RngKey key{.seed = 5, .step = 6, .site = 7};
     const Cast casts[] = {
         {},
-        {.overflow = Overflow::saturate},  // the identity still: an infinity stays one
+        {.overflow = Overflow::saturate},  // still the identity: an infinity stays infinite
         {.format = bf16},
         {.format = fp16, .round = Round::toward_zero},
         {.format = e4m3fn, .overflow = Overflow::saturate, .encode_scale = 0x1.8p-3f},
@@ -339,14 +339,14 @@ TEST_CASE("scale, bias and cast follow the sum in this order", "[emulation][matm
     for (const Problem::Sizes s :
          {Problem::Sizes{13, 47, 20}, Problem::Sizes{12, 32, 0}, Problem::Sizes{40, 16, 9, 2, 2},
           Problem::Sizes{200, 20, 1100}, Problem::Sizes{16, 16, 400, 4, 10}, Problem::Sizes{5, 700, 3}}) {
-        const bool threaded = s.k >= 400;  // by rows, and by matrices
+        const bool threaded = s.k >= 400;  // rows or matrices are shared between threads
         if (threaded && kind == Operands::plain) continue;
         for (const std::int64_t gap : {0, 2}) {
             if (threaded && gap != 0) continue;
             for (const Cast& cast : casts) {
                 for (const float scale : {1.0f, -0x1.3p-2f}) {
                     for (const int bias : {0, 1, 2}) {
-                        if (bias == 2 && cast.round == Round::stochastic) continue;  // would draw twice: refused
+                        if (bias == 2 && cast.round == Round::stochastic) continue;  // refused: it would draw twice
                         Problem p(s, false, true, kind, gap);
                         p.args.out_cast = cast;
                         p.args.out_scale = scale;
@@ -361,7 +361,7 @@ TEST_CASE("scale, bias and cast follow the sum in this order", "[emulation][matm
     }
 }
 
-TEST_CASE("a tally adds to what was there, and counts only the last cast", "[emulation][matmul]") {
+TEST_CASE("a tally adds to its earlier counts, and counts only the last cast", "[emulation][matmul]") {
     const float a[] = {1.0f}, b[] = {0x1p-10f, 500.0f}, bias[] = {1.0f, -400.0f};
     for (const Engine& engine : engines()) {
         float out[2] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose kernels were compiled for one set of vector instructions (MACHEPS_SIMD=native): simd.cpp as such a build has it.
+// Tests simd.cpp as compiled for programs whose kernels use one set of vector instructions (MACHEPS_SIMD=native).
 #include "core/error.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "tests/test.hpp"
@@ -12,7 +12,8 @@ namespace native_test {
 
 using namespace macheps;
 
-TEST_CASE("what a build leaves out is not offered, and who asks for it is told", "[emulation][simd]") {
+TEST_CASE("an instruction set that a build leaves out is not offered, and asking for it is an error",
+          "[emulation][simd]") {
     const char* before = std::getenv("MACHEPS_SIMD");
     const std::string saved = before == nullptr ? "" : before;
     const std::vector<Simd> levels = available_simd();
@@ -38,7 +39,7 @@ TEST_CASE("what a build leaves out is not offered, and who asks for it is told",
     const bool has_avx512 = false;
 #endif
     CHECK(std::string(refusal->what())
-              .find(has_avx512 ? "this program was built without avx512" : "this CPU has no avx512") !=
+              .find(has_avx512 ? "this program was built without avx512" : "this CPU does not support avx512") !=
           std::string::npos);
     saved.empty() ? unsetenv("MACHEPS_SIMD") : setenv("MACHEPS_SIMD", saved.c_str(), 1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row, column and elementwise operations: one set of bits on every engine, and the right values (those of the
-// elementwise ones: tests/emulation/elementwise_test.cpp).
+// Tests the row, column and elementwise operations: they give the same bits on every engine, and the right values. The
+// values of the elementwise operations are tested in tests/emulation/elementwise_test.cpp.
 #include "tests/emulation/backends.hpp"
 #include "tests/emulation/bounded.hpp"
 
@@ -13,10 +13,10 @@ using namespace macheps::test;
 
 namespace {
 
-/// An operation as a function of row-shaped inputs: everything it writes, one tensor after another.
+/// An operation on row-shaped inputs. It returns everything that it writes, one tensor after another.
 struct Operation {
     std::string name;
-    bool square;  ///< wants T rows of T
+    bool square;  ///< needs square matrices: T rows of T
     std::function<std::vector<float>(Backend&, std::int64_t rows, std::int64_t n, Operands, std::uint32_t seed)> run;
 };
 
@@ -29,7 +29,7 @@ std::vector<float> joined(Backend& backend, std::initializer_list<ConstView> out
     return all;
 }
 
-/// The rows of emulation/elementwise.hpp: each with all that it can do.
+/// Adds the rows of emulation/elementwise.hpp, each with all its forms.
 void add_elementwise(std::vector<Operation>& all) {
     using std::int64_t;
     const auto input = [](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
@@ -84,7 +84,7 @@ std::vector<Operation> make_operations() {
          }},
         {"rotate", false,
          [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             // Rows of two heads and of three columns that are no heads.
+             // Rows of two heads and of three columns that belong to no head.
              const int64_t half = (n + 3) / 4;
              const Tensor x = input(b, {1, rows, 4 * half + 3}, kind, seed),
                           cos = input(b, {rows + 1, half}, kind, seed + 1),
@@ -201,7 +201,7 @@ const std::vector<Operation>& operations() {
     return all;
 }
 
-/// Around the vector lengths, the 32 lanes and the chunks of 1024.
+/// Lengths around the vector lengths, the 32 lanes and the chunks of 1024.
 constexpr std::int64_t lengths[] = {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 1023, 1024, 1025, 2049};
 
 std::string kind_name(Operands kind) {
@@ -213,7 +213,8 @@ std::string kind_name(Operands kind) {
 
 TEST_CASE("every engine returns the bits of the scalar definition", "[emulation][ops]") {
     for (const Operation& operation : operations()) {
-        // Of its own: a GPU's engine on the host opens and closes all the memory that it ever had, in each launch.
+        // New engines for each operation, because the GPU's engine on the host opens and closes all its
+        // memory in each launch.
         const auto engines = backends({1, 3});
         for (const std::int64_t n : lengths) {
             for (const std::int64_t count : {1, 3, 17}) {
@@ -238,7 +239,7 @@ TEST_CASE("every engine returns the bits of the scalar definition", "[emulation]
     SUCCEED();
 }
 
-TEST_CASE("many rows give the same bits in any number of threads", "[emulation][ops]") {
+TEST_CASE("many rows give the same bits with any number of threads", "[emulation][ops]") {
     const auto engines = backends({1, 2, 3, 5});
     for (const Operation& operation : operations()) {
         const std::int64_t n = operation.square ? 97 : 301, rows = operation.square ? 97 * 8 : 1000;
@@ -254,7 +255,7 @@ TEST_CASE("many rows give the same bits in any number of threads", "[emulation][
 TEST_CASE("every NaN that an operation returns is the canonical one", "[emulation][ops]") {
     const auto engines = backends({1});
     for (const Operation& operation : operations()) {
-        // One value, of which the comparison of engines sees every bit.
+        // These return one value; the comparison of engines checks each of its bits.
         if (operation.name == "nll" || operation.name == "cross_entropy") continue;
         for (const auto& engine : engines) {
             bool any = false, canonical = true;
@@ -381,7 +382,7 @@ TEST_CASE("rms_normalise and its backward are within their running error bounds"
     }
 }
 
-TEST_CASE("the terms of rotate add up to a rotation of pairs, and back", "[emulation][ops]") {
+TEST_CASE("the terms of rotate add up to a rotation of pairs, forward and backward", "[emulation][ops]") {
     CpuBackend b(2);
     for (const std::int64_t half : {1, 2, 7, 8, 16, 17, 33}) {
         const std::int64_t batch = 2, times = 3, heads = 2, width = 2 * half, extra = 5,
@@ -411,7 +412,8 @@ TEST_CASE("the terms of rotate add up to a rotation of pairs, and back", "[emula
                     const auto angle = static_cast<std::size_t>(at);
                     want_one.push_back(static_cast<float>(own * cosines[angle]));
                     want_other.push_back(static_cast<float>(sign * partner * sines[angle]));
-                    // (a, b) -> (a cos - b sin, b cos + a sin): a turn of the plane by the angle, or by its negative.
+                    // (a, b) -> (a cos - b sin, b cos + a sin): a rotation of the plane by the angle or by its
+                    // negative.
                     sums.push_back(own * std::cos(double{angles[angle]}) +
                                    sign * partner * std::sin(double{angles[angle]}));
                 }
@@ -433,7 +435,7 @@ TEST_CASE("sum_head_groups adds neighbouring heads in their order", "[emulation]
         Backend& b = *engine;
         CAPTURE(b.name());
         Tensor out = b.empty({1, 2, 1, 2});
-        // Heads 0 to 2 make the first sum, 3 to 5 the second. In order, 2^24 absorbs one 1 after the other.
+        // Heads 0 to 2 make the first sum, 3 to 5 the second. In this order, 2^24 absorbs each 1.
         b.sum_head_groups(uploaded(b, {0x1p24f, 1, 1, 2, 1, 3, 1, -0.0f, 1, -0.0f, 0x1p24f, -0.0f}, {1, 6, 1, 2}), out);
         CHECK(differences(downloaded(b, out), {0x1p24f, 6, 0x1p24f + 2, 0}) == "");
     }
@@ -524,8 +526,9 @@ TEST_CASE("cross_entropy is the fp64 cross entropy of the logits", "[emulation][
             const std::int64_t rows = 7;
             const auto x = operands(kind, rows * n, 3);
             const auto target = tokens(rows, static_cast<std::int32_t>(n), 9);
-            // In long double, of 64 bits. The sum of n exponentials errs by n/32 + 7 + 1 roundings, which its logarithm
-            // makes absolute; the logarithm, the difference, their sum and the mean add one each.
+            // The reference is computed in long double, with 64 bits. The sum of n exponentials has an error of
+            // n/32 + 7 + 1 roundings, which is absolute in its logarithm. The logarithm, the difference, their sum and
+            // the mean add one rounding each.
             long double want = 0, error = 0;
             for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
                 const auto row = std::span(x).subspan(r * static_cast<std::size_t>(n), static_cast<std::size_t>(n));
@@ -589,21 +592,22 @@ TEST_CASE("column sums, sums of squares and embedding gradients are within their
     check_within({b.sum_of_squares(in)}, {lane_sum(squares)}, "sum_of_squares");
 }
 
-TEST_CASE("reductions follow their orders", "[emulation][ops]") {
+TEST_CASE("reductions add in their documented orders", "[emulation][ops]") {
     for (const auto& engine : backends({1, 3})) {
         Backend& b = *engine;
         CAPTURE(b.name());
-        // 2^24 absorbs a 1 that meets it alone; ones that have met each other survive.
+        // 2^24 absorbs a single 1, but not a sum of several ones.
         std::vector<float> x(64, 1.0f);
         x[0] = 0x1p12f;  // squared: 2^24 in lane 0, which also takes element 32
-        // Lane 0: 2^24 + 1 = 2^24. The fold adds lanes of 2: 16, then 8 more pairs ... 2^24 + 2 * 31.
+        // Lane 0: 2^24 + 1 = 2^24. The fold adds the other 31 lanes, which hold 2 each: 2^24 + 2 * 31.
         CHECK(b.sum_of_squares(uploaded(b, x, {64})) == 0x1p24f + 62);
         Tensor out = b.empty({1});
         std::vector<float> column(64, 1.0f);
         column[0] = 0x1p24f;
         b.column_sum(uploaded(b, column, {64, 1}), out);
         CHECK(downloaded(b, out)[0] == 0x1p24f);  // in row order every 1 is absorbed
-        // 2048 elements: two chunks. Element 1024 starts a fresh chunk, where ones gather before they meet 2^24.
+        // 2048 elements are two chunks. Element 1024 begins the second chunk, where the ones are added before they meet
+        // 2^24.
         std::vector<float> y(2048, 0.0f);
         y[0] = 0x1p12f;
         y[1024] = y[1056] = 1.0f;
@@ -614,7 +618,7 @@ TEST_CASE("reductions follow their orders", "[emulation][ops]") {
     }
 }
 
-TEST_CASE("softmax and log_softmax of special rows", "[emulation][ops]") {
+TEST_CASE("softmax and log_softmax handle rows with infinities and NaN", "[emulation][ops]") {
     const float inf = bit_cast<float>(0x7f800000u), nan = bit_cast<float>(0x7fc00000u);
     for (const auto& engine : backends({1})) {
         Backend& b = *engine;
@@ -622,7 +626,7 @@ TEST_CASE("softmax and log_softmax of special rows", "[emulation][ops]") {
         Tensor out = b.empty({3, 3});
         b.softmax_causal(uploaded(b, {7, nan, inf, -inf, 1, nan, 0x1.fffffep127f, -0x1.fffffep127f, -inf}, {3, 3}),
                          out);
-        // A NaN beyond the visible part is not seen.
+        // A NaN in the masked part has no effect.
         CHECK(differences(downloaded(b, out), {1, 0, 0, 0, 1, 0, 1, 0, 0}) == "");
         b.softmax_causal(uploaded(b, {-inf, 0, 0, inf, 0, 0, 1, nan, 1}, {3, 3}), out);
         CHECK(differences(downloaded(b, out), {nan, 0, 0, nan, nan, 0, nan, nan, nan}) == "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimiser steps: one set of bits on every engine, the right values, and the known ways of losing an update.
+// Tests optimiser steps: the same bits on every engine, the right values, and the known ways of losing an update.
 #include "emulation/adam.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/emulation/bounded.hpp"
@@ -94,11 +94,11 @@ std::vector<AdamCase> adam_cases() {
         a.decay = 0x1p-9f;
         a.value_cast.format = a.moment1_cast.format = a.moment2_cast.format = fp16;
     });
-    with("arithmetic narrower than what is stored", [](AdamW& a) { a.arithmetic = e5m2; });
+    with("arithmetic narrower than the stored values", [](AdamW& a) { a.arithmetic = e5m2; });
     return cases;
 }
 
-/// A framework's kernel of Adam, in the third step.
+/// Returns the settings of a framework's Adam kernel at the third step.
 Adam kernel_settings(adam::Kernel kernel) {
     return {.kernel = kernel,
             .lr = 1.3e-2,
@@ -128,12 +128,12 @@ std::vector<KernelCase> kernel_cases() {
         };
         with("fp32 throughout", [](Adam&) {});
         with("Adam with L2", [](Adam& a) { a.adds_decay_to_gradient = true; });
-        with("no decay, a momentum of its own", [](Adam& a) { a.weight_decay = 0, a.beta1 = 0.25; });
+        with("no decay, another momentum", [](Adam& a) { a.weight_decay = 0, a.beta1 = 0.25; });
         with("bf16 throughout", in(bf16));
         with("fp16 throughout", in(fp16));
         with("bf16 and L2", [&](Adam& a) { in(bf16)(a), a.adds_decay_to_gradient = true; });
-        with("an arithmetic that only the definition has", in(e4m3fnuz));
-        with("bf16 lines, stores of other formats", [](Adam& a) {
+        with("an arithmetic format that only the definition supports", in(e4m3fnuz));
+        with("bf16 arithmetic, stores in other formats", [](Adam& a) {
             a.arithmetic = bf16;
             a.value_cast = {.format = e4m3fn, .round = Round::stochastic, .key = {.seed = 7}, .random_bits = 8};
             a.moment1_cast = {.format = e5m2, .round = Round::up};
@@ -184,7 +184,7 @@ TEST_CASE("every engine takes the same optimiser step, bit for bit, and reports 
     SUCCEED();
 }
 
-TEST_CASE("asking for statistics changes nothing", "[emulation][optimizer]") {
+TEST_CASE("requesting statistics does not change a step", "[emulation][optimizer]") {
     for (const auto& engine : backends({2})) {
         const State s = state(Operands::wild, 3000, 1);
         AdamW args = adam_settings();
@@ -200,8 +200,9 @@ TEST_CASE("asking for statistics changes nothing", "[emulation][optimizer]") {
     }
 }
 
-TEST_CASE("a second moment that ought to move and does not is counted", "[emulation][optimizer]") {
-    // One of bf16, with beta2 = 0.999, is held by its own rounding; where it and the gradient are 0 nothing is held.
+TEST_CASE("a second moment that should change but does not is counted", "[emulation][optimizer]") {
+    // With beta2 = 0.999, a bf16 second moment does not change because of its own rounding. An element with a moment
+    // and a gradient of 0 does not count.
     const std::vector<float> g{0, 0, 1, 1e-4f, 0, 4}, v{0, 1, 0, 1, 0x1p-120f, 1};
     for (const auto& engine : backends({1})) {
         CAPTURE(engine->name());
@@ -255,7 +256,8 @@ TEST_CASE("an fp32 AdamW step is within its running error bounds", "[emulation][
         }
         CHECK(outside == 0);
         CHECK(std::fabs(actual.stats.wanted2 - wanted2) <= wanted2_error);
-        // In fp32 nearly all of every update arrives: moved is u with an error of half an ulp of p, below 2^-23.
+        // In fp32 nearly all of each update is applied: moved is u with an error of half an ulp of p, which is below
+        // 2^-23.
         CHECK(std::fabs(actual.stats.moved_wanted - wanted2) <=
               wanted2_error + 0x1p-23 * std::sqrt(wanted2 * double(n)));
         CHECK(actual.stats.nonzero == static_cast<std::uint64_t>(n));
@@ -344,7 +346,7 @@ TEST_CASE("an update is rounded by its own cast before it is added", "[emulation
     }
 }
 
-TEST_CASE("a zero update is not lost, and a NaN is not either", "[emulation][optimizer]") {
+TEST_CASE("neither a zero update nor a NaN counts as lost", "[emulation][optimizer]") {
     const float nan = bit_cast<float>(0x7fc00000u);
     for (const auto& engine : backends({1})) {
         Backend& b = *engine;
@@ -359,7 +361,7 @@ TEST_CASE("a zero update is not lost, and a NaN is not either", "[emulation][opt
 }
 
 TEST_CASE("a bf16 second moment stops decaying when beta2 is near 1", "[emulation][optimizer]") {
-    // Of the 128 significands of a binade, how many beta2 * v rounds back to themselves.
+    // `unchanged` is the number of the 128 significands of a binade for which beta2 * v rounds back to v.
     struct Case {
         double beta2;
         int unchanged;
@@ -387,7 +389,7 @@ TEST_CASE("a bf16 second moment stops decaying when beta2 is near 1", "[emulatio
     }
 }
 
-TEST_CASE("stochastic rounding keeps on average what nearest rounding loses", "[emulation][optimizer]") {
+TEST_CASE("stochastic rounding keeps, on average, what rounding to nearest loses", "[emulation][optimizer]") {
     CpuBackend b(1);
     const std::int64_t n = 1 << 16;
     const std::vector<float> ones(static_cast<std::size_t>(n), 1.0f), gradient(static_cast<std::size_t>(n), -0x1p-10f);
@@ -395,11 +397,12 @@ TEST_CASE("stochastic rounding keeps on average what nearest rounding loses", "[
     UpdateStats stats;
     b.sgd(p, uploaded(b, gradient, {n}), Tensor{}.view(),
           {.lr = 1, .value_cast = {.format = bf16, .round = Round::stochastic, .key = {.seed = 5}}}, &stats);
-    // Each weight moves by an ulp, 2^-7, with probability 1/8: a binomial count, here within five deviations.
+    // Each weight moves by an ulp, 2^-7, with probability 1/8. The count is binomial and must be within five
+    // deviations.
     const double moved = double(n - static_cast<std::int64_t>(stats.lost)),
                  deviation = std::sqrt(double(n) * (1.0 / 8) * (7.0 / 8));
     CHECK(std::fabs(moved - double(n) / 8) <= 5 * deviation);
-    // The element's index in the tensor draws its bits, wherever chunks begin.
+    // The index of an element in the tensor selects its random bits, wherever chunks begin.
     const auto values = downloaded(b, p);
     std::size_t wrong = 0;
     const Cast cast{.format = bf16, .round = Round::stochastic, .key = {.seed = 5}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector code of chains and orders of summation against their scalar definition.
+// Compares vector code of chains and orders of summation with their scalar definition.
 #include "emulation/cpu/matmul/order/order_kernel.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
@@ -37,10 +37,10 @@ float drawn(std::mt19937& random, Draw how, const Format& format) {
         case Draw::small:
             x = sign * std::ldexp(1 + uniform(), format.emin() / 2 - static_cast<int>(random() % 12));
             break;
-        case Draw::subnormal:  // beside large numbers, so that what is flushed would count
+        case Draw::subnormal:  // multiplied by large numbers, so that flushing them would count
             x = sign * std::ldexp(1 + uniform(), format.emin() - 1 - static_cast<int>(random() % 3));
             break;
-        case Draw::large:  // sums that pass the largest number, and some that come back
+        case Draw::large:  // sums that exceed the largest number, and some that return
             x = sign *
                 std::ldexp(1 + uniform(), (std::min(-format.emin(), 126) + 1) / 2 - static_cast<int>(random() % 4));
             break;
@@ -61,7 +61,7 @@ struct Result {
     std::string first;
 };
 
-/// One matmul by the definition and by an engine.
+/// Runs one matmul by the definition and by an engine, and compares the outputs.
 void compare(Simd level, Matmul args, Result& result, const std::string& what) {
     ThreadPool one(1);
     std::vector<float> want(static_cast<std::size_t>(args.m * args.n)), got(want.size());
@@ -133,11 +133,12 @@ Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, co
 
 TEST_CASE("a sum far below a product decides a tie of bf16 in every column and row of a tile",
           "[emulation][order_kernel]") {
-    // (1 + 2^-7) 1.5 lies between two numbers of bf16; fp32 loses the sum before it, which is 2^-40 less or more.
+    // (1 + 2^-7) 1.5 is a tie between two bf16 numbers. The previous sum of 2^-40 or -2^-40 decides it, and fp32 would
+    // lose that sum.
     constexpr std::int64_t m = 7, n = 37, k = 63;
     ThreadPool one(1);
     for (const std::int64_t at : {0, 1, 6, 20, 40, 41, 46, 60}) {
-        const std::int64_t parity = at / 40;  // the other columns have sums of a size that asks for no care
+        const std::int64_t parity = at / 40;  // the other columns have sums large enough to need no care
         std::vector<float> a(m * k, 0x1p-20f), b(k * n), out(m * n);
         for (std::int64_t i = 0; i < m; ++i) a[static_cast<std::size_t>(i * k + at + 1)] = 1 + 0x1p-7f;
         const auto is_tiny = [&](std::int64_t j) { return j % 2 == parity; };
@@ -165,9 +166,9 @@ TEST_CASE("a sum far below a product decides a tie of bf16 in every column and r
     }
 }
 
-TEST_CASE("an infinite sum of fp16 hides no overflow of the sums beside it", "[emulation][order_kernel]") {
-    // Rows that overflow with the first term, with the second one, with none, or are no number; the first two only in columns
-    // of large numbers, which are runs of a vector's length.
+TEST_CASE("an infinite fp16 sum does not hide the overflow of neighbouring sums", "[emulation][order_kernel]") {
+    // Rows that overflow with the first term, with the second term or never, and rows that are NaN. Overflow happens
+    // only in columns of large numbers, which come in runs of a vector's length.
     constexpr std::int64_t n = 37, k = 3;
     constexpr unsigned kinds = 4;
     constexpr float first[kinds] = {65504, 0, 1, NAN}, second[kinds] = {0, 65504, 1, 0};
@@ -232,7 +233,7 @@ TEST_CASE("vector code of every chain and order gives the bits of the definition
     }
 }
 
-TEST_CASE("blocks of k give the bits of the definition on every engine", "[emulation][order_kernel]") {
+TEST_CASE("rules with blocks of k give the bits of the definition on every engine", "[emulation][order_kernel]") {
     for (const NamedMatmulRule& named : all_matmul_rules()) {
         if (!named.rule.has_blocks()) continue;
         for (const Simd level : available_simd()) {

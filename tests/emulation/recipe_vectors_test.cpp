@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared vectors of scale rules (recipe_vectors.jsonl): another implementation's scales, codes and traces.
+// Compares scale rules with the shared vectors (recipe_vectors.jsonl): scales, codes and traces of another
+// implementation.
 #include "core/format_table.hpp"
 #include "core/text/json.hpp"
 #include "emulation/scaling/history.hpp"
@@ -28,7 +29,7 @@ std::vector<float> floats(const Json& hex) {
     return values;
 }
 
-/// Equal in bits, or both NaN; says the first place that is not.
+/// Describes the first element whose bits differ; empty if there is none. Two NaNs count as equal.
 std::string compare(const char* what, const std::vector<float>& got, const std::vector<float>& want) {
     if (got.size() != want.size()) return fmt::format("{} {}, expected {}", got.size(), what, want.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -51,10 +52,10 @@ std::string compare_codes(const std::vector<float>& values, const Format& format
     return {};
 }
 
-/// What a test must see.
+/// A fault to inject, which the vectors must reveal.
 enum class Fault { none, truncates, one_binade_up, one_binade_down };
 
-/// The rule whose scales are those of `faulted`, a power of two off: for one line at a time.
+/// A rule whose scales are those of `faulted` times 2^binades. It is set for one line at a time.
 const ScaleRule* faulted = nullptr;
 int binades = 0;
 definition::GroupScale off_by_binades(const definition::ScaleGroup& group) {
@@ -62,7 +63,7 @@ definition::GroupScale off_by_binades(const definition::ScaleGroup& group) {
     return {std::ldexp(scale.encode, binades), std::ldexp(scale.decode, -binades)};
 }
 
-/// One tensor through a backend's scaled cast.
+/// Checks one tensor with the scaled cast of a backend.
 std::string check_convert(const Json& line, Backend& backend, Fault fault = Fault::none) {
     const Format format = format_named(line.at("format").string(), "vectors");
     const bool k_is_last = line.at("axis").get<int>() == 1;
@@ -94,7 +95,7 @@ std::string check_convert(const Json& line, Backend& backend, Fault fault = Faul
     std::string wrong = compare("scales", test::downloaded(backend, scales), floats(line.at("scales")));
     if (wrong.empty()) wrong = compare_codes(test::downloaded(backend, out), format, line.at("codes").string());
     if (wrong.empty()) {
-        // What a code stands for that the specification leaves open is open too.
+        // If the specification leaves a code open, the decoded value is open as well.
         std::vector<float> got = test::downloaded(backend, decoded), want = floats(line.at("decoded"));
         for (std::size_t i = 0; i < want.size() && got.size() == want.size(); ++i) {
             if (line.at("codes").string().compare(2 * i, 2, "**") == 0) got[i] = want[i];
@@ -107,7 +108,7 @@ std::string check_convert(const Json& line, Backend& backend, Fault fault = Faul
     return wrong;
 }
 
-/// What stands behind an option of a command line, or `otherwise`.
+/// Returns the value that follows an option on a command line, or `otherwise`.
 std::string option(const Json& args, const std::string& name, const std::string& otherwise) {
     for (std::size_t i = 0; i + 1 < args.size(); ++i) {
         if (args[i].string() == name) return args[i + 1].string();
@@ -115,7 +116,7 @@ std::string option(const Json& args, const std::string& name, const std::string&
     return otherwise;
 }
 
-/// A sequence of amaxes. `late`: each enters the history one step after it should, which a test must see.
+/// Checks a sequence of amaxes. If `late`, each enters the history one step too late, which the vectors must reveal.
 std::string check_trace(const Json& line, bool late = false) {
     const Format format = format_named(line.at("format").string(), "vectors");
     const ScaleRule* rule = find_scale_rule(line.at("rule").string());
@@ -132,7 +133,7 @@ std::string check_trace(const Json& line, bool late = false) {
         auto now = definition::group_scale(format, *rule, amax);
         if (rule->has_history()) {
             now = {history.scale(), history.decode_scale()};
-            history.see(late ? std::exchange(last, amax) : amax);
+            history.observe(late ? std::exchange(last, amax) : amax);
             history.update();
         }
         scale.push_back(now.encode);
@@ -151,7 +152,7 @@ std::vector<Json> shared_lines() {
 
 }  // namespace
 
-TEST_CASE("every shared vector of a scale rule agrees, on every engine", "[emulation][scale]") {
+TEST_CASE("every engine agrees with every shared vector of a scale rule", "[emulation][scale]") {
     const std::vector<Json> lines = shared_lines();
     if (lines.empty()) SKIP_TEST("no recipe_vectors.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
     const auto engines = test::backends({1, 2});

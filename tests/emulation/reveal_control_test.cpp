@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control rows: every machine passes them, and what is wrong with a sum is named.
+// Tests control rows: every machine passes them, and the error for a wrong sum says what is wrong.
 #include "emulation/matmul/reveal_control.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"
@@ -15,7 +15,7 @@ using namespace macheps;
 
 namespace {
 
-/// What is said of a sum in which term i counts `times(i)` times.
+/// Returns the error text for a sum in which term i counts `times(i)` times.
 template <class Times>
 std::string said(int terms, Times times) {
     const RevealOperands operands = reveal_operands(fp16, fp16, terms, {});
@@ -39,7 +39,7 @@ std::string said(int terms, Times times) {
 
 }  // namespace
 
-TEST_CASE("whichever term is left out or read twice is named", "[emulation][reveal]") {
+TEST_CASE("a term that is left out or read twice is named", "[emulation][reveal]") {
     CHECK(control_rows(1) == 1);
     CHECK(control_rows(2) == 2);
     CHECK(control_rows(64) == 7);
@@ -51,21 +51,21 @@ TEST_CASE("whichever term is left out or read twice is named", "[emulation][reve
             const std::string number = std::to_string(wrong);
             CHECK(said(terms, [&](int i) {
                       return i == wrong ? 0 : 1;
-                  }).starts_with("term " + number + " takes no part"));
+                  }).starts_with("term " + number + " is missing from the sum"));
             CHECK(said(terms, [&](int i) {
                       return i == wrong ? 2 : 1;
                   }).starts_with("term " + number + " is read twice"));
         }
     }
-    CHECK(said(64, [](int i) { return i < 3 ? 0 : 1; }).starts_with("the first 3 terms take no part"));
-    CHECK(said(64, [](int i) { return i >= 60 ? 0 : 1; }).starts_with("the last 4 terms, from 60 on, take no part"));
-    CHECK(said(64, [](int i) { return i % 5 == 0 ? 0 : 1; }).starts_with("13 of the 64 terms take no part"));
-    CHECK(said(64, [](int i) { return i < 2 ? 3 : 1; }).starts_with("4 terms too many"));
+    CHECK(said(64, [](int i) { return i < 3 ? 0 : 1; }).starts_with("the first 3 terms are missing"));
+    CHECK(said(64, [](int i) { return i >= 60 ? 0 : 1; }).starts_with("the last 4 terms, from 60 on, are missing"));
+    CHECK(said(64, [](int i) { return i % 5 == 0 ? 0 : 1; }).starts_with("13 of the 64 terms are missing"));
+    CHECK(said(64, [](int i) { return i < 2 ? 3 : 1; }).starts_with("the sum has 4 terms too many"));
     CHECK(said(64, [](int) { return 3; }).starts_with("every result is 3 times the sum"));
-    CHECK(said(64, [](int i) { return i == 0 ? 0.5 : 1; }).find("no whole number") != std::string::npos);
+    CHECK(said(64, [](int i) { return i == 0 ? 0.5 : 1; }).find("not a whole number") != std::string::npos);
     CHECK(said(64, [](int i) {
               return i == 6 ? 0 : i == 7 ? 2 : 1;
-          }).find("another read in its place") != std::string::npos);
+          }).find("another is read instead") != std::string::npos);
 }
 
 TEST_CASE("every machine that has a tree passes the control rows", "[emulation][reveal]") {

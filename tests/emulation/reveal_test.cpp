@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// That our matmuls add in the order that they claim, told from their results alone.
+// Checks from results alone that the emulated matmuls add in the order that they claim.
 #include "emulation/matmul/reveal.hpp"
 
 #include "core/error.hpp"
@@ -19,7 +19,7 @@ using namespace macheps;
 
 namespace {
 
-/// Adds a sum of `first` (or nothing, below 0) and terms [from, to) to the tree; returns its node.
+/// Adds the sum of node `first` (none if negative) and terms [from, to) to the tree, and returns its node.
 int add(SumTree& tree, int first, int from, int to) {
     std::vector<int> children;
     if (first >= 0) children.push_back(first);
@@ -29,15 +29,15 @@ int add(SumTree& tree, int first, int from, int to) {
     return tree.terms + static_cast<int>(tree.sums.size()) - 1;
 }
 
-/// Steps of `width` terms over [from, to), each taking in the sum before it.
+/// Adds steps of `width` terms over [from, to), each of which includes the previous sum.
 int chain(SumTree& tree, int width, int from, int to) {
     int node = -1;
     for (int i = from; i < to; i += width) node = add(tree, node, i, std::min(i + width, to));
     return node;
 }
 
-/// Pieces of `length` terms, each a chain of its own, joined one after the other. With last_first, the last one takes
-/// in the sum of the others; the order of two children does not show.
+/// Returns a tree of chains of `length` terms that are joined one after the other. The order of two children is not
+/// visible.
 SumTree joined_chains(int terms, int width, int length) {
     SumTree tree{.terms = terms};
     int node = -1;
@@ -53,7 +53,7 @@ SumTree joined_chains(int terms, int width, int length) {
     return tree;
 }
 
-/// Halves at the largest power of two below the number of terms.
+/// Adds halves that split at the largest power of two below the number of terms.
 int halves(SumTree& tree, int from, int to) {
     if (to - from == 1) return from;
     int half = 1;
@@ -63,7 +63,7 @@ int halves(SumTree& tree, int from, int to) {
     return tree.terms + static_cast<int>(tree.sums.size()) - 1;
 }
 
-/// The tree with its sums in the order in which reveal_tree numbers them: brackets name it whatever the numbers are.
+/// Returns the tree in brackets, which do not depend on the numbers of its sums.
 std::string shape(const SumTree& tree) { return tree_brackets(tree); }
 
 SumTree chain_of(int terms, int width) {
@@ -88,7 +88,7 @@ SumTree revealed(const MatmulRule& rule, const Format& a, const Format& b, int t
 
 }  // namespace
 
-TEST_CASE("a matmul's tree is that of its machine's steps", "[emulation][reveal]") {
+TEST_CASE("the tree of a matmul shows the steps of its machine", "[emulation][reveal]") {
     struct Case {
         const char* machine;
         Format a, b;
@@ -116,7 +116,7 @@ TEST_CASE("a matmul's tree is that of its machine's steps", "[emulation][reveal]
              {"sm100.tcgen05.fp8", e4m3fn, e4m3fn, 256, 32, "Blackwell fp8"},
              {"sm100.tcgen05.mxfp8", e4m3fn, e4m3fn, 128, 32, "block-scaled"},
              {"sm120.mma.f8f6f4", e5m2, e2m1fn, 128, 32, "fp4 beside fp8"},
-             {"fp32.kahan", fp32, fp32, 64, 1, "a compensation that the masks wipe out does not show"},
+             {"fp32.kahan", fp32, fp32, 64, 1, "the masks erase the compensation, so it does not show"},
              {"cdna3.mfma.fp16", fp16, fp16, 64, 8, "CDNA3"},
              {"cdna3.mfma.fp8", e4m3fnuz, e4m3fnuz, 128, 16, "CDNA3 fp8"},
              {"cdna.mfma.fp32", fp32, fp32, 64, 1, "AMD's fp32"},
@@ -142,7 +142,7 @@ TEST_CASE("pairwise sums are balanced", "[emulation][reveal]") {
     CHECK(shape(tree) == "((((0 1) (2 3)) ((4 5) (6 7))) ((8 9) (10 11)))\n");
 }
 
-TEST_CASE("emulated fp8 shows its two fp16 steps and the addition behind them", "[emulation][reveal]") {
+TEST_CASE("emulated fp8 shows its two fp16 steps and the addition after them", "[emulation][reveal]") {
     const SumTree tree = revealed(rule_of("sm90.mma.fp8"), e4m3fn, e4m3fn, 64);
     SumTree expected{.terms = 64};
     int node = -1;
@@ -182,7 +182,7 @@ TEST_CASE("trees of any shape are found, and sums without one are refused", "[em
     std::mt19937 random(3);
     for (int round = 0; round < 200; ++round) {
         const int terms = 1 + static_cast<int>(random() % 40);
-        // A tree at random: some of the nodes that have no parent yet are joined, until one is left.
+        // Builds a random tree: some of the nodes without a parent are joined, until one is left.
         SumTree tree{.terms = terms};
         std::vector<int> loose(static_cast<std::size_t>(terms));
         std::iota(loose.begin(), loose.end(), 0);
@@ -217,17 +217,17 @@ TEST_CASE("trees of any shape are found, and sums without one are refused", "[em
         CHECK_NOTHROW(verify_tree(found, sizes));
         CHECK(found.ways() == tree.ways());
         CHECK(found.probes <= std::int64_t{terms} * (terms - 1) / 2);
-        // The check sees a wrong tree: another one over the same terms.
+        // The check refuses a wrong tree over the same terms.
         if (terms > 3 && shape(found) != shape(chain_of(terms, 1))) {
             CHECK_THROWS_AS(verify_tree(chain_of(terms, 1), sizes), Error);
         }
     }
-    // Units that stand beside both masks in one exact sum survive them.
+    // Units survive if they are added in the same exact sum as both masks.
     CHECK_THROWS_AS(revealed(rule_of("exact"), fp32, fp32, 16), Error);
     CHECK_THROWS_AS(revealed(rule_of("cdna1.mfma.fp16"), fp16, fp16, 16), Error);
 }
 
-TEST_CASE("sums of two take about k log2 k pairs", "[emulation][reveal]") {
+TEST_CASE("trees of sums of two are found with about k log2 k pairs", "[emulation][reveal]") {
     CHECK(near_pairs(6) == std::vector<TermPair>{
                                {0, 1}, {0, 2}, {0, 4}, {1, 2}, {1, 3}, {1, 5}, {2, 3}, {2, 4}, {3, 4}, {3, 5}, {4, 5}});
     CHECK(near_pairs(1).empty());
@@ -235,7 +235,7 @@ TEST_CASE("sums of two take about k log2 k pairs", "[emulation][reveal]") {
     for (const char* machine : {"fp32.chain", "fp32.pairwise"}) {
         CHECK(revealed(rule_of(machine), fp32, fp32, 200).probes == static_cast<std::int64_t>(near_pairs(200).size()));
     }
-    // Chains whose neighbours are no near terms, from the first term on and from the last one: terms drawn at random.
+    // Chains in random order, so that neighbours in the chain are not near terms, forward and reversed.
     for (const bool is_reversed : {false, true}) {
         const int terms = 512;
         std::vector<int> place(terms);
@@ -254,23 +254,24 @@ TEST_CASE("sums of two take about k log2 k pairs", "[emulation][reveal]") {
         CHECK(tree.is_chain());
         CHECK(tree.depth() == terms - 1);
         CHECK(tree.probes == asked);
-        CHECK(asked < 4 * 512 * 9);  // of 130,816
+        CHECK(asked < 4 * 512 * 9);  // out of 130,816
         CHECK_NOTHROW(verify_tree(tree, sizes));
     }
 }
 
-TEST_CASE("pairs that were measured give the tree, what it leaves open, and contradictions", "[emulation][reveal]") {
+TEST_CASE("measured pairs give the tree, the pairs that it leaves open, and contradictions", "[emulation][reveal]") {
     const std::vector<TermPair> pairs{{0, 1}, {1, 2}, {2, 3}};
     const auto found = [&](std::vector<int> sizes) { return tree_of_pairs(4, pairs, sizes); };
     CHECK(tree_brackets(found({2, 3, 4}).tree) == "(((0 1) 2) 3)\n");
     CHECK(found({2, 3, 4}).open.empty());
     CHECK(tree_brackets(found({2, 4, 2}).tree) == "((0 1) (2 3))\n");
-    // All four in one rounding, or terms 0 and 2 and then the others: three pairs of single terms were not measured.
+    // Either all four terms meet in one rounding, or terms 0 and 2 meet before the others: three pairs of single terms
+    // were not measured.
     CHECK(tree_brackets(found({4, 4, 4}).tree) == "(0 1 2 3)\n");
     CHECK(found({4, 4, 4}).open.size() == 3);
     CHECK(tree_brackets(found({2, 4, 4}).tree) == "((0 1) 2 3)\n");
     CHECK(found({2, 4, 4}).open.front().pair == TermPair{0, 3});
-    // Terms 1 and 2 meet with one more, and none of the three pairs says which.
+    // Terms 1 and 2 meet together with one other term, and none of the three pairs shows which.
     CHECK_FALSE(found({4, 3, 4}).gap.empty());
     CHECK_FALSE(tree_of_pairs(4, std::vector<TermPair>{{0, 1}, {2, 3}}, std::vector{2, 2}).gap.empty());
     CHECK_THROWS_AS(found({2, 2, 4}), Error);
@@ -278,10 +279,11 @@ TEST_CASE("pairs that were measured give the tree, what it leaves open, and cont
     CHECK_THROWS_AS(tree_of_pairs(3, std::vector<TermPair>{{0, 1}, {1, 2}, {0, 2}}, std::vector{2, 3, 2}), Error);
 }
 
-TEST_CASE("masks and units lie in their formats, and ranges that are too small are named", "[emulation][reveal]") {
+TEST_CASE("masks and units are numbers of their formats, and ranges that are too small are refused",
+          "[emulation][reveal]") {
     const RevealOperands half = reveal_operands(fp16, fp16, 512, {});
     CHECK(half.mask_a == 0x1p15f);
-    CHECK(half.mask_b == 1);  // one matmul with ones serves every pair
+    CHECK(half.mask_b == 1);  // b is all ones, so one matmul serves every pair
     CHECK(half.unit_b == 1);
     const RevealOperands fp8 = reveal_operands(e4m3fn, e4m3fn, 512, {});
     CHECK(fp8.mask_a * fp8.mask_b == 0x1p16f);
@@ -289,7 +291,7 @@ TEST_CASE("masks and units lie in their formats, and ranges that are too small a
     CHECK_THROWS_AS(reveal_operands(e4m3fn, e4m3fn, 1024, {}), Error);
     CHECK_THROWS_AS(reveal_operands(e2m1fn, e2m1fn, 4, {}), Error);
     CHECK_THROWS_AS(reveal_operands(bf16, bf16, 512, reveal_limits(rule_of("bf16.chain"))), Error);
-    // No subnormal where they are flushed.
+    // Units are not subnormal if the machine flushes subnormals.
     const RevealOperands flushed = reveal_operands(fp16, fp16, 512, reveal_limits(rule_of("cdna2.mfma.fp16")));
     CHECK(std::min(flushed.unit_a, flushed.unit_b) >= 0x1p-14f);
 }
@@ -307,16 +309,16 @@ TEST_CASE("a tree prints as steps, indented, in brackets and for Graphviz", "[em
     CHECK(tree_summary({.terms = 2, .sums = {{0, 1}}}) == "2 terms in 1 sum (1 of 2), depth 1: a chain");
 }
 
-TEST_CASE("a chain of blocks is told by the lengths of its blocks", "[emulation][reveal]") {
+TEST_CASE("a chain of blocks is described by the lengths of its blocks", "[emulation][reveal]") {
     const SumTree in_order{.terms = 5, .sums = {{0, 1}, {2, 3}, {6, 4}, {5, 7}}};
     CHECK(in_order.blocks() == std::vector<int>{2, 3});
     CHECK(tree_summary(in_order) == "5 terms in 4 sums (4 of 2), depth 3: a chain of blocks: 2, 3");
     CHECK(SumTree{.terms = 3, .sums = {{0, 1}, {3, 2}}}.blocks().empty());          // a chain
-    CHECK(SumTree{.terms = 4, .sums = {{0, 2}, {1, 3}, {4, 5}}}.blocks().empty());  // terms in turn
+    CHECK(SumTree{.terms = 4, .sums = {{0, 2}, {1, 3}, {4, 5}}}.blocks().empty());  // interleaved terms
     CHECK(SumTree{.terms = 1}.blocks().empty());
     const SumTree eight = revealed(rule_of("fp32.pairwise"), fp32, fp32, 8);
     CHECK(eight.blocks().empty());
-    // Libraries' rules, whose blocks are not all equal, and fused steps within blocks.
+    // Rules of libraries with blocks of unequal lengths, and fused steps within blocks.
     const auto blocks = [](const char* name, int k) {
         return revealed(find_matmul_rule(name)->rule, fp32, fp32, k).blocks();
     };
@@ -331,7 +333,7 @@ TEST_CASE("a chain of blocks is told by the lengths of its blocks", "[emulation]
     CHECK(tree_summary(tree).ends_with(": a chain of blocks: 4 of 128"));
 }
 
-TEST_CASE("the steps of a tree are read as they were written", "[emulation][reveal]") {
+TEST_CASE("reading the steps of a tree gives the tree that was written", "[emulation][reveal]") {
     SumTree halves{.terms = 8};
     chain(halves, 1, 0, 8);
     for (const SumTree& tree : {joined_chains(256, 32, 128), joined_chains(100, 7, 30), halves, SumTree{.terms = 1}}) {

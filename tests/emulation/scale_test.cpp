@@ -27,7 +27,7 @@ std::uint32_t bits_of(float x) { return bit_cast<std::uint32_t>(x); }
 constexpr float infinity = std::numeric_limits<float>::infinity();
 const float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// The least e with 2^e >= x, or the greatest with 2^e <= x; x > 0.
+/// Returns the smallest e with 2^e >= x if `up`, otherwise the largest e with 2^e <= x. x must be positive.
 int log2_of(const Rational& x, bool up) {
     Rational power = 1;
     int e = 0;
@@ -48,7 +48,7 @@ constexpr Element elements[] = {
 
 }  // namespace
 
-TEST_CASE("bytes of block scales at the corners where the rules part", "[emulation][scale]") {
+TEST_CASE("block scales have the listed bytes at the points where the rules differ", "[emulation][scale]") {
     struct Row {
         std::uint32_t amax;
         float max;
@@ -89,7 +89,7 @@ TEST_CASE("block scales are the powers of two that exact arithmetic gives", "[em
     for (const Element& e : elements) {
         int different = 0;
         for (int i = 0; i < 3000; ++i) {
-            // Normal numbers whose quotient is one too.
+            // Normal numbers whose quotient is normal as well.
             const float a = from((20u + random() % 200u) << 23 | (random() % 3 == 0 ? 0u : random() & 0x7fffffu));
             const int largest = log2_of(Rational(e.max), false);
             different +=
@@ -103,7 +103,7 @@ TEST_CASE("block scales are the powers of two that exact arithmetic gives", "[em
         INFO(e.name);
         CHECK(different == 0);
         for (int k = -60; k <= 60; ++k) {
-            // No bump at the boundary itself: an exact quotient stays where it is.
+            // An exact quotient is not rounded up.
             CHECK(ao_rceil(std::ldexp(e.max, k), e.max) == static_cast<std::uint32_t>(127 + k));
         }
     }
@@ -120,7 +120,7 @@ TEST_CASE("rounding up never clips an element and rounding down does", "[emulati
     CHECK(e8m0_encode(255) != e8m0_encode(255));
 }
 
-TEST_CASE("fp32 scales at zero, overflow and non-finite maxima", "[emulation][scale]") {
+TEST_CASE("fp32 scale rules handle zero, overflow and non-finite maxima", "[emulation][scale]") {
     struct Row {
         const char* name;
         float got, want;
@@ -135,9 +135,9 @@ TEST_CASE("fp32 scales at zero, overflow and non-finite maxima", "[emulation][sc
         {"te_current with a power of two", te_current(3, 448, 0, true), 128},
         {"te_current overflow, then the power", te_current(tiny, 448, 0, true), 0x1p127f},
         {"te_current with eps", te_current(0, 448, 2), 224},
-        {"te_delayed keeps at 0", te_delayed(0, 448, 0, 7), 7},
-        {"te_delayed keeps at Inf", te_delayed(infinity, 448, 0, 7), 7},
-        {"te_delayed keeps at NaN", te_delayed(not_a_number, 448, 0, 7), 7},
+        {"te_delayed keeps the scale at 0", te_delayed(0, 448, 0, 7), 7},
+        {"te_delayed keeps the scale at Inf", te_delayed(infinity, 448, 0, 7), 7},
+        {"te_delayed keeps the scale at NaN", te_delayed(not_a_number, 448, 0, 7), 7},
         {"te_delayed with a margin", te_delayed(7, 448, 1, 1), 32},
         {"te_delayed unfused", te_delayed_unfused(7, 448, 1, 1), 32},
         {"te_delayed overflow", te_delayed(tiny, 448, 0, 1), largest_fp32},
@@ -154,19 +154,19 @@ TEST_CASE("fp32 scales at zero, overflow and non-finite maxima", "[emulation][sc
     }
     CHECK(ao_fp8(not_a_number, 448) != ao_fp8(not_a_number, 448));
     CHECK(deepgemm(infinity, 448) == infinity);
-    // The two orders of a margin part where an intermediate overflows.
+    // The two orders of applying a margin differ if an intermediate result overflows.
     CHECK(te_delayed(0x1p-126f, 0x1p3f, -126, 1) == largest_fp32);
 }
 
-TEST_CASE("NVFP4 scales of the two implementations", "[emulation][scale]") {
-    // A tie of the block's scale: 10.5 exactly, which one reaches and the other falls below.
+TEST_CASE("the NVFP4 scales of Transformer Engine and torchao differ as listed", "[emulation][scale]") {
+    // The block's scale is exactly 10.5, a tie. torchao computes 10.5, and Transformer Engine the next number above it.
     const float amax = from(0x3ea14000), top = from(0x41570000);
     const auto code = [](float x) { return encode(e4m3fn, x, Round::nearest_even, Overflow::saturate); };
     CHECK(code(te_nvfp4_block(amax, te_nvfp4_tensor(top)).block) == 0x53);
     CHECK(code(ao_nvfp4_block(amax, ao_nvfp4_tensor(top)).block) == 0x52);
     CHECK(bits_of(te_nvfp4_block(6, te_nvfp4_tensor(6)).encode) == 0x3f800000);
     CHECK(bits_of(ao_nvfp4_block(6, ao_nvfp4_tensor(6)).encode) == 0x3f7fffff);
-    // An empty block in a tensor that is not empty.
+    // A block of zeros in a tensor that has other numbers.
     CHECK(te_nvfp4_block(0, te_nvfp4_tensor(1)).block == 0);
     CHECK(bits_of(te_nvfp4_block(0, te_nvfp4_tensor(1)).encode) == 0x7f7fffff);
     CHECK(code(ao_nvfp4_block(0, ao_nvfp4_tensor(1)).block) == 0x08);
@@ -178,7 +178,7 @@ TEST_CASE("NVFP4 scales of the two implementations", "[emulation][scale]") {
     CHECK(te_nvfp4_block(edge * 1.01f, te_nvfp4_tensor(1)).block == 0x1p-9f);
 }
 
-TEST_CASE("the factor of a product of two NVFP4 tensors is one product of their amaxes", "[emulation][scale]") {
+TEST_CASE("the factor of a product of two NVFP4 tensors comes from the product of their amaxes", "[emulation][scale]") {
     const ScaleRule &te = *find_scale_rule("te_nvfp4"), &ao = *find_scale_rule("ao_nvfp4");
     const auto tensor = [](const ScaleRule& rule, float amax) {
         return TensorScale{rule.tensor(amax).decode, amax, rule.product};
@@ -186,8 +186,8 @@ TEST_CASE("the factor of a product of two NVFP4 tensors is one product of their 
     struct Case {
         std::uint32_t a, b, factor;
     };
-    // fl(fl(a b) fl(1 / 2688^2)) by rational arithmetic; two reciprocals, each rounded, give the next number but one
-    // in half of all cases, these among them.
+    // Expected values: fl(fl(a b) fl(1 / 2688^2)) by rational arithmetic. Two reciprocals, each rounded, give a
+    // different number in half of all cases, including these.
     for (const Case& c : {Case{0x40c00000, 0x40c00000, 0x36a72f05}, Case{0x3f8ccccd, 0x3f8ccccd, 0x3433d0ba},
                           Case{0x3f800000, 0x40400000, 0x34dee95c}, Case{0x41fbb3e2, 0x3f0b26c1, 0x361ed7af}}) {
         const float a = from(c.a), b = from(c.b);
@@ -195,11 +195,11 @@ TEST_CASE("the factor of a product of two NVFP4 tensors is one product of their 
         CHECK(bits_of(product_scale(tensor(te, a), tensor(te, b))) == c.factor);
         CHECK(bits_of(te.tensor(a).decode * te.tensor(b).decode) != c.factor);
     }
-    // torchao multiplies its two scales, as does whoever mixes the rules.
+    // torchao multiplies its two scales. A mix of the rules does the same.
     CHECK(product_scale(tensor(ao, 6), tensor(ao, 5)) == (6.0f / 2688) * (5.0f / 2688));
     CHECK(product_scale(tensor(te, 6), tensor(ao, 5)) == te.tensor(6).decode * (5.0f / 2688));
     CHECK(product_scale(tensor(te, 0), tensor(te, 5)) == 0);
-    // Both come with a cast, on the tensor's amax.
+    // A cast returns both: its tensor scale and the amax of the tensor.
     const std::uint32_t largest[] = {bits_of(3), bits_of(5.5f)};
     float encode[2], decode[2];
     const ScaledCast how{.cast = {.format = e2m1fn}, .granularity = find_granularity("nvfp4"), .rule = &te};
@@ -214,7 +214,7 @@ struct Kind {
     const ScaleRule* rule;
 };
 
-/// Every granularity with every rule that fits it, and formats of elements that go with them.
+/// Returns every granularity with every rule that fits it, in the formats of elements that it is used with.
 std::vector<Kind> all_kinds() {
     std::vector<Kind> kinds;
     for (const Granularity& granularity : granularities) {
@@ -232,7 +232,7 @@ std::vector<Kind> all_kinds() {
 
 }  // namespace
 
-TEST_CASE("every scale rule makes a scale of its kind and says where it comes from", "[emulation][scale]") {
+TEST_CASE("every scale rule gives a scale of its kind and names its source", "[emulation][scale]") {
     for (const ScaleRule& rule : scale_rules) {
         CAPTURE(rule.name);
         CHECK_FALSE(rule.source.empty());
@@ -241,10 +241,12 @@ TEST_CASE("every scale rule makes a scale of its kind and says where it comes fr
         const Format element = rule.kind == ScaleKind::nvfp4 ? e2m1fn : e4m3fn;
         const auto tensor = rule.tensor != nullptr ? rule.tensor(3.0f) : definition::GroupScale{};
         const auto scale = definition::group_scale(element, rule, 3.0f, tensor);
-        // What is stored lies on the grid of its format, and what is multiplied by undoes it but for roundings.
+        // The stored scale is a number of its format, and multiplying by the encode scale undoes it except for
+        // rounding.
         CHECK(quantize(scale_format(rule.kind), scale.decode, Round::nearest_even, Overflow::saturate) == scale.decode);
         CHECK(std::abs(double{scale.encode} * scale.decode * tensor.decode - 1) <= 4 * fp32.unit_roundoff());
-        // Only the two rules that let the largest elements of a block saturate bring its amax beyond the format's range.
+        // Only the two rules that let the largest elements of a block saturate scale its amax beyond the format's
+        // range.
         const double largest = decode64(element, element.max_finite_code());
         const double most = rule.name == "ao_floor" || rule.name == "ao_even" ? 2 : 1;
         const double u = (rule.kind == ScaleKind::nvfp4 ? e4m3fn : fp32).unit_roundoff();
@@ -261,7 +263,7 @@ TEST_CASE("every scale rule makes a scale of its kind and says where it comes fr
     CHECK(find_granularity("mx33") == nullptr);
 }
 
-TEST_CASE("scaled_cast does to every element what its group's definition says", "[emulation][scale]") {
+TEST_CASE("scaled_cast converts every element as the definition of its group says", "[emulation][scale]") {
     std::mt19937 random(4);
     std::normal_distribution<float> normal;
     struct Size {
@@ -269,7 +271,8 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
     };
     for (const Kind& kind : all_kinds()) {
         for (const Size size : {Size{1, 1}, {33, 130}, {160, 47}, {257, 256}}) {
-            // The usual rule of a granularity on all sizes, the others on those that have every kind of edge.
+            // Tests the usual rule of a granularity on all sizes, and the other rules on those that have every kind of
+            // edge.
             if (kind.rule != usual_rule(*kind.granularity) && size.rows > 100) continue;
             for (const bool k_is_last : {true, false}) {
                 std::vector<float> x;
@@ -289,7 +292,7 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
                                                    size.columns, how, &tally);
                 CHECK(tally.count == x.size());
 
-                // Every element by itself: its group is the set of elements with the same scale's place.
+                // Every element is computed separately. Its group is the set of elements that use the same scale.
                 const Granularity& block = *kind.granularity;
                 const auto place = [&](std::int64_t i) {
                     const std::int64_t row = i / size.columns, column = i % size.columns;

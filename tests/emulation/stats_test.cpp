@@ -40,7 +40,7 @@ std::vector<std::int64_t> lengths() {
             64, 65, 511, 512, 513, 1023, 1024, 1025, 2048, 2049, 65536, 65537, 100003};
 }
 
-/// Every engine: each instruction set with 1, 2 and 3 threads.
+/// Calls check(simd, pool) for every engine: each instruction set with 1, 2 and 3 threads.
 template <class Check>
 void for_each_engine(const Check& check) {
     static ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
@@ -54,7 +54,7 @@ void for_each_engine(const Check& check) {
 
 }  // namespace
 
-TEST_CASE("what a cast did to its numbers is added up alike by every instruction set", "[emulation][stats]") {
+TEST_CASE("every instruction set adds up the same fidelity figures of a cast", "[emulation][stats]") {
     const auto all_bits = [](const FidelityFigures& f) {
         return std::vector<std::uint64_t>{f.subnormal_inexact,  f.overflow_rounded,   f.nonzero,
                                           bits(f.relative_sum), bits(f.relative_max), bits(f.signed_error),
@@ -66,8 +66,8 @@ TEST_CASE("what a cast did to its numbers is added up alike by every instruction
             const std::vector<float> x = numbers(n, kind, 1), far = numbers(n, kind, 2);
             for (const bool has_groups : {false, true}) {
                 const FidelityCast cast{
-                    .least_normal = 0x1p-6, .least_beyond = 464.5, .has_groups = has_groups, .encode_scale = 8};
-                // Codes as a cast makes them, but for those that are anything.
+                    .min_normal = 0x1p-6, .min_beyond = 464.5, .has_groups = has_groups, .encode_scale = 8};
+                // Codes as a cast gives them, except that some are arbitrary.
                 std::vector<float> y(x.size()), codes(x.size());
                 for (std::size_t i = 0; i < x.size(); ++i) {
                     const std::uint32_t r = random_bits({.seed = 3}, i);
@@ -83,7 +83,7 @@ TEST_CASE("what a cast did to its numbers is added up alike by every instruction
                     FidelityFigures figures;
                     add_fidelity(simd, cast, x.data(), y.data(), codes.data(), n, figures);
                     CHECK(all_bits(figures) == all_bits(expected));
-                    // In two calls, it goes on with the same sums.
+                    // A second call continues with the sums of the first.
                     FidelityFigures parts;
                     const std::int64_t first = n / 3;
                     add_fidelity(simd, cast, x.data(), y.data(), codes.data(), first, parts);
@@ -109,7 +109,7 @@ TEST_CASE("amax is the largest magnitude, and a NaN wins", "[emulation][stats]")
             CAPTURE(n);
             CHECK(bits(amax_array(simd, pool, x.data(), n)) == bits(top));
             CHECK_FALSE(any_nonfinite_array(simd, pool, x.data(), n));
-            // Every place of a short array, the ends and the middle of a long one.
+            // Tests every place of a short array, and the ends and the middle of a long one.
             for (std::int64_t place = 0; place < n; place += n <= 65 ? 1 : std::max<std::int64_t>(1, (n - 1) / 2)) {
                 auto& spoiled = x[static_cast<std::size_t>(place)];
                 const float was = spoiled;
@@ -131,7 +131,7 @@ TEST_CASE("amax is the largest magnitude, and a NaN wins", "[emulation][stats]")
     }
 }
 
-TEST_CASE("error sums follow the lane rule in fp64, whatever engine adds", "[emulation][stats]") {
+TEST_CASE("error sums follow the lane rule in fp64 on every engine", "[emulation][stats]") {
     for (const std::int64_t n : lengths()) {
         for (const Kind kind : {Kind::moderate, Kind::any_finite, Kind::any_bits}) {
             for (const float scale : {1.0f, 0.3f, 1e30f}) {
@@ -157,7 +157,7 @@ TEST_CASE("error sums follow the lane rule in fp64, whatever engine adds", "[emu
     }
 }
 
-TEST_CASE("error sums of known numbers", "[emulation][stats]") {
+TEST_CASE("error sums of known numbers are exact, and skip numbers that are not finite", "[emulation][stats]") {
     constexpr float inf = std::numeric_limits<float>::infinity();
     const std::vector<float> x{1, 2, -3, inf, 5, std::numeric_limits<float>::quiet_NaN()}, y{0.5f, 1, -1, 4, inf, 6};
     for_each_engine([&](Simd simd, ThreadPool& pool) {
@@ -183,7 +183,7 @@ TEST_CASE("the sum of squares follows the lane rule in fp32", "[emulation][stats
     }
 }
 
-TEST_CASE("chunks of chunks: more than 1024 * 1024 numbers", "[emulation][stats]") {
+TEST_CASE("sums of more than 1024 * 1024 numbers add chunks of chunks", "[emulation][stats]") {
     constexpr std::int64_t n = 2 * 1024 * 1024 + 4321;
     const std::vector<float> x = numbers(n, Kind::moderate, 5), y = numbers(n, Kind::moderate, 6);
     const float squares = definition::sum_of_squares(x.data(), n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders of summation in formats of one's own: against arithmetic on codes, against the machines that are such orders, and
-// against their bounds.
+// Compares orders of summation in custom formats with arithmetic on codes, with the machines that are the same orders,
+// and with their bounds.
 #include "emulation/matmul/sum_order.hpp"
 
 #include "core/arithmetic.hpp"
@@ -27,7 +27,7 @@ namespace {
 
 constexpr RngKey stream{3, 0, 9};
 
-/// The orders a second time, on codes, by core/arithmetic.hpp. The operands are numbers of the format.
+/// The orders, implemented again on codes with core/arithmetic.hpp. The operands are numbers of the format.
 struct OnCodes {
     Format f;
     Round mode;
@@ -68,7 +68,8 @@ struct OnCodes {
 
 }  // namespace
 
-TEST_CASE("an order in a format is the arithmetic of that format, operation by operation", "[gemm][order]") {
+TEST_CASE("an order in a format rounds as the arithmetic of that format does, operation by operation",
+          "[gemm][order]") {
     for (const char* name : {"fp32", "tf32", "fp16", "bf16", "e5m6", "e4m3ieee", "e5m2", "e3m4", "e8m3", "e2m5"}) {
         const Format f = format_named(name);
         for (const RoundName& round : round_names) {
@@ -106,7 +107,7 @@ TEST_CASE("an order in a format is the arithmetic of that format, operation by o
     }
 }
 
-TEST_CASE("orders that are machines too give the machines' rows", "[gemm][order]") {
+TEST_CASE("an order that is also a machine gives the machine's rows", "[gemm][order]") {
     CpuBackend backend(1);
     ThreadPool pool(2);
     struct Case {
@@ -126,7 +127,7 @@ TEST_CASE("orders that are machines too give the machines' rows", "[gemm][order]
             for (std::size_t i = 0; i < rows.size(); i += 2) {
                 CAPTURE(c.order, rows[i].format_a, rows[i].k);
                 CHECK(rows[i].output == rows[i + 1].output);
-                // Scaled to bf16's range, products overflow.
+                // If the operands are scaled to bf16's range, products overflow.
                 const bool is_nan = std::isnan(rows[i].first) && std::isnan(rows[i + 1].first);
                 CHECK((is_nan || rows[i].first == rows[i + 1].first));
                 CHECK(rows[i].nonfinite == rows[i + 1].nonfinite);
@@ -165,11 +166,11 @@ TEST_CASE("no order exceeds its certain bound, and stochastic sums have no drift
     CHECK(beyond == 0);
     CHECK(probable < outputs / 100);
     CHECK(outputs > 80000);
-    CHECK(std::fabs(drift) < 0.02);  // of the sum: each output's deviation is below 0.2, and there are 256
-    CHECK(cut < -0.2);               // to nearest the sum stalls
+    CHECK(std::fabs(drift) < 0.02);  // relative to the sum: each output's deviation is below 0.2, and there are 256
+    CHECK(cut < -0.2);               // to nearest, the sum stalls
 }
 
-TEST_CASE("an order is spelled ORDER:FORMAT:ROUND, and what is misspelt is named", "[gemm][order]") {
+TEST_CASE("an order is spelled ORDER:FORMAT:ROUND, and a misspelt part is refused", "[gemm][order]") {
     const SumOrder order = *parse_sum_order("kahan:e5m6:sr");
     CHECK(order.row->name == "kahan");
     CHECK(format_name(order.format) == "e5m6");
@@ -181,7 +182,7 @@ TEST_CASE("an order is spelled ORDER:FORMAT:ROUND, and what is misspelt is named
     CHECK_THROWS_AS(parse_sum_order("chain:e8m0fnu"), Error);
     CHECK_THROWS_AS(parse_sum_order("chain:bf16:sideways"), Error);
     CHECK_THROWS_AS(parse_machine("chian:bf16"), Error);
-    // Random words are a stream's: other outputs and other seeds draw others.
+    // Random words come from a stream: other outputs draw other words.
     const SumOrder random = *parse_sum_order("chain:e5m2:stochastic");
     const std::vector<double> terms(200, 0.3);
     CHECK(random.sum(terms, stream, 1) == random.sum(terms, stream, 1));

@@ -73,15 +73,16 @@ void compare_all(std::uint32_t stride, std::uint32_t slow_stride) {
 
 }  // namespace
 
-TEST_CASE("vector math has the bits of the scalar text on a stride of inputs", "[emulation][math]") {
+TEST_CASE("vector math gives the bits of the scalar code on a stride of inputs", "[emulation][math]") {
     compare_all(1021, 65521);
 }
 
-TEST_CASE("vector math has the bits of the scalar text on every eighth input", "[emulation][math][slow]") {
+TEST_CASE("vector math gives the bits of the scalar code on every eighth input", "[emulation][math][slow]") {
     compare_all(8, 1021);
 }
 
-TEST_CASE("vector math has the bits of the scalar text around special points and in short tails", "[emulation][math]") {
+TEST_CASE("vector math gives the bits of the scalar code around special points and in short tails",
+          "[emulation][math]") {
     const std::vector<Simd> levels = available_simd();
     if (levels.size() == 1) SKIP_TEST("this CPU has no AVX2");
     std::vector<float> x;
@@ -116,7 +117,7 @@ TEST_CASE("vector math has the bits of the scalar text around special points and
     }
 }
 
-TEST_CASE("fp64 halves of an fp32 vector come back in order", "[emulation][math]") {
+TEST_CASE("the fp64 halves of an fp32 vector are joined in order", "[emulation][math]") {
     const std::vector<Simd> levels = available_simd();
     if (levels.size() == 1) SKIP_TEST("this CPU has no AVX2");
     std::vector<float> x(100);
@@ -129,7 +130,7 @@ TEST_CASE("fp64 halves of an fp32 vector come back in order", "[emulation][math]
     }
 }
 
-TEST_CASE("MACHEPS_SIMD forces an instruction set and refuses what it cannot", "[emulation][simd]") {
+TEST_CASE("MACHEPS_SIMD selects an instruction set, and an unavailable one is refused", "[emulation][simd]") {
     const char* before = std::getenv("MACHEPS_SIMD");
     const std::string saved = before == nullptr ? "" : before;
     CHECK(available_simd().front() == Simd::scalar);
@@ -150,7 +151,7 @@ TEST_CASE("MACHEPS_SIMD forces an instruction set and refuses what it cannot", "
     saved.empty() ? unsetenv("MACHEPS_SIMD") : setenv("MACHEPS_SIMD", saved.c_str(), 1);
 }
 
-TEST_CASE("the levels that the processor is asked for are those that Highway finds", "[emulation][simd]") {
+TEST_CASE("the levels found on the processor are those that Highway finds", "[emulation][simd]") {
     const std::int64_t targets = hwy::SupportedTargets();
     std::vector<Simd> levels{Simd::scalar};
     if ((targets & HWY_AVX2) != 0) levels.push_back(Simd::avx2);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of the C library by which the program asks something of the system fails in turn, once and from then on, is
-// cut short, or is the last thing before a kill. Whatever fails: a documented exit code and one line that says why, a run
-// directory that can be read, and after a resume the bytes of a run that nothing happened to.
+// Injects faults into the system calls that the program makes through the C library. A call fails once, or it and all
+// later ones fail, or it does only a part of its work, or the program is killed before it. In every case the exit code
+// is a documented one, one line reports the reason, the run directory can be read, and a resumed run writes the same
+// bytes as an undisturbed run.
 #include "tests/faults/faulty_program.hpp"
 
 #include <cerrno>
@@ -67,23 +68,23 @@ struct Injection {
     Start start() const { return {.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS, "MACHEPS_FAULT=" + text()}}; }
 };
 
-/// How much is tried: everything, or of every call the first, one in the middle and the last.
+/// Selection of the calls of a function that fail: the first, a middle and the last one, or up to 120 of them.
 enum class Depth { sample, all };
 
-/// Numbers of the calls that fail, of `count` that there are.
+/// Returns the numbers of the calls that fail, out of `count` calls.
 std::vector<long> chosen_numbers(long count, Depth depth) {
     std::set<long> numbers;
     if (depth == Depth::sample) {
         numbers = {1, (count + 1) / 2, count};
     } else {
-        constexpr long each = 60;  // the first ones all, the others evenly spread
+        constexpr long each = 60;  // all of the first ones, and others that are evenly spaced
         for (long i = 1; i <= std::min(count, each); ++i) numbers.insert(i);
         for (long i = 1; i <= each && count > each; ++i) numbers.insert(count * i / each);
     }
     return {numbers.begin(), numbers.end()};
 }
 
-/// How often `macheps ARGUMENTS` makes each call.
+/// Returns how often `macheps ARGUMENTS` makes each call.
 std::map<std::string, long> calls_of(const Folder& folder, const std::string& arguments) {
     const fs::path counts = folder / "counts.txt";
     const Outcome outcome = folder.run(
@@ -122,7 +123,7 @@ std::vector<Injection> injections(const std::map<std::string, long>& calls, Dept
     return list;
 }
 
-/// What came of the injections into one command.
+/// Counts the exit codes after the injections into one command.
 struct Tallied {
     std::map<int, int> by_code;
     std::size_t injected = 0;
@@ -141,7 +142,7 @@ struct Tallied {
     }
 };
 
-/// A fault gives one of the codes that the help names for it, with one line; or it did not matter.
+/// Checks that a fault had no effect, or ended the program with a documented exit code and one line.
 void check_ending(const Outcome& outcome, const Injection& injection) {
     CAPTURE(outcome.code, outcome.err);
     if (injection.mode == "kill") {
@@ -151,26 +152,26 @@ void check_ending(const Outcome& outcome, const Injection& injection) {
     CHECK((outcome.code == 0 || outcome.code == 3 || outcome.code == 5));
     CHECK(error_lines(outcome.err).size() == (outcome.code == 0 ? 0u : 1u));
     CHECK(outcome.err.find("this is a defect") == std::string::npos);
-    // A call that was interrupted, or did a part of its work, is made again.
+    // A call that was interrupted, or did only a part of its work, is repeated.
     if (injection.error == EINTR || injection.mode == "short") CHECK(outcome.code == 0);
-    // Bytes that are not on the disk can be read until the power fails.
+    // A failed fsync must be an error, because the bytes may be lost if the power fails.
     if (injection.call == "fsync" && injection.error != EINTR) CHECK(outcome.code != 0);
 }
 
-/// A writer that fails removes its draft, if files can be removed at all.
+/// Checks that a writer that failed has removed its draft, unless it could not remove files.
 void check_no_draft(const fs::path& folder, const Injection& injection) {
     if (injection.mode == "kill" || injection.call.starts_with("unlink") || !fs::exists(folder)) return;
     for (const auto& file : fs::recursive_directory_iterator(folder))
         CHECK_FALSE(file.path().filename().string().starts_with(".macheps-"));
 }
 
-/// The directory can be read as it is, and gone on with to the same bytes.
+/// Checks that the run directory can be reported as it is, and that a resumed run writes the same bytes.
 void check_recovers(const Folder& folder, const std::map<std::string, std::string>& wanted) {
     if (!fs::exists(folder / "run")) return;
     const Outcome report = folder.run("report run");
     {
         CAPTURE(report.code, report.err);
-        // Before its files are begun there is nothing to report.
+        // As long as one of its files is empty, there may be nothing to report.
         bool is_begun = true;
         for (const auto& [name, text] : rows_of(folder / "run")) is_begun &= !text.empty();
         CHECK((report.code == 0 || (report.code == 3 && !is_begun)));
@@ -179,7 +180,7 @@ void check_recovers(const Folder& folder, const std::map<std::string, std::strin
     const Outcome resumed = folder.run("train --resume run --threads 1");
     CAPTURE(resumed.code, resumed.err);
     if (resumed.code == 3 && resumed.err.find("nothing to resume") != std::string::npos) {
-        // Ended before it began: it begins again.
+        // The run ended before its first step, so it is started again.
         const Outcome again = folder.run(short_run);
         CAPTURE(again.err);
         REQUIRE(again.code == 0);
@@ -213,7 +214,7 @@ void break_training(Depth depth) {
     tallied.print("train", calls);
 }
 
-/// A run that a kill ended in the middle, with checkpoints.
+/// Makes a run that was killed in the middle and has checkpoints.
 void make_stopped(const Folder& folder) {
     const Injection kill{"rename", 3, 0, "kill"};  // manifest, then checkpoints
     REQUIRE(folder.run(short_run, kill.start()).code == 128 + SIGKILL);
@@ -261,8 +262,8 @@ void break_report(Depth depth) {
         check_ending(outcome, injection);
         check_no_draft(whole / "run", injection);
         if (outcome.code == 0) CHECK(outcome.out == fine.out);
-        // The tables and the page are whole, old or new: here they are the same. A manifest that cannot be read is a note,
-        // and the page lacks its settings.
+        // The table and the page are complete; the old and the new ones are the same here. If the manifest cannot be
+        // read, a note reports it, and the page lacks its settings.
         CHECK(contents(whole / "run/summary.csv") == summary);
         const bool has_note = outcome.code == 0 && outcome.err.find("note: ") != std::string::npos;
         CHECK((has_note || contents(whole / "run/report.html") == page));
@@ -271,7 +272,7 @@ void break_report(Depth depth) {
     tallied.print("report", calls);
 }
 
-/// What verbs print, and the files that they write.
+/// A command that prints, and the file that it writes.
 struct Printed {
     const char *arguments, *file;
 };
@@ -316,8 +317,8 @@ void break_output(Depth depth) {
             check_ending(outcome, injection);
             check_no_draft(folder.path(), injection);
             if (outcome.code != 0) continue;
-            // `version` names the threads that it got. The parser builds its help in streams, which do not report that memory
-            // ran out, so the text may end early; `man` contains it.
+            // `version` prints the number of threads that it got. The parser builds its help in streams, which do not
+            // report that memory ran out, so the help, and `man`, which contains it, may be incomplete.
             const bool may_differ = is_timed || injection.call == "pthread_create" ||
                                     (injection.call == "new" && (arguments == "--help" || arguments == "man"));
             if (!may_differ) CHECK(outcome.out == fine.out);
@@ -337,7 +338,8 @@ void write_folders(const Folder& folder) {
     REQUIRE(folder.run("sweep run plan.toml --out sweep -q").code == 0);
 }
 
-/// Commands that read folders. A fault may not make a command overlook a file: it ends as without the fault, or with an error.
+/// Injects faults into commands that read folders. A fault must not make a command overlook a file: the output is the
+/// same as without the fault, or the command ends with an error.
 void break_folders(Depth depth) {
     for (const std::string arguments : {"policy import --each configs", "sweep status sweep", "merge sweep",
                                         "sweep submit sweep --engine slurm --print", "report sweep"}) {
@@ -364,7 +366,7 @@ void break_folders(Depth depth) {
     }
 }
 
-/// A limit on the size of files in place of a full disk: no right to mount anything is needed for it.
+/// Limits the size of files instead of filling a disk, because this needs no right to mount one.
 void limit_file_size(const std::vector<rlim_t>& sizes) {
     const auto wanted = undisturbed();
     Tallied tallied;
@@ -386,21 +388,21 @@ void limit_file_size(const std::vector<rlim_t>& sizes) {
 
 }  // namespace
 
-TEST_CASE("training survives faults of the system", "[faults]") { break_training(Depth::sample); }
-TEST_CASE("resuming survives faults of the system", "[faults]") { break_resume(Depth::sample); }
-TEST_CASE("a report survives faults of the system", "[faults]") { break_report(Depth::sample); }
-TEST_CASE("what verbs print survives faults of the system, or is called lost", "[faults]") {
+TEST_CASE("training survives a sample of system faults", "[faults]") { break_training(Depth::sample); }
+TEST_CASE("resuming survives a sample of system faults", "[faults]") { break_resume(Depth::sample); }
+TEST_CASE("a report survives a sample of system faults", "[faults]") { break_report(Depth::sample); }
+TEST_CASE("under a sample of system faults, verbs print their output or report that it is lost", "[faults]") {
     break_output(Depth::sample);
 }
-TEST_CASE("commands that read folders survive faults of the system, and overlook nothing", "[faults]") {
+TEST_CASE("under a sample of system faults, commands that read folders overlook nothing", "[faults]") {
     break_folders(Depth::sample);
 }
-TEST_CASE("files that may not grow end a run with exit 5, and it goes on once they may", "[faults]") {
+TEST_CASE("a limit on file sizes ends a run with exit 5, and the run can be resumed without the limit", "[faults]") {
     limit_file_size({0, 500, 3000, 30000});
 }
 
-// The samples take some allocations only, and a draft may be lost by a single one.
-TEST_CASE("no allocation that fails leaves a draft behind", "[faults]") {
+// The sample contains only a few allocations, but any of them could leave a draft.
+TEST_CASE("no failed allocation leaves a draft", "[faults]") {
     const std::string command = "reveal -k 4 -f fp16 --emit-operands operands.npy";
     const Folder folder;
     const long count = calls_of(folder, command).at("new");
@@ -414,23 +416,24 @@ TEST_CASE("no allocation that fails leaves a draft behind", "[faults]") {
     }
 }
 
-TEST_CASE("training survives every fault of the system", "[faults][slow]") { break_training(Depth::all); }
-TEST_CASE("resuming survives every fault of the system", "[faults][slow]") { break_resume(Depth::all); }
-TEST_CASE("a report survives every fault of the system", "[faults][slow]") { break_report(Depth::all); }
-TEST_CASE("what verbs print survives every fault of the system, or is called lost", "[faults][slow]") {
+TEST_CASE("training survives every system fault", "[faults][slow]") { break_training(Depth::all); }
+TEST_CASE("resuming survives every system fault", "[faults][slow]") { break_resume(Depth::all); }
+TEST_CASE("a report survives every system fault", "[faults][slow]") { break_report(Depth::all); }
+TEST_CASE("under every system fault, verbs print their output or report that it is lost", "[faults][slow]") {
     break_output(Depth::all);
 }
-TEST_CASE("commands that read folders survive every fault of the system, and overlook nothing", "[faults][slow]") {
+TEST_CASE("under every system fault, commands that read folders overlook nothing", "[faults][slow]") {
     break_folders(Depth::all);
 }
-TEST_CASE("files that may not grow, at every size, end a run with exit 5", "[faults][slow]") {
+TEST_CASE("limits on file sizes of up to 300 kB end a run with exit 5, unless its files fit", "[faults][slow]") {
     std::vector<rlim_t> sizes;
     for (rlim_t size = 0; size < 12000; size += 137) sizes.push_back(size);
     for (rlim_t size = 20000; size <= 300000; size += 20000) sizes.push_back(size);
     limit_file_size(sizes);
 }
 
-TEST_CASE("a full disk of every size ends a run with exit 5, and it goes on once there is room", "[faults][slow]") {
+TEST_CASE("a full disk of any size ends a run with exit 5, and the run can be resumed once there is space",
+          "[faults][slow]") {
     const auto wanted = undisturbed();
     Tallied tallied;
     for (int pages = 1; pages < 160; pages += pages < 30 ? 1 : 10) {

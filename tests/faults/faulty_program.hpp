@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program in a folder of its own, with something wrong around it.
+// Runs the program in a temporary folder under faults.
 #pragma once
 #include "tests/program_folder.hpp"
 #include "tests/scratch.hpp"
@@ -25,11 +25,11 @@ inline std::vector<std::string> words(const std::string& text) {
 }
 
 struct Outcome {
-    int code = -1;  ///< 128 and the signal's number where one ended it
+    int code = -1;  ///< 128 plus the signal's number if a signal ended it
     std::string out, err;
 };
 
-/// A folder that is there while the object is; programs run in it.
+/// A folder in which programs run. It exists as long as the object.
 class Folder {
   public:
     explicit Folder(const fs::path& parent = memory_folder()) {
@@ -69,35 +69,35 @@ class Folder {
     fs::path path_;
 };
 
-/// Lines of `err` that report an error: what the program says of its progress is none.
+/// Returns the lines of `err` that report an error, without progress and notes.
 inline std::vector<std::string> error_lines(const std::string& err) {
     std::vector<std::string> lines;
     std::istringstream in(err);
     for (std::string line; std::getline(in, line);) {
-        const bool is_note = line.find("refused a checkpoint") != std::string::npos ||
-                             line.find("macheps: begun by ") != std::string::npos;
+        const bool is_note = line.find("ignored a checkpoint") != std::string::npos ||
+                             line.find("macheps: this run was started by ") != std::string::npos;
         if (line.starts_with("macheps: ") && !is_note) lines.push_back(line);
     }
     return lines;
 }
 
-/// A run of the program that ended badly must say why, once, and by a code that the help names for it.
+/// Returns whether the help documents this exit code.
 inline bool is_documented(int code) {
     return code == 0 || code == 2 || code == 3 || code == 4 || code == 5 || code == 75;
 }
 
-/// A table without the columns that hold times.
+/// Returns a table without the columns that contain times.
 inline std::string without_times(const std::string& text) {
     return without_columns(text, {"seconds", "tokens_per_second", "slowdown"});
 }
 
-/// A manifest without the line of the device: a machine that grants no threads has another one.
+/// Returns a manifest without the line of the device, which differs if the system grants no threads.
 inline std::string without_device(const std::string& text) {
     const std::size_t from = text.find("  \"device\": "), to = text.find('\n', from);
     return from == std::string::npos ? text : text.substr(0, from) + text.substr(to + 1);
 }
 
-/// The files of a run directory that say nothing of time.
+/// Returns the files of a run directory, without times and the device.
 inline std::map<std::string, std::string> rows_of(const fs::path& directory) {
     std::map<std::string, std::string> files;
     for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"})
@@ -107,7 +107,7 @@ inline std::map<std::string, std::string> rows_of(const fs::path& directory) {
     return files;
 }
 
-/// The names of files that differ.
+/// Returns the names of the files that differ.
 inline std::string differing(const std::map<std::string, std::string>& a, const std::map<std::string, std::string>& b) {
     std::string names;
     for (const auto& [name, text] : a) {
@@ -116,7 +116,7 @@ inline std::string differing(const std::map<std::string, std::string>& a, const 
     return names;
 }
 
-/// Two short runs, with everything that a run directory can hold.
+/// Returns the arguments of two short runs that write everything that a run directory can contain.
 inline std::string short_run_with(const std::string& token_weight) {
     return "train --layers 1 --width 8 --heads 2 --context 6 --vocabulary 24 --batch 2 --eval-batches 1 --warmup 2 "
            "--threads 2 --steps 6 --eval-every 3 --probe-every 2 --histogram-every 4 --save-every 2 --seeds 0 "

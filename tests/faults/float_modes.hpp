@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The floating-point modes that some other library may have left in a thread.
+// Floating-point modes that another library may have left in a thread.
 #pragma once
 #include <cfenv>
 #include <iterator>
@@ -22,7 +22,7 @@ inline constexpr FloatMode float_modes[] = {
     {"up", FE_UPWARD, false, false},    {"down", FE_DOWNWARD, false, false}, {"zero", FE_TOWARDZERO, false, false},
 };
 
-/// Sets a mode in this thread: the direction in all its units, the rest where vectors are computed.
+/// Sets a mode in this thread: the rounding direction in all units, and FTZ and DAZ in the SSE unit.
 inline void set(const FloatMode& mode) {
     std::fesetround(mode.rounding);
 #if defined(__x86_64__)
@@ -31,7 +31,7 @@ inline void set(const FloatMode& mode) {
 #endif
 }
 
-/// True where the thread is in this mode.
+/// Returns whether the thread is in this mode.
 inline bool is_set(const FloatMode& mode) {
     bool same = std::fegetround() == mode.rounding;
 #if defined(__x86_64__)
@@ -41,10 +41,10 @@ inline bool is_set(const FloatMode& mode) {
     return same;
 }
 
-/// Back to what a thread begins with.
+/// Restores the modes with which a thread starts.
 inline void set_default_modes() { set({"", FE_TONEAREST, false, false}); }
 
-/// While it is there, the thread is in a mode.
+/// Keeps the thread in a mode as long as the object exists.
 class InFloatMode {
   public:
     explicit InFloatMode(const FloatMode& mode) { set(mode); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever floating-point modes a caller is in, the library gives the same bits, and leaves the caller in its modes.
+// Tests that the library gives the same bits in every floating-point mode of its caller, and does not change the mode.
 #include "tests/faults/float_modes.hpp"
 #include "core/host/float_environment.hpp"
 #include "core/host/thread_pool.hpp"
@@ -39,12 +39,13 @@ namespace {
 using Values = std::vector<float>;
 
 #if defined(__x86_64__)
-/// True where xgetbv tells which registers are not in their first state (CPUID leaf 13).
+/// Returns whether xgetbv reports which registers are not in their initial state (CPUID leaf 13).
 bool tells_states_in_use() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __builtin_cpu_supports("avx") != 0 && __get_cpuid_count(13, 1, &a, &b, &c, &d) != 0 && (a & 4) != 0;
 }
-/// Scalar code behind halves that were left in use runs many times slower on Intel's CPUs.
+/// Returns whether the upper halves are in use. After code that leaves them in use, scalar code is many times slower on
+/// Intel's CPUs.
 bool upper_halves_in_use() {
     unsigned low = 0, high = 0;
     asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
@@ -58,7 +59,7 @@ bool upper_halves_in_use() { return false; }
 void clean_upper_halves() {}
 #endif
 
-/// What an operation is given: values on which flushing and directions of rounding show.
+/// Operands of the operations: values that reveal flushing and rounding directions.
 struct Inputs {
     explicit Inputs(Backend& backend)
         : b(backend),
@@ -78,7 +79,7 @@ struct Inputs {
           words(uploaded_tokens(b, tokens(rows, vocabulary, 7), {rows / times, times})),
           targets(uploaded_tokens(b, tokens(rows, columns, 8), {rows / times, times})) {}
 
-    /// Subnormals, and normal numbers beside them.
+    /// Returns subnormals and small normal numbers.
     static Values tiny(std::int64_t n) {
         const DefaultFloatModes modes;
         Values values = operands(Operands::plain, n, 9);
@@ -98,7 +99,7 @@ Values joined(Values a, const Values& b) {
     return a;
 }
 
-/// Numbers as halves of their bits, so that all results compare as floats do here.
+/// Appends an fp64 number as two floats with its bits, so that all results can be compared as floats.
 void append(Values& values, double number) {
     const auto bits = bit_cast<std::uint64_t>(number);
     values.push_back(bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -125,7 +126,7 @@ struct Operation {
     std::function<Values(Inputs&)> run;
 };
 
-/// The operations of Backend that compute, but for the elementwise ones.
+/// Returns the operations of Backend that compute, except the elementwise ones.
 std::vector<Operation> other_operations() {
     return {
         {"cast",
@@ -269,7 +270,7 @@ std::vector<Operation> other_operations() {
          }}};
 }
 
-/// Every operation of Backend that computes.
+/// Returns every operation of Backend that computes.
 const std::vector<Operation>& all_operations() {
     static const std::vector<Operation> list = [] {
         std::vector<Operation> operations = other_operations();
@@ -291,7 +292,7 @@ const std::vector<Operation>& all_operations() {
     return list;
 }
 
-/// The rows of a run, and the page, by file.
+/// Returns the rows, the manifest and the summary of a run, by file.
 std::map<std::string, std::string> files_of(const std::filesystem::path& directory) {
     std::map<std::string, std::string> files;
     for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv", "manifest.json"})
@@ -308,7 +309,7 @@ std::map<std::string, std::string> trained(const std::filesystem::path& director
     experiment.model = {
         .kind = parse_model_kind(kind), .layers = 1, .width = 16, .heads = 2, .context = 8, .vocabulary = 24};
     experiment.options = {.steps = 6, .batch = 2, .warmup = 2, .eval_every = 3, .eval_batches = 1};
-    // A token weight that drives the gradients into the subnormals of fp32.
+    // This token weight makes the gradients fp32 subnormals.
     experiment.options.token_weight = 0x1p-99;
     experiment.options.probe_every = 2, experiment.options.histogram_every = 2;
     for (const char* name : {"fp32", "amp-fp16", "fp8-tensorwise", "pure-bf16-sr"})
@@ -340,7 +341,7 @@ std::string gemm_rows() {
 
 }  // namespace
 
-TEST_CASE("the default modes hold while a guard is there, and the caller's come back", "[float_modes]") {
+TEST_CASE("the default modes hold while a guard exists, and the caller's modes are restored", "[float_modes]") {
     for (const FloatMode& mode : float_modes) {
         CAPTURE(std::string(mode.name));
         const InFloatMode in(mode);
@@ -356,7 +357,7 @@ TEST_CASE("the default modes hold while a guard is there, and the caller's come 
     CHECK(is_set({"", FE_TONEAREST, false, false}));
 }
 
-TEST_CASE("an operation gives the same bits in every mode, and leaves it as it was", "[float_modes]") {
+TEST_CASE("an operation gives the same bits in every mode, and does not change the mode", "[float_modes]") {
     for (const auto& engine : backends({1, 3})) {
         Inputs in(*engine);
         for (const Operation& operation : all_operations()) {
@@ -378,7 +379,7 @@ TEST_CASE("an operation gives the same bits in every mode, and leaves it as it w
 }
 
 TEST_CASE("an operation leaves the upper halves of vector registers clean", "[float_modes]") {
-    if (!tells_states_in_use()) SKIP_TEST("this CPU does not tell which registers are in use");
+    if (!tells_states_in_use()) SKIP_TEST("this CPU does not report which registers are in use");
     for (const auto& engine : backends({1})) {
         Inputs in(*engine);
         for (const Operation& operation : all_operations()) {
@@ -391,7 +392,7 @@ TEST_CASE("an operation leaves the upper halves of vector registers clean", "[fl
     }
 }
 
-TEST_CASE("scales of groups are made in the same bits in every mode", "[float_modes]") {
+TEST_CASE("scales of groups have the same bits in every mode", "[float_modes]") {
     for (const auto& engine : backends({1, 3})) {
         Inputs in(*engine);
         for (const char* rule : {"ao_fp8_power", "ao_fp8"}) {
@@ -419,7 +420,7 @@ TEST_CASE("scales of groups are made in the same bits in every mode", "[float_mo
     }
 }
 
-TEST_CASE("a pool that was made in another mode computes in the default one", "[float_modes]") {
+TEST_CASE("a thread pool that was created in another mode computes in the default mode", "[float_modes]") {
     for (const FloatMode& mode : float_modes) {
         CAPTURE(std::string(mode.name));
         std::atomic<int> wrong{0};
@@ -434,7 +435,7 @@ TEST_CASE("a pool that was made in another mode computes in the default one", "[
     }
 }
 
-TEST_CASE("a training run, its summary and a grid of products are the same bytes in every mode", "[float_modes]") {
+TEST_CASE("a training run, its summary and a grid of products have the same bytes in every mode", "[float_modes]") {
     const auto folder = memory_folder() / "float_modes";
     for (const char* kind : {"gpt2", "llama"}) {
         const auto wanted = trained(folder, kind);

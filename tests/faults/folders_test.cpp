@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder that cannot be listed is an error for every command that reads folders: it is not an empty one.
+// Tests that a folder that cannot be listed is an error for every command that reads folders, and does not count as
+// empty.
 #include "tests/faults/faulty_program.hpp"
 #include "tests/faults/hostile_inputs.hpp"
 
@@ -14,7 +15,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// Root may read everything: the program runs as a user who may not.
+/// Changes the user, because root may read everything.
 void become_nobody() {
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(97);
 }
@@ -53,10 +54,10 @@ TEST_CASE("a folder that cannot be listed is an error, and an empty one is repor
     CHECK(folder.run("policy import --each configs", as_nobody()).code == 1);
     const Outcome empty = folder.run("policy import --each empty");
     CHECK(empty.code == 3);
-    CHECK(empty.err.find("no config is in this folder") != std::string::npos);
+    CHECK(empty.err.find("this folder contains no config") != std::string::npos);
 }
 
-TEST_CASE("a sweep's folder that cannot be read is an error, and no unit of it is missing", "[faults][folders]") {
+TEST_CASE("an unreadable folder of a sweep is an error, and its units do not count as missing", "[faults][folders]") {
     const Folder folder;
     fs::permissions(folder.path(), fs::perms::all);
     folder.write("plan.toml",
@@ -80,7 +81,7 @@ TEST_CASE("a sweep's folder that cannot be read is an error, and no unit of it i
     }
 }
 
-TEST_CASE("a folder whose list ends in an error is an error", "[faults][folders]") {
+TEST_CASE("an error in the middle of the listing of a folder is an error", "[faults][folders]") {
     const Folder folder;
     fs::create_directories(folder / "configs");
     folder.write("configs/good.json", R"({"fp16":{"enabled":true}})");
@@ -106,7 +107,7 @@ TEST_CASE("a suite's pattern looks at a limited number of names", "[faults][fold
     CHECK((outcome.code == 2 || outcome.code == 3));
 }
 
-TEST_CASE("an archive costs what its members that are used cost", "[faults][inputs]") {
+TEST_CASE("only the used members of an archive are unpacked, and members must not share bytes", "[faults][inputs]") {
     const Folder folder;
     const std::vector<Member> arrays{
         {"a.npy", npy_of_ones(2, 2)}, {"b.npy", npy_of_ones(2, 2)}, {"out.npy", npy_of_ones(2, 2)}};
@@ -115,7 +116,7 @@ TEST_CASE("an archive costs what its members that are used cost", "[faults][inpu
     CAPTURE(twice.err);
     CHECK(twice.code == 3);
     CHECK(twice.err.find("shares bytes with another member") != std::string::npos);
-    // A member that no role has is not unpacked: that it is damaged goes unnoticed.
+    // A member without a role is not unpacked, so its damage is not noticed.
     std::vector<Member> more = arrays;
     more.push_back({"unused.npy", npy_of_ones(8, 8)});
     std::string damaged = zip_of(more);
@@ -123,11 +124,11 @@ TEST_CASE("an archive costs what its members that are used cost", "[faults][inpu
     folder.write("damaged.npz", damaged);
     const Outcome unused = folder.run("check damaged.npz --op gemm --allow-weak");
     CAPTURE(unused.out, unused.err);
-    CHECK(unused.out.find("not used: unused") != std::string::npos);
+    CHECK(unused.out.find("unused arrays: unused") != std::string::npos);
     CHECK(unused.code != 3);
 }
 
-TEST_CASE("the time for a file of tensors grows with their number only", "[faults][inputs]") {
+TEST_CASE("a file of a hundred thousand tensors is read in less than five seconds", "[faults][inputs]") {
     const Folder folder;
     std::vector<std::string> names;
     for (int i = 0; i < 100000; ++i) names.push_back("t" + std::to_string(i));
@@ -142,15 +143,15 @@ TEST_CASE("the time for a file of tensors grows with their number only", "[fault
     CHECK(outcome.err.find("and 99992 more") != std::string::npos);
 }
 
-TEST_CASE("files of /proc that grow while they are read have an end", "[faults][inputs]") {
+TEST_CASE("a file of /proc that grows while it is read is refused", "[faults][inputs]") {
     const Folder folder;
-    // The pages of a process: without a size, and of as many bytes as anyone reads.
+    // The page map of a process has no size, and reading it has no end.
     const Outcome outcome = folder.run("check /proc/self/pagemap --op gemm");
     CAPTURE(outcome.err);
     CHECK(outcome.code == 3);
 }
 
-TEST_CASE("a file that is damaged is reported in the words of its kind", "[faults][inputs]") {
+TEST_CASE("the error about a damaged file is about its format, not about a library's exception", "[faults][inputs]") {
     const Folder folder;
     folder.write("damaged.npz", "XK\x03\x04 and more bytes");
     folder.write("big.npy", [] {
@@ -160,7 +161,8 @@ TEST_CASE("a file that is damaged is reported in the words of its kind", "[fault
     folder.write("sweep.json", "{\"schema\": oops");
     folder.write("line.jsonl", "{oops\n");
     const auto says = [&](const std::string& command) { return folder.run(command).err; };
-    CHECK(says("check damaged.npz --op gemm").find("this is not an .npz archive") != std::string::npos);
+    CHECK(says("check damaged.npz --op gemm").find("the first bytes are not those of an .npz archive") !=
+          std::string::npos);
     CHECK(says("check big.npy --op gemm").find("lower byte first") != std::string::npos);
     CHECK(says("machine eval line.jsonl").find("json.exception") == std::string::npos);
     CHECK(says("check good --op gemm --baseline line.jsonl").find("json.exception") == std::string::npos);

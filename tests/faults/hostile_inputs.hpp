@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs that somebody made to harm: every kind of file that the program reads, with names that control a terminal, forge
-// the commands of a job's log or compute in a spreadsheet, cut short, damaged, repeated. The same seed gives the same ones.
+// Malicious inputs: every kind of file that the program reads, truncated, damaged, with repeated parts, or with names
+// that control a terminal, forge commands in the log of a CI job, or are formulas of a spreadsheet. The same seed gives
+// the same inputs.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,17 +12,17 @@
 
 namespace macheps::test {
 
-/// A kind of input: a file that the program takes, how a name gets into it, and the commands that read it.
+/// A kind of input: a file that the program reads, a way to put a name into it, and the commands that read it.
 struct InputKind {
     const char* name;
     std::string file;                   ///< its name, or its path in a folder that `commands` name
     std::string base;                   ///< a good file
     std::vector<std::string> commands;  ///< words, separated by blanks
     std::function<std::string(const std::string& name)> with_name;
-    bool is_whole_or_nothing = false;  ///< no proper beginning of it is a good file
+    bool is_whole_or_nothing = false;  ///< a truncated file is never a good file
 };
 
-/// Names as no author of a kernel or a config chooses them.
+/// Names that no author of a kernel or a config would choose.
 inline const std::vector<std::string> hostile_names{
     "x\n::error file=README.md,line=1::forged",
     "::stop-commands::token",
@@ -53,7 +54,7 @@ inline const std::vector<std::string> hostile_names{
     std::string(100000, 'n'),
 };
 
-/// `text` as a string of JSON, whatever its bytes: those that are not ASCII stay as they are.
+/// Returns `text` as a JSON string. Bytes that are not ASCII do not change.
 inline std::string json_string(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -70,7 +71,7 @@ inline std::string json_string(std::string_view text) {
     return out + '"';
 }
 
-/// A number of `bytes` bytes, the lowest first.
+/// Returns a number as `bytes` bytes, lowest byte first.
 inline std::string little_endian(std::uint64_t value, int bytes) {
     std::string text;
     for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
@@ -90,7 +91,7 @@ struct Member {
     std::string name, bytes;
 };
 
-/// A zip archive of stored members. With `repeats` its directory names the first member that many times more.
+/// Returns a zip archive of stored members. Its directory names the first member `repeats` additional times.
 inline std::string zip_of(const std::vector<Member>& members, int repeats = 0) {
     std::string text, directory;
     std::size_t entries = 0;
@@ -115,7 +116,7 @@ inline std::string zip_of(const std::vector<Member>& members, int repeats = 0) {
            little_endian(entries, 2) + little_endian(directory.size(), 4) + little_endian(at, 4) + std::string(2, '\0');
 }
 
-/// An .npy file of fp32 ones.
+/// Returns an .npy file of fp32 ones.
 inline std::string npy_of_ones(int rows, int columns) {
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ", " +
                          std::to_string(columns) + "), }";
@@ -126,7 +127,7 @@ inline std::string npy_of_ones(int rows, int columns) {
     return text;
 }
 
-/// A safetensors file of fp32 tensors of four elements.
+/// Returns a safetensors file of fp32 tensors of four elements.
 inline std::string safetensors_of(const std::vector<std::string>& names) {
     std::string header = "{";
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -137,7 +138,7 @@ inline std::string safetensors_of(const std::vector<std::string>& names) {
     return little_endian(header.size(), 8) + header + std::string(16 * names.size(), '\0');
 }
 
-/// Makes bad files of good ones.
+/// Makes bad files from good ones.
 class Spoiler {
   public:
     explicit Spoiler(std::uint64_t seed) : random_(seed) {}
@@ -163,7 +164,7 @@ class Spoiler {
         const std::size_t from = below(text.size());
         return text.substr(0, from) + text.substr(std::min(text.size(), from + 1 + below(40)));
     }
-    /// A number of the text becomes one that few formats hold.
+    /// Replaces a number in the text by one that few formats can represent.
     std::string with_other_number(const std::string& text) {
         static const std::vector<std::string> numbers{
             "-1",         "0",    "1e999", "99999999999999999999", "nan", "-0.0",
@@ -183,9 +184,9 @@ class Spoiler {
     std::mt19937_64 random_;
 };
 
-/// Why a text may not go to a terminal or into a log; empty where it may. It is a second way to say what core/text/shown.hpp
-/// says, by bytes: controls but for line ends and tabs, bytes that are not UTF-8, characters that turn text around or hide,
-/// and what a log takes for a command.
+/// Returns why a text must not be printed to a terminal or a log, or nothing if it may be. This is an independent check
+/// of the rules in core/text/shown.hpp, by bytes: it finds control characters except line ends and tabs, bytes that are
+/// not UTF-8, characters that hide text or reverse its direction, and commands of a job's log.
 inline std::string why_not_shown(std::string_view text) {
     const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
     for (std::size_t i = 0; i < text.size();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the program is started, and what its files are called, is not in its hands: closed streams, streams that cannot be
-// written, modes that a library left, names that no file system takes.
+// Tests conditions that the program does not control: closed streams, streams that cannot be written, floating-point
+// modes that a library left, and names that no file system accepts.
 #include "tests/faults/faulty_program.hpp"
 #include "tests/faults/float_modes.hpp"
 
@@ -22,7 +22,7 @@ Start with_stderr_on(const char* device) {
     return {.prepare = [device] { redirect(device, O_WRONLY, STDERR_FILENO); }};
 }
 
-/// A pipe that nobody reads.
+/// Makes stderr a pipe that nobody reads.
 Start with_broken_stderr() {
     return {.prepare = [] {
         int ends[2];
@@ -40,14 +40,14 @@ std::map<std::string, std::string> undisturbed() {
 
 }  // namespace
 
-TEST_CASE("streams that were closed take no file's place", "[faults]") {
+TEST_CASE("no file takes the descriptor of a standard stream that was closed", "[faults]") {
     const auto wanted = undisturbed();
     for (const std::vector<int>& descriptors :
          std::vector<std::vector<int>>{{0}, {2}, {0, 2}, {1, 2}, {0, 1, 2}, {1}, {0, 1}}) {
         const Folder folder;
         const Outcome outcome = folder.run(short_run, closed(descriptors));
         CAPTURE(descriptors.front(), descriptors.size(), outcome.err);
-        // What was to be printed on a stdout that is closed is lost, and that is said.
+        // Output for a closed stdout is lost, and the exit code reports that.
         const bool has_stdout = std::find(descriptors.begin(), descriptors.end(), 1) == descriptors.end();
         CHECK(outcome.code == (has_stdout ? 0 : 5));
         CHECK(differing(wanted, rows_of(folder / "run")) == "");
@@ -59,7 +59,7 @@ TEST_CASE("streams that were closed take no file's place", "[faults]") {
     CHECK(folder.run("machine eval -", closed({0})).code == 3);
 }
 
-TEST_CASE("a stderr that cannot be written changes no exit code", "[faults]") {
+TEST_CASE("a stderr that cannot be written does not change the exit code", "[faults]") {
     const auto wanted = undisturbed();
     for (const bool is_pipe : {false, true}) {
         const Start start = is_pipe ? with_broken_stderr() : with_stderr_on("/dev/full");
@@ -81,7 +81,7 @@ TEST_CASE("a stderr that cannot be written changes no exit code", "[faults]") {
     }
 }
 
-TEST_CASE("a mode that a library left while it was loaded changes no bit", "[faults][float_modes]") {
+TEST_CASE("a floating-point mode that a library left while it was loaded changes no bit", "[faults][float_modes]") {
     const std::vector<std::string> commands{
         short_run_with("2^-99") + " -q",
         "report run",
@@ -117,7 +117,7 @@ TEST_CASE("a mode that a library left while it was loaded changes no bit", "[fau
     }
 }
 
-TEST_CASE("names that no file has end in exit 3 or 5, and no check failed", "[faults]") {
+TEST_CASE("impossible file names end with exit 3 or 5, and do not look like a defect", "[faults]") {
     const Folder folder;
     fs::create_symlink("loop_b", folder / "loop_a");
     fs::create_symlink("loop_a", folder / "loop_b");
@@ -147,7 +147,7 @@ TEST_CASE("names that no file has end in exit 3 or 5, and no check failed", "[fa
         cases.push_back({{"gemm", "-k", "16", "-m", "2", "-n", "2", "-q", "-o", name + "/rows.csv"}, 5});
         cases.push_back({{"verify", "--replay", name}, 3});
     }
-    // What a manifest cannot name cannot be repeated from it.
+    // A manifest cannot contain these names, so the run could not be repeated from it.
     cases.push_back({with(tiny, {"--data", no_utf8}), 3});
     cases.push_back({with(tiny, {"--policy", "./" + no_utf8 + ".toml"}), 3});
     for (const Case& c : cases) {
@@ -159,7 +159,7 @@ TEST_CASE("names that no file has end in exit 3 or 5, and no check failed", "[fa
         CHECK(error_lines(outcome.err).size() == 1);
         CHECK(outcome.err.find("defect") == std::string::npos);
     }
-    // A folder may be called anything.
+    // A folder may have any name.
     const Outcome outcome = folder.run(with(tiny, {"--out", no_utf8 + "run"}));
     CAPTURE(outcome.err);
     CHECK(outcome.code == 0);
@@ -167,7 +167,7 @@ TEST_CASE("names that no file has end in exit 3 or 5, and no check failed", "[fa
     CHECK(folder.run(std::vector<std::string>{"train", "--resume", no_utf8 + "run"}).code == 0);
 }
 
-TEST_CASE("a folder without permissions ends in exit 3 or 5", "[faults]") {
+TEST_CASE("a folder without permissions ends with exit 3 or 5", "[faults]") {
     if (geteuid() == 0) SKIP_TEST("root may read everything");
     const Folder folder;
     fs::create_directories(folder / "shut/inside");
@@ -179,16 +179,16 @@ TEST_CASE("a folder without permissions ends in exit 3 or 5", "[faults]") {
     fs::permissions(folder / "shut", fs::perms::owner_all);
 }
 
-TEST_CASE("a number that fp64 does not hold is a bad line", "[faults]") {
+TEST_CASE("a number that is too large for fp64 is an error that names the line", "[faults]") {
     const Folder folder;
     folder.write("line.jsonl", R"({"instruction":"x","a":[1e999]})");
     const Outcome outcome = folder.run("machine eval line.jsonl");
     CAPTURE(outcome.err);
     CHECK(outcome.code == 3);
-    CHECK(outcome.err.find("line.jsonl:1: a number that fp64 does not hold") != std::string::npos);
+    CHECK(outcome.err.find("line.jsonl:1: a number is too large for fp64") != std::string::npos);
 }
 
-TEST_CASE("a limit on the size of files is a write that failed", "[faults]") {
+TEST_CASE("a limit on file sizes makes a write fail with exit 5", "[faults]") {
     const Folder folder;
     const Start start{.prepare = [] {
         const rlimit limit{1000, 1000};
@@ -202,7 +202,7 @@ TEST_CASE("a limit on the size of files is a write that failed", "[faults]") {
     }
 }
 
-TEST_CASE("without more threads the work is done by fewer, in the same bytes", "[faults]") {
+TEST_CASE("if the system grants no threads, fewer threads write the same bytes", "[faults]") {
     const auto wanted = undisturbed();
     const Folder folder;
     const Outcome outcome = folder.run(
@@ -213,7 +213,7 @@ TEST_CASE("without more threads the work is done by fewer, in the same bytes", "
     CHECK(differing(wanted, rows_of(folder / "run")) == "");
 }
 
-TEST_CASE("memory that runs out while the program starts ends with a sentence", "[faults]") {
+TEST_CASE("if memory runs out while the program starts, it ends with an error message", "[faults]") {
     const Folder folder;
     int ended = 0;
     for (int number = 1; number <= 40; ++number) {

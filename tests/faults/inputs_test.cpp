@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile inputs of every kind, each read by every command that takes it.
+// Tests hostile inputs of every kind with the commands that read them.
 #include "tests/faults/faulty_program.hpp"
 #include "tests/faults/hostile_inputs.hpp"
 
@@ -15,14 +15,14 @@ namespace {
 
 constexpr int too_long = 128 + SIGALRM, too_much_work = 128 + SIGXCPU;
 
-/// Ends a program that hangs, and gives it as much memory as a small machine has.
+/// Limits the time of a program, in case it hangs, and its memory to that of a small machine.
 void limit_program() {
     const rlimit seconds{20, 20}, memory{rlim_t{4} << 30, rlim_t{4} << 30};
     if (setrlimit(RLIMIT_CPU, &seconds) != 0 || setrlimit(RLIMIT_AS, &memory) != 0) _exit(97);
     alarm(120);
 }
 
-/// The program as a user who may not read what `chmod 0` closed.
+/// Limits the program, and changes the user to one who may not read a file after `chmod 0`.
 void become_nobody() {
     limit_program();
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(97);
@@ -243,7 +243,7 @@ class Inputs {
         ++count;
         const std::string& command = kind.commands[which % kind.commands.size()];
         Outcome outcome = folder_.run(words_with(command, path), {.prepare = limit_program});
-        // One input has one annotation, which is a command on purpose. Any other one is forged.
+        // The output has one annotation, which is an intended command. Any other command is forged.
         const std::size_t own =
             command.find("--github") == std::string::npos ? std::string::npos : outcome.out.find("::");
         if (own != std::string::npos && (own == 0 || outcome.out[own - 1] == '\n')) outcome.out.erase(own, 2);
@@ -288,7 +288,7 @@ Case next_case(const InputKind& kind, Spoiler& spoiler, std::size_t number) {
     }
 }
 
-/// Tries `each` inputs of every kind. Returns how many there were.
+/// Tries `each` inputs of every kind. Returns the number of inputs.
 std::size_t try_inputs(std::size_t each, std::uint64_t seed) {
     Inputs inputs;
     Spoiler spoiler(seed);
@@ -307,15 +307,17 @@ std::size_t try_inputs(std::size_t each, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("hostile inputs of every kind end in a sentence of visible characters", "[faults][inputs]") {
+TEST_CASE("on hostile inputs of every kind, the program neither hangs nor crashes nor prints hidden characters",
+          "[faults][inputs]") {
     CHECK(try_inputs(8, 1) == 160);
 }
 
-TEST_CASE("five thousand hostile inputs end in a sentence of visible characters", "[faults][inputs][slow]") {
+TEST_CASE("on 5000 hostile inputs, the program neither hangs nor crashes nor prints hidden characters",
+          "[faults][inputs][slow]") {
     CHECK(try_inputs(256, 2) > 5000);
 }
 
-TEST_CASE("every hostile name is shown in visible characters by every command", "[faults][inputs][slow]") {
+TEST_CASE("every command shows every hostile name in visible characters", "[faults][inputs][slow]") {
     Inputs inputs;
     std::size_t count = 0;
     for (const InputKind& kind : inputs.kinds()) {
@@ -333,7 +335,7 @@ TEST_CASE("an input that cannot be read is an error, for every kind of input", "
     const Folder& folder = inputs.folder();
     for (const InputKind& kind : inputs.kinds()) {
         const std::string path = inputs.path_of(kind), command = kind.commands.front();
-        const bool is_of_run = path.starts_with("run/");  // a run may lack each of its files
+        const bool is_of_run = path.starts_with("run/");  // any file of a run may be missing
         for (const char* instead : {"nothing", "a folder", "a device", "no permission"}) {
             fs::remove_all(folder / path);
             const std::string what = instead;
@@ -344,7 +346,7 @@ TEST_CASE("an input that cannot be read is an error, for every kind of input", "
                 REQUIRE(::chmod((folder / path).c_str(), 0) == 0);
             }
             const Outcome outcome = folder.run(words_with(command, path), {.prepare = limit_program});
-            // Root may read everything, so the program runs as nobody and can write nothing else.
+            // Root may read everything, so the program runs as nobody.
             const Outcome as_nobody = what == "no permission" ? [&] {
                 fs::permissions(folder.path(), fs::perms::all);
                 return folder.run(words_with(command, path), {.prepare = become_nobody});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that are too large, memory that is not there, and steps that take too long.
+// Tests numbers that are too large, memory that does not exist, and steps that take too long.
 #include "tests/faults/faulty_program.hpp"
 
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ Start with_address_space(rlim_t bytes) {
     }};
 }
 
-/// The options with a value in a verb's help, by the type that is shown.
+/// Returns the options of a verb that take a whole number, according to its help.
 std::vector<std::string> integer_options(const Folder& folder, const std::string& verb) {
     std::istringstream help(folder.run(verb + " --help").out);
     std::vector<std::string> options;
@@ -40,7 +40,7 @@ std::vector<std::string> integer_options(const Folder& folder, const std::string
 
 }  // namespace
 
-TEST_CASE("every option that takes a whole number refuses what is out of its range", "[faults]") {
+TEST_CASE("every option that takes a whole number refuses numbers out of its range", "[faults]") {
     const Folder folder;
     int options = 0;
     struct Verb {
@@ -73,7 +73,7 @@ TEST_CASE("every option that takes a whole number refuses what is out of its ran
     CHECK(options > 25);
 }
 
-TEST_CASE("seeds, steps and sizes have the ranges that are documented", "[faults]") {
+TEST_CASE("seeds, steps and sizes have documented ranges", "[faults]") {
     const Folder folder;
     struct Case {
         const char *arguments, *line;
@@ -90,59 +90,60 @@ TEST_CASE("seeds, steps and sizes have the ranges that are documented", "[faults
              {"--width 9223372036854775807", "--width: '9223372036854775807' is out of range (give 1 to 1048576)"},
              {"--threads 2147483647", "--threads: '2147483647' is out of range (give 0 to 4096)"},
              {"--steps 1099511627776 --batch 1048576 --context 1048576",
-              "--steps: a run of 1.21e+24 tokens is more than can be counted (give fewer steps, or a smaller batch)"},
-             {"--memory 8X", "--memory: '8X' is no size (give bytes, or a number with K, M, G or T, such as 8G)"}}) {
+              "--steps: a run of 1.21e+24 tokens is too long to be counted (use fewer steps, or a smaller batch)"},
+             {"--memory 8X",
+              "--memory: '8X' is not a valid size (give bytes, or a number with K, M, G or T, such as 8G)"}}) {
         const Outcome outcome = folder.run(tiny + "--dry-run --out run " + c.arguments);
         CHECK(outcome.code == 2);
         CHECK(outcome.err == std::string("macheps: ") + c.line + "\n");
     }
-    // The greatest seed is one, and leading zeros are no octal.
+    // The largest seed is valid, and leading zeros do not mean octal.
     CHECK(folder.run(tiny + "--steps 1 --seeds 9223372036854775807 --out a").code == 0);
     CHECK(contents(folder / "a/runs.csv").find("fp32/9223372036854775807,") != std::string::npos);
     CHECK(folder.run(tiny + "--steps 1 --seeds 010 --out b").code == 0);
     CHECK(contents(folder / "b/runs.csv").find("fp32/10,") != std::string::npos);
 }
 
-TEST_CASE("what does not fit into memory is refused before it is taken", "[faults]") {
+TEST_CASE("work that does not fit into memory is refused before memory is allocated", "[faults]") {
     const Folder folder;
     for (const char* sizes : {"--batch 1048576 --context 1048576", "--layers 1048576", "--width 1048576",
                               "--vocabulary 1048576 --width 1048576 --data text", "--batch 1048576 --context 65536",
                               "--hidden 1048576 --layers 1000"}) {
         folder.write("text", std::string(4000000, 'x'));
         for (const char* dry : {"", "--dry-run "}) {
-            // Nothing of the size was made: neither would fit.
+            // The limit of the address space shows that nothing of this size was allocated.
             const Outcome outcome =
                 folder.run(tiny + dry + sizes + " --out run --memory 1G", with_address_space(1'000'000'000));
             CAPTURE(sizes, dry, outcome.err);
             CHECK(outcome.code == 2);
-            CHECK(outcome.err.starts_with("macheps: --memory: training this model takes about "));
-            CHECK(outcome.err.find("--memory grants 1.0 GiB") != std::string::npos);
+            CHECK(outcome.err.starts_with("macheps: --memory: training this model needs about "));
+            CHECK(outcome.err.find("--memory allows only 1.0 GiB") != std::string::npos);
             CHECK_FALSE(fs::exists(folder / "run"));
         }
     }
-    // Without --memory, by what there is: no machine has this much.
+    // Without --memory, the limit is the memory that exists. No machine has this much.
     const Outcome machine = folder.run(tiny + "--batch 1048576 --context 1048576 --out run");
     CAPTURE(machine.err);
     CHECK(machine.code == 2);
     CHECK((machine.err.find("this machine has") != std::string::npos ||
            machine.err.find("this control group has") != std::string::npos ||
-           machine.err.find("this process may take") != std::string::npos));
+           machine.err.find("this process may use") != std::string::npos));
     const Outcome gemm = folder.run("gemm -m 100000 -n 100000 -k 100000 --memory 2G");
     CAPTURE(gemm.err);
     CHECK(gemm.code == 2);
-    CHECK(gemm.err.find("--memory grants 2.0 GiB") != std::string::npos);
+    CHECK(gemm.err.find("--memory allows only 2.0 GiB") != std::string::npos);
 }
 
-TEST_CASE("the limit of the process is kept, and --memory raises it", "[faults]") {
+TEST_CASE("the memory limit of the process is respected, unless --memory raises it", "[faults]") {
     const Folder folder;
-    // 300 MB of address space hold the program, and no model of 420 MB.
+    // 200 MB of address space are enough for the program, but not for this model.
     const std::string large =
         "train --size small --batch 16 --steps 1 --threads 1 --policy fp32 --seeds 0 --eval-batches 1 --out run";
     const Outcome refused = folder.run(large, with_address_space(200'000'000));
     CAPTURE(refused.err);
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("this process may take 191 MiB") != std::string::npos);
-    // Told that it fits, the program tries, and says what became of it.
+    CHECK(refused.err.find("this process may use only 191 MiB") != std::string::npos);
+    // With a larger --memory, the program tries to train, and reports that memory ran out.
     const Outcome tried = folder.run(large + " --memory 4G", with_address_space(200'000'000));
     CAPTURE(tried.err);
     CHECK(tried.code == 3);
@@ -152,7 +153,7 @@ TEST_CASE("the limit of the process is kept, and --memory raises it", "[faults]"
 
 namespace {
 
-/// The largest resident size, in bytes, of a program that `run` starts and that ends well; else 0.
+/// Returns the maximum resident size, in bytes, of a program that `run` starts, or 0 if the program fails.
 template <class Run>
 double peak_of(const Run& run) {
     int ends[2];
@@ -176,7 +177,8 @@ double peak_of(const Run& run) {
 
 }  // namespace
 
-TEST_CASE("the memory that is planned for is about what is taken", "[faults][slow]") {
+TEST_CASE("the planned memory is a lower bound of the memory that a run uses, and at least 40 % of it",
+          "[faults][slow]") {
     const Folder folder;
     for (const char* sizes : {"--size small", "--size small --model llama", "--size small --batch 32",
                               "--size tiny --width 512 --context 8 --batch 1 --optimizer sgd",
@@ -190,7 +192,7 @@ TEST_CASE("the memory that is planned for is about what is taken", "[faults][slo
             REQUIRE(at != std::string::npos);
             return std::stod(plan.out.substr(at + key.size() + 4));
         };
-        // A run in a process of its own: the plan itself may have timed a smaller model.
+        // A separate process starts the run, because the plan, an earlier child, may have timed a smaller model.
         const double planned = number_at("least_bytes"),
                      taken = peak_of([&] {
                          return folder.run(
@@ -199,14 +201,14 @@ TEST_CASE("the memory that is planned for is about what is taken", "[faults][slo
                              sizes);
                      });
         CAPTURE(planned, taken);
-        CHECK(planned < taken);                 // what fits is not refused
-        CHECK(planned > 0.4 * (taken - 24e6));  // beside the program itself
+        CHECK(planned < taken);                 // a run that fits is not refused
+        CHECK(planned > 0.4 * (taken - 24e6));  // without the program itself
     }
 }
 
-TEST_CASE("a plan of a million million steps is made at once", "[faults]") {
+TEST_CASE("the time to plan a run does not grow with the number of its steps", "[faults]") {
     const Folder folder;
-    // Counting the steps one by one would take longer than this time of the processor.
+    // Counting the steps one by one would take longer than this limit of CPU time.
     const Start limited{.prepare = [] {
         const rlimit limit{20, 20};
         if (setrlimit(RLIMIT_CPU, &limit) != 0) _exit(97);
@@ -218,8 +220,8 @@ TEST_CASE("a plan of a million million steps is made at once", "[faults]") {
     CHECK(outcome.out.find("\"steps\": 1000000000000") != std::string::npos);
 }
 
-TEST_CASE("a second signal ends the step in hand, and nothing before it is lost", "[faults]") {
-    // Two steps of many micro-batches: the second one is ended in its middle.
+TEST_CASE("a second signal interrupts the current step, and nothing before it is lost", "[faults]") {
+    // Each step has many micro-batches, and the second step is interrupted in its middle.
     const std::string run =
         "train --layers 1 --width 16 --heads 2 --context 16 --batch 4 --eval-every 1 --eval-batches 1 --probe-every 1 "
         "--histogram-every 1 --threads 1 --policy amp-fp16 --seeds 0 --token-weight 1 --save-every 0 --steps 3 --out "
@@ -230,9 +232,9 @@ TEST_CASE("a second signal ends the step in hand, and nothing before it is lost"
             if (std::count(text.begin(), text.end(), '\n') > rows) return;
             usleep(10000);
         }
-        FAIL("no step was made");
+        FAIL("no step was completed");
     };
-    // How many micro-batches make a step of a second here.
+    // Measures how many micro-batches take a second.
     const Folder measured;
     const auto start = std::chrono::steady_clock::now();
     REQUIRE(measured.run(run + "50").code == 0);
@@ -252,8 +254,8 @@ TEST_CASE("a second signal ends the step in hand, and nothing before it is lost"
         CHECK(outcome.err.find("macheps train --resume run") != std::string::npos);
         CHECK(folder.run("report run").code == 0);
         const std::string steps = contents(folder / "run/steps.csv");
-        CHECK(std::count(steps.begin(), steps.end(), '\n') == 2);  // the header and the step before: this one was ended
-        // It goes on at the step that was ended, and writes what it would have written.
+        CHECK(std::count(steps.begin(), steps.end(), '\n') == 2);  // the header and the first step
+        // A resumed run repeats the interrupted step, and writes the same bytes as an uninterrupted run.
         CHECK(fs::exists(folder / "run/checkpoints"));
         if (signal == SIGINT) continue;
         const Outcome resumed = folder.run("train --resume run");

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is preloaded into the program: one call of the C library that asks something of the system fails, as the
-// system may let it fail at any time.
+// A library that is preloaded into the program. It makes one system call of the C library fail, as the system may do at
+// any time.
 //
 //   MACHEPS_FAULT=write:3:28:sticky   the third write, and every one after it, fails with errno 28
-//   MACHEPS_FAULT=write:3:4:once      the third write alone
-//   MACHEPS_FAULT=write:3:0:short     the third write takes half of what it is given
+//   MACHEPS_FAULT=write:3:4:once      only the third write fails, with errno 4
+//   MACHEPS_FAULT=write:3:0:short     the third write takes only half of its bytes
 //   MACHEPS_FAULT=rename:1:0:kill     the program is killed before the first rename
-//   MACHEPS_FAULT_COUNT=file          how often each was called is written there at the end
+//   MACHEPS_FAULT_COUNT=file          the number of calls of each function is written to this file at the end
 //
-// Calls on stderr are left alone, so that what the program says can be read. `new` is C++'s: it throws std::bad_alloc.
+// Calls on stderr do not fail, so that error messages can be read. `new` is C++'s operator new, which throws
+// std::bad_alloc.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -106,7 +107,7 @@ struct Fault {
     std::fclose(file);
 }
 
-/// True where this call is to fail: errno says how.
+/// Returns whether this call must fail, and sets errno.
 bool fails(Call call) {
     const auto index = static_cast<unsigned>(call);
     const long number = ++calls[index];
@@ -117,7 +118,7 @@ bool fails(Call call) {
     return true;
 }
 
-/// What the call is to take of `bytes`.
+/// Returns how many of `bytes` bytes the call may take.
 std::size_t taken(Call call, std::size_t bytes) {
     const auto index = static_cast<unsigned>(call);
     const bool is_short = index == fault.call && fault.mode == Mode::cut_short && calls[index] == fault.number;
@@ -129,7 +130,7 @@ Function next(const char* name) {
     return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
-/// The C library's own function of this name, found once.
+/// Defines `real` as the C library's function of this name, which is looked up once.
 #define NEXT(name, type) static const auto real = next<type>(name)
 
 int opened(const char* name, const char* path, int flags, mode_t mode) {
@@ -244,7 +245,7 @@ int ftruncate(int file, off_t bytes) noexcept {
     NEXT("ftruncate", int (*)(int, off_t));
     return fails(Call::ftruncate) ? -1 : real(file, bytes);
 }
-int close(int file) {  // as on Linux: whatever is said, the descriptor is free
+int close(int file) {  // as on Linux, the descriptor is free even after an error
     NEXT("close", int (*)(int));
     if (file == STDERR_FILENO) return real(file);
     const bool fail = fails(Call::close);
@@ -297,11 +298,11 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*start)(
     NEXT("pthread_create", int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*));
     return fails(Call::pthread_create) ? errno : real(thread, how, start, argument);
 }
-/// The writes of a stream happen inside the C library: they fail here, and the stream remembers.
+/// The writes of a stream happen inside the C library, so they fail here, and the stream gets its error flag.
 std::size_t fwrite(const void* data, std::size_t size, std::size_t count, std::FILE* stream) {
     NEXT("fwrite", std::size_t(*)(const void*, std::size_t, std::size_t, std::FILE*));
     if (stream == stderr || !fails(Call::fwrite)) return real(data, size, count, stream);
-    stream->_flags |= 0x20;  // glibc's mark of an error: what ferror reads
+    stream->_flags |= 0x20;  // glibc's error flag, which ferror reads
     return 0;
 }
 int fflush(std::FILE* stream) {

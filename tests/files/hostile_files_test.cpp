@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that no one means well with: too deep, too large, without an end, cut short while they are read.
+// Hostile files: nested too deeply, too large, endless, or truncated while they are read.
 #include "core/error.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
@@ -57,7 +57,7 @@ std::string repeated(const std::string& text, int times) {
 
 }  // namespace
 
-TEST_CASE("a policy that nests too deep is refused by its line", "[experiments][hostile]") {
+TEST_CASE("a policy that nests too deeply is refused, and the error names the line", "[experiments][hostile]") {
     const std::string dots = repeated("a.", 50'000), few = repeated("a.", 200);
     struct Case {
         std::string toml, where, why;
@@ -67,12 +67,12 @@ TEST_CASE("a policy that nests too deep is refused by its line", "[experiments][
         {"[" + dots + "a]", "deep.toml:1", "a table of many parts"},
         {"\n\n[[" + dots + "a]]", "deep.toml:3", "an array of tables of many parts"},
         {"# [[[ \"\n'a.b' = '''\n'\n'''\n\"x\\\"\" = \"\"\"\n\\\"\"\"\"\n" + dots + "a = 1", "deep.toml:7",
-         "behind comments and strings of every kind"},
+         "after comments and strings of every kind"},
         {"a = " + repeated("[", 50'000), "deep.toml:1", "arrays"},
         {"a = " + repeated("{ a = ", 50'000), "deep.toml:1", "tables in tables"},
         {few + "a = { " + few + "a = 1 }", "deep.toml:1", "dots inside and outside"},
         {few + "a = [\n[ { " + few + "a = 1 } ] ]", "deep.toml:2", "dots inside arrays inside"},
-        {"a = { b = 1, " + few + few + "a = 1 }", "deep.toml:1", "behind a comma"},
+        {"a = { b = 1, " + few + few + "a = 1 }", "deep.toml:1", "after a comma"},
     };
     for (const Case& c : cases) {
         CAPTURE(c.why);
@@ -81,9 +81,9 @@ TEST_CASE("a policy that nests too deep is refused by its line", "[experiments][
         CHECK(parts.where == c.where);
         CHECK(contains(parts.what, "nest deeper than 256 levels"));
     }
-    // What is shallow is read, or refused for what it is.
+    // A file that does not nest too deeply is read, or refused for another reason.
     const std::string shallow[] = {
-        "name = \"" + dots + "\"",  // a name, however long
+        "name = \"" + dots + "\"",  // a long name
         "description = '''" + repeated("[", 1000) + "'''",
         "description = \"\"\"\n" + repeated("{\n", 1000) + "\"\"\"",
         "# " + dots,
@@ -96,13 +96,14 @@ TEST_CASE("a policy that nests too deep is refused by its line", "[experiments][
     CHECK(contains(parts_of_error([&] { parse_policy(few + "a = 1", "mine.toml"); }).what, "unknown key 'a'"));
 }
 
-TEST_CASE("a policy has a size, an end, and a chain that it may have", "[experiments][hostile]") {
+TEST_CASE("the size of a policy and the length of its extends chain are limited, and devices are refused",
+          "[experiments][hostile]") {
     const TemporaryFolder folder;
     const std::string large = write(folder / "large.toml", "# " + std::string(1 << 20, 'x'));
     const Error::Parts size = parts_of_error([&] { load_policy(large); });
     CHECK(size.exit == Exit::bad_input);
     CHECK(contains(size.what, large));
-    CHECK(contains(size.what, "more than the 1048576 bytes"));
+    CHECK(contains(size.what, "larger than 1048576 bytes"));
     CHECK(load_policy(write(folder / "full.toml", "#" + std::string((1 << 20) - 1, 'x'))).name == "full");
 
     const std::string endless = write(folder / "endless.toml", "\nextends = \"/dev/zero\"");
@@ -117,14 +118,15 @@ TEST_CASE("a policy has a size, an end, and a chain that it may have", "[experim
     CHECK(load_policy((folder / "45.toml").string()).chain.size() == 255);
     CHECK(contains(parts_of_error([&] { load_policy((folder / "44.toml").string()); }).what, "more than 256 files"));
 
-    // A pipe has an end.
+    // A pipe is accepted, because it ends.
     REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
     auto writer = std::async(std::launch::async, [&] { write(folder / "pipe", "name = \"piped\""); });
     CHECK(load_policy((folder / "pipe").string()).name == "piped");
     writer.get();
 }
 
-TEST_CASE("a pattern that is too long or too deep is refused by its place", "[experiments][hostile]") {
+TEST_CASE("a pattern that is too long or nests too deeply is refused, and the error names its place",
+          "[experiments][hostile]") {
     const auto rule = [](const std::string& pattern) {
         return "\n[[rule]]\nsites = \"" + pattern + "\"\nforward = { out = \"bf16\" }";
     };
@@ -141,7 +143,8 @@ TEST_CASE("a pattern that is too long or too deep is refused by its place", "[ex
     }
 }
 
-TEST_CASE("a policy may not be called what a spreadsheet runs or a terminal turns around", "[experiments][hostile]") {
+TEST_CASE("a policy's name must not be a spreadsheet formula or contain control or direction characters",
+          "[experiments][hostile]") {
     const auto problem = [](const std::string& name) {
         const Error::Parts parts = parts_of_error([&] { parse_policy("name = '" + name + "'", "mine.toml"); });
         CHECK((parts.exit == Exit::ok || contains(parts.where, "mine.toml:1:8 (name)")));
@@ -152,17 +155,17 @@ TEST_CASE("a policy may not be called what a spreadsheet runs or a terminal turn
         const Error::Parts parts =
             parts_of_error([&] { parse_policy(fmt::format("name = \"{}\"", name), "mine.toml"); });
         CHECK(parts.exit == Exit::bad_input);
-        CHECK(contains(parts.what, "a spreadsheet takes for a formula"));
+        CHECK(contains(parts.what, "spreadsheets read as a formula"));
     }
     for (const char* turn : {"\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066",
                              "\u2067", "\u2068", "\u2069"}) {
         CAPTURE(turn);
-        CHECK(contains(problem(std::string("a") + turn + "b"), "turns the text around"));
-        CHECK(contains(problem(turn), "turns the text around"));
+        CHECK(contains(problem(std::string("a") + turn + "b"), "changes the text direction"));
+        CHECK(contains(problem(turn), "changes the text direction"));
     }
     CHECK(contains(problem("a\u2028b"), "line separator"));
-    CHECK(contains(problem("a\u009b31mb"), "control character"));  // the escape of eight bits
-    // Tabs and escapes come in double quotes only.
+    CHECK(contains(problem("a\u009b31mb"), "control character"));  // the 8-bit control sequence introducer
+    // TOML allows escape sequences only in double quotes.
     for (const char* name : {"\\ta", "a\\tb", "\\u001b[31m", "a\\u007f", "a,b"}) {
         CAPTURE(name);
         const std::string toml = fmt::format("name = \"{}\"", name);
@@ -172,7 +175,7 @@ TEST_CASE("a policy may not be called what a spreadsheet runs or a terminal turn
         CAPTURE(name);
         CHECK(problem(name) == "no error");
     }
-    // A file without a name in it gives its own.
+    // A file that sets no name uses its file name.
     const TemporaryFolder folder;
     const std::string path = write(folder / "=x.toml", "");
     const Error::Parts parts = parts_of_error([&] { load_policy(path); });
@@ -181,7 +184,7 @@ TEST_CASE("a policy may not be called what a spreadsheet runs or a terminal turn
     CHECK(load_policy(write(folder / "=y.toml", "name = \"y\"")).name == "y");
 }
 
-TEST_CASE("a data file that is cut short while it is in use is an error, not a signal", "[experiments][hostile]") {
+TEST_CASE("a data file that is truncated while it is in use causes an error, not a signal", "[experiments][hostile]") {
     const TemporaryFolder folder;
     std::string text;
     for (int i = 0; i < 100'000; ++i) text += static_cast<char>('a' + i % 26);
@@ -193,7 +196,7 @@ TEST_CASE("a data file that is cut short while it is in use is an error, not a s
     CHECK(parts.exit == Exit::bad_input);
     CHECK(parts.where == path.string());
     CHECK(contains(parts.what, "cut short while it was in use: it had 100000 bytes"));
-    write(path, text);  // what was there before, in the same file
+    write(path, text);  // the previous contents, in the same file
     CHECK(data->batch(Split::train, 1, 1, 4, 32).tokens == before.tokens);
 }
 
@@ -204,9 +207,9 @@ TEST_CASE("data may come through a pipe, and may not come from a device", "[expe
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
     auto writer = std::async(std::launch::async, [&] { write(pipe, text); });
     const DataFiles files{.train = pipe};
-    CHECK(vocabulary_of(files) == 256);  // which reads it
+    CHECK(vocabulary_of(files) == 256);  // this call reads the pipe
     writer.get();
-    const auto piped = open_data(files, 256, 16), whole = open_data({.train = path}, 256, 16);  // and it is open again
+    const auto piped = open_data(files, 256, 16), whole = open_data({.train = path}, 256, 16);  // the pipe again
     for (const Split split : {Split::train, Split::held_out}) {
         CHECK(piped->batch(split, 3, 7, 5, 16).tokens == whole->batch(split, 3, 7, 5, 16).tokens);
     }
@@ -216,7 +219,7 @@ TEST_CASE("data may come through a pipe, and may not come from a device", "[expe
     CHECK(contains(parts_of_error([] { vocabulary_of({.train = "/dev/zero"}); }).what, "neither a regular file"));
 }
 
-TEST_CASE("no reader begins on what has no end", "[experiments][hostile]") {
+TEST_CASE("every reader refuses an endless device", "[experiments][hostile]") {
     for (const auto& read : std::vector<std::function<void()>>{
              [] { read_numbers("/dev/zero"); }, [] { Safetensors::read("/dev/zero"); },
              [] { read_manifest(fs::path("/dev/zero")); }, [] { load_policy("/dev/zero"); }}) {
@@ -226,7 +229,7 @@ TEST_CASE("no reader begins on what has no end", "[experiments][hostile]") {
     }
 }
 
-TEST_CASE("JSON of others that nests too deep is refused before it is a tree", "[experiments][hostile]") {
+TEST_CASE("JSON that nests too deeply is refused before a tree is built", "[experiments][hostile]") {
     const std::string deep = repeated("[", 200'000) + repeated("]", 200'000);
     const TemporaryFolder folder;
     const Error::Parts manifest = parts_of_error(
@@ -244,7 +247,7 @@ TEST_CASE("JSON of others that nests too deep is refused before it is a tree", "
     const Error::Parts line = parts_of_error([&] { parse_machine_line("{\"arch\": " + deep + "}", "lines:3"); });
     CHECK(line.exit == Exit::bad_input);
     CHECK(line.where == "lines:3");
-    CHECK(contains(line.what, "nests deeper than 256 levels"));
+    CHECK(contains(line.what, "the line is nested deeper than 256 levels"));
 }
 
 }  // namespace hostile_files_test

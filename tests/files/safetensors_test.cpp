@@ -20,7 +20,7 @@ std::vector<std::byte> written(const SafetensorsWriter& writer) {
     return file;
 }
 
-/// A file around a header of one's own, with `data_bytes` zeros behind it.
+/// Returns a file that consists of the length, the given header and `data_bytes` zeros.
 std::vector<std::byte> file_of(const std::string& header, std::size_t data_bytes) {
     const std::uint64_t length = header.size();
     std::vector<std::byte> file(8 + header.size() + data_bytes);
@@ -42,7 +42,8 @@ std::string complaint(std::span<const std::byte> file) {
 
 }  // namespace
 
-TEST_CASE("a file gives back every tensor, of every dtype, and its metadata", "[experiments][safetensors]") {
+TEST_CASE("a file that is written and read returns every tensor of every dtype, and its metadata",
+          "[experiments][safetensors]") {
     SafetensorsWriter writer;
     const std::array<float, 6> f32{0.0f, -0.0f, 1e-45f, 3.4e38f, 0.1f, -2.0f};
     const std::array<double, 2> f64{0.1, -1e-320};
@@ -99,7 +100,7 @@ TEST_CASE("a file gives back every tensor, of every dtype, and its metadata", "[
             CHECK((tensor.bytes.data() - file.data()) % static_cast<std::ptrdiff_t>(dtype_bytes(tensor.dtype)) == 0);
         }
     }
-    SECTION("the same calls write the same bytes, to a file too") {
+    SECTION("the same calls write the same bytes, in memory and to a file") {
         CHECK(written(writer) == file);
         const auto path = test::disk_folder() / "stored";
         writer.write(path);
@@ -108,7 +109,7 @@ TEST_CASE("a file gives back every tensor, of every dtype, and its metadata", "[
         CHECK(same(from_disk.values<float>("f32"), f32));
         std::filesystem::remove(path);
     }
-    SECTION("a file cut short anywhere, or with a byte more, is refused") {
+    SECTION("a file that is truncated anywhere, or has an extra byte, is refused") {
         for (std::size_t size = 0; size < file.size(); ++size) {
             CAPTURE(size);
             if (complaint(std::span(file).first(size)).empty()) FAIL("accepted");
@@ -119,7 +120,7 @@ TEST_CASE("a file gives back every tensor, of every dtype, and its metadata", "[
     }
 }
 
-TEST_CASE("a file that breaks one rule is refused, with that rule", "[experiments][safetensors]") {
+TEST_CASE("a file that breaks one rule is refused with an error about that rule", "[experiments][safetensors]") {
     const std::string f32x2 = R"("dtype":"F32","shape":[2],"data_offsets":)";
     struct Case {
         std::string header;
@@ -134,33 +135,34 @@ TEST_CASE("a file that breaks one rule is refused, with that rule", "[experiment
              {"", 0, "'{'"},
              {" {}", 0, "'{'"},
              {"[]", 0, "'{'"},
-             {"{}x", 0, "no JSON"},
-             {R"({"a":)", 0, "no JSON"},
-             {"{\"\xff\":1}", 0, "no JSON"},
+             {"{}x", 0, "not valid JSON"},
+             {R"({"a":)", 0, "not valid JSON"},
+             {"{\"\xff\":1}", 0, "not valid JSON"},
              {R"({"a":1})", 0, "no dtype"},
              {R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8, "no dtype"},
              {R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", 8, "no shape"},
              {R"({"a":{"dtype":"F32","shape":[2]}})", 8, "no data_offsets"},
              {R"({"a":{"dtype":"F33","shape":[2],"data_offsets":[0,8]}})", 8, "F33"},
              {R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})", 8, "dtype 7"},
-             {R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", 8, "no list"},
+             {R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", 8, "not a list"},
              {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8, "-2"},
              {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", 8, "2.0"},
              {R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,8]}})", 8,
               "18446744073709551615"},
-             {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0, "holds 0 bytes"},
-             {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8, "holds 8 bytes"},
-             {R"({"a":{)" + f32x2 + "[0]}}", 8, "no pair"},
+             {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0,
+              "cannot have 0 bytes"},
+             {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8, "cannot have 8 bytes"},
+             {R"({"a":{)" + f32x2 + "[0]}}", 8, "not a pair"},
              {R"({"a":{)" + f32x2 + "[8,0]}}", 8, "8 to 0"},
              {R"({"a":{)" + f32x2 + "[0,8]}}", 7, "0 to 8 of 7"},
              {R"({"a":{)" + f32x2 + "[0,8]}}", 9, "1 bytes at the end"},
              {R"({"a":{)" + f32x2 + "[1,9]}}", 9, "begins at byte 1"},
              {R"({"a":{)" + f32x2 + R"([0,8]},"b":{)" + f32x2 + "[4,12]}}", 12, "begins at byte 4"},
              {R"({"a":{)" + f32x2 + R"([0,8]},"b":{)" + f32x2 + "[0,8]}}", 8, "begins at byte 0"},
-             {R"({"a":{)" + f32x2 + R"([0,8]},"a":{)" + f32x2 + "[8,16]}}", 16, "'a' twice"},
-             {R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "'dtype' twice"},
-             {R"({"__metadata__":7})", 0, "no object"},
-             {R"({"__metadata__":{"k":7}})", 0, "no string"},
+             {R"({"a":{)" + f32x2 + R"([0,8]},"a":{)" + f32x2 + "[8,16]}}", 16, "'a' occurs twice"},
+             {R"({"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8, "'dtype' occurs twice"},
+             {R"({"__metadata__":7})", 0, "not an object"},
+             {R"({"__metadata__":{"k":7}})", 0, "not a string"},
          }) {
         CAPTURE(c.header, c.data_bytes, c.says);
         const std::string said = complaint(file_of(c.header, c.data_bytes));
@@ -175,7 +177,7 @@ TEST_CASE("a file that breaks one rule is refused, with that rule", "[experiment
     CHECK(complaint(long_claim).find("claims 3 bytes") != std::string::npos);
 }
 
-TEST_CASE("a writer refuses what no reader would take", "[experiments][safetensors]") {
+TEST_CASE("a writer refuses tensors and metadata that no reader would accept", "[experiments][safetensors]") {
     const std::array<float, 2> x{1, 2};
     SafetensorsWriter writer;
     writer.add("x", {2}, std::span<const float>(x));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Argument files of other people's programs: read within the limits and handed to every importer, or refused with an Error that says where.
+// Argument files of other programs: they are read within the limits and given to an importer, or refused with an Error
+// that names the file.
 #include "tests/fuzz/config_fuzz.hpp"
 
 using namespace macheps;

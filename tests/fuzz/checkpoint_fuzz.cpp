@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints. A checksum turns nearly every input away, so the target mends it first (unless the first byte is odd):
-// what lies behind it must be total too. What is accepted is written and read again unchanged.
+// Checkpoints. Nearly every input has a wrong checksum and would be refused, so the target corrects the checksum first,
+// unless the first byte is odd. The code after the checksum must handle all bytes. An accepted checkpoint does not
+// change if it is written and read again.
 #include "core/error.hpp"
 #include "experiments/training/run/checkpoint.hpp"
 #include "reports/rows/checksum.hpp"
@@ -20,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         const Checkpoint checkpoint = parse_checkpoint(bytes, "fuzz.safetensors");
         const std::string written = to_bytes(checkpoint);
-        fuzz::require(to_bytes(parse_checkpoint(written, "written.safetensors")) == written, "a checkpoint survives");
+        fuzz::require(to_bytes(parse_checkpoint(written, "written.safetensors")) == written,
+                      "a checkpoint does not change if it is written and read again");
     } catch (const Error& error) {
         fuzz::require(error.exit() == Exit::bad_input,
                       std::string("a damaged file is a bad input file: ") + error.what());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every config that a reader takes, and for every importer that is handed one.
+// Properties of every config that a reader accepts, and of every importer that gets one.
 #pragma once
 #include "core/error.hpp"
 #include "experiments/configs/framework.hpp"
@@ -18,19 +18,19 @@ inline void check_tree(const files::ConfigValue& value, std::uint32_t lines, int
     require(depth <= files::config_depth_limit, "a tree is within the limit of depth");
     require(++values <= files::config_value_limit, "a tree is within the limit of values");
     require(value.place.line >= 1 && value.place.line <= lines && value.place.column >= 1,
-            "a value stands in the text");
+            "the place of a value is in the text");
     require(value.is_map() || value.entries.empty(), "only a map has keys");
     require(value.is_list() || value.items.empty(), "only a list has items");
     require(!value.quoted || value.is_text(), "only a text has quotes");
     for (const files::ConfigValue& item : value.items) check_tree(item, lines, depth + 1, values);
     for (const files::ConfigValue::Entry& entry : value.entries) {
-        require(entry.place.line >= 1 && entry.place.line <= lines, "a key stands in the text");
+        require(entry.place.line >= 1 && entry.place.line <= lines, "the place of a key is in the text");
         check_tree(entry.value, lines, depth + 1, values);
     }
 }
 
-/// Every importer takes every map: its findings are whole, and its policy loads. Each input goes through one of them, by its
-/// bytes, so that an input costs what one import costs.
+/// Checks that an importer accepts any map, that its findings are complete, and that its policy loads. The bytes of the
+/// input choose the importer, so that an input costs only one import.
 inline void import_by_one(const files::ConfigValue& root, std::string_view text) {
     std::size_t sum = 0;
     for (const char c : text) sum = sum * 31 + static_cast<unsigned char>(c);
@@ -54,21 +54,22 @@ inline void import_by_one(const files::ConfigValue& root, std::string_view text)
     }
 }
 
-/// One input through one reader.
+/// Reads one input with one reader.
 template <class Read>
 void read_config(std::string_view text, Read read) {
     files::ConfigFile file;
     try {
         file = read(text);
     } catch (const Error& error) {
-        require(error.exit() == Exit::bad_input, std::string("what is no config is a bad input file: ") + error.what());
+        require(error.exit() == Exit::bad_input,
+                std::string("text that is not a config is a bad input file: ") + error.what());
         require(std::string_view(error.what()).starts_with("fuzz:"),
                 std::string("an error names the file: ") + error.what());
         return;
     }
     std::size_t values = 0;
     check_tree(file.root, static_cast<std::uint32_t>(std::count(text.begin(), text.end(), '\n') + 1), 0, values);
-    // A path would let the input wander through the disk.
+    // If the input contained a path, it could open other files on the disk.
     if (file.root.is_map() && text.find('/') == std::string_view::npos && values < 500) import_by_one(file.root, text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of FPCores: read, or refused with an Error that says where. What is read is printed so that it reads back as itself.
+// Files of FPCores: they are read and can be printed, or they are refused with an Error that names the place.
 #include "core/error.hpp"
 #include "experiments/study/eval/tree.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -14,12 +14,12 @@ void read_cores(const std::string& text, bool keeps_precision) {
         cores = study::parse_cores(text, "fuzz.fpcore", keeps_precision);
     } catch (const Error& error) {
         fuzz::require(error.exit() == Exit::bad_input, "a file that cannot be read is bad input");
-        fuzz::require(error.parts().where.starts_with("fuzz.fpcore:"), "an error says where");
+        fuzz::require(error.parts().where.starts_with("fuzz.fpcore:"), "an error names the place");
         return;
     }
     for (const study::Expression& each : cores.expressions) {
         fuzz::require(each.slots >= static_cast<int>(each.inputs.size()), "every input has a slot");
-        fuzz::require(!study::fpcore_text(each).empty(), "an FPCore is printed");
+        fuzz::require(!study::fpcore_text(each).empty(), "an FPCore can be printed");
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fuzz target is one function over bytes. libFuzzer calls it, and so does replay.cpp, which runs the committed corpus
-// in every build. A target returns when the bytes are handled rightly, an Error included, and aborts when they are not.
+// A fuzz target is one function of bytes. libFuzzer calls it, and so does replay.cpp, which runs the committed corpus
+// in every build. A target returns if the bytes are handled correctly, which includes an Error, and aborts otherwise.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +19,14 @@ inline std::string_view text(const std::uint8_t* data, std::size_t size) {
     return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Aborts, with a sentence, unless `holds`.
+/// Prints `sentence` and aborts unless `holds`.
 inline void require(bool holds, const std::string& sentence) {
     if (holds) return;
     std::fprintf(stderr, "fuzz: %s\n", sentence.c_str());
     std::abort();
 }
 
-/// Takes values off the front of an input; zeros when it has run out.
+/// Takes values from the front of an input, and zeros when the input is used up.
 class Bytes {
   public:
     Bytes(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
@@ -39,7 +39,7 @@ class Bytes {
         rest_ = rest_.subspan(n);
         return value;
     }
-    /// 0 .. limit - 1.
+    /// Returns a number from 0 to limit - 1.
     int below(int limit) { return take<std::uint8_t>() % limit; }
     std::size_t left() const { return rest_.size(); }
 

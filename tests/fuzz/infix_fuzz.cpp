@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Infix formulas: read, or refused with an Error that says where. What is read is printed as an FPCore that reads back as itself.
+// Infix formulas: they are read, or refused with an Error that names the place. A formula that was read is printed as
+// an FPCore that reads back as the same formula.
 #include "core/error.hpp"
 #include "experiments/study/eval/tree.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -11,8 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         core = study::fpcore_text(study::parse_infix(fuzz::text(data, size)));
     } catch (const Error& error) {
-        fuzz::require(error.exit() == Exit::usage, "a formula that cannot be read is usage");
-        fuzz::require(!error.parts().where.empty(), "an error says where");
+        fuzz::require(error.exit() == Exit::usage, "a formula that cannot be read is a usage error");
+        fuzz::require(!error.parts().where.empty(), "an error names the place");
         return 0;
     }
     try {
@@ -20,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         fuzz::require(again.expressions.size() == 1 && study::fpcore_text(again.expressions.front()) == core,
                       "a printed formula reads back as itself");
     } catch (const Error&) {
-        // Only a tree that is deeper as a list than as infix text.
+        // Only a tree that is too deep as a list, although not as infix text.
         fuzz::require(size > 200, "a printed formula reads back");
     }
     return 0;

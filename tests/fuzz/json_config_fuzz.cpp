@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON of other people's programs: read within the limits and handed to every importer, or refused with an Error that
-// says where. The places come from a second walk over the text, which must stay in step with the parser: a value stands
-// where its first character is.
+// JSON configs of other programs: they are read within the limits and given to an importer, or refused with an Error
+// that names the file. The places of values come from a second pass over the text, which must agree with the parser:
+// the place of a value is that of its first character.
 #include "tests/fuzz/config_fuzz.hpp"
 
 #include <vector>
@@ -11,7 +11,7 @@ using namespace macheps::files;
 
 namespace {
 
-/// The text from each line's beginning.
+/// Returns, for each line, the text from the beginning of the line to the end.
 std::vector<std::string_view> lines_of(std::string_view text) {
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     std::vector<std::string_view> lines{text};
@@ -27,10 +27,10 @@ void check_places(const ConfigValue& value, const std::vector<std::string_view>&
                         : value.is_list() ? here.starts_with('[')
                         : value.is_text() ? here.starts_with('"')
                                           : here.starts_with(value.written);
-    fuzz::require(starts, "a value stands where its first character is");
+    fuzz::require(starts, "the place of a value is that of its first character");
     for (const ConfigValue& item : value.items) check_places(item, lines);
     for (const ConfigValue::Entry& entry : value.entries) {
-        fuzz::require(at(entry.place).starts_with('"'), "a key stands where its quote is");
+        fuzz::require(at(entry.place).starts_with('"'), "the place of a key is that of its first quote");
         check_places(entry.value, lines);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix Market text: a square matrix of the size that it says, or an Error that says where.
+// Matrix Market text: it gives a square matrix within the size limit, or an Error that names the place.
 #include "core/error.hpp"
 #include "experiments/files/arrays/matrix_market.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npy arrays: what is accepted has as many elements as its shape says, and written again it is the same.
+// .npy arrays: an accepted array has as many elements as its shape, and does not change
+// if it is written and read again.
 #include "core/error.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "tests/fuzz/arrays.hpp"
@@ -13,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const StoredArray array = parse_npy(fuzz::text(data, size), "x", "fuzz.npy");
         fuzz::check_array(array);
         const StoredArray again = parse_npy(npy_header(array.type, array.shape) + array.bytes, "x", "again.npy");
-        fuzz::require(again.bytes == array.bytes && again.shape == array.shape, "an array survives");
+        fuzz::require(again.bytes == array.bytes && again.shape == array.shape,
+                      "an array does not change if it is written and read again");
     });
     return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npz archives. Behind a first byte of 'z' the input is the archive. Checksums keep most of what a fuzzer changes from
-// being read at all, so behind any other first byte it is the one member of an archive made here.
+// .npz archives. After a first byte of 'z', the input is an archive. Checksums reject most changes that a fuzzer makes
+// to an archive. Therefore, after any other first byte, the input is the only member of an archive that is made here.
 #include "experiments/files/arrays/zip.hpp"
 #include "tests/fuzz/arrays.hpp"
 
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string rest(fuzz::text(data + 1, size - 1));
     fuzz::accept_or_refuse([&] {
         const std::string bytes = data[0] == 'z' ? rest : stored_zip({{"x.npy", rest}});
-        // Deflate unpacks a thousandfold: what a small input may ask for is known.
+        // Deflate packs at most 1032 bytes into one, which limits the size of a member.
         for (const ZipMember& member : read_zip(bytes, "fuzz.npz"))
             fuzz::require(member.bytes.size() <= 1032 * bytes.size() + 64,
                           "a member is no larger than deflate can make it");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and codes as text: what is read prints as something that reads back the same; CSV cells too.
+// Numbers, codes and CSV cells as text: a value that was read is printed as text that reads back as the same value.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/text/print.hpp"
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             fuzz::require(shortest.has_value(), "the shortest decimal is a number");
             if (std::isnan(decode64(format, code))) continue;  // printed without its sign
             const auto back = encode64(format, *shortest, Round::nearest_even, Overflow::nonsaturate);
-            fuzz::require(back == code, "the shortest decimal gives its code back");
+            fuzz::require(back == code, "the shortest decimal reads back as its code");
         }
     }
     for (const NamedFormat& named : all_formats) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy TOML: parsed and bound to a model, or refused with an Error that says where.
+// Policy TOML: it is parsed and resolved for a model, or refused with an Error.
 #include "core/error.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
@@ -11,7 +11,7 @@ using namespace macheps::training;
 
 namespace {
 
-/// `extends` may name a file; a fuzzer must not wander through the disk.
+/// Returns whether `extends` may name a file: a fuzzer must not open other files on the disk.
 bool names_a_path(std::string_view toml) { return toml.find("extends") != toml.npos && toml.find('/') != toml.npos; }
 
 const SiteList& sites() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// .pt files. Behind a first byte of 'z' the input is the archive. Checksums keep most of what a fuzzer changes from being
-// read at all, so behind any other first byte it is the pickle of an archive with two storages made here.
+// .pt files. After a first byte of 'z', the input is an archive. Checksums reject most changes that a fuzzer makes to
+// an archive. Therefore, after any other first byte, the input is the pickle of an archive with two storages made here.
 #include "experiments/files/arrays/zip.hpp"
 #include "tests/fuzz/arrays.hpp"
 
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             fuzz::check_array(array);
             total += array.bytes.size();
         }
-        fuzz::require(total <= 16 * 1032 * (bytes.size() + 64), "arrays are held to the file's size");
+        fuzz::require(total <= 16 * 1032 * (bytes.size() + 64), "the size of the file limits the size of the arrays");
     });
     return 0;
 }

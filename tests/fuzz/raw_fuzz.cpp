@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bare numbers: the first line is the word that declares them, what is behind it the file.
+// Files of bare numbers: the first line is the word that declares the array, and the rest is the file.
 #include "experiments/files/arrays/raw_word.hpp"
 #include "tests/fuzz/arrays.hpp"
 
@@ -13,14 +13,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         word = parse_file_word(std::string(all.substr(0, end)));
     } catch (const Error& error) {
-        fuzz::require(error.exit() == Exit::usage, "a bad word is usage");
+        fuzz::require(error.exit() == Exit::usage, "a bad word is a usage error");
         return 0;
     }
     if (!word.raw || end == std::string_view::npos) return 0;
     fuzz::accept_or_refuse([&] {
         const StoredArray array = parse_raw(all.substr(end + 1), *word.raw, "fuzz.bin");
         fuzz::check_array(array);
-        fuzz::require(array.bytes.size() <= size, "an array is held to the file's size");
+        fuzz::require(array.bytes.size() <= size, "an array is not larger than the file");
     });
     return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of recipes: read, or refused with an Error that says where. Small inputs are made, as well.
+// Files of recipes: they are read, or refused with an Error that names the place. The inputs of small recipes are made.
 #include "core/error.hpp"
 #include "experiments/check/inputs/recipe_file.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -28,7 +28,7 @@ void make(const check::InputPlan& plan) {
             }
         }
     } catch (const Error& error) {
-        fuzz::require(error.exit() == Exit::usage, "inputs that cannot be made are usage");
+        fuzz::require(error.exit() == Exit::usage, "inputs that cannot be made are a usage error");
     }
 }
 
@@ -39,8 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         plans = check::parse_plans(fuzz::text(data, size), "fuzz.toml");
     } catch (const Error& error) {
-        fuzz::require(error.exit() == Exit::usage, "a bad recipe is usage");
-        fuzz::require(error.parts().where.starts_with("fuzz.toml"), "an error of a recipe says where");
+        fuzz::require(error.exit() == Exit::usage, "a bad recipe is a usage error");
+        fuzz::require(error.parts().where.starts_with("fuzz.toml"), "an error of a recipe names the place");
         return 0;
     }
     for (const check::InputPlan& plan : plans) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libFuzzer: runs a target over every file of the directories named, and over the empty input.
+// Replaces libFuzzer: runs a target on every file of the given directories, and on the empty input.
 #include "tests/fuzz/fuzz.hpp"
 
 #include <algorithm>

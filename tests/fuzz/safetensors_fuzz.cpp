@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors: what is accepted is whole, and written again and read again it is the same.
+// Safetensors files: an accepted file is complete, and does not change if it is written and read again.
 #include "core/error.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
 #include "tests/fuzz/fuzz.hpp"

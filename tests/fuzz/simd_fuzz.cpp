@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every SIMD path and several threads against the scalar definition, on raw bits. The first bytes choose an operation
-// and its shape, the rest are operands; where an input is short, operands repeat with their bits turned about.
+// Compares every SIMD path, with one and two threads, with the scalar definition on raw bits. The first bytes choose an
+// operation and its shape; the rest are operands. If an input is short, its operands repeat with some bits flipped.
 #include "core/format_table.hpp"
 #include "emulation/adam.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -35,7 +35,7 @@ struct Operands {
     }
 };
 
-/// Results of one operation: tensors and, as bits, whatever else it returns.
+/// Bits of the results of one operation: its tensors and everything else that it returns.
 using Results = std::vector<std::uint32_t>;
 
 void append(Results& results, Backend& backend, ConstView view) {
@@ -80,7 +80,7 @@ Cast any_cast(fuzz::Bytes& bytes) {
     return cast;
 }
 
-/// One operation on operands that are the same for every engine.
+/// Returns an operation with operands that are the same for every engine.
 std::function<Results(Backend&)> any_operation(fuzz::Bytes& bytes) {
     const int operation = bytes.below(11);
     const std::int64_t rows = 1 + bytes.below(9), columns = 1 + bytes.below(150), n = rows * columns;

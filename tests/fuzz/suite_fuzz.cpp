@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Suites of kernel checks, and baselines: read, or refused with an Error that says where.
+// Suites of kernel checks, and baselines: they are read, or refused with an Error.
 #include "core/error.hpp"
 #include "experiments/check/verdicts/baseline.hpp"
 #include "experiments/check/verdicts/run.hpp"
@@ -16,13 +16,13 @@ void read_suite(std::string_view text) {
     try {
         suite = check::parse_suite(text, "fuzz.toml");
     } catch (const Error& error) {
-        fuzz::require(error.exit() == Exit::usage, "a bad suite is usage");
-        fuzz::require(error.parts().where.starts_with("fuzz.toml"), "an error of a suite says where");
+        fuzz::require(error.exit() == Exit::usage, "a bad suite is a usage error");
+        fuzz::require(error.parts().where.starts_with("fuzz.toml"), "an error of a suite names the place");
         return;
     }
     std::set<std::string> names;
     for (const check::SuiteCheck& each : suite.checks) {
-        fuzz::require(names.insert(each.name).second, "checks have names of their own");
+        fuzz::require(names.insert(each.name).second, "no two checks have the same name");
         fuzz::require(each.declaration.operation != nullptr || !each.declined.empty(), "a check has an operation");
         if (each.declaration.operation == nullptr) continue;
         const Json json = check::declared_json(each.declaration);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestFloat lines: the first line names a function, every other is a case. What is read is evaluated, and what is
-// printed is read again as the same case.
+// TestFloat lines: the first line names a function, and every other line is a case. Each case that was read is
+// evaluated and printed, and the printed line reads back as the same case.
 #include "core/error.hpp"
 #include "experiments/study/eval/testfloat_function.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token files: text, llm.c and nanoGPT. The first byte chooses the format and the name's ending.
+// Token files: text, llm.c and nanoGPT. The first byte chooses the format and the extension of the file name.
 #include "core/error.hpp"
 #include "experiments/training/run/data/data.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size == 0) return 0;
     const auto format = static_cast<DataFormat>(data[0] % 4);
     const std::string name = data[0] / 4 % 2 == 0 ? "fuzz.bin" : "fuzz.txt";
-    // A copy of its exact size, so that a read beyond the end is seen.
+    // A copy of the exact size, so that a sanitizer detects a read beyond the end.
     const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1,
                                        reinterpret_cast<const std::byte*>(data) + size);
     try {
@@ -21,14 +21,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         stream.check(vocabulary);
         std::vector<std::int32_t> tokens;
         stream.append(0, stream.size(), tokens, vocabulary);
-        fuzz::require(tokens.size() == stream.size(), "as many tokens as it says");
+        fuzz::require(tokens.size() == stream.size(), "a stream has as many tokens as it reports");
         std::int32_t largest = 0;
         for (const std::int32_t token : tokens) {
             fuzz::require(token >= 0 && token < vocabulary, "tokens lie in the vocabulary");
             largest = token > largest ? token : largest;
         }
         fuzz::require(stream.format() == DataFormat::text || largest + 1 == vocabulary,
-                      "the vocabulary is the tightest");
+                      "the vocabulary is as small as possible");
         try {
             stream.check(largest);
             fuzz::require(false, "a token beyond the vocabulary is refused");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How cuBLASLt is found, told of a problem, and asked for an algorithm: without a device, against a library of the same
-// entries (fake_cublaslt.cpp), and as far as descriptors go against the real one.
+// Tests how cuBLASLt is found, how a problem is described to it, and how its algorithms are chosen. No device is
+// needed: a library with the same entries (fake_cublaslt.cpp) replaces cuBLASLt. Only the descriptors are tested with
+// the real one.
 #include "emulation/evidence/library/cublaslt/cublaslt.hpp"
 #include "emulation/evidence/library/cublaslt/cublaslt_algorithms.hpp"
 #include "emulation/gpu/device/device.hpp"
@@ -16,7 +17,7 @@ using namespace macheps::gpu;
 
 namespace {
 
-/// MACHEPS_CUBLASLT for as long as it lives.
+/// Sets MACHEPS_CUBLASLT for its lifetime.
 class Named {
   public:
     explicit Named(const char* path) { setenv("MACHEPS_CUBLASLT", path, 1); }
@@ -25,7 +26,7 @@ class Named {
     Named& operator=(const Named&) = delete;
 };
 
-/// The algorithm that the fake library is made to take, or why there is none.
+/// Returns algorithm number `choice` of the fake library, or why there is none.
 std::string chosen(const LibraryProblem& p, int choice) {
     const cublaslt::FoundApi found = cublaslt::find_api();
     if (found.api == nullptr) return found.missing;
@@ -43,7 +44,7 @@ std::string chosen(const LibraryProblem& p, int choice) {
 
 }  // namespace
 
-TEST_CASE("a missing cuBLASLt is said to be missing", "[gpu][library]") {
+TEST_CASE("a missing cuBLASLt is reported with the reason", "[gpu][library]") {
     {
         const Named named("/nowhere/libcublasLt.so");
         const LoadedLibrary loaded = load_cublaslt(0);
@@ -51,12 +52,12 @@ TEST_CASE("a missing cuBLASLt is said to be missing", "[gpu][library]") {
         CHECK(loaded.missing.find("/nowhere/libcublasLt.so") != std::string::npos);
     }
     const Named named("libm.so.6");
-    CHECK(load_cublaslt(0).missing.find("libm.so.6 has no cublasLtCreate") != std::string::npos);
+    CHECK(load_cublaslt(0).missing.find("libm.so.6 does not have cublasLtCreate") != std::string::npos);
 }
 
-TEST_CASE("cuBLASLt takes the descriptors of every problem", "[gpu][library]") {
+TEST_CASE("cuBLASLt accepts the descriptors of every problem", "[gpu][library]") {
     const std::string first = check_cublaslt_descriptors(library_problems().front());
-    if (first.starts_with("no cuBLASLt")) SKIP_TEST(first);
+    if (first.starts_with("cannot load cuBLASLt")) SKIP_TEST(first);
     for (const auto& problems : {library_problems(), reveal_problems()}) {
         for (const LibraryProblem& p : problems) {
             CAPTURE(p.name());
@@ -65,17 +66,17 @@ TEST_CASE("cuBLASLt takes the descriptors of every problem", "[gpu][library]") {
     }
 }
 
-TEST_CASE("algorithms are taken as the heuristic orders them, or as slices demand", "[gpu][library]") {
+TEST_CASE("algorithms follow the order of the heuristic, or are those that support the slices", "[gpu][library]") {
     const Named named(MACHEPS_FAKE_CUBLASLT);
     LibraryProblem p{.m = 64, .n = 32, .k = 256, .a = bf16, .b = bf16, .out = bf16};
     CHECK(chosen(p, 0) == "algo 3 tile 9 stages 2 splitk 1 tensor 0x2");
     CHECK(chosen(p, 1) == "algo 5 tile 20 stages 4 splitk 1 tensor 0x2");
     CHECK(chosen(p, 2) == "cublasLtMatmulAlgoGetHeuristic: no more algorithms");
     p.slices = 4;
-    p.reduction = Reduction::compute_type;  // the heuristic's second one takes it, and so does the search's first
+    p.reduction = Reduction::compute_type;  // the heuristic's second one supports it, and so does the search's first
     CHECK(chosen(p, 0) == "algo 5 tile 20 stages 4 splitk 4 compute_type tensor 0x2");
     CHECK(chosen(p, 1) == "algo 5 tile 20 stages 4 splitk 4 compute_type tensor 0x2");
-    CHECK(chosen(p, 2) == "no algorithm takes 4 slices by compute_type");
+    CHECK(chosen(p, 2) == "no algorithm supports 4 slices by compute_type");
     p.reduction = Reduction::output_type;
     CHECK(chosen(p, 0) == "algo 5 tile 20 stages 4 splitk 4 output_type tensor 0x2");
     p.reduction = Reduction::in_place;  // only the search finds it
@@ -87,7 +88,8 @@ TEST_CASE("algorithms are taken as the heuristic orders them, or as slices deman
     CHECK(chosen(p, 0) == "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED (15)");
 }
 
-TEST_CASE("a failed CUDA call names itself, and only a missing device is called so", "[gpu][cublaslt]") {
+TEST_CASE("the error of a failed CUDA call names the call, and only a missing device has that exit code",
+          "[gpu][cublaslt]") {
     const auto exit_of = [](cudaError_t status) {
         try {
             gpu::check(status, "cudaThing(x)", "emulation/gpu/thing.cu", 7);

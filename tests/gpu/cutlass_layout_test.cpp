@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the places of elements of matrix operands with the layouts of CUTLASS. CuTe writes a layout as extents and strides: the index
-// of a coordinate is the sum of its parts, each times its stride. Index i of a matrix with `rows` rows is row i % rows, column i / rows;
-// B counts as a matrix of n rows and k columns.
-// Source of the numbers: NVIDIA/cutlass, include/cute/atom/mma_traits_sm80.hpp, mma_traits_sm89.hpp, mma_traits_sm90.hpp,
+// Compares the places of elements of matrix operands with the layouts of CUTLASS. CuTe writes a layout as extents and
+// strides: the index of a coordinate is the sum of its parts, each times its stride. Index i of a matrix with `rows`
+// rows is row i % rows, column i / rows; B counts as a matrix of n rows and k columns. Source of the numbers:
+// NVIDIA/cutlass, include/cute/atom/mma_traits_sm80.hpp, mma_traits_sm89.hpp, mma_traits_sm90.hpp,
 // mma_traits_sm90_gmma.hpp, and include/cute/arch/mma_sm90_desc.hpp for the fields of a descriptor.
 #include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/gpu/matmul/wgmma.hpp"
@@ -23,7 +23,7 @@ namespace {
 /// Extents and strides, the fastest coordinate first.
 using Modes = std::vector<std::pair<int, int>>;
 
-/// Index of coordinate number `i`; -1 beyond the last one.
+/// Returns the index of coordinate number `i`, or -1 beyond the last one.
 int index_of(const Modes& modes, int i) {
     int index = 0;
     for (const auto& [extent, stride] : modes) {
@@ -52,7 +52,8 @@ struct Fragments {
     Layout a, b, c;
 };
 
-/// Layouts of mma.sync by m, k and bytes of an element. CUTLASS has no m16n8k16 of fp8; that of s8 is the same shape.
+/// Returns the layouts of mma.sync by m, k and bytes of an element. CUTLASS has no m16n8k16 of fp8; s8 has the same
+/// shape.
 Fragments mma_fragments(int m, int k, int bytes) {
     const Modes c_threads{{4, 32}, {8, 1}}, pairs{{2, 16}, {2, 8}};
     const Layout c{16, c_threads, pairs};
@@ -73,7 +74,7 @@ Fragments mma_fragments(int m, int k, int bytes) {
     return known.at({bytes, k});
 }
 
-/// Registers of a and of the sums of wgmma, m64nNkK.
+/// Return the layouts of the registers of a and of the sums of wgmma, m64nNkK.
 Layout wgmma_a(int bytes) {
     const std::map<int, Layout> known{{4, {64, {{4, 64}, {8, 1}, {4, 16}}, {{2, 8}, {2, 256}}}},
                                       {2, {64, {{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {2, 512}}}},
@@ -93,8 +94,9 @@ struct Descriptor {
           base_offset(static_cast<int>(bits >> 49 & 7)),
           layout_type(static_cast<int>(bits >> 62)) {}
 
-    /// Byte of element (row, k) in the layout without swizzle, INTERLEAVE, with T elements in 16 bytes. K-major: ((8,m),(T,2)) with
-    /// the strides ((T,SBO),(1,LBO)). MN-major: ((T,m),(8,k)) with the strides ((1,SBO),(T,LBO)).
+    /// Returns the byte of element (row, k) in the layout without swizzle, INTERLEAVE, with T elements in 16 bytes.
+    /// K-major: ((8,m),(T,2)) with the strides ((T,SBO),(1,LBO)). MN-major: ((T,m),(8,k)) with the strides
+    /// ((1,SBO),(T,LBO)).
     int place(int rows, int products, int element_bytes, bool mn_major, int row, int k) const {
         const int line = 16 / element_bytes;
         const Modes row_modes =
@@ -111,7 +113,7 @@ void count(bool equal) {
     wrong += equal ? 0 : 1;
 }
 
-/// Registers of words: element `i` of a thread is part i % per_word of word i / per_word.
+/// Compares registers of words: element `i` of a thread is part i % per_word of word i / per_word.
 template <class Place>
 void compare_words(const Layout& layout, int k, int bytes, int word_bytes, const Place& place) {
     const int per_word = word_bytes / bytes;
@@ -151,7 +153,7 @@ void compare_shared(int rows, int k, int bytes, bool mn_major) {
 
 }  // namespace
 
-TEST_CASE("operands of the probes lie where CUTLASS's layouts have them", "[gpu][layout]") {
+TEST_CASE("the probes place operands as CUTLASS's layouts do", "[gpu][layout]") {
     places = wrong = 0;
     int forms = 0;
     for (int index = 0; index < instruction_forms; ++index) {
@@ -184,7 +186,7 @@ TEST_CASE("operands of the probes lie where CUTLASS's layouts have them", "[gpu]
     CHECK(places >= 759'488);
 }
 
-TEST_CASE("operands of the matrix products lie where CUTLASS's layouts have them", "[gpu][layout]") {
+TEST_CASE("the matrix products place operands as CUTLASS's layouts do", "[gpu][layout]") {
     places = wrong = 0;
     for (const auto& [bytes, k] : {std::pair{2, 16}, {4, 8}}) {  // m16n8k16 of 16 bits, m16n8k8 of tf32
         const Fragments fragments = mma_fragments(16, k, bytes);

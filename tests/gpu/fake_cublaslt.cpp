@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with cuBLASLt's entries and no device behind it, so that the choice of algorithms can be tested. It has
+// A library with cuBLASLt's entries but without a device, so that the choice of algorithms can be tested. It has
 //   algorithm 3: no slices;
-//   algorithm 5: slices joined in fp32 or in the output's type, on tile 20 with stages 4 alone;
+//   algorithm 5: slices joined in fp32 or in the output's type, only on tile 20 with stages 4;
 //   algorithm 8: slices joined in the output, on any tile.
-// Its heuristic knows 3, and 5 on tile 20. fp8 without transposed a is not supported.
+// Its heuristic returns 3, and 5 on tile 20. fp8 without transposed a is not supported.
 #include <cublasLt.h>
 
 #include <cstdint>

@@ -43,7 +43,7 @@ esac
 exit 0
 END
 printf '#!/usr/bin/env bash\necho what,ratio\n' > programs/bench_gpu
-# The capture of PyTorch: some bytes, and then it hangs if it is told to.
+# The capture of PyTorch writes some bytes, and then hangs if TORCH_HANGS is set.
 cat > bin/python3 <<'END'
 #!/usr/bin/env bash
 [ "${1:-}" = -u ] && shift
@@ -72,19 +72,19 @@ failures=0
 fail() { echo "$*"; failures=$((failures + 1)); }
 has() { grep -qF -- "$2" "$1" || { fail "$1 lacks: $2"; cat "$1"; }; }         # has FILE TEXT
 holds() { tar -tf "out/$1" | grep -qxF -- "$2" || fail "$1 lacks $2"; }          # holds ARCHIVE PATH
-# ends_with CODE STAGE...: as at the start of a command, the folder for the results is empty.
+# ends_with CODE STAGE...: checks the exit code. The folder for the results is empty, as at the start of a command.
 ends_with() {
     local wanted=$1 code
     shift
     rm -rf out
     scripts/gpu-first-contact "$@" > log.txt 2>&1
     code=$?
-    [ "$code" -eq "$wanted" ] || { fail "gpu-first-contact $*: exit $code, and not $wanted"; cat log.txt; }
+    [ "$code" -eq "$wanted" ] || { fail "gpu-first-contact $*: exit $code, expected $wanted"; cat log.txt; }
     [ "$(find out -type f | wc -l)" -le 8 ] || fail "too many files: $(ls out)"
 }
 fresh() { rm -rf build "$SANITIZED"; }
 
-# All is well: every stage runs once, and a second run only hands out the archives again.
+# Without faults every stage runs once, and a second run only provides the archives again.
 ends_with 0
 has out/summary.txt "smoke: exit 0; smoke: questions: 1 equal; two steps: equal"
 has out/summary.txt "traces: exit 0; traces: 11 equal; 6 traces"
@@ -106,17 +106,17 @@ GPU_RETRY="scalar" ends_with 0 smoke scalar
 has out/summary.txt "smoke: done before"
 has out/summary.txt "scalar: exit 0; "
 
-# A stage that hangs is cut off, its part is kept, and the second run repeats it and nothing else.
+# A stage that hangs is killed, and its partial results are kept. The second run repeats only this stage.
 fresh
 TORCH_HANGS=1 GPU_SECONDS=17 ends_with 1 triton torch
 has out/summary.txt "torch: exit 137"
 holds torch.tar.gz torch/torch/outputs
-! pgrep -f 'sleep 98765' > /dev/null || fail "what hung is still there"
+! pgrep -f 'sleep 98765' > /dev/null || fail "the process that hung is still running"
 ends_with 0 triton torch
 has out/summary.txt "triton: done before"
 has out/summary.txt "torch: exit 0"
 
-# Large results come in pieces; small archives share a file if there are too many.
+# Large results are split into pieces. Small archives share a file if there are too many.
 fresh
 TORCH_BYTES=100000 GPU_MAX_BYTES=32000 ends_with 0
 find out -type f -size +32000c | grep . && fail "a file is too large"
@@ -125,7 +125,7 @@ has rest.txt speed.tar.gz
 cat out/torch.tar.gz.0* | tar -tz > torch.txt
 has torch.txt torch/torch/outputs
 
-# Training that differs is repeated on emulated units: here they are right, so a kernel is wrong.
+# Training that differs is repeated on emulated units. Here these are right, so a kernel is wrong.
 fresh
 DIFFERS=native ends_with 1 train
 has out/summary.txt "train: exit 1; train: DIFFERENT"
@@ -134,14 +134,14 @@ has train/compared.txt "hashes, row 3: h100-tf32/0,0"
 has train/legs.txt "hashes: 1 of 3 rows differ"
 sed -n '/compared with the CPU/,/compared with the emulated/p' train/legs.txt | grep -q differ && fail "the emulated units differ"
 
-# After a CUDA error memcheck comes next, on the form that failed.
+# After a CUDA error memcheck runs next, on the form that failed.
 fresh
 BREAKS=1 ends_with 1 traces scalar memcheck
 has "$SANITIZED" "verify --only matrix:wgmma.m64n8k8.f32.tf32.tf32"
 [ "$(grep -oE '(traces|scalar|memcheck): exit' out/summary.txt | tr -d '\n')" = "traces: exitmemcheck: exitscalar: exit" ] ||
     { fail "wrong order"; cat out/summary.txt; }
 
-# Without a device there is one line. Without a program the stages of Python's packages are left.
+# Without a device the summary has one line. Without a program only the stages of Python's packages run.
 fresh
 NO_DEVICE=1 ends_with 4
 has out/summary.txt "no GPU here, so nothing was run: macheps: cuda: no CUDA device"

@@ -7,8 +7,8 @@
 
 namespace macheps::test {
 
-/// The kernels of the GPU's engine on the host, where an emulator stands for every matrix instruction. Its memory is
-/// closed to whoever is not a kernel, if it is guarded. architecture 90: the matrix units of sm_90.
+/// Returns the GPU's engine with its kernels on the host, where an emulator replaces every matrix instruction. If
+/// `guarded`, only kernels and copies can access its memory. Architecture 90 has the matrix units of sm_90.
 std::unique_ptr<Backend> host_device_backend(gpu::MatrixUnits units = gpu::MatrixUnits::native, int architecture = 90,
                                              bool guarded = true);
 

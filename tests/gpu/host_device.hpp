@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HostDevice: kernels on the host, one thread, where loops stand for the grid. It is for tests: what passes here has
-// the right indices and the right order, and only the hardware is left to doubt.
+// HostDevice runs kernels on the host in one thread, with loops in place of the grid. It is for tests: a kernel that
+// passes here has the right indices and the right order, and only the hardware remains to be tested.
 #pragma once
 #include "core/host/float_environment.hpp"
 #include "emulation/gpu/device/threads.hpp"
@@ -10,10 +10,10 @@
 
 namespace macheps::gpu {
 
-/// Memory that a host may not touch: outside of a launch or a copy it is closed to all access (mprotect).
+/// Memory that host code must not touch: except during a launch or a copy, it is closed to all access (mprotect).
 class HostDevice {
   public:
-    /// Not guarded: the memory stays open, which is several times as fast.
+    /// If not `guarded`, the memory stays open, which is several times as fast.
     explicit HostDevice(bool guarded = true);
     ~HostDevice();
     HostDevice(const HostDevice&) = delete;
@@ -27,19 +27,19 @@ class HostDevice {
     void clear(void* memory, std::size_t bytes);
     void wait() {}
 
-    /// f(i) for i = 0 .. n - 1.
+    /// Calls f(i) for i = 0 .. n - 1.
     template <class F>
     void each(std::int64_t n, const F& f) {
         const Opened opened(*this);
         for (std::int64_t i = 0; i < n; ++i) f(i);
     }
-    /// f(warp, i) for i = 0 .. n - 1, a warp for each.
+    /// Calls f(warp, i) for i = 0 .. n - 1, with a warp for each.
     template <class F>
     void warps(std::int64_t n, const F& f) {
         const Opened opened(*this);
         for (std::int64_t i = 0; i < n; ++i) f(Warp{}, i);
     }
-    /// f(block) for every block of the grid.
+    /// Calls f(block) for every block of the grid.
     template <class F>
     void blocks(const Grid& grid, const F& f) {
         const Opened opened(*this);
@@ -58,7 +58,7 @@ class HostDevice {
     struct alignas(128) Line {
         std::byte bytes[128];
     };
-    /// While one lives, the memory is open, and the host's floating-point modes are those of a GPU's kernels.
+    /// While an Opened exists, the memory is open, and the host's floating-point modes are those of the GPU's kernels.
     class Opened {
       public:
         explicit Opened(HostDevice& device) : device_(device) { device_.protect(true); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judge of recorded traces names the cause of a difference. Recorded traces of an H100 are given the results of another model, by
-// the oracle of tests/machine, or results in other places.
+// Tests that the judge of recorded traces names the cause of a difference. Recorded traces of an H100 get the results
+// of another model, from the oracle of tests/machine, or the results of other rows.
 #include "emulation/evidence/traces/diagnosis.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 #include "emulation/evidence/traces/replay.hpp"
@@ -25,7 +25,7 @@ evidence::Trace recorded(const std::string& form) {
                                 ("sm_90." + form + ".jsonl.zst"));
 }
 
-/// The same operands with the results of another model.
+/// Returns the same operands with the results of another model.
 evidence::Trace planted(evidence::Trace trace, oracle::Mutation mutation) {
     const auto instruction = oracle::find_instruction(trace.form.arch, trace.form.instr, trace.form.qual);
     for (evidence::TraceRow& row : trace.rows)
@@ -33,7 +33,7 @@ evidence::Trace planted(evidence::Trace trace, oracle::Mutation mutation) {
     return trace;
 }
 
-/// The notes of the rows that differ.
+/// Returns the notes of the rows that differ.
 std::vector<std::string> notes_of(const evidence::Trace& trace) {
     std::vector<std::string> notes;
     evidence::replay(trace, [&](const evidence::ProbeResult& row) {
@@ -44,7 +44,7 @@ std::vector<std::string> notes_of(const evidence::Trace& trace) {
 
 }  // namespace
 
-TEST_CASE("the judge names the wrong field of a model, whichever it is", "[gpu][judge]") {
+TEST_CASE("the judge names each field of a model that may be wrong", "[gpu][judge]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     using M = oracle::Mutation;
     struct Case {
@@ -65,7 +65,7 @@ TEST_CASE("the judge names the wrong field of a model, whichever it is", "[gpu][
         {"wgmma.m64n8k16.f32.bf16.bf16", M::zero_reads_m126, "zeros_read_-126", "zeros"},
         {"mma.m16n8k16.f32.f16.f16.f32", M::split_groups, "terms/2", "two steps, as on Ampere"},
         {"mma.m16n8k8.f32.tf32.tf32.f32", M::split_groups, "terms/2", "two steps"},
-        {"mma.m16n8k32.f32.e4m3.e4m3.f32", M::native_fp8, "sm90.wgmma.fp8", "fp8 of mma.sync alone: through_fp16"},
+        {"mma.m16n8k32.f32.e4m3.e4m3.f32", M::native_fp8, "sm90.wgmma.fp8", "only fp8 of mma.sync: through_fp16"},
     };
     for (const Case& c : cases) {
         CAPTURE(c.form, c.name, c.why);
@@ -79,9 +79,9 @@ TEST_CASE("the judge names the wrong field of a model, whichever it is", "[gpu][
         const std::size_t cause = note.find("; cause: ");
         REQUIRE(cause != std::string::npos);
         // The two models of zeros disagree about rows with two zero factors.
-        CHECK(note.find(c.mutation == M::zero_reads_m126 ? "has all but 4 rows" : "has every row", cause) !=
-              std::string::npos);
-        // The name is one of those that "or" joins.
+        CHECK(note.find(c.mutation == M::zero_reads_m126 ? "reproduces all rows except 4" : "reproduces every row",
+                        cause) != std::string::npos);
+        // The name is one of those that are joined by "or".
         const std::string names = note.substr(cause);
         CHECK((" " + names + " ").find(" " + std::string(c.name) + " ") != std::string::npos);
     }
@@ -92,22 +92,22 @@ TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zero
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     const evidence::Trace right = recorded("wgmma.m64n8k32.f32.e4m3.e4m3");
     const Format& f = right.form.c;
-    // Results in the places of others.
+    // Neighbouring rows exchange their results.
     evidence::Trace moved = right;
     for (std::size_t i = 0; i + 1 < moved.rows.size(); ++i) {
         if (moved.rows[i].cls == moved.rows[i + 1].cls) std::swap(moved.rows[i].d, moved.rows[i + 1].d);
     }
     CAPTURE(evidence::diagnose(moved));
-    CHECK(
-        evidence::diagnose(moved).ends_with("normal operands too: a layout of fragments or a descriptor of this form"));
-    // Other bits of NaN, and minus zero for zero.
+    CHECK(evidence::diagnose(moved).ends_with(
+        "including normal operands: the cause is a layout of fragments or a descriptor of this form"));
+    // NaN has other bits, and minus zero replaces zero.
     struct Case {
         const char* words;
         bool (*takes)(const Format&, std::uint64_t);
         std::uint64_t change;
     };
     const Case cases[] = {
-        {"the bits of NaN (the rule of NaN)",
+        {"the bits of NaN (the rule for NaN)",
          [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) > g.inf_code(); }, 1},
         {"signs of zeros", [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) == 0; },
          0x80000000u}};
@@ -125,16 +125,16 @@ TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zero
         CHECK(evidence::diagnose(changed).starts_with(std::to_string(rows) + " of "));
         CHECK(evidence::diagnose(changed).find(c.words) != std::string::npos);
     }
-    // A model that is not among the wrong ones: terms floored one by one.
+    // A model that is not among the wrong ones: every term is floored.
     const std::string floored = evidence::diagnose(planted(right, oracle::Mutation::floor_terms));
     CAPTURE(floored);
     CHECK(floored.find("nearest is the model with model=floored") != std::string::npos);
     CHECK(floored.find("swamp") != std::string::npos);
     CHECK(floored.find("fraction_bits, terms") != std::string::npos);
-    // A difference that no wrong model has, in one class: its fields are named.
+    // A difference in one class that no wrong model has: the judge names the fields of that class.
     for (const auto& [cls, fields] : std::map<std::string, std::string>{{"alignment_edge", "fraction_bits, terms"},
                                                                         {"tie", "delivery"},
-                                                                        {"specials", "the rule of NaN"},
+                                                                        {"specials", "the rule for NaN"},
                                                                         {"mixed", "no field is likely"}}) {
         CAPTURE(cls);
         evidence::Trace odd = right;

@@ -44,7 +44,7 @@ inline std::vector<float> columns_of(const std::vector<std::byte>& codes, const 
     return values;
 }
 
-/// A library that keeps its matrices as BLAS does, column after column, and computes by a hidden rule.
+/// A library that stores its matrices in column-major order, as BLAS does, and computes by a hidden rule.
 class FakePlan final : public LibraryPlan {
   public:
     FakePlan(const LibraryProblem& problem, const Hidden& hidden) : p_(problem), hidden_(hidden) {}
@@ -56,7 +56,8 @@ class FakePlan final : public LibraryPlan {
 
   private:
     std::vector<float> product(const LibraryOperands& x) {
-        // op(A) is A [m,k], or A^T of A [k,m]; both column-major, which this backend reads as the other's transpose.
+        // op(A) is A [m,k], or A^T of A [k,m]. Both are column-major, which this backend reads as the transpose of the
+        // other.
         std::vector<float> a = columns_of(packed_values(x.a, p_.a, p_.m, p_.k, p_.a_by_rows), p_.a, p_.m, p_.k);
         std::vector<float> b = columns_of(packed_values(x.b, p_.b, p_.k, p_.n, !p_.b_by_columns), p_.b, p_.k, p_.n);
         if (hidden_.rounds_words) {
@@ -144,7 +145,7 @@ inline bool is_among(const std::vector<LibraryCandidate>& candidates, std::strin
     });
 }
 
-/// A problem whose scales and types the named rule takes, and the library that follows it.
+/// Returns a problem whose scales and types the named rule accepts, and the library that follows this rule.
 inline std::pair<LibraryProblem, Hidden> served_by(const NamedMatmulRule& named, const Format& out) {
     LibraryProblem p{.m = 32, .n = 24, .k = 720, .a = e4m3fn, .b = e4m3fn, .out = out};
     Hidden hidden{.rule = named.rule};

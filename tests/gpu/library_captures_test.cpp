@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures of libraries are written, read and judged without a GPU, among them those of cuBLASLt on an H100.
+// Tests that captures of libraries are written, read and judged without a GPU, including those of cuBLASLt on an H100.
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
 #include "core/text/json.hpp"
@@ -20,11 +20,11 @@ namespace library_captures_test {
 using namespace macheps;
 using namespace macheps::evidence;
 
-TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]") {
+TEST_CASE("recorded outputs of a library are judged from a file", "[gpu][library]") {
     CpuBackend host(1);
     for (const Format& out : {fp32, bf16}) {
         for (const NamedMatmulRule& named : all_matmul_rules()) {
-            if (!named.versions.empty()) continue;                           // a CPU library's
+            if (!named.versions.empty()) continue;                           // a rule of a CPU library
             if (out == bf16 && named.name != "cublaslt.fp8.fast") continue;  // one 16-bit output format is enough
             const auto [p, hidden] = served_by(named, out);
             FakeLibrary library(hidden);
@@ -62,7 +62,7 @@ TEST_CASE("cuBLASLt on an H100 follows the rules that are named after its kernel
     struct Case {
         const char *problem, *rule;
     };
-    // Others take longer: the slow test judges all.
+    // The others take longer; the slow test judges all.
     constexpr Case cases[] = {{"e4m3fn.e4m3fn.bf16.fast.tn.64x48x1008", "cublaslt.fp8.fast"},
                               {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.tensor", "cublaslt.fp8.split"},
                               {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.outer", "cublaslt.fp8.outer, operands exchanged"},
@@ -88,7 +88,8 @@ TEST_CASE("cuBLASLt on an H100 follows the rules that are named after its kernel
     }
 }
 
-TEST_CASE("every capture of cuBLASLt on an H100 is judged", "[gpu][library][slow]") {
+TEST_CASE("no capture of cuBLASLt on an H100 differs from its claims, and docs/gpu.md has the counts",
+          "[gpu][library][slow]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     int trees = 0, algorithms = 0, claimed = 0, reproduced = 0, fp8 = 0, fp8_reproduced = 0;
     for (const auto& file :
@@ -101,7 +102,7 @@ TEST_CASE("every capture of cuBLASLt on an H100 is judged", "[gpu][library][slow
             const bool is_special = row.operands == special_class;
             algorithms += !is_special;
             claimed += !is_special && row.verdict == evidence::Verdict::equal;
-            // With its row about special values, an algorithm has every bit of a rule.
+            // If its row of special values agrees too, an algorithm agrees with a rule in every bit.
             reproduced += is_special && row.mismatches == 0;
             const bool is_fp8 =
                 row.instruction.starts_with("cublasLt.e4m3fn.") || row.instruction.starts_with("cublasLt.e5m2.");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule that is claimed for a problem of a library: a row is equal or differs by that rule alone.
+// Tests the rule that is claimed for a problem of a library: this rule alone decides whether a row is equal or differs.
 #include "core/text/json.hpp"
 #include "emulation/evidence/library/capture.hpp"
 #include "emulation/evidence/library/claims.hpp"
@@ -17,7 +17,7 @@ using namespace macheps::evidence;
 
 namespace {
 
-/// The rows of one probe of a library.
+/// Returns the rows of one probe of a library.
 std::vector<evidence::ProbeResult> rows_of(const Hidden& hidden, const std::string& name) {
     const auto fake = std::make_shared<FakeLibrary>(hidden);
     std::vector<evidence::ProbeResult> rows;
@@ -38,7 +38,7 @@ MatmulRule rule_of(const char* name) {
 
 }  // namespace
 
-TEST_CASE("a rule that is claimed for a problem is equal or differs, whichever other rules agree", "[gpu][library]") {
+TEST_CASE("a claimed rule is equal or differs, whatever other rules agree", "[gpu][library]") {
     struct Case {
         const char *problem, *claim, *other;
         bool has_roles;
@@ -93,7 +93,7 @@ TEST_CASE("a rule that is claimed for a problem is equal or differs, whichever o
             CHECK(row.note.find(std::string("equal to ")) != std::string::npos);
         }
     }
-    // Nothing is claimed for another architecture, and for slices, whose lengths are the library's choice.
+    // There is no claim for another architecture, nor for slices, because the library chooses their lengths.
     Hidden hidden{.rule = rule_of("cublaslt.fp8.split"), .architecture = "sm_100"};
     const std::string fp8 = "cublasLt.e4m3fn.e4m3fn.fp32.tn.64x48x1008";
     CHECK(rows_of(hidden, fp8).front().verdict == evidence::Verdict::recorded);
@@ -101,12 +101,12 @@ TEST_CASE("a rule that is claimed for a problem is equal or differs, whichever o
     hidden.architecture = "sm_90";
     hidden.says.slices = 2;
     CHECK(rows_of(hidden, fp8).front().verdict == evidence::Verdict::recorded);
-    // A claimed rule that the library follows only sometimes.
+    // The library follows the claimed rule only sometimes.
     const Hidden restless{.rule = rule_of("sm90.wgmma.bf16"), .is_restless = true};
     const evidence::ProbeResult varies = rows_of(restless, "cublasLt.bf16.bf16.fp32.tn.128x64x1000").front();
     CHECK(varies.verdict == evidence::Verdict::differs);
     CHECK(varies.note.find("results vary from run to run; ") == 0);
-    // Every claim is of a rule or a machine that there is.
+    // Every claim names a rule or a machine that exists.
     std::set<std::string> names;
     for (const LibraryProblem& p : library_problems()) {
         const std::string claim = claimed_rule(p, {}, {.architecture = "sm_90", .is_row_major = true});
@@ -119,7 +119,7 @@ TEST_CASE("a rule that is claimed for a problem is equal or differs, whichever o
     CHECK(names.size() == 11);
 }
 
-TEST_CASE("an order of summation that is not the claimed rule's differs, live and from a file", "[gpu][library]") {
+TEST_CASE("an order of summation other than the claimed rule's differs, live and from a file", "[gpu][library]") {
     const std::string problem = "cublasLt.e4m3fn.e4m3fn.fp32.tn.128x128x256";
     for (const char* name : {"cublaslt.fp8.split", "cublaslt.fp8.fast"}) {
         CAPTURE(name);
@@ -130,7 +130,7 @@ TEST_CASE("an order of summation that is not the claimed rule's differs, live an
         CAPTURE(live.note);
         CHECK(live.verdict == verdict);
         CHECK(live.model == "cublaslt.fp8.split");
-        // Captured, written, read, and judged.
+        // The order is captured, written, read and judged.
         evidence::ProbeOptions options{.only = {}, .only_captures = true};
         std::vector<evidence::Capture> kept;
         options.keep = [&](const evidence::Capture& capture) { kept.push_back(capture); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes of libraries, against libraries whose rule is known.
+// Tests the probes of libraries on libraries whose rule is known.
 #include "emulation/evidence/library/probes.hpp"
 
 #include "core/codec.hpp"
@@ -23,19 +23,19 @@ using namespace macheps::evidence;
 
 namespace {
 
-/// Hides every named rule behind a library with this output format and finds it again.
+/// Hides every named rule in a library with this output format, and checks that it is found.
 void find_named_rules(const Format& out) {
     CpuBackend host(1);
     for (const NamedMatmulRule& named : all_matmul_rules()) {
-        if (!named.versions.empty()) continue;  // a CPU library's
+        if (!named.versions.empty()) continue;  // a rule of a CPU library
         const auto [p, hidden] = served_by(named, out);
         const LibraryFinding found = finding_of(p, hidden);
         CAPTURE(named.name, p.name(), found.closest, found.difference);
         CHECK(is_among(found.equal, named.name));
         CHECK(is_among(found.equal_with_specials, named.name));
         CHECK(found.trials > 1000);
-        // All other rules that were found compute the same on new operands. Only the last bit of
-        // the order in which scales meet the sum drowns in a 16-bit output.
+        // All other rules that were found must give the same results on new operands. The only exception: a 16-bit
+        // output may hide the order in which scales are applied.
         FakePlan plan(p, hidden);
         const std::vector<std::int64_t> rows = spread(p.m, 12), columns = spread(p.n, 12);
         for (const std::string_view name : library_classes) {
@@ -57,13 +57,13 @@ void find_named_rules(const Format& out) {
 
 }  // namespace
 
-TEST_CASE("every named rule is found where a library hides it", "[gpu][library]") { find_named_rules(fp32); }
+TEST_CASE("every named rule that a library hides is found", "[gpu][library]") { find_named_rules(fp32); }
 
-TEST_CASE("every named rule is found where a library hides it and rounds to bf16", "[gpu][library][slow]") {
+TEST_CASE("every named rule that a library hides is found if the library rounds to bf16", "[gpu][library][slow]") {
     find_named_rules(bf16);
 }
 
-TEST_CASE("a library's machine is told from its siblings", "[gpu][library]") {
+TEST_CASE("a library's machine is distinguished from similar ones", "[gpu][library]") {
     struct Case {
         Format format, accumulator, out;
         std::int64_t k;
@@ -72,12 +72,12 @@ TEST_CASE("a library's machine is told from its siblings", "[gpu][library]") {
     const auto [format, accumulator, out, k, machine, not_machine, why] =
         GENERATE(table<Format, Format, Format, std::int64_t, const char*, const char*, const char*>(
             {{bf16, fp32, fp32, 1000, "sm90.wgmma.bf16", "sm80.mma.bf16", "25 fraction bits, 16 terms a step"},
-             {bf16, fp32, bf16, 1000, "sm90.wgmma.bf16", "fp32.chain", "told although the output has 8 bits"},
+             {bf16, fp32, bf16, 1000, "sm90.wgmma.bf16", "fp32.chain", "recognised although the output has 8 bits"},
              {fp16, fp32, fp16, 129, "sm80.mma.fp16", "sm90.mma.fp16", "24 fraction bits, 8 terms a step"},
              {fp16, fp16, fp16, 1000, "sm90.wgmma.fp16.acc16", "fp16.chain", "sums in fp16"},
              {tf32, fp32, fp32, 1000, "sm90.mma.tf32", "fp32.chain", "8 terms a step"},
              {fp32, fp32, fp32, 1000, "fp32.chain", "fp32.pairwise", "an fma at a time"},
-             {fp32, fp32, fp32, 1000, "sm90.mma.tf32", "fp32.chain", "tf32 that nobody allowed"},
+             {fp32, fp32, fp32, 1000, "sm90.mma.tf32", "fp32.chain", "tf32 although it is not allowed"},
              {e4m3fn, fp32, fp32, 1000, "sm90.wgmma.fp8", "sm90.mma.fp8", "13 fraction bits"},
              {e4m3fn, fp32, bf16, 1000, "sm100.tcgen05.fp8", "sm90.wgmma.fp8", "25 fraction bits"}}));
     const LibraryProblem p{.m = 33, .n = 40, .k = k, .a = format, .b = format, .out = out, .accumulator = accumulator};
@@ -96,7 +96,7 @@ TEST_CASE("a library's instructions of the smaller shape are found", "[gpu][libr
     CHECK_FALSE(is_among(found.equal, "sm90.mma.bf16"));
 }
 
-TEST_CASE("what a library makes of fp32 words is told apart", "[gpu][library]") {
+TEST_CASE("cutting and rounding of fp32 words by a library are distinguished", "[gpu][library]") {
     const LibraryProblem p{.m = 32, .n = 40, .k = 256, .a = tf32, .b = tf32, .out = fp32, .whole_words = true};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.tf32")}};
     CHECK(is_among(finding_of(p, hidden).equal, "sm90.mma.tf32, low 13 bits cut"));
@@ -106,7 +106,7 @@ TEST_CASE("what a library makes of fp32 words is told apart", "[gpu][library]") 
     CHECK(rounded.equal.front().conversion == Round::nearest_away);
 }
 
-TEST_CASE("slices are told by their join and their boundaries", "[gpu][library]") {
+TEST_CASE("slices are recognised by their join and their boundaries", "[gpu][library]") {
     LibraryProblem p{.m = 32, .n = 40, .k = 1000, .a = bf16, .b = bf16, .out = bf16};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16"), .slices = 3, .slice_granule = 32}};
     hidden.says.slices = 3;
@@ -117,21 +117,21 @@ TEST_CASE("slices are told by their join and their boundaries", "[gpu][library]"
         CAPTURE(to_string(join), found.closest, found.difference);
         REQUIRE(!found.equal.empty());
         for (const LibraryCandidate& c : found.equal) {
-            // Three normal sums join alike whether the last adds the others or they add it.
+            // For three normal sums the joins of a workspace and of stream-K give the same result.
             CHECK((c.rule.join == join || (join == SliceJoin::workspace && c.rule.join == SliceJoin::stream_k)));
             CHECK(definition::slice_length(c.rule, p.k) == definition::slice_length(hidden.rule, p.k));
         }
     }
-    hidden.rule.slices = 1;  // the library says three, and takes one
+    hidden.rule.slices = 1;  // the library reports three, and uses one
     const LibraryFinding whole = finding_of(p, hidden);
     REQUIRE(!whole.equal.empty());
     CHECK(whole.equal.front().rule.slices == 1);
 }
 
-TEST_CASE("a wrong library and wrong rules are seen", "[gpu][library]") {
+TEST_CASE("wrong libraries and wrong rules are detected", "[gpu][library]") {
     const LibraryProblem p{.m = 32, .n = 40, .k = 144, .a = bf16, .b = bf16, .out = fp32};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}};
-    CHECK(finding_of(p, hidden, true).equal.empty());  // the fault on purpose
+    CHECK(finding_of(p, hidden, true).equal.empty());  // with an intentional fault
     hidden.drops_last = true;
     const LibraryFinding dropped = finding_of(p, hidden);
     CHECK(dropped.equal.empty());
@@ -165,7 +165,7 @@ TEST_CASE("every storage of the operands gives the same product", "[gpu][library
     }
 }
 
-TEST_CASE("operands lie on their grids, and scales where cuBLAS wants them", "[gpu][library]") {
+TEST_CASE("operands are numbers of their formats, and scales are laid out as cuBLAS expects them", "[gpu][library]") {
     for (const Format& f : {fp16, bf16, e4m3fn, e5m2, tf32}) {
         const LibraryProblem p{.m = 8, .n = 8, .k = 64, .a = f, .b = f, .out = fp32};
         for (const std::string_view name : library_classes) {
@@ -180,7 +180,7 @@ TEST_CASE("operands lie on their grids, and scales where cuBLAS wants them", "[g
             CHECK(library_operands(p, name, 6).b != x.b);
         }
     }
-    // Three rows of k = 600: five blocks.
+    // Three rows of k = 600 have five blocks each.
     const std::vector<float> scales{1, 2, 3, 4, 5, 11, 12, 13, 14, 15, 21, 22, 23, 24, 25};
     CHECK(packed_scales(scales, LibraryScaling::blocks_1x1, 600, false) ==
           std::vector<float>{1, 11, 21, 2, 12, 22, 3, 13, 23, 4, 14, 24, 5, 15, 25});
@@ -191,7 +191,7 @@ TEST_CASE("operands lie on their grids, and scales where cuBLAS wants them", "[g
     CHECK(spread(2, 9) == std::vector<std::int64_t>{0, 1});
 }
 
-TEST_CASE("FPRev names the order of a library", "[gpu][library]") {
+TEST_CASE("FPRev finds the order of a library", "[gpu][library]") {
     struct Case {
         Format a, b, accumulator;
         MatmulRule rule;
@@ -235,18 +235,18 @@ TEST_CASE("FPRev names the order of a library", "[gpu][library]") {
         if (*c.rule_name != '\0' && p.a.bits != 16) CHECK(has(c.rule_name));
         if (p.a == bf16) CHECK_FALSE(has(c.rule_name));
         if (*c.summary != '\0') CHECK(one_line(order.tree).find(c.summary) == 0);
-        if (p.k <= 64) CHECK(reveal_library(plan, p, host, {.fault = true}).rules.empty());  // the fault on purpose
+        if (p.k <= 64) CHECK(reveal_library(plan, p, host, {.fault = true}).rules.empty());  // intentional fault
     }
 }
 
-TEST_CASE("sums that have no order are recorded so", "[gpu][library]") {
+TEST_CASE("sums without an order are reported as such", "[gpu][library]") {
     const LibraryProblem p{.m = 16, .n = 16, .k = 64, .a = bf16, .b = bf16, .out = fp32};
     FakePlan plan(p, {.rule = {.machine = find_machine("exact")}});
     CpuBackend host(1);
     CHECK_FALSE(reveal_library(plan, p, host).no_tree.empty());
 }
 
-TEST_CASE("probes of a library are rows", "[gpu][library]") {
+TEST_CASE("a probe of a library gives rows, and the library is loaded once", "[gpu][library]") {
     std::set<std::string> names;
     std::size_t count = 0;
     for (const evidence::ProbeGroup& group : library_probe_groups(0)) {
@@ -309,7 +309,7 @@ TEST_CASE("probes of a library are rows", "[gpu][library]") {
     CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const evidence::ProbeResult&) {}), Error);
 }
 
-TEST_CASE("an instruction that fails is a row, and a missing device ends the run", "[gpu]") {
+TEST_CASE("an instruction that fails gives a row, and a missing device ends the run", "[gpu]") {
     Exit exit = Exit::check_failed;
     const evidence::ProbeGroup group{
         .kind = "matrix",

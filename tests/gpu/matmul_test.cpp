@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matmul kernels, on the host, against the scalar definition.
+// Compares the matmul kernels, run on the host, with the scalar definition.
 #include "emulation/gpu/matmul/matmul.hpp"
 #include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/machine/table.hpp"
@@ -17,7 +17,7 @@ using gpu::MatrixUnits;
 
 namespace {
 
-/// How operands are made; each kind aims at another part of the kernels.
+/// Kinds of operands. Each kind tests a different part of the kernels.
 enum class Draw { normal, codes, tiny, huge, sparse, leader };
 constexpr Draw all_draws[] = {Draw::normal, Draw::codes, Draw::tiny, Draw::huge, Draw::sparse, Draw::leader};
 
@@ -76,12 +76,12 @@ struct Options {
     Format a = fp32, b = fp32;
     Draw draw = Draw::normal;
     bool batched = false;
-    bool extras = false;  ///< bias, scales of rows and columns, a cast: what an epilogue can do
+    bool extras = false;  ///< bias, scales of rows and columns, and a cast: everything that an epilogue can do
 };
 
 std::int64_t blocks_of(std::int64_t k, std::int64_t block) { return (k + block - 1) / block; }
 
-/// Shape, layout and extras of a matmul; transpositions, gaps and extras are drawn.
+/// Returns a matmul with this shape. Transpositions, gaps and extras are random.
 Problem problem(Maker& make, const Shape3& shape, const Options& options) {
     Problem p;
     Matmul& args = p.args;
@@ -159,7 +159,7 @@ Result by_definition(const Problem& p) {
     return r;
 }
 
-/// Memory of a HostDevice for as long as this lives.
+/// Memory of a HostDevice, released by the destructor.
 template <class T>
 class OnDevice {
   public:
@@ -199,12 +199,12 @@ Result by_kernels(gpu::HostDevice& device, MatrixUnits units, int architecture, 
     return r;
 }
 
-/// The name of the kernels that a matmul takes.
+/// Returns the name of the kernels that a matmul uses.
 std::string_view path_of(MatrixUnits units, int architecture, const Matmul& args) {
     return gpu::to_string(gpu::matmul_path(units, architecture, args));
 }
 
-/// "" when the kernels give the definition's bits and counts.
+/// Describes how the kernels differ from the definition's bits and counts; empty if they do not.
 std::string mismatch(gpu::HostDevice& device, MatrixUnits units, int architecture, const Problem& p) {
     const Result want = by_definition(p), got = by_kernels(device, units, architecture, p);
     std::string text = differences(got.out, want.out);
@@ -243,8 +243,8 @@ TEST_CASE("fp32.chain on the device gives the definition's bits at every tile si
     check({1300, 1270, 32}, {.draw = Draw::codes, .extras = true});
 }
 
-TEST_CASE("fragments lie where the PTX ISA puts them", "[gpu][matmul]") {
-    // Of codes of 16 bits, element by element: the formulas beside the figures of m16n8k16.
+TEST_CASE("elements of fragments have the places of the PTX ISA", "[gpu][matmul]") {
+    // Checks the codes of 16 bits, element by element, with the formulas given for m16n8k16.
     for (int lane = 0; lane < 32; ++lane) {
         const int group = lane >> 2, in_group = lane % 4;
         for (int i = 0; i < 8; ++i) {
@@ -261,7 +261,7 @@ TEST_CASE("fragments lie where the PTX ISA puts them", "[gpu][matmul]") {
             CHECK((c.row == (i < 2 ? group : group + 8) && c.column == in_group * 2 + (i & 1)));
         }
     }
-    // m64nNk: warp w has rows 16 w to 16 w + 15. Hand-made, and against the layouts of the instructions' probes.
+    // m64nNk: warp w has rows 16 w to 16 w + 15. Checks hand-made places, and the layouts of the instructions' probes.
     CHECK(gpu::wgmma_sum_place(37, 6).row == 25);
     CHECK(gpu::wgmma_sum_place(37, 6).column == 10);
     CHECK(gpu::wgmma_sum_place(127, 63).row == 63);
@@ -340,7 +340,7 @@ TEST_CASE("machines on wgmma give the definition's bits, promotion and slices in
             options.rule.machine = find_machine(c.machine);
             options.a = c.a, options.b = c.b;
             const Problem p = problem(make, shape, options);
-            // mma.sync has the same numbers for fp16 sums, and is taken for small matmuls.
+            // mma.sync gives the same bits for fp16 sums, and is used for small matmuls.
             CHECK(path_of(MatrixUnits::native, 90, p.args) == (c.a.bits == 8 ? "wgmma" : "mma"));
             CHECK(mismatch(device, MatrixUnits::native, 90, p) == "");
         };
@@ -452,7 +452,7 @@ TEST_CASE("a negative sum that underflows gives +0 in a matrix unit and -0 in a 
     }
 }
 
-TEST_CASE("a matmul goes to a matrix unit only where that has the machine's numbers", "[gpu][matmul]") {
+TEST_CASE("a matmul uses a matrix unit only if the unit gives the machine's bits", "[gpu][matmul]") {
     struct Case {
         const char* machine;
         Format a, b;
@@ -463,7 +463,7 @@ TEST_CASE("a matmul goes to a matrix unit only where that has the machine's numb
     constexpr Case cases[] = {
         {"sm80.mma.fp16", fp16, fp16, 90, "emulated", "another F, two steps of eight"},
         {"sm90.mma.fp16", fp16, fp16, 80, "emulated", "the reverse"},
-        {"sm90.mma.fp16", fp16, fp16, 0, "emulated", "nothing is known of the GPU"},
+        {"sm90.mma.fp16", fp16, fp16, 0, "emulated", "the GPU is unknown"},
         {"sm90.mma.fp16", fp16, fp16, 100, "mma", "the same numbers on sm_100"},
         {"sm90.wgmma.fp16.acc16", fp16, fp16, 90, "mma", "the same numbers; the matmul is small"},
         {"sm90.mma.fp16.acc16", fp16, fp16, 90, "mma", ""},
@@ -524,7 +524,7 @@ TEST_CASE("every machine gives the definition's bits when it is emulated on the 
     }
 }
 
-TEST_CASE("the tiled emulation knows NVIDIA's machines", "[gpu][matmul]") {
+TEST_CASE("the tiled emulation supports NVIDIA's machines", "[gpu][matmul]") {
     for (const Machine* machine : all_machines) {
         const bool tiled = machine->sum.model == SumModel::truncated || machine->sum.model == SumModel::scaled_groups ||
                            (machine->sum.model == SumModel::through_fp16 && machine->result == fp32);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes of scalars on the host: the toolkit's host functions and the processor stand for the device, so kernels,
-// inputs, packing and verdicts are tested where there is no GPU.
+// Tests the probes of scalars on the host. The toolkit's host functions and the processor replace the device, so
+// kernels, inputs, packing and verdicts are tested without a GPU.
 #include "emulation/evidence/gpu/scalar/groups.hpp"
 #include "emulation/evidence/gpu/scalar/probes.hpp"
 #include "tests/gpu/host_device.hpp"
@@ -22,7 +22,7 @@ namespace {
 constexpr Batches few{.inputs = 1u << 12, .most = 8};
 constexpr double no_limit = 1e9;
 
-/// Differs at one place, errs most at another, and counts its visits.
+/// A probe that differs at one input, has the largest error at another, and counts its visits.
 struct Marked {
     std::uint64_t differs_at = ~0ull, worst_at = ~0ull, worst_too = ~0ull;
     bool offered = true;
@@ -41,21 +41,21 @@ struct Marked {
     }
 };
 
-/// The same inputs in another order, so that a few are as good as a random sample.
+/// A probe with the same inputs in another order, so that a few of them are as good as a random sample.
 template <class Probe>
 struct Scattered {
     Probe probe;
     Trial operator()(std::uint64_t index) const {
         if (probe.inputs() == 0) return probe(index);
         const std::uint64_t mask = probe.inputs() - 1;
-        const int half = 32 - countl_zero(mask) / 2;  // of its bits
+        const int half = 32 - countl_zero(mask) / 2;  // half the number of its bits
         std::uint64_t u = index ^ index >> half;      // each step is a bijection
         u = u * 0x9e3779b97f4a7c15u & mask;
         return probe(u ^ u >> half);
     }
 };
 
-/// The halves of a packed result, swapped.
+/// A probe that swaps the halves of a packed result.
 struct Swapped {
     ConvertProbe probe;
     Trial operator()(std::uint64_t index) const {
@@ -72,14 +72,14 @@ const ConvertRow& convert_row(const std::string& instruction) {
     for (const ConvertRow& row : convert_rows) {
         if (instruction == row.instruction) return row;
     }
-    FAIL(instruction << " is no row");
+    FAIL(instruction << " has no row");
     return convert_rows[0];
 }
 const ArithmeticRow& arithmetic_row(const std::string& instruction) {
     for (const ArithmeticRow& row : arithmetic_rows) {
         if (instruction == row.instruction) return row;
     }
-    FAIL(instruction << " is no row");
+    FAIL(instruction << " has no row");
     return arithmetic_rows[0];
 }
 
@@ -120,13 +120,13 @@ TEST_CASE("a comparison visits every input of its launches once", "[gpu][scalar]
         CHECK(found.first.empty());
         std::uint64_t wrong = 0;
         const auto counts = visits.download();
-        // The last launch shows the input of the largest error again, and input 0 for what was not found.
+        // The last launch evaluates the input of the largest error again, and input 0 for cases that were not found.
         for (std::size_t i = 1; i < counts.size(); ++i) wrong += counts[i] != 1;
         CHECK(wrong == 0);
     }
 }
 
-TEST_CASE("a lone mismatch is found wherever it lies", "[gpu][scalar]") {
+TEST_CASE("a lone mismatch is found wherever it is", "[gpu][scalar]") {
     HostDevice device;
     for (const std::uint64_t at : {0u, 1u, 31u, 32u, 1023u, 1024u, 4095u, 4096u, 8191u, 30000u, 65535u}) {
         Marked probe;
@@ -144,13 +144,13 @@ TEST_CASE("a lone mismatch is found wherever it lies", "[gpu][scalar]") {
         CHECK(found.turns == 1);
         CHECK(found.first_turn.a == at);
         CHECK(found.worst.error == 3.0f);
-        CHECK(found.worst.a == 65535 - at);  // the first of two that are as bad
+        CHECK(found.worst.a == 65535 - at);  // the first of two equally large errors
     }
 }
 
-TEST_CASE("nothing is lost when a launch of many warps is folded", "[gpu][scalar]") {
+TEST_CASE("no result is lost when a launch of many warps is folded", "[gpu][scalar]") {
     HostDevice device;
-    // 2048 warps, whose results two warps fold.
+    // Two warps fold the results of 2048 warps.
     for (const std::uint64_t at : {0u, 40u * 1024, 1023u * 1024 + 5, 1024u * 1024, (1u << 21) - 1}) {
         Marked probe;
         probe.differs_at = at;
@@ -163,9 +163,9 @@ TEST_CASE("nothing is lost when a launch of many warps is folded", "[gpu][scalar
     }
 }
 
-TEST_CASE("launches are spread over the inputs, or go on without end", "[gpu][scalar]") {
+TEST_CASE("launches are spread over the inputs, or continue without end", "[gpu][scalar]") {
     HostDevice device;
-    // Of 16 launches the first four take the inputs that leave 0, 8, 4 and 12 when divided by 16.
+    // The first four of 16 launches take the inputs with the remainders 0, 8, 4 and 12 modulo 16.
     for (const auto& [rest, seen] : {std::pair{0, true}, {8, true}, {4, true}, {12, true}, {1, false}, {15, false}}) {
         Marked probe;
         probe.differs_at = static_cast<std::uint64_t>(rest) + 16 * 4001;
@@ -181,14 +181,14 @@ TEST_CASE("launches are spread over the inputs, or go on without end", "[gpu][sc
     const ScalarComparison endless = compare(device, probe, 0, no_limit, {.inputs = 1u << 12, .most = 4});
     CHECK(endless.mismatches() == 1);
     CHECK_FALSE(endless.complete);
-    CHECK(compare(device, probe, 0, -1.0, {.inputs = 1u << 12}).trials == 4096);  // no time: one launch all the same
+    CHECK(compare(device, probe, 0, -1.0, {.inputs = 1u << 12}).trials == 4096);  // no time: still one launch
     probe.offered = false;
     const ScalarComparison absent = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12});
     CHECK(absent.trials == 0);
     CHECK(absent.absent == 4096);
 }
 
-TEST_CASE("codes fall into their classes", "[gpu][scalar]") {
+TEST_CASE("codes are assigned to their classes", "[gpu][scalar]") {
     struct Case {
         Format format;
         std::uint64_t code;
@@ -206,7 +206,7 @@ TEST_CASE("codes fall into their classes", "[gpu][scalar]") {
     }
 }
 
-TEST_CASE("a row of a PTX conversion means what its instruction says", "[gpu][scalar]") {
+TEST_CASE("a row of a PTX conversion agrees with the name of its instruction", "[gpu][scalar]") {
     const std::pair<const char*, Format> types[] = {{"f16", fp16},    {"f16x2", fp16},    {"bf16", bf16},
                                                     {"bf16x2", bf16}, {"tf32", tf32},     {"f32", fp32},
                                                     {"f64", fp64},    {"e4m3x2", e4m3fn}, {"e5m2x2", e5m2}};
@@ -254,8 +254,8 @@ TEST_CASE("a row of a PTX conversion means what its instruction says", "[gpu][sc
     CHECK(instructions == 83);
 }
 
-TEST_CASE("a function of the toolkit stands in the row that is named after it", "[gpu][scalar]") {
-    // Names end in the rounding mode; directed modes are what a table gets wrong most easily.
+TEST_CASE("a row of a toolkit function agrees with the name of the function", "[gpu][scalar]") {
+    // Names end in the rounding mode. A table is most likely to be wrong about directed modes.
     const std::pair<const char*, Round> endings[] = {
         {"_rn", Round::nearest_even}, {"_rz", Round::toward_zero}, {"_ru", Round::up}, {"_rd", Round::down}};
     const std::pair<const char*, Operation> words[] = {
@@ -287,7 +287,7 @@ TEST_CASE("a function of the toolkit stands in the row that is named after it", 
     }
 }
 
-TEST_CASE("every probe of a faithful device is green, and red when its model is wrong", "[gpu][scalar]") {
+TEST_CASE("every probe of a correct device agrees with its model, and differs from a wrong model", "[gpu][scalar]") {
     HostDevice device;
     const auto groups = groups_on(device);
     for (const evidence::ProbeResult& result : run_all(groups, {})) {
@@ -309,7 +309,7 @@ TEST_CASE("every probe of a faithful device is green, and red when its model is 
     }
 }
 
-TEST_CASE("probes have names of their own, and an unknown one is an error", "[gpu][scalar]") {
+TEST_CASE("the names of probes are unique, and an unknown name is an error", "[gpu][scalar]") {
     HostDevice device;
     std::set<std::string> names;
     for (const evidence::ProbeGroup& group : groups_on(device)) {
@@ -327,7 +327,7 @@ TEST_CASE("probes have names of their own, and an unknown one is an error", "[gp
     }
 }
 
-TEST_CASE("a build without CUDA knows the same probes and says why none runs", "[gpu][scalar]") {
+TEST_CASE("a build without CUDA lists the same probes, and running one is an error", "[gpu][scalar]") {
     HostDevice device;
     const auto here = groups_on(device), absent = scalar_probe_groups(0);
     REQUIRE(here.size() == absent.size());
@@ -344,7 +344,7 @@ TEST_CASE("a build without CUDA knows the same probes and says why none runs", "
     }
 }
 
-TEST_CASE("a conversion that is not what its row says is found", "[gpu][scalar]") {
+TEST_CASE("a conversion that differs from its row is found", "[gpu][scalar]") {
     HostDevice device;
     int mutants = 0;
     const auto mismatches = [&](const ConvertRow& row) {
@@ -359,7 +359,7 @@ TEST_CASE("a conversion that is not what its row says is found", "[gpu][scalar]"
         CAPTURE(row.instruction);
         CHECK(mismatches(row) == 0);
         const bool narrowing = row.to.container_bits() < row.from.container_bits() || row.to.padding != 0;
-        const bool positive = row.after != After::none;  // then down is toward zero
+        const bool positive = row.after != After::none;  // then rounding down is toward zero
         if (narrowing && !(positive && row.mode == Round::down)) {
             ConvertRow mutant = row;
             mutant.mode = row.mode == Round::toward_zero ? Round::nearest_even : Round::toward_zero;
@@ -379,7 +379,7 @@ TEST_CASE("a conversion that is not what its row says is found", "[gpu][scalar]"
     CHECK(mutants > 250);
 }
 
-TEST_CASE("an operation that is not what its row says is found", "[gpu][scalar]") {
+TEST_CASE("an operation that differs from its row is found", "[gpu][scalar]") {
     HostDevice device;
     struct Mutation {
         const char* instruction;
@@ -465,7 +465,7 @@ TEST_CASE("a converted NaN keeps the bits that an H100 keeps", "[gpu][scalar]") 
     }
 }
 
-TEST_CASE("ftz flushes what is tiny after rounding with an unbounded exponent", "[gpu][scalar]") {
+TEST_CASE("ftz flushes results that are tiny after rounding with an unbounded exponent", "[gpu][scalar]") {
     struct Case {
         const char* instruction;
         std::uint32_t a, b, c, out;
@@ -493,7 +493,7 @@ TEST_CASE("ftz flushes what is tiny after rounding with an unbounded exponent", 
     }
 }
 
-TEST_CASE("the first element of a pair stands in the low half", "[gpu][scalar]") {
+TEST_CASE("the first element of a pair is in the low half", "[gpu][scalar]") {
     std::uint64_t result = 0;
     const auto float_bits = [](float x) { return std::uint64_t{bit_cast<std::uint32_t>(x)}; };
     for (const auto& [instruction, packed] : {std::pair<const char*, std::uint64_t>{"cvt.rn.f16x2.f32", 0xc0003c00},
@@ -524,7 +524,7 @@ TEST_CASE("the first element of a pair stands in the low half", "[gpu][scalar]")
 }
 
 TEST_CASE("the other element of a pair runs through all of its codes", "[gpu][scalar]") {
-    // An odd multiplier and a sum: a bijection of 2^32, as of every power of two below.
+    // An odd multiplier and a sum are a bijection of 2^32 and of every smaller power of two.
     std::vector<bool> seen(1 << 16);
     for (std::uint32_t u = 0; u < 1 << 16; ++u) seen[other_element(u) & 0xffff] = true;
     CHECK(std::count(seen.begin(), seen.end(), true) == 1 << 16);
@@ -533,7 +533,7 @@ TEST_CASE("the other element of a pair runs through all of its codes", "[gpu][sc
     CHECK(reversed(3, 8) == 0xc0);
 }
 
-TEST_CASE("hard operands reach every corner of every operation", "[gpu][scalar]") {
+TEST_CASE("hard operands give every kind of result of every operation", "[gpu][scalar]") {
     for (const Format& f : {fp32, fp64, fp16, bf16}) {
         for (const Operation operation :
              {Operation::add, Operation::sub, Operation::mul, Operation::div, Operation::sqrt, Operation::fma}) {
@@ -566,7 +566,7 @@ TEST_CASE("hard operands reach every corner of every operation", "[gpu][scalar]"
     }
 }
 
-TEST_CASE("the references of the functions are as good as they say", "[gpu][scalar]") {
+TEST_CASE("the references of the functions are within their error bounds", "[gpu][scalar]") {
     if (std::numeric_limits<long double>::digits < 64) SKIP_TEST("long double is no wider than double here");
     using Wide = long double;
     const std::pair<Function, Wide (*)(Wide)> functions[] = {
@@ -591,14 +591,14 @@ TEST_CASE("the references of the functions are as good as they say", "[gpu][scal
             if (y != y) {
                 CHECK(got != got);
             } else if (std::fabs(y) < std::numeric_limits<float>::denorm_min() || std::isinf(static_cast<float>(y))) {
-                CHECK(static_cast<float>(got) == static_cast<float>(y));  // past what is measured
+                CHECK(static_cast<float>(got) == static_cast<float>(y));  // outside the measured range
             } else {
                 Wide& error = std::fabs(x) > 0x1p20f ? worst_large : worst;
                 error = std::max(error, std::fabs(got - y) / std::fabs(y));
             }
         }
         CAPTURE(static_cast<int>(function), static_cast<double>(worst), static_cast<double>(worst_large));
-        // As derived in scalar/reference.hpp.
+        // The bounds are derived in scalar/reference.hpp.
         const Wide bound = function == Function::exp10 ? 0x1p-42L : 0x1p-50L;
         const bool wave = function == Function::sin || function == Function::cos;
         CHECK(worst < bound);
@@ -616,7 +616,7 @@ TEST_CASE("errors are measured in units of the last place at the exact value", "
     CHECK(evidence::detail::quantum_at(bf16, 3) == 0x1p-6);
 }
 
-TEST_CASE("a function that falls where it should rise is not monotonic", "[gpu][scalar]") {
+TEST_CASE("a function that decreases where it should increase is reported as not monotonic", "[gpu][scalar]") {
     HostDevice device;
     for (const FunctionRow& row : function_rows) {
         if (row.function != Function::ex2) continue;
@@ -630,7 +630,7 @@ TEST_CASE("a function that falls where it should rise is not monotonic", "[gpu][
     }
 }
 
-TEST_CASE("a spoiled result of our own functions is found and named", "[gpu][scalar]") {
+TEST_CASE("a corrupted result of our own functions is found, and its input is named", "[gpu][scalar]") {
     HostDevice device;
     const auto named = sweep::math_tasks();
     REQUIRE(named.size() == 20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes of sparse matrix instructions on the host, where the instruction is the dense one over the chosen
-// products: metadata, places in registers and shared memory, hypotheses, traces.
+// Tests the probes of sparse matrix instructions on the host, where the instruction is the dense one over the chosen
+// products: metadata, places in registers and shared memory, hypotheses and traces.
 #include "emulation/evidence/gpu/matrix/sparse_probe.hpp"
 #include "emulation/evidence/traces/record.hpp"
 #include "emulation/evidence/traces/replay.hpp"
@@ -25,22 +25,24 @@ constexpr std::uint64_t tiles = 6;  // every pattern
 std::vector<evidence::ProbeResult> run(int index, const evidence::ProbeOptions& options = {},
                                        InstructionTarget target = {"sm_90", 90, 90, true}) {
     SparseProbe<HostDevice> probe(std::make_unique<HostDevice>(), std::move(target),
-                                  {.outputs = 512, .most_tiles = tiles});
+                                  {.outputs = 512, .max_tiles = tiles});
     std::vector<evidence::ProbeResult> rows;
     probe.run_form(index, 1000, options, [&](const evidence::ProbeResult& row) { rows.push_back(row); });
     return rows;
 }
 
-/// Outputs that agree with each hypothesis, as the note has them.
+/// Numbers of outputs that agree with each hypothesis, from the note of a row.
 struct Counts {
     unsigned long long one = 0, two = 0;
 };
 Counts counts_of(const evidence::ProbeResult& row) {
     Counts counts;
     unsigned long long all[2] = {0, 0};
-    CHECK(std::sscanf(row.note.c_str(),
-                      "dense over the chosen products: %llu of %llu; two dense steps over all products: %llu of %llu",
-                      &counts.one, &all[0], &counts.two, &all[1]) == 4);
+    CHECK(std::sscanf(
+              row.note.c_str(),
+              "equal to dense over the selected products: %llu of %llu; equal to two dense steps over all products: "
+              "%llu of %llu",
+              &counts.one, &all[0], &counts.two, &all[1]) == 4);
     CHECK(all[0] == row.trials);
     CHECK(all[1] == row.trials);
     return counts;
@@ -55,7 +57,7 @@ int find(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("sparse forms carry the names of PTX", "[gpu][sparse]") {
+TEST_CASE("sparse forms have the names of PTX", "[gpu][sparse]") {
     CHECK(sparse_forms == 24);
     for (const char* name :
          {"mma.sp.m16n8k16.f32.f16.f16.f32", "mma.sp.m16n8k32.f32.f16.f16.f32", "mma.sp.m16n8k32.f16.f16.f16.f16",
@@ -72,7 +74,7 @@ TEST_CASE("sparse forms carry the names of PTX", "[gpu][sparse]") {
     }
 }
 
-TEST_CASE("metadata says which products are chosen, as the PTX ISA has it", "[gpu][sparse]") {
+TEST_CASE("metadata chooses the products that the PTX ISA specifies", "[gpu][sparse]") {
     const struct {
         PtxType type;
         std::uint32_t metadata;
@@ -99,7 +101,7 @@ TEST_CASE("metadata says which products are chosen, as the PTX ISA has it", "[gp
             words.insert(sparse_metadata(type, static_cast<std::uint64_t>(p)));
             CHECK(sparse_metadata(type, static_cast<std::uint64_t>(p + count)) ==
                   sparse_metadata(type, static_cast<std::uint64_t>(p)));
-            std::set<int> places;  // with the other half's, every place once
+            std::set<int> places;  // with the other pattern's, every place once
             for (int i = 0; i < 32; ++i) {
                 places.insert(chosen_product(type, sparse_metadata(type, static_cast<std::uint64_t>(p)), i));
                 places.insert(
@@ -134,7 +136,7 @@ TEST_CASE("every sparse form takes the chosen products through registers and sha
     CHECK(telling == sparse_forms);
 }
 
-TEST_CASE("two dense steps over all products are counted as the definition gives them", "[gpu][sparse]") {
+TEST_CASE("the counts of two dense steps over all products agree with the definition", "[gpu][sparse]") {
     const std::vector<std::array<int, 2>> of_four{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}},
         of_two{{0, 2}, {1, 3}};
     for (const char* name : {"mma.sp.m16n8k32.f32.f16.f16.f32", "mma.sp.m16n8k8.f32.tf32.tf32.f32",
@@ -147,7 +149,7 @@ TEST_CASE("two dense steps over all products are counted as the definition gives
         const auto& patterns = form.a == PtxType::tf32 ? of_two : of_four;
         const auto k = static_cast<std::size_t>(form.k);
         for (const evidence::ProbeResult& row : run(find(name))) {
-            // Classes whose addends are made without the sum.
+            // Only classes whose addends do not depend on the sum.
             if (row.operands != "normal" && row.operands != "swamp" && row.operands != "finite_bits") continue;
             const auto cls = row.operands == "normal"  ? evidence::OperandClass::normal
                              : row.operands == "swamp" ? evidence::OperandClass::swamp
@@ -181,7 +183,7 @@ TEST_CASE("two dense steps over all products are counted as the definition gives
     }
 }
 
-TEST_CASE("operands that lie by another pattern than the metadata says change the counts", "[gpu][sparse]") {
+TEST_CASE("operands placed by a pattern other than that of the metadata change the counts", "[gpu][sparse]") {
     evidence::ProbeOptions options;
     options.fault = true;
     for (int i = 0; i < sparse_forms; ++i) {
@@ -200,11 +202,12 @@ TEST_CASE("a sparse form that the device or the build lacks is declined, with th
     const struct {
         InstructionTarget target;
         const char *form, *why;
-    } cases[] = {{{"sm_80", 80, 80, false}, "wgmma.sp.m64n8k32.f32.f16.f16", "not an instruction of sm_80"},
-                 {{"sm_80", 80, 80, false}, "mma.sp.m16n8k64.f32.e4m3.e4m3.f32", "not an instruction of sm_80"},
-                 {{"sm_89", 89, 80, false}, "mma.sp.m16n8k64.f32.e4m3.e4m3.f32", "not in the code of this build"},
-                 {{"sm_90", 90, 90, false}, "wgmma.sp.m64n8k32.f32.f16.f16", "takes code for sm_90a"},
-                 {{"sm_87", 87, 80, false}, "mma.sp.m16n8k32.f32.f16.f16.f32", "no machine models it on sm_87"}};
+    } cases[] = {
+        {{"sm_80", 80, 80, false}, "wgmma.sp.m64n8k32.f32.f16.f16", "not an instruction of sm_80"},
+        {{"sm_80", 80, 80, false}, "mma.sp.m16n8k64.f32.e4m3.e4m3.f32", "not an instruction of sm_80"},
+        {{"sm_89", 89, 80, false}, "mma.sp.m16n8k64.f32.e4m3.e4m3.f32", "not in the code of this build"},
+        {{"sm_90", 90, 90, false}, "wgmma.sp.m64n8k32.f32.f16.f16", "needs code for sm_90a"},
+        {{"sm_87", 87, 80, false}, "mma.sp.m16n8k32.f32.f16.f16.f32", "no machine models this instruction on sm_87"}};
     for (const auto& c : cases) {
         CAPTURE(c.form);
         const auto rows = run(find(c.form), {}, c.target);

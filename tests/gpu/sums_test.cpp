@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of hashes that a GPU gave for scalar operations, recomputed from the models.
+// Recomputes, from the models, sums of hashes that a GPU gave for scalar operations.
 #include "emulation/evidence/gpu/scalar/inputs.hpp"
 #include "emulation/evidence/gpu/scalar/replay.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
@@ -33,7 +33,7 @@ std::vector<evidence::ProbeResult> replay_all(const RecordedSums& recorded, cons
     return rows;
 }
 
-/// Replays every recorded file; returns how many sums were recomputed.
+/// Replays every recorded file, and returns the number of sums that were recomputed.
 std::uint64_t replay_files(const SumsShare& share, bool every_row) {
     std::uint64_t sums = 0;
     for (const auto& file : sums_files()) {
@@ -62,18 +62,18 @@ std::string text_of(const std::string& kind, const std::string& lines) {
 
 }  // namespace
 
-TEST_CASE("sums that a GPU gave are those of the models", "[gpu][sums]") {
+TEST_CASE("sums recorded on a GPU agree with the models", "[gpu][sums]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     if (sums_files().empty()) SKIP_TEST("no sums are recorded below tests/traces");
     CHECK(replay_files({.sums = 2}, false) >= 6);
 }
 
-TEST_CASE("a sum of every operation that a GPU gave is that of the model", "[gpu][sums][slow]") {
+TEST_CASE("a recorded sum of every operation agrees with its model", "[gpu][sums][slow]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     CHECK(replay_files({}, true) > 0);
 }
 
-TEST_CASE("other sums of a GPU every night are those of the models", "[.][nightly]") {
+TEST_CASE("every night other recorded sums agree with the models", "[.][nightly]") {
     const char* const seed = std::getenv("MACHEPS_NIGHTLY_SEED");
     CHECK(replay_files({.sums = 300, .seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1}, false) > 0);
 }
@@ -114,12 +114,12 @@ TEST_CASE("a file of sums is judged line by line", "[gpu][sums]") {
     CHECK(replay_all(functions, {.all = true})[0].verdict == evidence::Verdict::recorded);
 }
 
-TEST_CASE("a file of sums that is off is an error that names the line", "[gpu][sums]") {
+TEST_CASE("an invalid file of sums is refused with an error that names the place", "[gpu][sums]") {
     const std::string sum = "\"0123456789abcdef\"";
     const auto line = [](const std::string& trials, const std::string& sums) {
         return "{\"instruction\":\"cvt.f32.bf16\",\"model\":\"\",\"trials\":" + trials + ",\"sums\":[" + sums + "]}\n";
     };
-    /// Whether an error that says `part` comes of the text.
+    /// Returns whether the text gives an error that contains `part`.
     const auto fails = [](const std::string& text, const std::string& part) {
         try {
             (void)parse_sums(text, "here");
@@ -128,21 +128,21 @@ TEST_CASE("a file of sums that is off is an error that names the line", "[gpu][s
         }
         return false;
     };
-    CHECK(fails(text_of("matrix", line("65536", sum)), "unknown kind 'matrix'"));
-    CHECK(fails(text_of("convert", line("65536", "")), "no sums"));
+    CHECK(fails(text_of("matrix", line("65536", sum)), "the kind of the sums is unknown: 'matrix'"));
+    CHECK(fails(text_of("convert", line("65536", "")), "there are no sums"));
     CHECK(fails(text_of("convert", line("65536", "\"1234\"")), "16 hexadecimal digits"));
     CHECK(fails(text_of("convert", line("65536", "\"0123456789abcdeg\"")), "16 hexadecimal digits"));
     CHECK(fails(text_of("convert", line("60000", sum)), "here:2"));
     CHECK(fails(text_of("convert", line("65536", sum + "," + sum + "," + sum)), "here:2"));
-    CHECK(fails(text_of("convert", "{}\n"), "no \"instruction\""));
+    CHECK(fails(text_of("convert", "{}\n"), "\"instruction\" is missing"));
     std::string changed = text_of("convert", line("65536", sum));
     changed[changed.size() - 8] = '0';
     CHECK(fails(changed, "here"));
 }
 
-TEST_CASE("seeds take turns with the sums, until each has been recomputed", "[gpu][sums]") {
-    // Sums of 2^17 results are not among those that every replay recomputes. These are wrong, so the note of a row names
-    // the sum that was taken.
+TEST_CASE("successive seeds recompute different sums, until each has been recomputed", "[gpu][sums]") {
+    // Sums of 2^17 results are not among those that every replay recomputes. The sums here are wrong, so the note of a
+    // row names the sum that was recomputed.
     std::string lines;
     const std::vector<std::string> names = {"__hadd(bfloat16)", "__hsub(bfloat16)", "__hmul(bfloat16)"};
     for (const std::string& name : names) {

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs `macheps verify --library torch.cuda.*` with a stand-in for PyTorch whose sums are those of scripts/gpu/sums.py, and the judge
-# of captures on the same sums.
+# Runs `macheps verify --library torch.cuda.*` with a stand-in for PyTorch whose sums are those of scripts/gpu/sums.py.
 #     torch_test.sh MACHEPS SOURCE_FOLDER SCRATCH_FOLDER
 set -u
 macheps=$1 source=$2 place=$3
@@ -113,17 +112,17 @@ PYTHON
 export PYTHONPATH=$place GPU_SCRIPTS=$source/scripts/gpu MACHEPS_PYTHON=python3 PYTHONDONTWRITEBYTECODE=1
 failures=0
 fail() { echo "$*"; failures=$((failures + 1)); }
-# asks CODE NAME OPTION...: runs the verb and keeps what it prints.
+# asks CODE NAME OPTION...: runs the verb, keeps its output, and checks its exit code.
 asks() {
     local wanted=$1 code
     shift
     "$macheps" verify --library "$@" > "$place/out.txt" 2>&1
     code=$?
-    [ "$code" -eq "$wanted" ] || { fail "verify --library $*: exit $code, and not $wanted"; cat "$place/out.txt"; }
+    [ "$code" -eq "$wanted" ] || { fail "verify --library $*: exit $code, expected $wanted"; cat "$place/out.txt"; }
 }
 has() { grep -qE -- "$1" "$place/out.txt" || { fail "verify lacks: $1"; cat "$place/out.txt"; }; }
 
-# Every product follows the rule that is claimed for it, and its sum the claimed order.
+# Every product follows the rule that is claimed for it, and its sum follows the claimed order.
 for case in 'tf32 sm90.wgmma.tf32, operands to tf32 by nearest_even' 'bf16 sm90.wgmma.bf16' \
     'scaled.tensor cublaslt.fp8.split' 'scaled.row.fast cublaslt.fp8.outer.fast'; do
     asks 0 "torch.cuda.${case%% *}" --shapes 1
@@ -131,29 +130,29 @@ for case in 'tf32 sm90.wgmma.tf32, operands to tf32 by nearest_even' 'bf16 sm90.
     has "^library +reveal:cublasLt\..*masks of FPRev +${case#* } .* equal$"
     has "^PyTorch stand-in, torch\..* on stand-in H100: 3 rows: 3 equal, 0 differ, 0 recorded, 0 failed"
 done
-# Nothing is claimed for fp32.
+# There is no claim for fp32.
 asks 0 torch.cuda.fp32 --shapes 1
 has ' recorded$'
 has 'nothing is claimed; equal to fp32.chain'
-# A rule that is asked for replaces the claim.
+# A rule given with --rule replaces the claim.
 asks 0 torch.cuda.fp32 --shapes 1 --rule fp32.chain
 has '3 rows: 3 equal'
 asks 1 torch.cuda.scaled.row --shapes 1 --rule torch.rowwise.sm90
 has 'not torch.rowwise.sm90: .*equal to .*cublaslt.fp8.outer'
-# Sums of another rule refute the claim, whichever rule has them.
+# Sums of another rule refute the claim, whichever rule it is.
 for case in tf32 scaled.tensor scaled.row; do
     SUMS=other asks 1 "torch.cuda.$case" --shapes 1
     has ' differs$'
     has '    not '
 done
-# What fails, and what is not there.
+# A failing operation, a missing device, and unknown names.
 FAILS=1 asks 1 torch.cuda.bf16 --shapes 1
 has 'failed RuntimeError: the stand-in fails'
 NO_DEVICE=1 asks 0 torch.cuda.bf16
 has 'torch.cuda.bf16: absent: PyTorch stand-in finds no CUDA device'
 NO_DEVICE=1 asks 4 torch.cuda.bf16 --require
 asks 2 torch.cuda.fp4
-has 'Use one of torch.cuda.fp32, torch.cuda.tf32'
+has 'use one of torch.cuda.fp32, torch.cuda.tf32'
 asks 2 torch.cuda.bf16 --rule no.such.rule
 
 [ "$failures" -eq 0 ] && echo "verify --library torch.cuda: as described"

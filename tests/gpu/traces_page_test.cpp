@@ -31,7 +31,7 @@ const fs::path source = MACHEPS_SOURCE_DIR;
 
 std::string page(const char* name) { return read_file(source / "docs" / name); }
 
-/// 116100 as 116,100.
+/// Returns 116100 as 116,100.
 std::string grouped(std::uint64_t n) {
     std::string text = std::to_string(n);
     for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
@@ -44,7 +44,7 @@ struct Recorded {
     int traces = 0, sparse_traces = 0, sums_files = 0, operations = 0, without_model = 0, problems = 0, algorithms = 0,
         trees = 0, policies = 0;
     std::uint64_t outputs = 0, sparse_outputs = 0, results = 0, library_outputs = 0, tensors = 0;
-    std::map<std::string, int> operations_of{};  ///< by kind, those of which all results are a model's
+    std::map<std::string, int> operations_of{};  ///< by kind, those whose results all agree with a model
     std::set<std::string> libraries{};
 };
 
@@ -67,10 +67,10 @@ void count_sums(const std::string& text, Recorded& all) {
     }
 }
 
-/// By the GPU's name. Reads every file below tests/traces but those of CPUs.
+/// Reads every file below tests/traces except those of CPUs, and returns the contents by GPU.
 std::map<std::string, Recorded> recorded() {
     std::map<std::string, Recorded> gpus;
-    std::map<std::string, std::string> folders;  // of each GPU: its name
+    std::map<std::string, std::string> folders;  // names of GPUs by folder
     for (const evidence::RecordedTrace& trace : evidence::recorded_traces()) {
         if (is_cpu_unit({.arch = trace.arch})) continue;
         Recorded& all = gpus[trace.device];
@@ -136,7 +136,7 @@ std::vector<std::string> rows_of(const std::string& name, const Recorded& all) {
     return rows;
 }
 
-/// Lines of a page that begin with `start`.
+/// Returns the lines of a page that begin with `start`.
 std::vector<std::string> lines_with(const std::string& text, const std::string& start) {
     std::vector<std::string> found;
     std::istringstream lines(text);
@@ -148,7 +148,7 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 
 }  // namespace
 
-TEST_CASE("docs/gpu.md lists the traces that there are, by GPU and date", "[gpu][traces]") {
+TEST_CASE("docs/gpu.md lists the existing traces by GPU and date", "[gpu][traces]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     std::vector<std::string> rows;
     for (const auto& [name, all] : recorded()) {

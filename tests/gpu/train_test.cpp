@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training run by the GPU's kernels, run on the host, writes the bytes that the CPU's engine writes. What is left for
-// a GPU to show is that its instructions are what the emulators say.
+// Training with the GPU's kernels, run on the host, writes the same bytes as the CPU's engine. Only the GPU itself can
+// show that its instructions do what the emulators do.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
@@ -59,7 +59,7 @@ Experiment small_experiment(ModelKind kind, const std::vector<std::string>& poli
     return experiment;
 }
 
-/// The first line in which two texts differ, "" when none does.
+/// Returns the first line in which two texts differ, or an empty text if they are equal.
 std::string first_difference(const std::string& a, const std::string& b) {
     std::istringstream left(a), right(b);
     for (std::string x, y; std::getline(left, x);) {
@@ -71,7 +71,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
 
 const std::atomic<bool> never{false};
 
-/// The difference between the rows that two engines write.
+/// Returns the difference between the rows that two engines write.
 std::string difference(Backend& first, Backend& second, Experiment experiment) {
     const fs::path a = fresh_directory("first"), b = fresh_directory("second");
     experiment.directory = a;
@@ -89,7 +89,7 @@ std::string difference(Backend& first, Backend& second, Experiment experiment) {
 
 }  // namespace
 
-TEST_CASE("kernels on the host train as the CPU's engine does, with matrix instructions and without", "[gpu][train]") {
+TEST_CASE("kernels on the host train as the CPU's engine does, with and without matrix instructions", "[gpu][train]") {
     const std::vector<std::string> plain{"fp32", "amp-fp16", "pure-bf16-sr", "fp8-tensorwise"};
     const std::vector<std::string> machines{"fp32",          "h100-tf32",     "h100-amp-fp16",
                                             "h100-amp-bf16", "h100-fp8-fast", "h100-fp8-promoted"};
@@ -114,7 +114,7 @@ TEST_CASE("kernels on the host train as the CPU's engine does, with matrix instr
     }
 }
 
-TEST_CASE("where two runs part, hashes.csv names the operation", "[gpu][train]") {
+TEST_CASE("hashes.csv names the first operation in which two runs differ", "[gpu][train]") {
     CpuBackend cpu(1);
     Experiment experiment = small_experiment(ModelKind::gpt2, {"fp32"}, 1), other = experiment;
     experiment.policies = {parse_policy("name = \"x\"\n", "test")};

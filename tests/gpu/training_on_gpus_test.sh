@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Does the CPU still train as the tensor cores of recorded GPUs did? Usage: training_on_gpus_test.sh MACHEPS SOURCE_FOLDER FOLDER
-# A change that alters the arithmetic of training on purpose makes a recording void: record it again on a GPU
-# (scripts/gpu-first-contact train), or remove the policy's line and say so in docs/gpu.md.
+# Checks that the CPU still trains as the tensor cores of recorded GPUs did. Usage: training_on_gpus_test.sh MACHEPS
+# SOURCE_FOLDER FOLDER
+# An intentional change of the arithmetic of training invalidates a recording. Record it again on a GPU
+# (scripts/gpu-first-contact train), or remove the policy's line and mention it in docs/gpu.md.
 set -eu
 macheps=$1 folder=$3
 recorded=("$2"/tests/traces/*/training.txt)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes of matrix instructions on the host: generators, layouts, kernels, questions, traces. The instruction
-// itself is the emulator there, so what can be wrong is everything around it.
+// Tests the probes of matrix instructions on the host: generators, layouts, kernels, questions and traces. The
+// instruction itself is emulated there, so the tests cover everything around it.
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
 #include "emulation/evidence/gpu/matrix/probe.hpp"
@@ -31,7 +31,7 @@ namespace oracle = macheps::machine_oracle;
 
 namespace {
 
-InstructionProbe<HostDevice> host_probe(InstructionEffort effort = {.outputs = 1, .most_tiles = 1},
+InstructionProbe<HostDevice> host_probe(InstructionEffort effort = {.outputs = 1, .max_tiles = 1},
                                         InstructionTarget target = {"sm_90", 90, 90, true}) {
     return {std::make_unique<HostDevice>(), std::move(target), effort};
 }
@@ -65,7 +65,7 @@ void check_forms(const std::function<bool(const InstructionForm&)>& takes) {
 }
 
 bool is_wide(const InstructionForm& form) { return form.n > 16; }
-/// Types whose variants the quick tests run.
+/// Returns whether the quick tests run the variants of the form's types.
 bool is_frequent(const InstructionForm& form) {
     return form.is_plain() || (form.a == PtxType::f16 && form.d == PtxType::f32) ||
            (form.a == PtxType::e4m3 && form.b == PtxType::e5m2 && form.d == PtxType::f32);
@@ -95,10 +95,10 @@ TEST_CASE("every other form of wgmma gives the model's bits", "[gpu][verify][slo
     check_forms([](const InstructionForm& f) { return f.unit == Unit::wgmma && (is_wide(f) || !is_frequent(f)); });
 }
 
-TEST_CASE("a wrong model turns every verdict red", "[gpu][verify]") {
+TEST_CASE("with a wrong model every verdict is a difference", "[gpu][verify]") {
     evidence::ProbeOptions options;
     options.fault = true;
-    InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 12, .most_tiles = 12});
+    InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 12, .max_tiles = 12});
     for (const char* name :
          {"mma.m16n8k16.f32.f16.f16.f32", "mma.m16n8k8.f32.tf32.tf32.f32", "mma.m16n8k16.f16.f16.f16.f16",
           "mma.m16n8k32.f32.e4m3.e5m2.f32", "mma.m8n8k4.f64.f64.f64.f64", "wgmma.m64n8k32.f32.e4m3.e4m3",
@@ -119,7 +119,7 @@ TEST_CASE("a wrong model turns every verdict red", "[gpu][verify]") {
     }
 }
 
-TEST_CASE("questions have the answers that the models take, and say what they mean", "[gpu][verify]") {
+TEST_CASE("questions have the answers that the models assume, and explain them", "[gpu][verify]") {
     InstructionProbe<HostDevice> probe = host_probe();
     std::map<std::string, std::string> notes;
     for (const Question& question : instruction_questions()) {
@@ -155,24 +155,25 @@ TEST_CASE("a form that the device or the build lacks is declined, with the reaso
     const struct {
         InstructionTarget target;
         const char *form, *why;
-    } cases[] = {{{"sm_80", 80, 80, false}, "wgmma.m64n8k16.f32.f16.f16", "not an instruction of sm_80"},
-                 {{"sm_89", 89, 80, false}, "mma.m16n8k32.f32.e4m3.e4m3.f32", "not in the code of this build"},
-                 {{"sm_90", 90, 90, false}, "wgmma.m64n8k16.f32.f16.f16", "takes code for sm_90a"},
-                 {{"sm_87", 87, 80, false}, "mma.m16n8k16.f32.f16.f16.f32", "no machine models it on sm_87"}};
+    } cases[] = {
+        {{"sm_80", 80, 80, false}, "wgmma.m64n8k16.f32.f16.f16", "not an instruction of sm_80"},
+        {{"sm_89", 89, 80, false}, "mma.m16n8k32.f32.e4m3.e4m3.f32", "not in the code of this build"},
+        {{"sm_90", 90, 90, false}, "wgmma.m64n8k16.f32.f16.f16", "needs code for sm_90a"},
+        {{"sm_87", 87, 80, false}, "mma.m16n8k16.f32.f16.f16.f32", "no machine models this instruction on sm_87"}};
     for (const auto& c : cases) {
-        InstructionProbe<HostDevice> probe = host_probe({.outputs = 1, .most_tiles = 1}, c.target);
+        InstructionProbe<HostDevice> probe = host_probe({.outputs = 1, .max_tiles = 1}, c.target);
         const auto rows = run_form(probe, c.form);
         REQUIRE(rows.size() == 1);
         CHECK(rows[0].verdict == evidence::Verdict::declined);
         CHECK(rows[0].note.find(c.why) != std::string::npos);
     }
-    // A100's own units, where it has them.
-    InstructionProbe<HostDevice> a100 = host_probe({.outputs = 1, .most_tiles = 1}, {"sm_80", 80, 80, false});
+    // An A100 uses the machines of its own units if it has the form.
+    InstructionProbe<HostDevice> a100 = host_probe({.outputs = 1, .max_tiles = 1}, {"sm_80", 80, 80, false});
     for (const evidence::ProbeResult& row : run_form(a100, "mma.m16n8k16.f32.f16.f16.f32"))
         CHECK(row.model == "sm80.mma.fp16");
 }
 
-TEST_CASE("elements lie where the PTX ISA's figures have them", "[gpu][verify]") {
+TEST_CASE("elements have the places of the PTX ISA's figures", "[gpu][verify]") {
     const struct {
         int m, thread, r, row, word;
         const char* why;
@@ -199,7 +200,7 @@ TEST_CASE("elements lie where the PTX ISA's figures have them", "[gpu][verify]")
         CHECK(output_place(p.thread, p.i).row == p.row);
         CHECK(output_place(p.thread, p.i).column == p.column);
     }
-    // Start address 0x400; from one core matrix to the next 1024 bytes along k (64 rows) and 128 along m.
+    // Start address 0x400. Neighbouring core matrices are 1024 bytes apart along k (64 rows) and 128 along m.
     CHECK(shared_descriptor(0x400, 64) == (0x40 | std::uint64_t{1024 / 16} << 16 | std::uint64_t{128 / 16} << 32));
     CHECK(shared_offset(64, 9, 9, 2, false) == 1024 + 128 + 16 + 2);      // K-major
     CHECK(shared_offset(64, 9, 10, 2, true) == 1024 + 128 + 2 * 16 + 2);  // M-major: lines follow k
@@ -254,7 +255,8 @@ TEST_CASE("rows and columns of a tile differ, so that a wrong layout shows", "[g
     }
 }
 
-TEST_CASE("operands are the same on every machine, and what their class says", "[gpu][verify]") {
+TEST_CASE("operands are the same on every computer, and finite unless their class has special numbers",
+          "[gpu][verify]") {
     std::uint64_t digest = 0xcbf29ce484222325u;
     for (const char* name : {"mma.m16n8k16.f16.f16.f16.f16", "mma.m16n8k4.f32.tf32.tf32.f32",
                              "mma.m16n8k32.f32.e4m3.e5m2.f32", "mma.m8n8k4.f64.f64.f64.f64"}) {
@@ -269,17 +271,17 @@ TEST_CASE("operands are the same on every machine, and what their class says", "
             int infinite = 0;
             for (std::uint64_t t = 0; t < 6; ++t) {
                 const evidence::Tile tile(data.shape, cls, 1, t);
-                const auto see = [&](const Format& f, std::uint64_t code) {
+                const auto observe = [&](const Format& f, std::uint64_t code) {
                     infinite += !finite(f, code);
                     CHECK((f.container_bits() == 64 || code >> f.container_bits() == 0));
                     digest = (digest ^ code) * 0x100000001b3u;
                 };
                 for (int k = 0; k < data.form.k; ++k) {
-                    for (int row = 0; row < data.form.m; ++row) see(data.shape.a, tile.a(row, k));
-                    for (int column = 0; column < data.form.n; ++column) see(data.shape.b, tile.b(k, column));
+                    for (int row = 0; row < data.form.m; ++row) observe(data.shape.a, tile.a(row, k));
+                    for (int column = 0; column < data.form.n; ++column) observe(data.shape.b, tile.b(k, column));
                 }
                 for (int at = 0; at < data.outputs() && !tile.addend_is_opposite(); ++at)
-                    see(data.shape.c, tile.c(at / data.form.n, at % data.form.n));
+                    observe(data.shape.c, tile.c(at / data.form.n, at % data.form.n));
             }
             CAPTURE(name, evidence::name_of(cls), infinite);
             CHECK((any || infinite == 0));
@@ -291,9 +293,9 @@ TEST_CASE("operands are the same on every machine, and what their class says", "
 
 namespace {
 
-/// What a device gave for a form, and the trace that is made of it.
+/// Returns the trace of a form on the host. `kept` receives the candidates.
 evidence::Trace host_trace(const std::string& name, evidence::Candidates* kept = nullptr, std::uint64_t tiles = 128) {
-    InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 18, .most_tiles = tiles});
+    InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 18, .max_tiles = tiles});
     evidence::ProbeOptions options;
     evidence::Trace trace;
     options.record = [&](const evidence::Candidates& candidates) {
@@ -308,7 +310,7 @@ evidence::Trace host_trace(const std::string& name, evidence::Candidates* kept =
     return trace;
 }
 
-/// Every wrong model of the library and of the oracle is refuted 16 times, or by no input at all.
+/// Checks that every wrong model of the library and of the oracle is refuted 16 times, or that no input can refute it.
 void check_refuted(const evidence::Trace& trace) {
     CAPTURE(trace.form.instr, trace.form.qual);
     REQUIRE(!trace.rows.empty());
@@ -342,7 +344,7 @@ std::string refuted_by(const evidence::Trace& trace, const std::string& mutant) 
 
 TEST_CASE("a trace refutes every wrong model 16 times", "[gpu][verify]") {
     check_refuted(host_trace("mma.m16n8k16.f32.f16.f16.f32"));
-    // What no input can show is not counted as shown, and what one can is.
+    // Some input can refute these wrong models, and the traces do.
     const evidence::Trace bf16 = host_trace("mma.m16n8k8.f32.bf16.bf16.f32"),
                           half = host_trace("mma.m16n8k8.f16.f16.f16.f16");
     check_refuted(bf16);
@@ -361,7 +363,7 @@ TEST_CASE("the trace of every plain form refutes every wrong model 16 times", "[
     }
 }
 
-TEST_CASE("a trace is read as it was written, replays, and shows what was changed", "[gpu][verify]") {
+TEST_CASE("reading a trace gives what was written, its replay agrees, and changes are detected", "[gpu][verify]") {
     const std::filesystem::path folder = test::disk_folder() / "verify";
     evidence::Candidates candidates;
     const evidence::Trace trace = host_trace("mma.m16n8k8.f32.f16.f16.f32", &candidates);
@@ -382,7 +384,7 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     });
     CHECK(rows == trace.rows.size());
 
-    // A result that no engine gives.
+    // No engine gives this result.
     evidence::Trace wrong = trace;
     wrong.rows[0].d ^= 1;
     int red = 0;
@@ -403,25 +405,26 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     const struct {
         std::string text;
         const char *where, *what, *why;
-    } cases[] = {{"", "t:1", "no header", "nothing"},
-                 {text.substr(second), "t:1", "no header of a trace", "rows alone"},
-                 {replaced("\"macheps_trace\":1", "\"macheps_trace\":2"), "t:1", "version 2", "a later version"},
-                 {replaced("\"gpu\":\"host\"", "\"gpu\":\"moon\""), "t:1", "digest", "a forged header"},
-                 {replaced("\"cls\":\"random_bits\"", "\"cls\":\"normal\""), "t:1", "digest", "a forged row"},
-                 {text.substr(0, third), ":2", "1 rows, where the header says", "rows are gone"},
-                 {text.substr(0, text.size() - 5), "", "cut off", "the last line has no end"},
-                 {text.substr(0, third) + "{\"arch\":\"sm_80\"" + text.substr(third + 15), "t:3", "another instruction",
-                  "a foreign row"},
-                 {text.substr(0, second) + "?" + text.substr(second), "t:2", "no JSON", "no JSON"},
-                 {replaced("\"d\":\"", "\"d\":\"0"), "t:2", "no code of 8 digits", "a code of another width"},
-                 {replaced("\"a\":[", "\"a\":[\"0000\","), "t:2", "not 8 codes", "an operand too many"},
-                 {replaced("\"qual\":\"m16n8k8.f32.f16.f16.f32\"", "\"qual\":\"m16n8k8.f32.f16.f17.f32\""), "t:1",
-                  "no form", "an instruction that nobody has"}};
+    } cases[] = {
+        {"", "t:1", "the header is missing", "nothing"},
+        {text.substr(second), "t:1", "not the header of a trace", "rows alone"},
+        {replaced("\"macheps_trace\":1", "\"macheps_trace\":2"), "t:1", "version 2", "a later version"},
+        {replaced("\"gpu\":\"host\"", "\"gpu\":\"moon\""), "t:1", "digest", "a forged header"},
+        {replaced("\"cls\":\"random_bits\"", "\"cls\":\"normal\""), "t:1", "digest", "a forged row"},
+        {text.substr(0, third), ":2", "there are 1 rows, but the header gives", "rows are gone"},
+        {text.substr(0, text.size() - 5), "", "cut off", "the last line has no end"},
+        {text.substr(0, third) + "{\"arch\":\"sm_80\"" + text.substr(third + 15), "t:3", "another instruction",
+         "a foreign row"},
+        {text.substr(0, second) + "?" + text.substr(second), "t:2", "not valid JSON", "no JSON"},
+        {replaced("\"d\":\"", "\"d\":\"0"), "t:2", "does not contain a code of 8 digits", "a code of another width"},
+        {replaced("\"a\":[", "\"a\":[\"0000\","), "t:2", "does not contain 8 codes", "an operand too many"},
+        {replaced("\"qual\":\"m16n8k8.f32.f16.f16.f32\"", "\"qual\":\"m16n8k8.f32.f16.f17.f32\""), "t:1",
+         "does not have the form", "an unknown instruction"}};
     for (const auto& c : cases) {
         CAPTURE(c.why);
         try {
             (void)evidence::parse_trace(c.text, "t");
-            FAIL_CHECK("it was taken");
+            FAIL_CHECK("it was accepted");
         } catch (const Error& error) {
             CAPTURE(error.what());
             CHECK(std::string(error.what()).find(c.what) != std::string::npos);
@@ -430,22 +433,22 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
         }
     }
 
-    // The compressed file, damaged.
+    // Damaged compressed files.
     if (!evidence::has_zstd()) return;
     std::ifstream in(file, std::ios::binary);
     std::stringstream bytes;
     bytes << in.rdbuf();
     const std::string whole = bytes.str();
     for (const auto& [damaged, what] :
-         {std::pair<std::string, const char*>{whole.substr(0, whole.size() / 2), "cut off"},
-          {whole.substr(0, whole.size() - 2), "cut off"},
-          {whole + "x", "follows"},
+         {std::pair<std::string, const char*>{whole.substr(0, whole.size() / 2), "ends early"},
+          {whole.substr(0, whole.size() - 2), "ends early"},
+          {whole + "x", "further data"},
           {"no zstd at all", "damaged"}}) {
         std::ofstream(folder / "x.jsonl.zst", std::ios::binary) << damaged;
         CAPTURE(what);
         try {
             (void)evidence::read_trace(folder / "x.jsonl.zst");
-            FAIL_CHECK("it was taken");
+            FAIL_CHECK("it was accepted");
         } catch (const Error& error) {
             CAPTURE(error.what());
             CHECK(std::string(error.what()).find(what) != std::string::npos);
@@ -455,17 +458,16 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("differing outputs of a variant are judged from their file, and the cause is the variant's",
-          "[gpu][verify]") {
+TEST_CASE("differing outputs of a variant are judged from their file, and the judge names the cause", "[gpu][verify]") {
     const struct {
         const char *form, *cause;
-    } cases[] = {
-        {"wgmma.m64n8k16.f32.f16.f16+chain4", "cause: the accumulator keeps more between the instructions of a group"},
-        {"wgmma.m64n8k16.f32.f16.f16+transposed_b", "cause: strides of transposed operands"},
-        {"wgmma.m64n8k16.f32.f16.f16+registers", "cause: the registers of operand a"},
-        {"wgmma.m64n8k16.f32.f16.f16+negated_a", "cause: the negation of an operand"},
-        {"wgmma.m64n8k16.f32.f16.f16+no_addend", "cause: the addend that is ignored"},
-        {"wgmma.m64n16k16.f32.f16.f16", "cause: strides of forms wider than 8 columns"}};
+    } cases[] = {{"wgmma.m64n8k16.f32.f16.f16+chain4",
+                  "cause: the accumulator keeps more bits between the instructions of a group"},
+                 {"wgmma.m64n8k16.f32.f16.f16+transposed_b", "cause: strides of transposed operands"},
+                 {"wgmma.m64n8k16.f32.f16.f16+registers", "cause: the registers of operand a"},
+                 {"wgmma.m64n8k16.f32.f16.f16+negated_a", "cause: the negation of an operand"},
+                 {"wgmma.m64n8k16.f32.f16.f16+no_addend", "cause: the ignored addend"},
+                 {"wgmma.m64n16k16.f32.f16.f16", "cause: strides of forms wider than 8 columns"}};
     for (const auto& c : cases) {
         CAPTURE(c.form);
         std::vector<evidence::Capture> kept;
@@ -473,14 +475,14 @@ TEST_CASE("differing outputs of a variant are judged from their file, and the ca
         options.fault = true;  // the probe's model is wrong on purpose, so that outputs differ
         options.keep = [&](const evidence::Capture& capture) { kept.push_back(capture); };
         options.record = [](const evidence::Candidates&) {};
-        InstructionProbe<HostDevice> probe = host_probe({.outputs = 256, .most_tiles = 2});
+        InstructionProbe<HostDevice> probe = host_probe({.outputs = 256, .max_tiles = 2});
         run_form(probe, c.form, options);
         REQUIRE(kept.size() == 1);
         Json header = Json::parse(kept.front().header);
         for (const char* key : {"gpu", "driver", "toolkit", "date"}) header[key] = "host";
         REQUIRE(is_variant_capture(header));
         CHECK(variant_of(header, "t:1") == c.form);
-        // The judge's model is right, and the outputs are too.
+        // The judge's model and the outputs are right.
         const auto replayed = [&](const std::string& lines) {
             std::vector<evidence::ProbeResult> rows;
             replay_variant(evidence::json_lines_text(header, lines), "t",
@@ -493,7 +495,7 @@ TEST_CASE("differing outputs of a variant are judged from their file, and the ca
             CHECK(row.verdict == evidence::Verdict::equal);
             CHECK(row.kind == "replay");
         }
-        // One output is another.
+        // One output is changed.
         std::string changed = kept.front().lines;
         const std::size_t d = changed.find("\"d\":\"") + 5;
         changed.replace(d, changed.find('"', d) - d, "3f123456");
@@ -510,7 +512,7 @@ TEST_CASE("differing outputs of a variant are judged from their file, and the ca
         Error);
 }
 
-TEST_CASE("vector engines take the smaller shape of emulated fp8 in two steps too", "[gpu][verify]") {
+TEST_CASE("vector engines also compute the smaller shape of emulated fp8 in two steps", "[gpu][verify]") {
     evidence::Trace trace = host_trace("mma.m16n8k16.f32.e4m3.e4m3.f32", nullptr, 32);
     CHECK(trace.rows.size() > 500);
     evidence::replay(trace, [](const evidence::ProbeResult& row) {
@@ -571,7 +573,7 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
             CAPTURE(row.instruction, row.operands, row.note);
             CHECK(row.verdict == evidence::Verdict::equal);
         });
-        // A wrong model that some row could refute is refuted often; of the others no row says anything.
+        // A wrong model is refuted by no row or by at least two.
         for (const auto& [mutant, rows] : evidence::count_refuted(trace.form, trace.rows)) {
             CAPTURE(mutant, rows);
             if (evidence::is_sparse(trace.form)) continue;
@@ -582,7 +584,7 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
     }
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     CHECK(replayed == evidence::recorded_traces().size());
-    CHECK(replayed >= 131);  // 64 of an H100, as many of an H200
+    CHECK(replayed >= 131);  // 64 of an H100, 64 of an H200
     if (read_file(folder / "index.csv") == index + '\n') return;
     if (const char* file = std::getenv("MACHEPS_TRACE_INDEX")) std::ofstream(file, std::ios::binary) << index << '\n';
     FAIL_CHECK(

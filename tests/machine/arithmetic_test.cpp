@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle's own arithmetic against the processor's, where the processor has the operation.
+// Compares the oracle's own arithmetic with the processor's, for the operations that the processor has.
 #include "emulation/machine/exact_sum.hpp"
 #include "emulation/machine/step.hpp"
 #include "tests/machine/distributions.hpp"
@@ -46,7 +46,7 @@ void compare_chain(const char* arch, const char* instr, const char* qual) {
 
 }  // namespace
 
-TEST_CASE("chains of fused multiply-adds are std::fma on every class of operands", "[machine][oracle]") {
+TEST_CASE("chains of fused multiply-adds agree with std::fma on every class of operands", "[machine][oracle]") {
     compare_chain<float>("CDNA1", "mfma", "f32_16x16x4f32");
     compare_chain<double>("sm_90", "mma", "m16n8k16.f64.f64.f64.f64");
     compare_chain<double>("CDNA2", "mfma", "f64_16x16x4f64");
@@ -56,7 +56,7 @@ TEST_CASE("rounding and decoding agree with the processor's float and double", "
     const Type &f32 = find_type("f32"), &f64 = find_type("f64");
     std::mt19937_64 random(6);
     for (int i = 0; i < 20000; ++i) {
-        // Half of them around the range of floats, subnormals and overflow included.
+        // Half of the numbers are around the range of float, including subnormals and overflow.
         const std::uint64_t wide = random(), field = 850 + wide % 350;
         const std::uint64_t code = i % 2 ? wide : (wide & ~(0x7ffull << 52)) | field << 52;
         const double x = float_of<double>(code);
@@ -68,7 +68,8 @@ TEST_CASE("rounding and decoding agree with the processor's float and double", "
         const float nearest = static_cast<float>(x);
         const bool beyond = std::fabs(static_cast<double>(nearest)) > std::fabs(x);
         const float cut = beyond && std::isfinite(nearest) ? std::nextafter(nearest, 0.0f) : nearest;
-        // Here towards zero still overflows to infinity, from 2^128 on; just below it, the greatest float is right.
+        // In the oracle, rounding towards zero still overflows to infinity from 2^128 on. Just below 2^128, the largest
+        // float is right.
         const bool at_the_top = beyond && std::isinf(nearest) && std::fabs(x) < 0x1p128;
         if (!at_the_top) REQUIRE(ieee_code(real(number), f32, Rounding::toward_zero, 24, 0) == code_of(cut));
     }
@@ -80,8 +81,8 @@ TEST_CASE("a fused multiply-add rounds once, also where the exact sum is close t
          {std::pair{"f16", macheps::fp16}, {"bf16", macheps::bf16}, {"f32", macheps::fp32}}) {
         const Type &type = find_type(name), &f32 = find_type("f32");
         for (int i = 0; i < 20000; ++i) {
-            // c is a normal number. x y is half a unit in the last place of c, and less or more by a relative 2^-46 or so:
-            // (1 + d) (1 - d + e), where d and e are at most a few units in the last place of fp32.
+            // c is a normal number. x y is half an ulp of c, or differs from it by a relative 2^-46 or so:
+            // (1 + d) (1 - d + e), where d and e are at most a few ulps of fp32.
             const int field = 8 + static_cast<int>(random() % static_cast<unsigned>(type.max_field() - 16));
             const std::uint64_t c = static_cast<std::uint64_t>(field) << (type.precision - 1) |
                                     (random() & ((std::uint64_t{1} << (type.precision - 1)) - 1)) |
@@ -100,10 +101,10 @@ TEST_CASE("a fused multiply-add rounds once, also where the exact sum is close t
     }
 }
 
-TEST_CASE("an exact sum is rounded by its last bit, however far below the others that bit is", "[machine][oracle]") {
+TEST_CASE("rounding an exact sum uses its last bit, however far below the others that bit is", "[machine][oracle]") {
     const Type& f32 = find_type("f32");
     std::mt19937_64 random(9);
-    // 2^top, perhaps a last place, half of a last place, and one bit `far` places below that.
+    // Adds 2^top, an ulp in half of the cases, half an ulp, and one bit `far` places below that.
     for (const int top : {-100, -3, 0, 31, 32, 33, 100}) {
         for (int far = 1; far <= top - 24 + 298; ++far) {
             macheps::ExactSum made;
@@ -125,7 +126,7 @@ TEST_CASE("an exact sum is rounded by its last bit, however far below the others
     }
 }
 
-TEST_CASE("CDNA2 is plain fp32 arithmetic while nothing is subnormal", "[machine][oracle]") {
+TEST_CASE("CDNA2 agrees with plain fp32 arithmetic if nothing is subnormal", "[machine][oracle]") {
     const Instruction in = find_instruction("CDNA2", "mfma", "f32_16x16x16bf16_1k");
     std::mt19937_64 random(8);
     int compared = 0;

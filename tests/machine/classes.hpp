@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One generator for each class of distributions.hpp; they differ in what they put where.
+// One generator for each class of distributions.hpp.
 #pragma once
 #include "tests/machine/maker.hpp"
 

@@ -19,7 +19,7 @@ void random_bits(Maker& m, bool finite) {
     m.made.c = m.chance(15) ? 0 : finite ? m.finite_code(m.in.c) : m.bits(m.in.c.bits);
 }
 
-/// N(0, 4^e), nearly: twelve uniform numbers; no function of the platform's library.
+/// Returns a code of nearly N(0, 4^e): a sum of twelve uniform numbers, without functions of the platform's library.
 static std::uint64_t normal_code(Maker& m, const Type& type, int e) {
     std::int64_t x = -6 * 65536;
     for (int i = 0; i < 12; ++i) x += static_cast<std::int64_t>(m.bits(16));
@@ -144,7 +144,7 @@ void specials(Maker& m) {
 void integers(Maker& m, Class cls) {
     random_bits(m, true);
     if (cls != Class::overflow && cls != Class::c_dominant) return;
-    // The greatest products of one sign, and C close to the end of the range on that side or the other.
+    // The largest products of one sign, and C close to either end of the range.
     const auto extreme = [&](const Type& type, bool low) {
         const std::uint64_t top = std::uint64_t{1} << (type.bits - 1);
         return type.bias == 1 ? 2 * top - 1 : low ? top : top - 1;

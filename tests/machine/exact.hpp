@@ -10,7 +10,7 @@
 
 namespace macheps::machine_oracle {
 
-/// An integer without bound; the first 256 bits need no allocation.
+/// An unbounded integer; the first 256 bits need no allocation.
 using Integer =
     boost::multiprecision::number<boost::multiprecision::cpp_int_backend<
                                       256, 0, boost::multiprecision::signed_magnitude, boost::multiprecision::unchecked,
@@ -25,20 +25,20 @@ struct Exact {
 
 [[nodiscard]] Exact sum(const Exact& x, const Exact& y);
 [[nodiscard]] Exact product(const Exact& x, const Exact& y);
-/// floor(log2 |x|); x must not be zero.
+/// Returns floor(log2 |x|). x must not be zero.
 [[nodiscard]] int leading_exponent(const Exact& x);
-/// The integer x / 2^q, its fraction cut off (towards zero).
+/// Returns the integer x / 2^q, with its fraction cut off (towards zero).
 [[nodiscard]] Integer cut(const Exact& x, int q);
-/// The integer x / 2^q, rounded towards minus infinity.
+/// Returns the integer x / 2^q, rounded towards minus infinity.
 [[nodiscard]] Integer floored(const Exact& x, int q);
 
-/// What the codes of a format mean beyond finite numbers.
+/// The special codes of a format.
 enum class Specials {
-    ieee,     ///< greatest exponent field: inf, NaN
+    ieee,     ///< largest exponent field: inf, NaN
     e4m3fn,   ///< all ones: NaN; no inf
     fnuz,     ///< minus zero's code: NaN; no inf
-    none,     ///< neither
-    integer,  ///< two's complement (or unsigned where `bias` is 1)
+    none,     ///< no inf and no NaN
+    integer,  ///< two's complement (or unsigned if `bias` is 1)
     e8m0,     ///< 2^(code - 127), 0xff NaN, no sign and no zero
     ue4m3     ///< e4m3fn with an ignored sign bit
 };
@@ -52,20 +52,20 @@ struct Type {
     Specials specials;
     int ignored = 0;  ///< low container bits that the unit does not read
     [[nodiscard]] int emin() const { return 1 - bias; }
-    /// The exponent field's greatest value.
+    /// Returns the largest value of the exponent field.
     [[nodiscard]] int max_field() const;
-    /// Exponent of the greatest finite value.
+    /// Returns the exponent of the largest finite value.
     [[nodiscard]] int emax() const;
 };
 
-/// The type of that name (f64 f32 tf32 xf32 f16 bf16 e5m2 e4m3 fp8 bf8 e3m2 e2m3 e2m1 ue8m0 ue4m3 s8 u8 s4 u4 s32).
-/// Throws std::invalid_argument.
+/// Returns the type of that name (f64 f32 tf32 xf32 f16 bf16 e5m2 e4m3 fp8 bf8 e3m2 e2m3 e2m1 ue8m0 ue4m3 s8 u8 s4 u4
+/// s32). Throws std::invalid_argument.
 [[nodiscard]] const Type& find_type(std::string_view name);
 
 enum class Kind { finite, infinite, nan };
 
-/// A decoded operand. Finite: (-1)^negative * significand * 2^(exponent - precision + 1). A subnormal and zero keep
-/// exponent = emin: nothing is normalised.
+/// A decoded operand. A finite one is (-1)^negative * significand * 2^(exponent - precision + 1). Subnormals and zero
+/// keep exponent = emin: nothing is normalised.
 struct Number {
     Kind kind = Kind::finite;
     bool negative = false;
@@ -80,9 +80,10 @@ struct Number {
 
 enum class Rounding { toward_zero, nearest_even };
 
-/// The code of x rounded once to an IEEE-like type, `precision` significand bits kept (type.precision or fewer: the
-/// low bits of the code are then zero), with gradual underflow; what is too great becomes infinity in either mode.
-/// Zero gives +0, and a negative number that underflows gives -0, which a tensor core makes +0 of.
+/// Returns the code of x, rounded once to `precision` significand bits of an IEEE-like type, with gradual underflow. If
+/// `precision` is less than type.precision, the low bits of the code are zero. Numbers that are too large become
+/// infinity in either mode. Zero gives +0. A negative number that underflows gives -0, which a tensor core changes to
+/// +0.
 [[nodiscard]] std::uint64_t rounded(const Exact& x, const Type& type, Rounding mode, int precision);
 [[nodiscard]] std::uint64_t infinity(const Type& type, bool negative);
 

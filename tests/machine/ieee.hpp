@@ -16,7 +16,7 @@ struct Real {
 
 [[nodiscard]] inline Real real(const Number& x) { return {x.kind, x.negative, x.value}; }
 
-/// Infinities of different signs give NaN; an exact zero is +0 unless both terms are -0.
+/// Returns x + y. Infinities of different signs give NaN. An exact zero is +0 unless both terms are -0.
 [[nodiscard]] inline Real ieee_sum(const Real& x, const Real& y) {
     if (x.kind == Kind::nan || y.kind == Kind::nan) return {Kind::nan, false, {}};
     if (x.kind == Kind::infinite && y.kind == Kind::infinite && x.negative != y.negative) return {Kind::nan, false, {}};
@@ -27,7 +27,7 @@ struct Real {
     return {Kind::finite, negative, total};
 }
 
-/// inf * 0 is NaN; signs multiply, also those of zeros.
+/// Returns x y. inf * 0 is NaN. Signs multiply, also those of zeros.
 [[nodiscard]] inline Real ieee_product(const Real& x, const Real& y) {
     const bool negative = x.negative != y.negative, infinite = x.kind == Kind::infinite || y.kind == Kind::infinite;
     if (x.kind == Kind::nan || y.kind == Kind::nan) return {Kind::nan, false, {}};
@@ -35,7 +35,7 @@ struct Real {
     return {Kind::finite, negative, product(x.value, y.value)};
 }
 
-/// The code of x, rounded once; `nan` is the code of a NaN.
+/// Returns the code of x, rounded once. `nan` is the code of a NaN.
 [[nodiscard]] inline std::uint64_t ieee_code(const Real& x, const Type& type, Rounding mode, int precision,
                                              std::uint64_t nan) {
     if (x.kind == Kind::nan) return nan;

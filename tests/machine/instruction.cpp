@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the name of an instruction to its parameters. Types and shapes are read from the qualifier; what depends on the
-// generation is a handful of rules. Sources as in oracle.hpp.
+// Finds the parameters of an instruction from its name. Types and shapes are read from the qualifier, and a few rules
+// depend on the generation. The sources are those of oracle.hpp.
 #include "tests/machine/oracle.hpp"
 
 #include <algorithm>
@@ -33,13 +33,13 @@ bool is_fp8(const Type& type) { return is_one_of(type.name, {"e4m3", "e5m2"}); }
 bool is_narrow(const Type& type) { return is_fp8(type) || is_one_of(type.name, {"e3m2", "e2m3", "e2m1"}); }
 bool is_16_bit(const Type& type) { return is_one_of(type.name, {"f16", "bf16"}); }
 
-/// K of `m16n8k32` or `16x16x32`: the digits at the end.
+/// Returns K of `m16n8k32` or `16x16x32`: the digits at the end.
 int last_number(const std::string& shape) {
     const auto digits = shape.find_last_not_of("0123456789") + 1;
     return std::atoi(shape.c_str() + digits);
 }
 
-/// Fraction bits of a 16-bit sum, which also fix what a zero term reads.
+/// Returns the fraction bits of a 16-bit sum, which also determine the exponent of a zero term.
 int fp16_fraction_bits(int sm) { return sm == 70 ? 23 : sm < 90 ? 24 : 25; }
 
 void set_output(Instruction& in) {
@@ -109,7 +109,8 @@ void set_nvidia(Instruction& in) {
     }
     set_output(in);
     in.fraction_bits = f0;
-    // A sum into fp16 reads a zero term as 4 - F, but by tcgen05; every other sum as -108 - F, F that of fp16.
+    // The exponent of a zero term is 4 - F in a sum into fp16 (-133 for tcgen05), and -108 - F in every other sum. F is
+    // that of fp16.
     in.zero_exponent = in.c.name != "f16" ? -108 - f0 : is_tcgen05 ? -133 : 4 - f0;
     int widest = 0;
     if (is_16_bit(in.a) && in.a.name == in.b.name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which wrong models mean something for which instruction.
+// Decides which wrong models are meaningful for which instruction.
 #include "tests/machine/oracle.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ bool means_something(const Instruction& in, Mutation m) {
     const auto one_of = [m](std::initializer_list<M> list) {
         return std::find(list.begin(), list.end(), m) != list.end();
     };
-    switch (m) {  // whatever the model
+    switch (m) {  // for every model
         case M::split_groups:
             if (in.step < 2) return false;
             break;
@@ -105,7 +105,7 @@ bool means_something(const Instruction& in, Mutation m) {
     return false;
 }
 
-/// Exponent of the last bit that a product (with its scales) can have.
+/// Returns the exponent of the last bit that a product (with its scales) can have.
 int product_quantum(const Instruction& in) {
     const auto quantum = [](const Type& type) {
         return type.specials == Specials::e8m0 ? -127 : type.emin() - (type.precision - 1);
@@ -113,7 +113,7 @@ int product_quantum(const Instruction& in) {
     return quantum(in.a) + quantum(in.b) + (in.scales > 0 ? 2 * quantum(in.scale) : 0);
 }
 
-/// Why no input shows the difference, or nothing.
+/// Returns why no input shows the difference, or an empty text if some input does.
 std::string_view why_invisible(const Instruction& in, Mutation m) {
     using M = Mutation;
     const int quantum = product_quantum(in), floor_unit = in.zero_exponent - in.fraction_bits;

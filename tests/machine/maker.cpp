@@ -6,7 +6,7 @@
 namespace macheps::machine_oracle {
 namespace {
 
-int least_exponent(const Type& type) {
+int min_exponent(const Type& type) {
     return type.specials == Specials::e8m0 ? -127 : type.emin() - (type.precision - 1);
 }
 
@@ -18,7 +18,7 @@ std::uint64_t make_code(const Type& type, bool negative, int e, std::uint64_t fr
     if (type.specials == Specials::e8m0) return static_cast<std::uint64_t>(std::clamp(e, -127, 127) + 127);
     const int fraction_bits = type.precision - 1;
     fraction &= (std::uint64_t{1} << fraction_bits) - 1;
-    e = std::clamp(e, least_exponent(type), type.emax());
+    e = std::clamp(e, min_exponent(type), type.emax());
     std::uint64_t magnitude = 0;
     if (e < type.emin()) {
         const int shift = type.emin() - e;
@@ -40,10 +40,10 @@ Maker::Maker(const Instruction& instruction, std::mt19937_64& random) : in(instr
     made.sb.assign(blocks, 0);
     slots_ = in.model == Model::grouped ? in.products / 16 : in.products;
     if (in.model == Model::integer) return;
-    least_ = least_exponent(in.a) + least_exponent(in.b);
+    least_ = min_exponent(in.a) + min_exponent(in.b);
     greatest_ = in.a.emax() + in.b.emax();
     if (in.scales > 0) {
-        least_ += 2 * least_exponent(in.scale);
+        least_ += 2 * min_exponent(in.scale);
         greatest_ += 2 * in.scale.emax();
         set_scales(0);
     }
@@ -51,7 +51,7 @@ Maker::Maker(const Instruction& instruction, std::mt19937_64& random) : in(instr
 
 std::pair<int, int> Maker::two_slots() {
     if (slots_ == 1) return {0, 0};
-    if (in.model == Model::emulated_fp8 && chance(60)) {  // of one fp16 step: k mod 4 in {0, 1} or in {2, 3}
+    if (in.model == Model::emulated_fp8 && chance(60)) {  // both in one fp16 step: k mod 4 in {0, 1} or in {2, 3}
         const int half = 2 * between(0, 1), quad = 4 * between(0, slots_ / 4 - 1), i = quad + half + between(0, 1);
         const int j = 4 * between(0, slots_ / 4 - 1) + half;
         return {i, j == i ? j + 1 : j};
@@ -115,7 +115,7 @@ std::uint64_t Maker::special_code(const Type& type) {
                 case 0:
                     return sign | inf | quiet;
                 case 1:
-                    return sign | inf | step;  // signalling, least payload
+                    return sign | inf | step;  // signalling, smallest payload
                 case 2:
                     return sign | inf | quiet | bits(type.precision - 2) << type.ignored;
                 case 3:
@@ -137,7 +137,7 @@ std::uint64_t Maker::special_code(const Type& type) {
 }
 
 std::uint64_t Maker::subnormal_code(const Type& type) {
-    return code(type, {chance(50), between(least_exponent(type), type.emin() - 1), Digits::any});
+    return code(type, {chance(50), between(min_exponent(type), type.emin() - 1), Digits::any});
 }
 
 int Maker::scale_sum(int block) const {
@@ -147,7 +147,7 @@ int Maker::scale_sum(int block) const {
 }
 
 void Maker::set_block(int block, int e) {
-    const int low = least_exponent(in.scale), high = in.scale.emax();
+    const int low = min_exponent(in.scale), high = in.scale.emax();
     e = std::clamp(e, 2 * low, 2 * high);
     const int left = std::clamp(e / 2 + between(-3, 3), std::max(low, e - high), std::min(high, e - low));
     const auto i = static_cast<std::size_t>(block);
@@ -161,12 +161,12 @@ void Maker::set_scales(int e) {
 
 void Maker::put_pair(Term term) {
     const bool normal = chance(75);
-    const int low_a = normal ? in.a.emin() : least_exponent(in.a), low_b = normal ? in.b.emin() : least_exponent(in.b);
-    const int e = std::clamp(term.exponent, least_exponent(in.a) + least_exponent(in.b), in.a.emax() + in.b.emax());
+    const int low_a = normal ? in.a.emin() : min_exponent(in.a), low_b = normal ? in.b.emin() : min_exponent(in.b);
+    const int e = std::clamp(term.exponent, min_exponent(in.a) + min_exponent(in.b), in.a.emax() + in.b.emax());
     int low = std::max(low_a, e - in.b.emax()), high = std::min(in.a.emax(), e - low_b);
     if (low > high) {  // only subnormals reach it
-        low = std::max(least_exponent(in.a), e - in.b.emax());
-        high = std::min(in.a.emax(), e - least_exponent(in.b));
+        low = std::max(min_exponent(in.a), e - in.b.emax());
+        high = std::min(in.a.emax(), e - min_exponent(in.b));
     }
     const int left = between(low, high);
     const bool left_negative = chance(50);
@@ -194,7 +194,7 @@ void Maker::put_power(Power power) {
         return put_pair({power.slot, power.negative, power.exponent - scale_sum(block), Digits::none});
     for (int k = 0; k < 16; ++k) made.a[static_cast<std::size_t>(16 * power.slot + k)] = 0;
     put_pair({16 * power.slot, power.negative, 0, Digits::none});
-    const int low = least_exponent(in.scale), high = in.scale.emax();
+    const int low = min_exponent(in.scale), high = in.scale.emax();
     const int e = std::clamp(power.exponent, 2 * low, 2 * high);
     const int left = between(std::max(low, e - high), std::min(high, e - low));
     const auto i = static_cast<std::size_t>(block);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the generators of distributions.cpp: operands with a product of a wished exponent, in any type.
+// Parts of the generators of distributions.cpp: operands in any type whose product has a given exponent.
 #pragma once
 #include "tests/machine/distributions.hpp"
 
@@ -20,20 +20,20 @@ class Maker {
     [[nodiscard]] std::uint64_t bits(int n) { return n == 0 ? 0 : random_() >> (64 - n); }
 
     [[nodiscard]] int slots() const { return slots_; }
-    /// Two different slots, more often than not of one step.
+    /// Returns two different slots, usually of the same step.
     [[nodiscard]] std::pair<int, int> two_slots();
-    /// Least and greatest exponent of a product (with the least and greatest scales).
+    /// Return the smallest and the largest exponent of a product, with the smallest and the largest scales.
     [[nodiscard]] int least() const { return least_; }
     [[nodiscard]] int greatest() const { return greatest_; }
-    /// An exponent from which `room` bits downwards are within reach of products, and that fits the result.
+    /// Returns an exponent that fits the result, with `room` bits below it that are within reach of products.
     [[nodiscard]] int leader(int room);
 
-    /// The same, and up to `distance` below it.
+    /// Returns such an exponent or one up to `distance` below it.
     [[nodiscard]] int far_below(int room, int distance);
 
     enum class Digits { any, ones, none, few };
     [[nodiscard]] Digits some_digits();
-    // Arguments travel in braces: their order of evaluation, and so of random draws, is then the written one.
+    // Arguments are passed in braces, so that they are evaluated, and random numbers drawn, in the written order.
     struct Sized {
         bool negative;
         int exponent;
@@ -50,18 +50,18 @@ class Maker {
         bool negative;
         int exponent;
     };
-    /// A code of about that exponent; bits that the unit does not read are random.
+    /// Returns a code of about that exponent. Bits that the unit does not read are random.
     [[nodiscard]] std::uint64_t code(const Type& type, Sized number);
     [[nodiscard]] std::uint64_t finite_code(const Type& type);
     [[nodiscard]] std::uint64_t special_code(const Type& type);
     [[nodiscard]] std::uint64_t subnormal_code(const Type& type);
 
-    /// Chooses the scales of every block so that products of unscaled exponent 0 have exponent e, if they can.
+    /// Chooses the scales of every block so that products of unscaled exponent 0 have exponent e, if possible.
     void set_scales(int e);
-    /// A slot whose value has about that exponent (one more if both significands are great). A single pair of scales
-    /// stays.
+    /// Fills a slot with a value of about that exponent (one more if both significands are large). A single pair of
+    /// scales does not change.
     void put(Term term);
-    /// A slot that is exactly +-2^exponent, if the types have it.
+    /// Fills a slot with exactly +-2^exponent, if the types have it.
     void put_power(Power power);
     void put_zero(int slot);
     /// Makes one of the two scales of a slot's block zero, if the scales' type has a zero.
@@ -69,9 +69,9 @@ class Maker {
     /// Makes slot `to` the negative of `from`, scales included.
     void mirror(int from, int to);
     void put_c(Sized number) { made.c = code(in.c, number); }
-    /// C = -(a . b), as the instruction itself sums it, give or take a few ulps.
+    /// Sets C to -(a . b), as the instruction itself sums it, and changes its magnitude by `ulps`.
     void cancel_with_c(int ulps);
-    /// Adds to a code's magnitude; the result stays finite and keeps its sign.
+    /// Returns a code whose magnitude is larger by `ulps`. It stays finite and keeps its sign.
     [[nodiscard]] std::uint64_t nudged(const Type& type, std::uint64_t code, int ulps) const;
 
     const Instruction& in;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generators must be able to tell every wrong model from the right one, or agreement on them proves nothing.
+// Checks that the generators distinguish every wrong model from the right one. Otherwise agreement on them proves
+// nothing.
 #include "tests/machine/distributions.hpp"
 #include "tests/machine/vectors.hpp"
 #include "tests/test.hpp"
@@ -34,7 +35,7 @@ std::vector<Mutation> wrong_models() {
 
 std::string name_of(const Instruction& in) { return in.arch + " " + in.instr + " " + in.qual; }
 
-/// Refutes every wrong model of these instructions `needed` times; prints who is left and the counts.
+/// Refutes every wrong model of these instructions `needed` times, and prints the models that remain and the counts.
 void refute(const std::vector<Instruction>& instructions) {
     std::size_t pairs = 0, invisible = 0, survivors = 0;
     for (const Instruction& in : instructions) {
@@ -85,7 +86,7 @@ TEST_CASE("every wrong model of every instruction is refuted 16 times", "[machin
     refute(all_instructions());
 }
 
-TEST_CASE("the shared vectors refute the wrong models of the instructions that they hold", "[machine][oracle]") {
+TEST_CASE("the shared vectors refute the wrong models against which they were made", "[machine][oracle]") {
     const auto folder = macheps::test::shared_folder();
     if (folder.empty()) SKIP_TEST("no folder of shared vectors");
     std::map<std::string, std::pair<Instruction, std::map<Mutation, int>>> forms;
@@ -98,7 +99,7 @@ TEST_CASE("the shared vectors refute the wrong models of the instructions that t
                 if (judge(in, mutation).kind == Verdict::visible)
                     form.second[mutation] += !same_result(in, v.d, evaluate(in, v.a, v.b, v.c, v.sa, v.sb, mutation));
         }
-    std::map<Mutation, std::pair<int, int>> counts;  // instructions that refute it, and all
+    std::map<Mutation, std::pair<int, int>> counts;  // the number of instructions that refute it, and of all
     for (const auto& [name, form] : forms)
         for (const auto& [mutation, refuted] : form.second) {
             counts[mutation].first += refuted > 0;
@@ -107,7 +108,7 @@ TEST_CASE("the shared vectors refute the wrong models of the instructions that t
     for (const auto& [mutation, count] : counts)
         std::printf("%-22s refuted by the vectors of %d of %d instructions\n", std::string(name_of(mutation)).c_str(),
                     count.first, count.second);
-    // The near misses for which the vectors were made. e_zero and fine points of AMD are left to the generators.
+    // The near misses for which the vectors were made. The generators cover e_zero and details of AMD's units.
     for (const Mutation mutation : {Mutation::floor_terms, Mutation::fewer_fraction_bits, Mutation::more_fraction_bits,
                                     Mutation::product_renormalised, Mutation::full_output, Mutation::nearest_output,
                                     Mutation::native_fp8, Mutation::c_last}) {
@@ -116,7 +117,9 @@ TEST_CASE("the shared vectors refute the wrong models of the instructions that t
     }
 }
 
-TEST_CASE("the generators make what their names say, and the same with every engine of one seed", "[machine][oracle]") {
+TEST_CASE(
+    "the same seed gives the same cases, whose codes fit their types and are finite unless the class has specials",
+    "[machine][oracle]") {
     for (const Instruction& in : all_instructions()) {
         std::mt19937_64 random(7), again(7);
         for (int i = 0; i < static_cast<int>(Class::count); ++i) {

@@ -12,7 +12,7 @@ namespace {
 
 using Codes = std::span<const std::uint64_t>;
 
-/// Wrong models that are nothing but other parameters.
+/// Returns the instruction with the parameters of a wrong model that differs only in parameters.
 Instruction with(Instruction in, Mutation mutation) {
     switch (mutation) {
         case Mutation::fewer_fraction_bits:
@@ -79,7 +79,7 @@ std::uint64_t one_step(const Instruction& in, const Step& step, Mutation mutatio
     }
 }
 
-/// fp8 by way of fp16: the products with k mod 4 in {0, 1}, then those in {2, 3} on top, then C is added.
+/// Evaluates fp8 through fp16: sums the products with k mod 4 in {0, 1}, adds those in {2, 3} to the sum, then adds C.
 std::uint64_t emulated(const Instruction& in, Codes a, Codes b, std::uint64_t c, Mutation mutation) {
     const Type& f16 = find_type("f16");
     const auto widen = [&f16](const Type& type, std::uint64_t code) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second way to every bit of a GPU matrix unit: slow, exact, and written from the published models alone. One call is
-// one element of one instruction, d = a . b + c. Bits in, bits out; nothing of macheps is used.
+// Independent implementation of GPU matrix units: slow, exact, and written only from the published models. One call
+// computes one element of one instruction, d = a . b + c, from codes to a code. It uses nothing of macheps.
 // Sources: arXiv:2511.10909 (MMA-Sim), arXiv:2512.07004 and arXiv:2510.15884 (Khattak and Mikaitis), PTX ISA 9.2,
 // AMD CDNA ISA guides.
 #pragma once
@@ -14,28 +14,28 @@
 
 namespace macheps::machine_oracle {
 
-/// How an instruction joins products and addend.
+/// How an instruction adds products and addend.
 enum class Model {
     fused,          ///< NVIDIA: one integer sum of terms cut at a common unit; with scales, one pair per instruction
     grouped,        ///< NVIDIA fp4 with block scales: exact sums of 16, then the same over 4 groups and C
-    emulated_fp8,   ///< NVIDIA fp8 mma.sync where it is two fp16 steps and an addition
+    emulated_fp8,   ///< NVIDIA fp8 mma.sync that consists of two fp16 steps and an addition
     exact,          ///< CDNA1: sum without error, one rounding
     pairwise,       ///< CDNA2: fp32 products and additions, subnormals flushed
     truncated,      ///< CDNA3, 16-bit types and xf32
-    truncated_fp8,  ///< CDNA3, fp8: even and odd products apart
+    truncated_fp8,  ///< CDNA3, fp8: even and odd products in separate sums
     fma_chain,      ///< f32 (AMD), f64: one fused multiply-add after the other
     integer         ///< s32, exact; wraps or saturates
 };
 
-/// One instruction's parameters. All of them are data: a test may change any and evaluate.
+/// Parameters of one instruction. All of them are data, so a test may change any of them and evaluate.
 struct Instruction {
     std::string arch, instr, qual;
     Model model = Model::fused;
     Type a{}, b{}, c{}, d{}, scale{};
     int products = 0;       ///< K of one instruction
     int step = 0;           ///< L, products of one fused step
-    int fraction_bits = 0;  ///< F: terms are cut at 2^(greatest exponent - F)
-    int zero_exponent = 0;  ///< what a term that is zero reads as its exponent
+    int fraction_bits = 0;  ///< F: terms are cut at 2^(largest exponent - F)
+    int zero_exponent = 0;  ///< the exponent that a zero term reads
     Rounding rounding = Rounding::nearest_even;
     int precision = 0;          ///< significand bits of the result: 14 for E8M13
     int scales = 0;             ///< scale pairs of one instruction, 0 without block scales
@@ -43,16 +43,16 @@ struct Instruction {
     bool saturates = false;     ///< integers only
 };
 
-/// The instruction of that architecture (`sm_70` to `sm_121`, `CDNA1` to `CDNA3`), name (`mma`, `mma.block_scale`,
-/// `wgmma`, `tcgen05.*`, `mfma`) and qualifier: `shape.d.a.b.c` (mma), `shape.d.a.b` (wgmma, tcgen05),
-/// `shape.blockN.d.a.b[.c].scale` (block-scaled), the mnemonic's tail (mfma), e.g. `f32_32x32x8f16`.
-/// Throws std::invalid_argument for what the unit does not have.
+/// Returns the instruction of that architecture (`sm_70` to `sm_121`, `CDNA1` to `CDNA3`), name (`mma`,
+/// `mma.block_scale`, `wgmma`, `tcgen05.*`, `mfma`) and qualifier: `shape.d.a.b.c` (mma), `shape.d.a.b` (wgmma,
+/// tcgen05), `shape.blockN.d.a.b[.c].scale` (block-scaled), the mnemonic's tail (mfma), e.g. `f32_32x32x8f16`. Throws
+/// std::invalid_argument if the unit does not have it.
 [[nodiscard]] Instruction find_instruction(std::string_view arch, std::string_view instr, std::string_view qual);
 
-/// Every form of every row of the published table, as (arch, instr, qual): what a test of "all instructions" walks.
+/// Returns every form of every row of the published table, for tests of all instructions.
 [[nodiscard]] std::vector<Instruction> all_instructions();
 
-/// Wrong models, near enough to pass a careless test. `none` is the right one.
+/// Wrong models that are close enough to pass a careless test. `none` is the right one.
 enum class Mutation {
     none,
     floor_terms,           ///< bits below the unit floored, not cut towards zero
@@ -63,13 +63,13 @@ enum class Mutation {
     joined_groups,         ///< one step of 2 L for two of L
     full_output,           ///< fp32 results keep 24 bits, not 14
     nearest_output,        ///< results rounded to nearest even instead of towards zero
-    toward_zero_output,    ///< and the other way round
+    toward_zero_output,    ///< results rounded towards zero instead of to nearest even
     c_last,                ///< dot product rounded, then C added, then rounded
     pairwise_fp32,         ///< fp32 products and a tree of fp32 additions
     sticky_bit,            ///< a term that loses bits keeps a one below the unit
     e_zero_lower,          ///< zero_exponent - 1
     e_zero_higher,         ///< zero_exponent + 1
-    zero_reads_emin,       ///< a zero operand counts with its type's least exponent
+    zero_reads_emin,       ///< a zero operand counts with the smallest exponent of its type
     zero_reads_m126,       ///< a zero operand counts with exponent -126 (the vectors' `zero_m126`)
     zero_scale_counts,     ///< a group with a scale of zero counts with the exponents of its scales
     underflow_minus_zero,  ///< a negative sum that underflows gives -0
@@ -81,7 +81,7 @@ enum class Mutation {
     no_31_bit_floor,       ///< CDNA3: the normalised sum is rounded without the floor to 31 fraction bits
     parities_joined,       ///< CDNA3 fp8: even and odd products in one sum
     c_never_dropped,       ///< CDNA3 fp8: a tiny C still counts
-    products_stay_finite,  ///< CDNA3: a product of 2^128 or more is no infinity
+    products_stay_finite,  ///< CDNA3: a product of 2^128 or more is not infinite
     no_flush,              ///< CDNA2: subnormals kept
     products_fused,        ///< CDNA2: products not rounded before the first additions
     c_first,               ///< CDNA2: C + p0, then the other products one by one
@@ -90,17 +90,18 @@ enum class Mutation {
 };
 [[nodiscard]] std::string_view name_of(Mutation mutation);
 
-/// Bits of d for a, b (K codes each), c, and scale codes sa, sb (Instruction::scales each; block i covers the i-th part
-/// of K). Codes are right-aligned. A NaN that is not canonical comes out as the quiet NaN without payload.
+/// Returns the bits of d for a, b (K codes each), c, and scale codes sa, sb (Instruction::scales each; block i covers
+/// the i-th part of K). Codes are right-aligned. A NaN that is not canonical is returned as the quiet NaN without
+/// payload.
 [[nodiscard]] std::uint64_t evaluate(const Instruction& instruction, std::span<const std::uint64_t> a,
                                      std::span<const std::uint64_t> b, std::uint64_t c,
                                      std::span<const std::uint64_t> sa = {}, std::span<const std::uint64_t> sb = {},
                                      Mutation mutation = Mutation::none);
 
-/// Whether two results of this instruction are the same: bits, except that NaN payloads count only where canonical.
+/// Returns whether two results of this instruction are the same. NaN payloads count only if NaN is canonical.
 [[nodiscard]] bool same_result(const Instruction& instruction, std::uint64_t x, std::uint64_t y);
 
-/// Whether a mutation says something about an instruction, and if so whether any input can show it.
+/// Whether a mutation is meaningful for an instruction and, if so, whether any input can show it.
 struct Verdict {
     enum Kind { visible, invisible, meaningless } kind = meaningless;
     std::string_view reason;

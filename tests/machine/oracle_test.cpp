@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle of matrix units against published vectors, silicon captures, worked examples and probes.
+// Compares the oracle of matrix units with published vectors, silicon captures, worked examples and probes.
 #include "tests/machine/oracle.hpp"
 
 #include "tests/machine/vectors.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 using Codes = std::vector<std::uint64_t>;
 
-/// d for the first operands as given and zeros behind them.
+/// Returns d for the given first operands, followed by zeros.
 std::uint64_t padded(const Instruction& in, Codes a, Codes b, std::uint64_t c, Mutation mutation = Mutation::none) {
     const auto n = static_cast<std::size_t>(in.products);
     a.resize(n, 0);
@@ -72,7 +72,7 @@ TEST_CASE("the oracle gives the bits of every shared vector and every silicon ca
     }
 }
 
-TEST_CASE("where sources differ, the wrong model of that name gives the other source's bits", "[machine][oracle]") {
+TEST_CASE("if sources differ, the wrong model of that name gives the other source's bits", "[machine][oracle]") {
     const auto folder = macheps::test::shared_folder();
     if (folder.empty()) SKIP_TEST("no folder of shared vectors");
     for (const Vector& v : read_vectors(folder / "vectors" / "tc_vectors_public.jsonl"))
@@ -110,7 +110,7 @@ TEST_CASE("the oracle gives the bits of the worked examples", "[machine][oracle]
     }
 }
 
-TEST_CASE("2^23 - 2^23 - 0.5 - 0.25 - 0.125 tells the generations apart", "[machine][oracle]") {
+TEST_CASE("2^23 - 2^23 - 0.5 - 0.25 - 0.125 distinguishes the generations", "[machine][oracle]") {
     // a = -2^13, -.5, -.25, -.125; b = 2^10, 1, 1, 1; C = 2^23, in fp16 and bf16.
     const Codes a16{0xf000, 0xb800, 0xb400, 0xb000}, b16{0x6400, 0x3c00, 0x3c00, 0x3c00};
     const Codes abf{0xc600, 0xbf00, 0xbe80, 0xbe00}, bbf{0x4480, 0x3f80, 0x3f80, 0x3f80};
@@ -176,9 +176,9 @@ TEST_CASE("the oracle answers the probes of open questions as the sources we fol
 
     const Instruction tf32 = find_instruction("sm_90", "mma", "m16n8k8.f32.tf32.tf32.f32");
     CHECK(padded(bf16, Codes(16, 0x8000), Codes(16, 0x3f80), 0x80000000) == 0);
-    CHECK(padded(bf16, {0x8000 | bf16_power(-75)}, {bf16_power(-76)}, 0) == 0);  // an H100 answers so
+    CHECK(padded(bf16, {0x8000 | bf16_power(-75)}, {bf16_power(-76)}, 0) == 0);  // as on an H100
     CHECK(padded(bf16, {0x8000 | bf16_power(-75)}, {bf16_power(-76)}, 0, Mutation::underflow_minus_zero) == 0x80000000);
-    CHECK(padded(tf32, {0x7f800001}, {0x3f800000}, 0) == 0x7f800000);  // a NaN's payload that the unit does not read
+    CHECK(padded(tf32, {0x7f800001}, {0x3f800000}, 0) == 0x7f800000);  // the unit does not read this NaN's payload
 
     const Instruction fp8 = find_instruction("sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3");
     CHECK(padded(fp8, {}, {}, 0x3fffffff) == 0x3ffffc00);

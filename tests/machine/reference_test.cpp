@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps's matrix units against the oracle, which shares no code with them, and the vector engines against the scalar
-// reference, on every class of operands.
+// Compares macheps's matrix units with the oracle, which shares no code with them, and the vector engines with the
+// scalar reference, on every class of operands.
 #include "emulation/cpu/matmul/machine/machine_kernel.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/machine/table.hpp"
@@ -22,7 +22,7 @@ namespace oracle = macheps::machine_oracle;
 
 namespace {
 
-/// The forms that both sides know.
+/// A form of an instruction that both sides know.
 struct Form {
     oracle::Instruction theirs;
     Instruction ours;
@@ -55,7 +55,7 @@ struct Count {
     std::string first;
 };
 
-/// One case by both.
+/// Compares the two results of one case.
 void compare(const Form& form, oracle::Class cls, std::mt19937_64& random, Count& count) {
     const oracle::Case x = oracle::generate(form.theirs, cls, random);
     const std::uint64_t want = oracle::evaluate(form.theirs, x.a, x.b, x.c, x.sa, x.sb);
@@ -69,8 +69,8 @@ void compare(const Form& form, oracle::Class cls, std::mt19937_64& random, Count
     count.first = form.ours.name + " " + std::string(oracle::name_of(cls)) + ": " + text;
 }
 
-/// Cases of one class as a matmul of one instruction: rows of a that belong to columns of b, with a few factors of the
-/// columns exchanged between cases of the class, and addends from the cases.
+/// Cases of one class as a matmul of one instruction. Rows of a belong to columns of b, with a few factors of the
+/// columns exchanged between the cases. The addends come from the cases.
 struct Grid {
     std::vector<float> a, b, c, sa, sb;
     Matmul args;
@@ -118,7 +118,7 @@ struct Grid {
     }
 };
 
-/// The grid on every engine against the definition.
+/// Compares every engine with the definition on one grid.
 void compare_engines(const Form& form, oracle::Class cls, std::mt19937_64& random, std::int64_t columns,
                      std::array<Count, 3>& counts) {
     const Grid grid(form, cls, random, 8, columns);
@@ -191,11 +191,11 @@ TEST_CASE("the scalar reference agrees with the oracle on every class of operand
     CHECK(count.wrong == 0);
 }
 
-TEST_CASE("every machine with an instruction is reached by some form", "[machine]") {
+TEST_CASE("some form reaches every machine with an instruction", "[machine]") {
     const auto share = forms_per_machine();
     for (const Machine* machine : all_machines) {
         INFO(machine->name);
-        // The oracle knows GPUs; CPUs have captures and live units: tests/emulation/cpu_units_test.cpp.
+        // The oracle covers GPUs. tests/emulation/cpu_units_test.cpp covers CPUs, with captures and live units.
         CHECK((machine->instruction.empty() || is_cpu_unit(*machine) || share.count(machine) == 1));
     }
 }
@@ -204,7 +204,7 @@ TEST_CASE("every engine agrees with the scalar reference on every class of opera
     check_engines(64);
 }
 
-TEST_CASE("ten million cases per model by the reference and the oracle", "[machine][slow]") {
+TEST_CASE("the reference agrees with the oracle on ten million cases per model", "[machine][slow]") {
     std::mt19937_64 random(5);
     std::map<oracle::Model, Count> counts;
     std::map<oracle::Model, std::vector<const Form*>> by_model;
@@ -224,7 +224,8 @@ TEST_CASE("ten million cases per model by the reference and the oracle", "[machi
     }
 }
 
-TEST_CASE("a hundred thousand outputs per machine and class by every engine", "[machine][slow]") {
+TEST_CASE("every engine agrees with the scalar reference on a hundred thousand outputs per machine and class",
+          "[machine][slow]") {
     check_engines(100'000);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of each model, between the decoding and the chain of oracle.cpp.
+// One step of each model. oracle.cpp decodes the operands before a step, and chains the steps.
 #pragma once
 #include "tests/machine/oracle.hpp"
 
@@ -16,7 +16,7 @@ struct Step {
 
 [[nodiscard]] std::uint64_t nan_code(const Instruction& in);
 
-/// NaN or infinity where an operand, inf * 0 or infinities of both signs force it.
+/// Returns NaN or infinity if an operand, inf * 0 or infinities of both signs force it, otherwise nothing.
 [[nodiscard]] std::optional<std::uint64_t> special_result(const Instruction& in, const Step& step,
                                                           bool great_products_are_infinite);
 
@@ -24,11 +24,12 @@ struct Step {
 [[nodiscard]] std::uint64_t grouped_step(const Instruction& in, const Step& step, Mutation mutation);
 [[nodiscard]] std::uint64_t exact_step(const Instruction& in, const Step& step, Mutation mutation);
 [[nodiscard]] std::uint64_t pairwise_step(const Instruction& in, const Step& step, Mutation mutation);
-/// CDNA3: `parities` 1 (all products in one sum) or 2 (even and odd ones apart, and a tiny C dropped).
+/// Evaluates a step of CDNA3. `parities` is 1 (all products in one sum) or 2 (even and odd ones in separate sums, and a
+/// tiny C is dropped).
 [[nodiscard]] std::uint64_t truncated_step(const Instruction& in, const Step& step, int parities, Mutation mutation);
 [[nodiscard]] std::uint64_t fma_step(const Instruction& in, const Step& step, Mutation mutation);
 [[nodiscard]] std::uint64_t integer_step(const Instruction& in, const Step& step);
-/// The wrong model of fp32 products and a tree of fp32 additions, C last.
+/// Evaluates the wrong model of fp32 products and a tree of fp32 additions, with C last.
 [[nodiscard]] std::uint64_t pairwise_fp32_step(const Instruction& in, const Step& step);
 
 }  // namespace macheps::machine_oracle

@@ -8,11 +8,11 @@
 namespace macheps::machine_oracle {
 namespace {
 
-/// Products 0, 2, 4 ... or 1, 3, 5 ... or all of them, cut towards zero 24 bits below the greatest exponent among those
-/// that are not zero.
+/// Sum of products 0, 2, 4 ..., of products 1, 3, 5 ... or of all products. Each is cut towards zero 24 bits below the
+/// largest exponent among those that are not zero.
 struct Part {
     Exact sum;
-    int top = INT_MIN;  ///< INT_MIN: no product that is not zero
+    int top = INT_MIN;  ///< INT_MIN: all products are zero
 };
 
 Part cut_products(const Instruction& in, const Step& step, std::size_t first, std::size_t stride, Mutation mutation) {

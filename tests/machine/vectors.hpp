@@ -20,7 +20,7 @@ struct Vector {
     std::map<std::string, std::uint64_t> alt;  ///< result under each other published behaviour
 };
 
-/// All lines of a file. Throws std::runtime_error naming file and line.
+/// Returns all lines of a file. Throws std::runtime_error that names file and line.
 [[nodiscard]] std::vector<Vector> read_vectors(const std::filesystem::path& file);
 
 }  // namespace macheps::machine_oracle

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second way to every result of core/arithmetic.hpp, for formats of at most 24 significand bits. It shares nothing
-// with it but the names of operations and modes.
+// Second implementation of every result of core/arithmetic.hpp, for formats of at most 24 significand bits. The two
+// share only the names of operations and modes.
 //
-// Why it is exact: operands are doubles. MPFR gives the result to 53 bits, rounded towards zero, and says whether that
-// was exact; if not, the last bit is set (round to odd). A number rounded to odd in 53 bits rounds on to p <= 51 bits
-// in any direction as the exact one does, and its first 53 - p discarded bits are right (Boldo and Melquiond 2008), so
-// that stochastic rounding with 32 bits is right for p <= 19. The search of rounding_oracle.hpp then rounds it to the
-// format; flags come from rounding with an unbounded exponent, which is what MPFR does.
+// Why it is exact: operands are doubles. MPFR gives the result to 53 bits, rounded towards zero, and reports whether
+// that was exact. If it was not, the last bit is set (round to odd). Rounding such a number to p <= 51 bits in any
+// direction gives the same result as rounding the exact number, and its first 53 - p discarded bits are right (Boldo
+// and Melquiond 2008). Stochastic rounding with 32 bits is therefore right for p <= 19. The search of
+// rounding_oracle.hpp then rounds the number to the format. Flags come from rounding with an unbounded exponent, which
+// is what MPFR does.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "tests/oracle/rounding_oracle.hpp"
@@ -26,7 +27,7 @@ class ArithmeticOracle {
         mpfr_inits2(53, x_, y_, z_, r_, nullptr);
         mpfr_init2(rounded_, precision_ < 1 ? 1 : precision_);
         const Row& row = rounding_.row();
-        least_normal_ = std::ldexp(1.0, row.kind == Row::scale ? -127 : row.kind == Row::integer ? -6 : 1 - row.bias);
+        min_normal_ = std::ldexp(1.0, row.kind == Row::scale ? -127 : row.kind == Row::integer ? -6 : 1 - row.bias);
     }
     ~ArithmeticOracle() { mpfr_clears(x_, y_, z_, r_, rounded_, nullptr); }
     ArithmeticOracle(const ArithmeticOracle&) = delete;
@@ -52,7 +53,7 @@ class ArithmeticOracle {
                    Tininess tininess = Tininess::after_rounding) {
         const int operands = operation == Operation::sqrt ? 1 : operation == Operation::fma ? 3 : 2;
         const double x = value(a), y = operands > 1 ? value(b) : 1, z = operands > 2 ? value(c) : 0;
-        const double like = plain(operation, x, y, z);  // for what is special
+        const double like = plain(operation, x, y, z);  // decides the special cases
         if (std::isnan(like)) {
             const bool quiet = std::isnan(x) || std::isnan(y) || std::isnan(z);
             const bool signals = signaling(a) || (operands > 1 && signaling(b)) || (operands > 2 && signaling(c));
@@ -96,7 +97,7 @@ class ArithmeticOracle {
                                                                                             << (row.fraction_bits - 1);
     }
 
-    /// The exact result of finite operands, rounded to odd in 53 bits; a zero has the sign that `mode` gives it.
+    /// Returns the exact result of finite operands, rounded to odd in 53 bits. Zeros have the sign that `mode` gives.
     double to_odd(Operation operation, double x, double y, double z, Round mode) {
         mpfr_set_d(x_, x, MPFR_RNDN);
         mpfr_set_d(y_, y, MPFR_RNDN);
@@ -143,15 +144,16 @@ class ArithmeticOracle {
         result.flags.inexact = got != exact;
         if (row.kind == Row::scale || row.kind == Row::integer) {
             result.flags.overflow = size > rounding_.largest();
-            result.flags.underflow = result.flags.inexact && size < least_normal_;
+            result.flags.underflow = result.flags.inexact && size < min_normal_;
             return result;
         }
-        // With an unbounded exponent. MPFR has no round to odd and no stochastic rounding: there the neighbours decide.
+        // Rounds with an unbounded exponent. MPFR has no round to odd and no stochastic rounding; for those the
+        // neighbours decide.
         const double unbounded = std::fabs(round_unbounded(exact, mode, random));
         result.flags.overflow = unbounded > rounding_.largest();
         if (result.flags.overflow) result.flags.inexact = true;
-        const bool tiny = tininess == Tininess::before_rounding ? size < least_normal_ : unbounded < least_normal_;
-        result.flags.underflow = result.flags.inexact && exact != 0 && size < least_normal_ && tiny;
+        const bool tiny = tininess == Tininess::before_rounding ? size < min_normal_ : unbounded < min_normal_;
+        result.flags.underflow = result.flags.inexact && exact != 0 && size < min_normal_ && tiny;
         return result;
     }
 
@@ -180,7 +182,8 @@ class ArithmeticOracle {
                 if (low == high) return low;
                 const double fraction = (exact - low) / (high - low);
                 if (mode == Round::nearest_away) return fraction >= 0.5 ? high : low;
-                // Neighbours below a power of two: the odd one is the one that is no multiple of twice the step.
+                // Of the two neighbours, also just below a power of two, the odd one is not a multiple of twice the
+                // step.
                 if (mode == Round::to_odd) return std::fmod(low, 2 * (high - low)) != 0 ? low : high;
                 return std::floor(std::ldexp(fraction, random.bits)) + random.value >= std::ldexp(1.0, random.bits)
                            ? high
@@ -192,7 +195,7 @@ class ArithmeticOracle {
 
     RoundingOracle rounding_;
     int precision_;
-    double least_normal_;
+    double min_normal_;
     mpfr_t x_, y_, z_, r_, rounded_;
 };
 

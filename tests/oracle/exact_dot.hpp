@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products without any rounding (Boost.Multiprecision integers), then one rounding where a test asks for it:
-// the oracle of every machine that sums exactly or by a chain of fused multiply-adds. Includes nothing of macheps.
+// Sums of products without rounding (Boost.Multiprecision integers), and one rounding if a test asks for it. This is
+// the oracle of every machine that sums exactly or by a chain of fused multiply-adds. It includes nothing of macheps.
 #pragma once
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
@@ -16,7 +16,7 @@ struct Exact {
     int exponent = 0;
 };
 
-/// The value of a finite float.
+/// Returns the value of a finite float.
 inline Exact exact(float x) {
     int exponent = 0;
     const double fraction = std::frexp(static_cast<double>(x), &exponent);
@@ -29,12 +29,12 @@ inline Exact operator*(const Exact& a, const Exact& b) {
 
 inline Exact operator+(const Exact& a, const Exact& b) {
     if (a.exponent < b.exponent) return b + a;
-    if (a.significand == 0) return b;  // a zero's exponent says nothing, and would only widen the sum
+    if (a.significand == 0) return b;  // the exponent of a zero is meaningless, and would only widen the sum
     return {(a.significand << (a.exponent - b.exponent)) + b.significand, b.exponent};
 }
 
-/// Rounds to fp32, nearest even, once: subnormals are kept, and what rounds to 2^128 or beyond is infinite (IEEE
-/// 754-2019 4.3.1, 7.4). A nonzero number that rounds to zero keeps its sign; zero itself is +0.
+/// Rounds once to fp32, to nearest even. Subnormals are kept, and a result of 2^128 or more is infinite (IEEE 754-2019
+/// 4.3.1, 7.4). A nonzero number that rounds to zero keeps its sign; zero itself is +0.
 inline float round_exact_to_fp32(const Exact& x) {
     using boost::multiprecision::cpp_int;
     if (x.significand == 0) return 0.0f;
@@ -51,15 +51,15 @@ inline float round_exact_to_fp32(const Exact& x) {
         const cpp_int rest = magnitude - (kept << dropped), half = cpp_int(1) << (dropped - 1);
         if (rest > half || (rest == half && bit_test(kept, 0))) ++kept;
     }
-    // At most 2^24 ulps: exact as a double, were it not for the range.
+    // At most 2^24 ulps, so a double holds it exactly unless it is out of range.
     const double value = leading > 128 ? std::numeric_limits<double>::infinity()
                                        : std::ldexp(static_cast<double>(static_cast<long long>(kept)), ulp);
     const float rounded = value >= 0x1p128 ? std::numeric_limits<float>::infinity() : static_cast<float>(value);
     return is_negative ? -rounded : rounded;
 }
 
-/// a b + c rounded once, for all floats: infinities, NaN (the default quiet NaN comes back, 0x7fc00000) and signed
-/// zeros follow IEEE 754-2019 6.1 to 6.3.
+/// Returns a b + c, rounded once, for all floats. Infinities, NaN (the result is the default quiet NaN, 0x7fc00000) and
+/// signed zeros follow IEEE 754-2019 6.1 to 6.3.
 inline float fma_exact(float a, float b, float c) {
     const bool product_invalid = (std::isinf(a) && b == 0) || (a == 0 && std::isinf(b));
     if (std::isnan(a) || std::isnan(b) || std::isnan(c) || product_invalid)
@@ -71,19 +71,21 @@ inline float fma_exact(float a, float b, float c) {
     }
     if (std::isinf(c)) return c;
     const Exact sum = exact(a) * exact(b) + exact(c);
-    // Two zeros of one sign keep it; every other zero sum, exact cancellation included, is +0 under nearest even.
+    // Two zeros of one sign keep that sign. Every other zero sum, exact cancellation included, is +0 under nearest
+    // even.
     if (sum.significand == 0) return (a == 0 || b == 0) && product_negative && std::signbit(c) ? -0.0f : 0.0f;
     return round_exact_to_fp32(sum);
 }
 
-/// acc = +0, then acc = a[k] b[k] + acc rounded once, k ascending: what `fp32.chain` means. Shapes: a and b [K].
+/// Returns the sum of `fp32.chain`: acc = +0, then acc = a[k] b[k] + acc, rounded once, for ascending k. Shapes: a and
+/// b [K].
 inline float chain_fma_exact(std::span<const float> a, std::span<const float> b) {
     float acc = 0.0f;
     for (std::size_t k = 0; k < a.size(); ++k) acc = fma_exact(a[k], b[k], acc);
     return acc;
 }
 
-/// The sum of a[k] b[k] without rounding; finite operands. Shapes: a and b [K].
+/// Returns the sum of a[k] b[k] without rounding. Operands must be finite. Shapes: a and b [K].
 inline Exact dot_exact(std::span<const float> a, std::span<const float> b) {
     Exact sum;
     for (std::size_t k = 0; k < a.size(); ++k) sum = sum + exact(a[k]) * exact(b[k]);

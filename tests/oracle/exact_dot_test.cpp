@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// std::fma is correctly rounded and so is the conversion from double: on their own ground they check the exact oracle.
+// Checks the exact oracle with std::fma and the conversion from double, which are both correctly rounded.
 #include "tests/oracle/exact_dot.hpp"
 
 #include "tests/test.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 std::uint32_t bits(float x) { return std::isnan(x) ? 0x7fc00000u : std::bit_cast<std::uint32_t>(x); }
 
-/// Both signs of the numbers at which rounding turns.
+/// Returns the numbers at which rounding changes direction, with both signs.
 std::vector<float> hard_values() {
     std::vector<float> values;
     for (const float x : {0.0f,
@@ -68,17 +68,17 @@ struct Mismatches {
 
 }  // namespace
 
-TEST_CASE("the exact fma has its own right answers", "[oracle][exact]") {
+TEST_CASE("the exact fma gives the listed results", "[oracle][exact]") {
     const float inf = std::numeric_limits<float>::infinity();
     const auto [a, b, c, result, why] = GENERATE_COPY(table<float, float, float, float, const char*>(
         {{0x1p-24f, 1, 1, 1, "tie: even is below"},
          {0x1p-24f, 1, 0x1.000002p0f, 0x1.000004p0f, "tie: even is above"},
          {0x1.000002p-24f, 1, 1, 0x1.000002p0f, "just above the tie"},
-         {0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f, 0x1p-46f, "what a rounded product would lose"},
-         {0x1p-75f, 0x1p-75f, 0, 0, "tie between zero and the least subnormal"},
+         {0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f, 0x1p-46f, "a part that a rounded product would lose"},
+         {0x1p-75f, 0x1p-75f, 0, 0, "tie between zero and the smallest subnormal"},
          {0x1p-75f, 0x1.8p-75f, 0, 0x1p-149f, "above that tie"},
          {-0x1p-75f, 0x1p-76f, 0, -0.0f, "a negative number underflows to -0"},
-         {0x0.fffffep-126f, 1, 0x1p-149f, 0x1p-126f, "the greatest subnormal and one ulp"},
+         {0x0.fffffep-126f, 1, 0x1p-149f, 0x1p-126f, "the largest subnormal and one ulp"},
          {0x1p-140f, 0x1p-140f, 1, 1, "far below"},
          {0x1.fffffep127f, 1, 0x1p103f, inf, "tie at the top goes to infinity"},
          {0x1.fffffep127f, 1, 0x1.fffffep102f, 0x1.fffffep127f, "just below that tie"},
@@ -106,7 +106,7 @@ TEST_CASE("the exact fma agrees with std::fma on random and on nearly cancelling
     for (int i = 0; i < 50000; ++i) {
         const float a = any(), b = any();
         mismatches.compare(a, b, any());
-        // -a b and its neighbours: the sum is the tail of the product.
+        // -a b and its neighbours, so that the sum is the tail of the product.
         mismatches.compare(a, b, std::bit_cast<float>(bits(-a * b) + static_cast<std::uint32_t>(random() % 5) - 2));
         // Products among the subnormals.
         const float tiny = std::ldexp(a, -std::ilogb(a == 0 || !std::isfinite(a) ? 1.0f : a) - 70);
@@ -127,7 +127,7 @@ TEST_CASE("rounding an exact number agrees with the conversion from double", "[o
         const float expected = static_cast<float>(value);
         overflows += std::isinf(expected);
         subnormals += expected != 0 && std::fabs(expected) < 0x1p-126f;
-        // The same number written with zeros below: representation is no part of the value.
+        // The same number with trailing zeros, because its representation must not matter.
         const Exact one{1LL << i % 60, -(i % 60)};
         const Exact x = Exact{i % 2 ? significand : -significand, exponent} * one;
         wrong += expected != round_exact_to_fp32(x) || std::signbit(expected) != std::signbit(round_exact_to_fp32(x));
@@ -156,7 +156,7 @@ TEST_CASE("the chain rounds after every term, the dot product never", "[oracle][
     CHECK(std::isfinite(chain));
     CHECK(bits(chain_fma_exact(a, b)) == bits(chain));
 
-    // The exact sum does not know an order, and a vector against itself with the sign turned leaves nothing.
+    // The exact sum does not depend on the order, and adding the negative of a sum gives zero.
     const Exact forwards = dot_exact(a, b);
     std::vector<float> back_a(a.rbegin(), a.rend()), back_b(b.rbegin(), b.rend());
     const Exact backwards = dot_exact(back_a, back_b);

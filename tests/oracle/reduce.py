@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A third way to an all-reduce of docs/ranks.md, in a language of its own: sums by ring, tree and gather, one element at a time.
+"""Third implementation of the all-reduces of docs/ranks.md, in another language: by ring, tree and gather, per element.
 
 reduce.py CASES START: each case is a line `order wire ranks count`, then a line of hexadecimal fp32 codes for each rank; prints a line
 of codes for each case. START is the rank at which the first chunk of a ring begins (docs/ranks.md: 1).
@@ -7,7 +7,7 @@ of codes for each case. START is the rank at which the first chunk of a ring beg
 import struct
 import sys
 
-# significand bits, least exponent of a normal number, greatest finite value
+# significand bits, smallest exponent of a normal number, largest finite value
 WIRES = {"fp32": (24, -126, (2 - 2**-23) * 2.0**127), "bf16": (8, -126, (2 - 2**-7) * 2.0**127), "fp16": (11, -14, 65504.0)}
 
 
@@ -20,7 +20,7 @@ def code_of(x):
 
 
 def rounded(x, wire):
-    """To nearest, ties to even: a double has room for every sum of two fp32 numbers that is rounded here."""
+    """Rounds to nearest, ties to even. A double has room for every sum of two fp32 numbers that is rounded here."""
     bits, least, greatest = WIRES[wire]
     if x == 0 or x != x or abs(x) == float("inf"):
         return x

@@ -11,9 +11,9 @@
 
 namespace macheps::oracle {
 
-/// Learning rate of `step` (from 0): base (step + 1) / warmup while step < warmup; then half a cosine from base at
-/// step = warmup down to min_lr at the last step, steps - 1, and min_lr after it. A run without room for the cosine
-/// (steps <= warmup + 1) stays at base.
+/// Learning rate of `step` (from 0). While step < warmup, it is base (step + 1) / warmup. Then it follows half a cosine
+/// from base at step = warmup down to min_lr at the last step, steps - 1, and stays at min_lr. A run without room for
+/// the cosine (steps <= warmup + 1) stays at base.
 struct Schedule {
     double base = 1e-3, min_lr = 1e-4;
     long warmup = 20, steps = 300;
@@ -26,7 +26,7 @@ struct Schedule {
     }
 };
 
-/// Euclidean norm over all entries of all parameters.
+/// Returns the Euclidean norm over all entries of all parameters.
 inline double global_norm(const Parameters& gradient) {
     double squares = 0;
     for (const auto& [name, values] : gradient)
@@ -34,8 +34,8 @@ inline double global_norm(const Parameters& gradient) {
     return std::sqrt(squares);
 }
 
-/// Multiplies every entry by min(1, max_norm / (norm + 1e-6)), as PyTorch's clip_grad_norm_ does; max_norm 0 changes
-/// nothing. Returns the norm before.
+/// Multiplies every entry by min(1, max_norm / (norm + 1e-6)), as PyTorch's clip_grad_norm_ does. A max_norm of 0
+/// changes nothing. Returns the norm before clipping.
 inline double clip_by_global_norm(Parameters& gradient, double max_norm) {
     const double norm = global_norm(gradient);
     if (max_norm == 0) return norm;
@@ -56,7 +56,7 @@ struct AdamW {
         return name.ends_with(".weight") && name.find("norm") == std::string::npos;
     }
 
-    /// One step of size lr; the gradient is used as it comes (clip it first).
+    /// Takes one step of size lr. The gradient is used without clipping.
     void step(Parameters& parameters, const Parameters& gradient, double lr) {
         ++taken;
         const double correction1 = 1 - std::pow(beta1, static_cast<double>(taken));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPT-2 style model once more, in fp64 and in the plainest words: what the trained model is tested against.
-// It shares no code with macheps, and includes none of it.
+// Second implementation of the GPT-2 style model, in fp64 and as plain as possible, with which the trained model is
+// compared. It shares no code with macheps, and includes none of it.
 #pragma once
 #include "tests/oracle/reference_model.hpp"
 
@@ -25,34 +25,35 @@ struct GptShape {
 ///   of the three, head h is the rows h C/H .. (h+1) C/H), block.<i>.attn.proj.weight [C,C] .bias [C],
 ///   block.<i>.norm2.{weight,bias} [C], block.<i>.mlp.up.weight [4C,C] .bias [4C], block.<i>.mlp.down.weight [C,4C]
 ///   .bias [C] final_norm.{weight,bias} [C], lm_head.weight [V,C] unless tied
-/// parameter_sizes: the number of entries of every one.
+/// Returns the number of entries of each parameter.
 std::map<std::string, std::size_t> parameter_sizes(const GptShape& shape);
 
-/// Uniform in (-spread, spread), norm weights around 1; the same values on every machine.
+/// Returns parameters that are uniform in (-spread, spread), with norm weights around 1. They are the same on every
+/// computer.
 Parameters random_parameters(const GptShape& shape, std::uint64_t seed, double spread = 0.5);
 
-/// Logits [B,T,V]. Pre-LayerNorm (biased variance, eps 1e-5), causal softmax attention scaled by 1/sqrt(C/H),
+/// Returns logits [B,T,V]. Pre-LayerNorm (biased variance, eps 1e-5), causal softmax attention scaled by 1/sqrt(C/H),
 /// residuals. Shapes: tokens [B,T] with T = context. Errors: throws std::invalid_argument for wrong sizes, names and
 /// tokens.
 std::vector<double> logits(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens, int batch);
 
-/// Cross-entropy of every token, in nats, [B,T].
+/// Returns the cross-entropy of every token, in nats, [B,T].
 std::vector<double> token_losses(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens,
                                  std::span<const int> targets, int batch);
 
-/// Mean of token_losses.
+/// Returns the mean of token_losses.
 double loss(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens,
             std::span<const int> targets, int batch);
 
-/// d loss / d entry for all parameters, by a scalar reverse-mode tape (tape.hpp). Memory: about 10 bytes for every
-/// multiply-add of one sample's forward pass.
+/// Returns d loss / d entry for all parameters, by a scalar reverse-mode tape (tape.hpp). Memory: about 10 bytes for
+/// every multiply-add of one sample's forward pass.
 Parameters gradient(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens,
                     std::span<const int> targets, int batch);
 
-/// d loss / d parameters[name][index] by central differences and Richardson extrapolation (Ridders' tableau): the steps
-/// 1/8, 1/16, ... 1/512 are tried, and the entry of the tableau with the least estimated error is returned. That
-/// estimate goes to *error: the distance to the two entries it was made from, plus what rounding of the loss (taken as
-/// 64 units of roundoff of 1 + loss) contributes at that step. `parameters` is changed and restored.
+/// Returns d loss / d parameters[name][index] by central differences and Richardson extrapolation (Ridders' tableau).
+/// It tries the steps 1/8, 1/16, ... 1/512, and returns the entry of the tableau with the smallest estimated error.
+/// *error receives that estimate: the distance to the two entries from which the entry was made, plus the contribution
+/// of rounding the loss at that step (64 units of roundoff of 1 + loss). `parameters` is changed and restored.
 double finite_difference(const GptShape& shape, Parameters& parameters, std::span<const int> tokens,
                          std::span<const int> targets, int batch, const std::string& name, std::size_t index,
                          double* error = nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle is itself tested: by finite differences, by closed forms, and by laws that any GPT-2 obeys.
+// Tests the oracle itself: by finite differences, by closed forms, and by laws that hold for any GPT-2.
 #include "tests/oracle/reference_gpt.hpp"
 
 #include "tests/oracle/reference_adamw.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int batch = 2;
 
-/// Tokens of a small vocabulary without a pattern.
+/// Returns tokens of a small vocabulary without a pattern.
 std::vector<int> some_tokens(const GptShape& shape, int samples, int seed) {
     std::vector<int> tokens;
     for (int i = 0; i < samples * shape.context; ++i)
@@ -36,7 +36,7 @@ Setting setting(GptShape shape = {}, std::uint64_t seed = 1) {
 
 double loss(const Setting& s) { return macheps::oracle::loss(s.shape, s.parameters, s.tokens, s.targets, batch); }
 
-/// Two ways to one fp64 loss differ by rounding alone; the oracle takes 64 units of roundoff for one way.
+/// Two ways to compute the same fp64 loss differ only by rounding. The oracle assumes 64 units of roundoff for one way.
 constexpr double loss_rounding = 256 * 0x1p-53;
 
 double greatest(const std::vector<double>& values) {
@@ -47,10 +47,10 @@ double greatest(const std::vector<double>& values) {
 
 }  // namespace
 
-TEST_CASE("the tape's gradient is the finite difference", "[oracle]") {
+TEST_CASE("the tape's gradient agrees with the finite difference", "[oracle]") {
     struct Case {
         bool tied, gelu_tanh;
-        std::size_t stride;  // every so many entries of each parameter
+        std::size_t stride;  // tests every stride-th entry of each parameter
     };
     for (const Case c : {Case{true, false, 3}, Case{false, false, 7}, Case{false, true, 7}}) {
         CAPTURE(c.tied, c.gelu_tanh);
@@ -70,12 +70,12 @@ TEST_CASE("the tape's gradient is the finite difference", "[oracle]") {
                 if (wrong++ < 10) UNSCOPED_INFO(name << "[" << i << "] " << values[i] << " but " << difference);
             }
         CHECK(wrong == 0);
-        CHECK(worst_bound < 1e-6);  // a bound that says nothing would let everything pass
+        CHECK(worst_bound < 1e-6);  // a bound that is too loose would let everything pass
         CHECK(nonzero > seen / 10 * 9);
     }
 }
 
-TEST_CASE("finite_difference leaves the parameters as they were", "[oracle]") {
+TEST_CASE("finite_difference does not change the parameters", "[oracle]") {
     Setting s = setting();
     const Parameters before = s.parameters;
     finite_difference(s.shape, s.parameters, s.tokens, s.targets, batch, "block.0.mlp.up.weight", 3);
@@ -93,7 +93,7 @@ TEST_CASE("uniform logits cost log V at every token", "[oracle]") {
 }
 
 // Every vector in this model is a multiple of p = (1,-1,1,-1), so the whole forward pass can be written by hand.
-TEST_CASE("a model along one direction has the loss of its closed form", "[oracle]") {
+TEST_CASE("a model whose vectors all have one direction has the loss of its closed form", "[oracle]") {
     const bool by_tanh = GENERATE(false, true);
     const GptShape shape{
         .layers = 1, .width = 4, .heads = 2, .context = 2, .vocabulary = 2, .tied = false, .gelu_tanh = by_tanh};
@@ -116,7 +116,7 @@ TEST_CASE("a model along one direction has the loss of its closed form", "[oracl
                                     : 0.5 * up * std::erfc(-up / std::sqrt(2.0));
         return norm(x + gelu);
     };
-    // Position 0 sees itself. Position 1 has the scores -+ 2 s^2 / sqrt(2): heads of two channels.
+    // Position 0 sees only itself. Position 1 has the scores -+ 2 s^2 / sqrt(2), because heads have two channels.
     const double s = norm(1), other = 1 / (1 + std::exp(2 * std::sqrt(2.0) * s * s));
     const double logit0 = after_attention(1 + s), logit1 = after_attention(-1 + s * other - s * (1 - other));
 
@@ -125,7 +125,7 @@ TEST_CASE("a model along one direction has the loss of its closed form", "[oracl
     CHECK(losses[1] == Approx(std::log(1 + std::exp(logit1))).epsilon(loss_rounding));
 }
 
-TEST_CASE("a later token changes nothing before it", "[oracle]") {
+TEST_CASE("a later token does not change the losses before it", "[oracle]") {
     Setting s = setting();
     const auto before = token_losses(s.shape, s.parameters, s.tokens, s.targets, batch);
     for (std::size_t changed = 0; changed < s.tokens.size(); ++changed) {
@@ -141,7 +141,7 @@ TEST_CASE("a later token changes nothing before it", "[oracle]") {
     }
 }
 
-TEST_CASE("the samples of a batch do not meet", "[oracle]") {
+TEST_CASE("the samples of a batch are independent", "[oracle]") {
     const Setting s = setting();
     Setting swapped = s;
     const auto half = static_cast<std::ptrdiff_t>(s.tokens.size() / 2);
@@ -156,7 +156,7 @@ TEST_CASE("the samples of a batch do not meet", "[oracle]") {
           gradient(s.shape, s.parameters, swapped.tokens, swapped.targets, batch));
 }
 
-TEST_CASE("hidden units and heads may be renumbered", "[oracle]") {
+TEST_CASE("renumbering hidden units and heads does not change the loss", "[oracle]") {
     const Setting s = setting();
     Setting renumbered = s;
     const std::size_t width = 8, hidden = 32;
@@ -189,8 +189,8 @@ TEST_CASE("gradients obey the model's symmetries", "[oracle]") {
     const Setting s = setting({.tied = false});
     const Parameters g = gradient(s.shape, s.parameters, s.tokens, s.targets, batch);
     constexpr std::size_t width = 8;
-    // A row of attention sums to one, so the v bias arrives at proj undiluted; the k bias moves a row of scores
-    // together.
+    // A row of attention sums to one, so the v bias reaches proj unchanged. The k bias shifts all scores of a row
+    // equally.
     const auto& qkv_bias = g.at("block.0.attn.qkv.bias");
     const auto& proj = s.parameters.at("block.0.attn.proj.weight");
     for (std::size_t c = 0; c < width; ++c) {
@@ -201,12 +201,12 @@ TEST_CASE("gradients obey the model's symmetries", "[oracle]") {
         CHECK(std::fabs(qkv_bias[width + c]) < 1e-15);
         CHECK(std::fabs(qkv_bias[c]) > 1e-9);
         CHECK(std::fabs(g.at("block.0.attn.qkv.weight")[(width + c) * width]) > 1e-9);
-        // Logits that move together leave the loss where it is.
+        // Shifting all logits equally does not change the loss.
         double column = 0;
         for (std::size_t v = 0; v < 11; ++v) column += g.at("lm_head.weight")[v * width + c];
         CHECK(std::fabs(column) < 1e-15);
     }
-    // LayerNorm takes the mean of the channels away wherever the residual stream is read.
+    // LayerNorm removes the mean of the channels wherever the residual stream is read.
     for (const char* bias : {"block.0.attn.proj.bias", "block.0.mlp.down.bias", "block.1.mlp.down.bias"}) {
         const auto& values = g.at(bias);
         CHECK(std::fabs(std::accumulate(values.begin(), values.end(), 0.0)) < 1e-14 * greatest(values) * 8 + 1e-15);
@@ -273,9 +273,9 @@ TEST_CASE("AdamW's first steps have closed forms", "[oracle]") {
     CHECK(p.at("x.weight")[0] == Approx(0.999 - lr * 0.5 / (0.5 + 1e-8)).epsilon(1e-14));
     CHECK(p.at("x.weight")[1] == Approx(0.999 + lr * 2 / (2 + 1e-8)).epsilon(1e-14));
     CHECK(p.at("x.weight")[2] == Approx(0.999).epsilon(1e-15));
-    CHECK(p.at("norm1.weight")[0] == Approx(1 - lr / 2).epsilon(1e-14));  // eps stands outside the root; no decay
+    CHECK(p.at("norm1.weight")[0] == Approx(1 - lr / 2).epsilon(1e-14));  // eps is added outside the root; no decay
     CHECK(p.at("x.bias")[0] == Approx(1 + lr).epsilon(1e-9));
-    // Second step with the sign turned: m = (0.9 * 0.1 - 0.1) g / (1 - 0.81), v = g^2 again.
+    // Second step with the opposite sign: m = (0.9 * 0.1 - 0.1) g / (1 - 0.81), v = g^2 again.
     Parameters turned = g;
     for (auto& [name, values] : turned)
         for (double& v : values) v = -v;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Llama style model once more, in fp64 and in the plainest words, like the GPT-2 style one in reference_gpt.hpp.
-// It shares no code with macheps, and includes none of it.
+// Second implementation of the Llama style model, in fp64 and as plain as possible, like the GPT-2 style one in
+// reference_gpt.hpp. It shares no code with macheps, and includes none of it.
 #pragma once
 #include "tests/oracle/reference_model.hpp"
 
@@ -25,31 +25,32 @@ struct LlamaShape {
 ///   head, then k, then v), block.<i>.attn.proj.weight [C,C], block.<i>.norm2.weight [C], block.<i>.mlp.gate.weight
 ///   [F,C], block.<i>.mlp.up.weight [F,C], block.<i>.mlp.down.weight [C,F], final_norm.weight [C], lm_head.weight [V,C]
 ///   unless tied. Query head h reads the keys and values of head h K / heads.
-/// parameter_sizes: the number of entries of every one.
+/// Returns the number of entries of each parameter.
 std::map<std::string, std::size_t> parameter_sizes(const LlamaShape& shape);
 
-/// Uniform in (-spread, spread), norm weights around 1; the same values on every machine.
+/// Returns parameters that are uniform in (-spread, spread), with norm weights around 1. They are the same on every
+/// computer.
 Parameters random_parameters(const LlamaShape& shape, std::uint64_t seed, double spread = 0.5);
 
-/// Logits [B,T,V]. Pre-RMSNorm (eps 1e-5), rotary positions on queries and keys, causal softmax attention scaled by
-/// 1/sqrt(D), down(silu(gate) up), residuals. Shapes: tokens [B,T] with T = context. Errors: throws
+/// Returns logits [B,T,V]. Pre-RMSNorm (eps 1e-5), rotary positions on queries and keys, causal softmax attention
+/// scaled by 1/sqrt(D), down(silu(gate) up), residuals. Shapes: tokens [B,T] with T = context. Errors: throws
 /// std::invalid_argument for wrong sizes, names and tokens.
 std::vector<double> logits(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
                            int batch);
 
-/// Cross-entropy of every token, in nats, [B,T].
+/// Returns the cross-entropy of every token, in nats, [B,T].
 std::vector<double> token_losses(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
                                  std::span<const int> targets, int batch);
 
-/// Mean of token_losses.
+/// Returns the mean of token_losses.
 double loss(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
             std::span<const int> targets, int batch);
 
-/// d loss / d entry for all parameters, by a scalar reverse-mode tape (tape.hpp).
+/// Returns d loss / d entry for all parameters, by a scalar reverse-mode tape (tape.hpp).
 Parameters gradient(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
                     std::span<const int> targets, int batch);
 
-/// As for the GPT-2 style model (reference_gpt.hpp).
+/// Returns a finite difference as for the GPT-2 style model (reference_gpt.hpp).
 double finite_difference(const LlamaShape& shape, Parameters& parameters, std::span<const int> tokens,
                          std::span<const int> targets, int batch, const std::string& name, std::size_t index,
                          double* error = nullptr);

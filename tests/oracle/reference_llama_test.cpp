@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle is itself tested: by finite differences, by a closed form, and by laws that any Llama obeys.
+// Tests the oracle itself: by finite differences, by a closed form, and by laws that hold for any Llama.
 #include "tests/oracle/reference_llama.hpp"
 
 #include "tests/test.hpp"
@@ -33,15 +33,15 @@ Setting setting(LlamaShape shape = {}) {
 
 double loss(const Setting& s) { return macheps::oracle::loss(s.shape, s.parameters, s.tokens, s.targets, batch); }
 
-/// Two ways to one fp64 loss differ by rounding alone; the oracle takes 64 units of roundoff for one way.
+/// Two ways to compute the same fp64 loss differ only by rounding. The oracle assumes 64 units of roundoff for one way.
 constexpr double loss_rounding = 256 * 0x1p-53;
 
 }  // namespace
 
-TEST_CASE("the llama tape's gradient is the finite difference", "[oracle]") {
+TEST_CASE("the llama tape's gradient agrees with the finite difference", "[oracle]") {
     struct Case {
         LlamaShape shape;
-        std::size_t stride;  // every so many entries of each parameter
+        std::size_t stride;  // tests every stride-th entry of each parameter
     };
     for (const Case& c : {Case{{}, 5}, Case{{.heads = 4, .kv_heads = 2, .tied = true}, 7}}) {
         Setting s = setting(c.shape);
@@ -61,7 +61,7 @@ TEST_CASE("the llama tape's gradient is the finite difference", "[oracle]") {
                 if (wrong++ < 10) UNSCOPED_INFO(name << "[" << i << "] " << values[i] << " but " << difference);
             }
         CHECK(wrong == 0);
-        CHECK(worst_bound < 1e-6);  // a bound that says nothing would let everything pass
+        CHECK(worst_bound < 1e-6);  // a bound that is too loose would let everything pass
         CHECK(nonzero > seen / 10 * 9);
     }
 }
@@ -81,8 +81,9 @@ TEST_CASE("a llama of two channels has the loss of its closed form", "[oracle]")
     p["block.0.mlp.down.weight"] = {0.5, -0.25};
     p["lm_head.weight"] = {1, 0, 0, 1};
 
-    // Position 0 sees itself. At position 1 the angle is one radian (the first frequency is 1 for every theta): q = k =
-    // (-s, s) turned by 1, against (s, s) not turned at position 0. Their angles are 135 degrees plus 1 and 45.
+    // Position 0 sees only itself. At position 1 the angle is one radian, because the first frequency is 1 for every
+    // theta. There q = k = (-s, s) rotated by 1; the key of position 0 is (s, s), not rotated. Their angles are 135
+    // degrees plus 1 radian, and 45 degrees.
     const double s = 1 / std::sqrt(1 + 1e-5), length2 = 2 * s * s, pi = std::acos(-1.0);
     const double score0 = length2 * std::cos(pi / 2 + 1) / std::sqrt(2.0), score1 = length2 / std::sqrt(2.0);
     const double first = 1 / (1 + std::exp(score1 - score0));
@@ -97,13 +98,14 @@ TEST_CASE("a llama of two channels has the loss of its closed form", "[oracle]")
     }
 }
 
-TEST_CASE("scores depend on positions, and on queries and keys turned alike not at all", "[oracle]") {
+TEST_CASE("scores depend on positions, but not on a common rotation of queries and keys", "[oracle]") {
     const Setting s = setting({.layers = 1});
     const double turning = loss(s);
     Setting slower = s;
-    slower.shape.rope_theta = 1e300;  // all pairs but the first stand still
+    slower.shape.rope_theta = 1e300;  // only the first pair rotates
     CHECK(turning != Approx(loss(slower)).epsilon(1e-9));
-    // Weights of queries and keys that turn a pair by an angle of its own, at every position, leave every score alone.
+    // Rotates each pair of channels of queries and keys by its own angle at every position, which does not change any
+    // score.
     Setting turned = s;
     auto& qkv = turned.parameters["block.0.attn.qkv.weight"];
     const std::size_t c = 8, half = 2;
@@ -121,7 +123,7 @@ TEST_CASE("scores depend on positions, and on queries and keys turned alike not 
     CHECK(turning == Approx(loss(turned)).epsilon(loss_rounding));
 }
 
-TEST_CASE("a later token changes nothing before it, in a llama too", "[oracle]") {
+TEST_CASE("a later token does not change the losses of a llama before it", "[oracle]") {
     Setting s = setting({.heads = 4, .kv_heads = 1});
     const auto before = token_losses(s.shape, s.parameters, s.tokens, s.targets, batch);
     for (std::size_t changed = 0; changed < s.tokens.size(); ++changed) {
@@ -136,7 +138,7 @@ TEST_CASE("a later token changes nothing before it, in a llama too", "[oracle]")
     }
 }
 
-TEST_CASE("grouped queries are as many heads whose keys and values repeat", "[oracle]") {
+TEST_CASE("grouped queries equal as many heads with repeated keys and values", "[oracle]") {
     const Setting grouped = setting({.heads = 4, .kv_heads = 2});
     Setting repeated = grouped;
     repeated.shape.kv_heads = 4;

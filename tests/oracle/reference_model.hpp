@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reference models share: the words they are written in, over doubles or over scalars of a tape, and the ways
-// from a model's forward pass to losses, gradients and finite differences. A model is a Shape with `context` and
-// `vocabulary`, and two functions found by its type: parameter_sizes(shape) and forward_of<S>(shape, parameters, tokens
-// of one sample), which gives a row of logits for every position.
+// Parts that the reference models share: basic functions over doubles or over scalars of a tape, and the ways from a
+// model's forward pass to losses, gradients and finite differences. A model is a Shape with `context` and `vocabulary`,
+// and two functions that are found by its type: parameter_sizes(shape), and forward_of<S>(shape, parameters, tokens of
+// one sample), which returns a row of logits for every position.
 #pragma once
 #include "tests/oracle/tape.hpp"
 
@@ -61,8 +61,8 @@ Row<S> linear(const Row<S>& x, const Row<S>& weight, const Row<S>* bias) {
     return out;
 }
 
-/// The softmax does not change when a constant is taken from all of x, so its maximum is one: no derivative goes
-/// through.
+/// Subtracting a constant from all of x does not change the softmax. The maximum is such a constant: no derivative goes
+/// through it.
 template <class S>
 Row<S> softmax(const Row<S>& x) {
     using std::exp;
@@ -84,14 +84,14 @@ S cross_entropy(const Row<S>& x, int target) {
     return log(sum(powers)) - (x[static_cast<std::size_t>(target)] - most);
 }
 
-/// Channels [first, first + count) of a row.
+/// Returns channels [first, first + count) of a row.
 template <class S>
 Row<S> slice(const Row<S>& x, std::size_t first, std::size_t count) {
     const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
     return Row<S>(begin, begin + static_cast<std::ptrdiff_t>(count));
 }
 
-// --- from a forward pass to the rest
+// --- from a forward pass to losses, gradients and finite differences
 
 namespace reference {
 
@@ -118,7 +118,7 @@ std::span<const int> sample(const Shape& shape, std::span<const int> tokens, int
     return tokens.subspan(static_cast<std::size_t>(b) * context, context);
 }
 
-/// Cross-entropy of every token of a batch whose shapes have been checked.
+/// Returns the cross-entropy of every token of a batch whose shapes have been checked.
 template <class S, class Shape>
 Row<S> token_losses_of(const Shape& shape, const Named<S>& p, std::span<const int> tokens, std::span<const int> targets,
                        int batch) {
@@ -207,8 +207,8 @@ double finite_difference(const Shape& shape, Parameters& parameters, std::span<c
     };
     const double noise = 64 * 0x1p-53 * (1.0 + at(centre));
 
-    // table[i][j]: step 2^-(3+i), the terms h^2 .. h^(2j) removed. Removing them weighs the new row by 4^j / (4^j - 1):
-    // the noise grows by less than 2 in all.
+    // table[i][j] has step 2^-(3+i), and the terms h^2 .. h^(2j) are removed. Removing a term weighs the new row by 4^j
+    // / (4^j - 1), so the noise grows by less than a factor of 2 in all.
     std::array<std::array<double, rows>, rows> table{};
     double best = 0, best_error = std::numeric_limits<double>::infinity(), step = 0.125;
     for (std::size_t i = 0; i < rows; ++i, step /= 2) {

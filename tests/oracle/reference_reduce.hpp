@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second way to every all-reduce of docs/ranks.md: one element at a time, in doubles, each rounding by search in the list of a
-// format's values. Nothing of training/run/optimizer/all_reduce.cpp is shared: settings are read as the words of a policy file.
+// Second implementation of every all-reduce of docs/ranks.md: one element at a time, in doubles, with each rounding by
+// search in the list of a format's values. It shares nothing with training/run/optimizer/all_reduce.cpp, and reads its
+// settings as the words of a policy file.
 //
-// Why fp32 arithmetic may be done in doubles: the sum, product or quotient of two fp32 numbers, rounded to 53 bits and then to 24, is
-// the one rounded to 24 at once, for 53 >= 2 * 24 + 2 (Figueroa 1995).
+// Why fp32 arithmetic may be done in doubles: the sum, product or quotient of two fp32 numbers, rounded to 53 bits and
+// then to 24, equals the one that is rounded to 24 at once, because 53 >= 2 * 24 + 2 (Figueroa 1995).
 #pragma once
 #include "tests/oracle/rounding_oracle.hpp"
 
@@ -19,7 +20,8 @@ namespace macheps::oracle {
 
 class ReferenceReduce {
   public:
-    /// Words of [reduce]; what is not said is as docs/ranks.md says it is initially. `wire` is a format's name.
+    /// Takes the words of [reduce]. Words that are missing have the defaults of docs/ranks.md. `wire` is a format's
+    /// name.
     explicit ReferenceReduce(std::map<std::string, std::string> words) : words_(std::move(words)) {
         for (const auto& [key, text] : std::map<std::string, std::string>{{"wire", "fp32"},
                                                                           {"order", "ring"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reverse-mode tape over double scalars: it knows the derivatives of + - * / sqrt exp log erf tanh and nothing else,
-// so no hand-derived backward pass of a layer can hide in it.
+// A reverse-mode tape over double scalars. It knows only the derivatives of + - * / sqrt exp log erf tanh, so no
+// hand-derived backward pass of a layer can hide in it.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Var {
 
 class Tape {
   public:
-    /// A new independent variable.
+    /// Returns a new independent variable.
     Var leaf(double value) { return node(value); }
 
     Var unary(double value, Var a, double da) {
@@ -33,7 +33,8 @@ class Tape {
         edges_.push_back({b.index, db});
         return node(value);
     }
-    /// sum of a[i] b[i]. Only the two indices of a term are kept: either partial derivative is the other's value.
+    /// Returns the sum of a[i] b[i]. Only the two indices of a term are kept, because either partial derivative is the
+    /// other's value.
     Var dot(std::span<const Var> a, std::span<const Var> b) {
         double sum = 0;
         for (std::size_t i = 0; i < a.size(); ++i) {
@@ -43,7 +44,7 @@ class Tape {
         return node(sum);
     }
 
-    /// d root / d node for every node, by index.
+    /// Returns d root / d node for every node, by index.
     std::vector<double> adjoints(Var root) const {
         std::vector<double> adjoint(nodes_.size(), 0.0);
         adjoint[root.index] = 1.0;
@@ -73,7 +74,7 @@ class Tape {
     };
     struct Node {
         double value;
-        std::size_t end_edge, end_product;  // this node's parents end here and begin where the node before ends
+        std::size_t end_edge, end_product;  // this node's parents are between the previous node's ends and these
     };
 
     Var node(double value) {
@@ -117,7 +118,7 @@ inline Var tanh(Var a) {
 inline Var dot(std::span<const Var> a, std::span<const Var> b) { return a[0].tape->dot(a, b); }
 inline double value_of(Var a) { return a.value; }
 
-// The same words for plain doubles, so that one template is both the loss and its derivative.
+// The same functions for plain doubles, so that one template gives both the loss and its derivative.
 inline double dot(std::span<const double> a, std::span<const double> b) {
     double sum = 0;
     for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];

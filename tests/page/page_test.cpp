@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report page in a browser: clicks, themes, widths, contrast; no error and no request. Skipped without a browser.
+// Opens the report page in a browser and checks clicks, themes, widths and contrast. The page must cause no error and
+// no request. Skipped without a browser.
 #include "reports/pages/html.hpp"
 #include "reports/rows/sha256.hpp"
 #include "tests/json.hpp"
@@ -25,7 +26,7 @@ using macheps::test::TemporaryFolder;
 
 namespace {
 
-/// Empty when there is none.
+/// Returns the command of a browser, or nothing if there is none.
 std::string browser() {
     if (const char* named = std::getenv("MACHEPS_BROWSER")) return named;
     for (const std::string name : {"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}) {
@@ -41,7 +42,7 @@ std::string contents(const std::filesystem::path& path) {
     return text.str();
 }
 
-/// Lets the Content-Security-Policy of `page` allow what stands in the <`tag`> elements of `part`.
+/// Adds the contents of the <`tag`> elements of `part` to the Content-Security-Policy of `page`.
 void allow(std::string& page, const std::string& part, const std::string& tag) {
     for (std::size_t at = part.find("<" + tag + ">"); at != std::string::npos;
          at = part.find("<" + tag + ">", at + 1)) {
@@ -51,7 +52,7 @@ void allow(std::string& page, const std::string& part, const std::string& tag) {
     }
 }
 
-/// `page` with `head` before everything and `tail` after everything, both allowed to run.
+/// Returns `page` with `head` at the beginning and `tail` at the end, both of which may run.
 std::string with_scripts(std::string page, const std::string& head, const std::string& tail) {
     page.insert(page.find("<title>"), head);
     page.insert(page.rfind("</body>"), tail);
@@ -68,7 +69,7 @@ for (const kind of ["error", "warn"]) console[kind] = (...words) => faults.push(
 </script>
 )js";
 
-/// Does what a reader does, and writes what it saw into the page as JSON.
+/// Script that uses the page like a reader, and writes its observations into the page as JSON.
 const std::string act = R"js(<script>
 addEventListener("load", () => {
 const outcome = {};
@@ -91,7 +92,7 @@ const saved = [];
 HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href.slice(0, 22), this.href.length]); };
 document.querySelectorAll(".save").forEach(b => b.click());
 outcome.saved = saved;
-// By keyboard: what each chart tells when its points are walked, and the heat map row by row.
+// By keyboard: the text of each chart when its points are visited, and the heat map row by row.
 const at = id => document.getElementById(id), press = (id, key) => at(id).dispatchEvent(new KeyboardEvent("keydown", {key, cancelable: true}));
 const told = () => at("told").textContent;
 outcome.walked = Object.fromEntries([...ids, "exp"].map(id => {
@@ -111,7 +112,7 @@ outcome.ends = lines.every(d => d.end === d.label);
 outcome.bars = Chart.getChart("exp").data.datasets[0].backgroundColor.every(c => c instanceof CanvasPattern);
 outcome.edges = [...new Set(Chart.getChart("exp").data.datasets[0].borderColor)].filter(c => lines.some(d => d.borderColor === c));
 outcome.said = Object.fromEntries(["heat", "exp"].map(id => [id, at(id).closest("figure").querySelector(".said").textContent]));
-// The verdict of each policy stands within the window's width, and the first sentence within its height.
+// The verdict of each policy is within the width of the window, and the first sentence within its height.
 const right = document.body.getBoundingClientRect().right + 1;
 outcome.verdicts = [...document.querySelectorAll("#summary td.verdict")].filter(e => e.getBoundingClientRect().right > right).length;
 outcome.conclusion = at("conclusion").getBoundingClientRect().top;
@@ -122,7 +123,7 @@ const state = () => [paper(), shows(document.querySelector(".save")), shows(at("
 const screen = state();
 dispatchEvent(new Event("beforeprint")); outcome.paper = state(); outcome.ink = Chart.getChart("loss").data.datasets[0].borderColor;
 dispatchEvent(new Event("afterprint")); outcome.screen = JSON.stringify(state()) === JSON.stringify(screen);
-// Without the policies whose scale moves, a sentence stands for the chart.
+// Without the policies whose scale changes, a sentence replaces the chart.
 const moving = names.map((name, i) => i).filter(i => all.scale.includes(names[i]));
 moving.forEach(i => chip(i).click());
 outcome.flat = [shows(at("scale")), at("scale-said").textContent];
@@ -178,7 +179,8 @@ struct Seen {
     std::string console;
 };
 
-/// Opens `page` in a window of `width`; nothing when the browser cannot start here (a container without its needs).
+/// Opens `page` in a window of `width`. Returns nothing if the browser cannot start here (in a container that lacks
+/// something that it needs).
 Seen open_page(const std::filesystem::path& page, const TemporaryFolder& folder, int width, bool dark) {
     const std::string root = geteuid() == 0 ? " --no-sandbox" : "";
     const std::string command =
@@ -198,7 +200,7 @@ Seen open_page(const std::filesystem::path& page, const TemporaryFolder& folder,
 
 }  // namespace
 
-TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
+TEST_CASE("in a browser, the clicks, themes, widths and contrasts of the page are right", "[page]") {
     if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
     const TemporaryFolder folder;
     std::vector<test::SamplePolicy> policies = test::sample_policies();
@@ -211,7 +213,7 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
     const std::filesystem::path page = folder / "page.html";
     const std::string html = page_html(log, summarise(log));
     std::ofstream(page, std::ios::binary) << with_scripts(html, listen, act);
-    // A browser's window has a least width, so a phone's is given to the body.
+    // A browser window has a minimum width, so the body gets the width of a phone instead.
     const std::filesystem::path narrow = folder / "narrow.html";
     std::ofstream(narrow, std::ios::binary)
         << with_scripts(html, listen + "<style>body { width: 400px; margin: 0 !important; }</style>", act);
@@ -232,7 +234,7 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
         CHECK(o["dark"] == c.dark);
         REQUIRE(o["names"].size() == policies.size());
         CHECK(o["names"].back() == long_name);
-        // Every policy has a curve to hide: its loss, its lost updates, its update efficiency.
+        // Every policy has a curve that a click can hide in the charts of loss, lost updates and update efficiency.
         for (const char* chart : {"loss", "lost", "eff"}) CHECK(o["labels"][chart].size() >= policies.size());
         for (std::size_t i = 0; i < policies.size(); ++i) {
             const nlohmann::json& click = o["clicks"][i];
@@ -249,7 +251,8 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
             CHECK_FALSE(walk[1].get<std::string>().empty());
             CHECK(walk[1] != walk[2]);
         }
-        // Backwards: the last block before the first, and in a block gradients before the forward pass.
+        // The rows are in reverse order: the last block comes before the first, and in a block,
+        // gradients come before the forward pass.
         const auto place = [&](const char* name) {
             return std::find(o["rows"].begin(), o["rows"].end(), name) - o["rows"].begin();
         };
@@ -277,8 +280,9 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
         CHECK(o["paper"] == nlohmann::json{"#ffffff", false, false, true});
         CHECK(o["ink"] == "#1d2330");
         CHECK(o["screen"] == true);
-        CHECK(o["flat"] == nlohmann::json{false, "No policy that is shown used a loss scale."});
-        // WCAG 2.2: 4.5 for text (1.4.3), 3 for what a graphic needs to be understood (1.4.11).
+        CHECK(o["flat"] == nlohmann::json{false, "None of the shown policies used a loss scale."});
+        // WCAG 2.2 requires a contrast of 4.5 for text (1.4.3), and of 3 for the meaningful
+        // parts of a graphic (1.4.11).
         CHECK(o["text"][0] >= 4.5);
         CHECK(o["ticks"] >= 4.5);
         CHECK(o["curves"][0] >= 3.0);
@@ -315,7 +319,7 @@ document.body.append(out);
 
 }  // namespace
 
-TEST_CASE("the picture of one chart names the policies that it shows, and no other", "[page]") {
+TEST_CASE("the picture of one chart names exactly the policies that it shows", "[page]") {
     if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
     const TemporaryFolder folder;
     std::vector<test::SamplePolicy> policies = test::sample_policies();
@@ -328,7 +332,7 @@ TEST_CASE("the picture of one chart names the policies that it shows, and no oth
     const Log log = read_runs(folders);
     std::ofstream(folder / "page.html", std::ios::binary)
         << with_scripts(page_html(log, summarise(log)), listen, look_at_picture);
-    // All policies are in the curves, one in the heat map and in the exponents.
+    // The curves show all policies. The heat map and the exponents show one policy.
     const auto [chart, shows_all] =
         GENERATE(std::pair{"loss", true}, std::pair{"heat", false}, std::pair{"exp", false});
     const Seen seen = open_page((folder / "page.html").string() + "#chart=" + chart, folder, 1000, false);
@@ -352,7 +356,7 @@ TEST_CASE("the picture of one chart names the policies that it shows, and no oth
 
 namespace {
 
-/// Says what ran and what was blocked.
+/// Script that reports which scripts ran and which were blocked.
 const std::string watch = R"js(<script>
 window.blocked = [];
 addEventListener("securitypolicyviolation", e => blocked.push(e.effectiveDirective));
@@ -366,7 +370,7 @@ document.body.append(out);
 </script>
 )js";
 
-/// What a name that escaped its place might bring along.
+/// Markup that a name could inject if it were not escaped.
 const std::string foreign = R"html(<script>(window.ran = window.ran || []).push("script");</script>
 <img src="x:" onerror="(window.ran = window.ran || []).push('event')">
 <style>body { color: rgb(1, 2, 3) !important; }</style>
@@ -374,7 +378,7 @@ const std::string foreign = R"html(<script>(window.ran = window.ran || []).push(
 
 }  // namespace
 
-TEST_CASE("a script or a style that a page does not name does not run", "[page]") {
+TEST_CASE("a script or style that the page's security policy does not list does not run", "[page]") {
     if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
     const TemporaryFolder folder;
     test::write_sample_run(folder / "run", {.steps = 20, .layers = 1});
@@ -398,7 +402,7 @@ TEST_CASE("a script or a style that a page does not name does not run", "[page]"
 
 namespace {
 
-/// What a reader of matrix products does.
+/// Script that uses the charts of matrix products like a reader.
 const std::string act_on_products = R"js(<script>
 addEventListener("load", () => {
 const outcome = {}, at = id => document.getElementById(id);
@@ -439,7 +443,8 @@ document.body.append(out);
 
 }  // namespace
 
-TEST_CASE("matrix products in a browser: bounds, chips, the stall, themes", "[page][gemm]") {
+TEST_CASE("in a browser, the charts of matrix products show bounds, hide curves and show a stalled sum",
+          "[page][gemm]") {
     if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
     const TemporaryFolder folder;
     CsvWriter<GemmRow> file(folder / "gemm.csv");
@@ -461,18 +466,19 @@ TEST_CASE("matrix products in a browser: bounds, chips, the stall, themes", "[pa
         CHECK(o["chips"] == nlohmann::json{"stalls </script><b>", "fp32.chain", "exact"});
         CHECK(o["sets"] == 2);
         CHECK(o["types"] == nlohmann::json{"logarithmic", "logarithmic"});
-        // Two curves of five points, since the exact machine's errors are zero, and two bounds for each of three.
+        // Two curves of five points (the exact machine has none, because its errors are zero), and two
+        // bounds for each of three machines.
         REQUIRE(o["curves"].size() == 2 + 2 * 3);
         for (const nlohmann::json& curve : o["curves"]) CHECK(curve[1] == 5);
         CHECK(o["curves"][2][0] == "stalls </script><b>, certain bound");
-        CHECK(o["note"].get<std::string>().find("Without any error: exact.") != std::string::npos);
+        CHECK(o["note"].get<std::string>().find("No error: exact.") != std::string::npos);
         CHECK(o["hidden"].size() == 1 + 2 * 2);
         CHECK(o["unbounded"].size() == 2);
         CHECK(o["relative"].size() == 2);
-        // The larger of two seeds: 2 * 2^-13 * sqrt(16).
+        // The larger value of two seeds: 2 * 2^-13 * sqrt(16).
         CHECK(o["values"][0]["x"] == 16);
         CHECK(o["values"][0]["y"].get<double>() == Approx(0x1p-10).epsilon(1e-6));
-        // Sums that change their sign are not drawn; the stalled one stops at 4.
+        // Sums that change their sign are not drawn. The stalled sum stops at 4.
         CHECK(o["sum_shown"] == false);
         REQUIRE(o["sum"].is_array());
         CHECK(o["sum"].size() == 3 + 1);

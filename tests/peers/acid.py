@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The acid test: one training step of `tiny` under PyTorch's CPU autocast to bf16, against `train --policy cpu-autocast-bf16`.
+"""Acid test: compares a training step of `tiny` under PyTorch's CPU autocast to bf16 with `train --policy cpu-autocast-bf16`.
 
     build/peers/torch/bin/python tests/peers/acid.py torch --macheps build/quick/experiments/macheps
 
-`macheps train --dump-step` gives the weights, the tokens and every number of the first step.
-  - given the same operands: PyTorch computes each operation of the step from the operands in the dump, forward and backward through autograd under
-    torch.autocast. Products are to be equal by bits: of every linear the output, the gradient of its input and that of its weight, and in the same way
-    both products of attention; so are additions, scalings and the embedding. Softmax, GELU, the loss and sums over rows are PyTorch's own
-    kernels with vector functions and orders of their own: how many of their numbers are equal is printed, and nothing is claimed. So it is of layer
-    norms, whose order here is another one; PyTorch's own order, which torch_norm.py has, is to give its bits from the same operands, forward and backward;
-  - the whole step: PyTorch trains its own model from the same weights and tokens, and every number is compared with the dump's.
-A CPU with AMX is asked twice, since ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes it one without. --write FILE keeps PyTorch's step: weights, activations
-and gradients of every linear, as an .npz.
-Exit: 0 all products agree, 1 not, 2 usage, 77 torch does not import, or the CPU has no instruction for bf16.
+`macheps train --dump-step` writes the weights, the tokens and every number of the first step. There are two comparisons:
+  - Each operation, given the same operands: PyTorch computes each operation of the step from the operands in the dump,
+    forward and backward, with autograd under torch.autocast. These results must be equal bit for bit: the output of every
+    linear and the gradients of its input and weight, both products of attention with their gradients, additions, scalings
+    and the embedding. For softmax, GELU, the loss and sums over rows, PyTorch uses its own vector functions and orders of
+    summation. The script prints how many of their numbers are equal, and requires nothing. The same holds for layer norms,
+    which macheps sums in a different order. torch_norm.py sums them in PyTorch's order, and must give PyTorch's bits from
+    the same operands, forward and backward.
+  - The whole step: PyTorch trains its own model from the same weights and tokens, and every number is compared with the dump.
+On a CPU with AMX the comparison runs twice, because ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes oneDNN ignore AMX. --write FILE
+keeps PyTorch's step (weights, activations and gradients of every linear) as an .npz file.
+Exit codes: 0 all required results agree, 1 they do not, 2 usage, 77 torch cannot be imported or the CPU has no bf16
+instructions.
 """
 import argparse
 import os
@@ -24,7 +27,7 @@ import tempfile
 import peer
 import training
 
-torch = torch_norm = None  # main imports them: without torch there is nothing to do
+torch = torch_norm = None  # imported by main, which skips the test if they are missing
 HEADS = 4
 
 LINEARS = ("attn.qkv", "attn.proj", "mlp.up", "mlp.down")
@@ -32,7 +35,7 @@ CLAIMED = ("linear", "attention", "addition", "scaling", "embedding", "layer nor
 
 
 class Table:
-    """Rows of (operation, result): how many numbers, how many equal by bits, how far apart the rest is."""
+    """Rows of (operation, result): how many numbers, how many are equal bit for bit, and the largest distance in ulp."""
 
     def __init__(self):
         self.rows = {}
@@ -63,7 +66,7 @@ def leaf(tensor):
 
 
 def backward(result, grad, leaves):
-    """Gradients of the leaves; autograd hands a bf16 result a bf16 gradient."""
+    """Returns the gradients of the leaves. Autograd requires a gradient in the dtype of the result."""
     return torch.autograd.grad(result, leaves, grad.reshape(result.shape).to(result.dtype))
 
 
@@ -88,7 +91,7 @@ def compare_linear(table, dump, site):
 
 
 def of_heads(tensor):
-    """[batch, heads, context, width] as a view of all channels, which is how a model has it."""
+    """Returns [batch, heads, context, width] as a view of an array of all channels, as in a model."""
     return low(tensor).transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
 
 
@@ -148,7 +151,7 @@ def norms_are_described():
 
 
 def compare_norm_lengths(table):
-    """Rows of other lengths than the model's: several chunks, and several levels of a cascade."""
+    """Compares rows of other lengths than the model's. They need several chunks and several levels of the cascade."""
     if not norms_are_described():
         kernels = torch.backends.cpu.get_cpu_capability()
         print(f"layer norm in PyTorch's order: not compared, the order of {torch.__version__} with {kernels} kernels is not known")
@@ -168,7 +171,7 @@ def compare_norm_lengths(table):
 
 
 def compare_operations(dump):
-    """Every operation from the operands that the dump has for it."""
+    """Compares every operation, computed from its operands in the dump."""
     table = Table()
     tokens, targets = dump["tokens"].reshape(-1, dump["tokens"].shape[-1]).long(), dump["targets"].reshape(-1).long()
     embedded = dump["embed.token.weight:value"][tokens] + dump["embed.position.weight:value"]
@@ -204,11 +207,11 @@ def compare_operations(dump):
 
 
 class Model:
-    """nanoGPT's model with explicit attention, from the dump's weights. Keeps what its linears read and gave."""
+    """nanoGPT's model with explicit attention and the dump's weights. Keeps the inputs and results of its operations."""
 
     def __init__(self, dump):
         self.values = {name: leaf(dump[name + ":value"]) for name in training.parameters(dump)}
-        # A tied head reads the same numbers; of its own it keeps the part of the gradient that is its own.
+        # The tied head has the same weights as the embedding, but its own leaf, which gets the head's part of the gradient.
         self.values["lm_head.weight"] = leaf(dump["embed.token.weight:value"])
         self.seen = {}
 
@@ -248,7 +251,7 @@ class Model:
 
 
 def compare_step(dump, write):
-    """PyTorch's own step from the same weights and tokens."""
+    """Compares the dump with PyTorch's own step from the same weights and tokens."""
     table = Table()
     tokens, targets = dump["tokens"].reshape(-1, dump["tokens"].shape[-1]).long(), dump["targets"].reshape(-1).long()
     layers = 1 + max(int(name.split(".")[1]) for name in dump if name.startswith("block."))
@@ -317,13 +320,13 @@ def main():
     if arguments.policy is None:
         has = flags()
         if "avx512_bf16" not in has:
-            peer.skip("this CPU has no avx512_bf16, and PyTorch other kernels there")
+            peer.skip("this CPU has no avx512_bf16, so PyTorch uses other kernels")
         policies = [("cpu-autocast-bf16", "AVX512_CORE_BF16")] + ([("cpu-autocast-bf16-amx", "ALL")] if "amx_bf16" in has else [])
         if "ONEDNN_MAX_CPU_ISA" in os.environ:
             peer.skip("ONEDNN_MAX_CPU_ISA is set, which changes PyTorch's kernels")
         codes = []
         for policy, isa in policies:
-            # oneDNN reads it once, as the process begins.
+            # oneDNN reads ONEDNN_MAX_CPU_ISA once, when the process starts.
             command = [sys.executable, os.path.abspath(__file__), "torch", "--macheps", program, "--policy", policy]
             command += ["--write", f"{policy}-{arguments.write}"] if arguments.write else []
             codes.append(subprocess.run(command, env={**os.environ, "ONEDNN_MAX_CPU_ISA": isa}).returncode)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Axolotl's validators, its resolve_dtype and its builder's precision settings beside `macheps policy import`.
+"""Compares Axolotl's validators, its resolve_dtype and its builder's precision settings with `macheps policy import`.
 
-The device is told to both: Axolotl takes the capabilities that it would ask torch for as a dictionary.
+Both get the device as an argument. Axolotl takes the device's capabilities, which it would ask torch for, as a dictionary.
 """
 import contextlib
 import copy
@@ -16,14 +16,15 @@ import types
 from importing import WORK, Comparison, errors, field, function_of, imported, letter, published
 from peer import need
 
-# What raises later than anything that runs here: in the training loop, in Accelerate, where a file is opened.
+# Rules for errors that are raised later than in the code that runs here: in the training loop, in Accelerate, or when a
+# file is opened.
 LATER_RULES = {"unscale-low-gradients", "fp8-cpu-ram-efficient-loading", "missing-file"}
 
-# What a published config is refused for that decides no number.
+# Reasons to refuse a published config that have nothing to do with its numbers.
 OTHER_REASONS = ("ring_flash_attn", "mistral-common", "flash_attn_rms_norm", "early_stopping_patience", "EBFT", "warmup_steps", "save_strategy",
                  "output_dir", "RLHF training")
 
-# What its validators say of precision, by a part of the text, and the rules that tell it.
+# Parts of the warnings of Axolotl's validators about precision, and the rules of macheps that report the same.
 WARNINGS = {
     "torch_compile is strongly recommended for FP8": "fp8-without-compile",
     "FP8 + FSDP2 + activation checkpointing": "fp8-activation-checkpointing",
@@ -35,14 +36,15 @@ WARNINGS = {
     "bf16 support detected, but not enabled": "bf16-unused",
 }
 
-# What every config must have.
+# Keys that every config must have.
 REQUIRED = ["micro_batch_size: 1", "gradient_accumulation_steps: 1", "learning_rate: 1e-4", "datasets: [{path: my/data, type: alpaca}]"]
 
 SAMPLES = ("{base_model: my/model, bf16: auto, tf32: auto, fp8: true, fp8_enable_fsdp_float8_all_gather: true, micro_batch_size: 1}",)
 
 
 def capabilities(device):
-    """What gpu_capabilities() of axolotl/cli/config.py finds on a device: fp8 from compute capability 9.0 on, tf32 on NVIDIA alone."""
+    """Returns what gpu_capabilities() of axolotl/cli/config.py returns on a device: fp8 from compute capability 9.0 on, tf32
+    only on NVIDIA."""
     capability = {"v100": (7, 0), "t4": (7, 5), "a100": (8, 0), "l40": (8, 9), "h100": (9, 0), "b200": (10, 0), "mi300x": (9, 4)}.get(device)
     is_nvidia = capability is not None and device != "mi300x"
     return {"bf16": device != "cpu", "fp8": capability is not None and capability >= (9, 0), "tf32": is_nvidia and capability >= (8, 0), "n_gpu": 1,
@@ -50,7 +52,7 @@ def capabilities(device):
 
 
 class Listener:
-    """A log that keeps what is said."""
+    """A log that keeps its messages."""
 
     def __init__(self):
         self.said = []
@@ -60,7 +62,7 @@ class Listener:
 
 
 class Axolotl:
-    """Axolotl on a device that is not there."""
+    """Axolotl on a simulated device."""
 
     def __init__(self):
         need("torch")
@@ -70,7 +72,7 @@ class Axolotl:
         self.validation = need("axolotl.utils.schemas.validation")
         self.dictionary = need("axolotl.utils.dict").DictDefault
         schema = need("axolotl.utils.schemas.config")
-        schema.is_fp8_available = lambda: True  # what is installed is no matter of the config
+        schema.is_fp8_available = lambda: True  # the installed packages do not matter for the config
         self.log = schema.LOG = self.validation.LOG = Listener()
         self.set_precision = function_of("axolotl", "core/builders/base.py", "_configure_precision_settings")
         nothing = {name: lambda *_, **__: True for name in ("check_cuda_p2p_ib_support", "setup_fsdp_envs", "setup_deepspeed_env",
@@ -84,14 +86,15 @@ class Axolotl:
         training_arguments.enable_tf32 = lambda _: None
 
     def resolve(self, text, device):
-        """The config as it stands after load_cfg, and the TrainingArguments made of it. Raises what Axolotl and Transformers raise."""
+        """Returns the config after load_cfg, and the TrainingArguments made from it. Raises the errors of Axolotl and
+        Transformers."""
         self.log.said.clear()
         self.device = capabilities(device)
         self.validation.is_torch_npu_available = lambda: device == "npu"
         cfg = self.dictionary(self.yaml.safe_load(text))
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            self.config.prepare_plugins(cfg)  # it prints a traceback for a plugin whose package is not there, and goes on
-        torch_version = "2.11.0"  # the oldest that Axolotl 0.18 is made for; what is installed here matters to no number
+            self.config.prepare_plugins(cfg)  # it prints a traceback for a plugin whose package is missing, and continues
+        torch_version = "2.11.0"  # the oldest that Axolotl 0.18 supports; the installed version does not matter for the numbers
         cfg = self.config.validate_config(cfg, copy.deepcopy(self.device), {"torch_version": torch_version})
         self.set_environment(cfg)
         self.was_auto = cfg.bf16 == "auto"
@@ -105,7 +108,7 @@ class Axolotl:
 
 
 def cases():
-    """Combinations of the keys that decide precision with good and bad values, the same ones each time."""
+    """Yields random combinations of good and bad values for the keys that decide precision, the same in every run."""
     choices = {
         "bf16": [None, None, "auto", True, True, False, "full", '"false"', "t", 1],
         "fp16": [None, None, None, True, False, '"no"'],
@@ -143,7 +146,7 @@ def cases():
     }
     rng = random.Random(11)
     for _ in range(2500):
-        # Few keys at a time: with all of them nearly everything is refused.
+        # A few keys at a time: with all of them, nearly every config is refused.
         keys = rng.sample(sorted(choices), rng.randint(2, 8))
         lines = []
         for key in keys:
@@ -174,7 +177,7 @@ def compare_axolotl(options):
         except Exception as error:  # pydantic's, ValueError, ImportError
             if any(reason in str(error) for reason in OTHER_REASONS):
                 continue
-            # On a CPU Axolotl warns that training will fail, and Transformers makes it so.
+            # On a CPU Axolotl warns that training will fail, and Transformers then raises an error.
             fails = "doesn't support bf16" in str(error) and any(f["rule"] == "axolotl/bf16-unsupported" for f in ours["findings"])
             done.same(f"{what} refused ({reason_of(error)})", bool(refused) or fails, True)
             done.refused += 1
@@ -189,13 +192,13 @@ def compare_axolotl(options):
 
 
 def misjudged(was_auto, device):
-    """Rules whose validator does not see what runs, where macheps tells what does."""
-    # It runs before the defaults are filled in, and warns of fp32 where bf16 was left at auto.
+    """Returns the rules whose validator in Axolotl does not see the settings that run, whereas macheps does."""
+    # This validator runs before the defaults are filled in, and warns about fp32 if bf16 was left at auto.
     rules = {"q-galore-precision"}
     if device in ("v100", "t4"):
-        rules.add("bf16-unused")  # torch counts emulation
+        rules.add("bf16-unused")  # torch counts emulated bf16 as supported
     if was_auto:
-        rules.add("fp16-packing-without-flash")  # `auto` is not false to it, and gives way to fp16
+        rules.add("fp16-packing-without-flash")  # for the validator `auto` is not false, but fp16 overrides it
     return rules
 
 
@@ -219,11 +222,11 @@ def compare_resolved(done, what, ours, cfg, arguments, device):
         quantised = {"qlora": cfg.load_in_4bit and (cfg.bnb_config_kwargs or {}).get("bnb_4bit_quant_type", "nf4"), "lora": cfg.load_in_8bit and "int8"}
         base = quantised.get(cfg.adapter)
         if not (cfg.gptq or cfg.model_quantization_config):
-            # prepare_model_for_kbit_training casts to fp32 what it does not find quantised.
+            # prepare_model_for_kbit_training casts weights that are not quantised to fp32.
             is_upcast = cfg.adapter in ("lora", "qlora") and not base and (cfg.load_in_4bit or cfg.load_in_8bit)
             done.same(f"{what} store", field(ours, "store")["kind"], base or ("F" if is_upcast else loaded))
         if not cfg.adapter:
             done.same(f"{what} norms", field(ours, "norm")["kind"], loaded if cfg.attn_needs_dtype_cast or cfg.cut_cross_entropy else "F")
-    if not cfg.deepspeed:  # its file decides
+    if not cfg.deepspeed:  # otherwise DeepSpeed's file decides
         done.same(f"{what} clip", field(ours, "clip").get("max", 0), arguments.max_grad_norm)
     done.same(f"{what} checkpointing", field(ours, "ckpt")["kind"], bool(cfg.gradient_checkpointing))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`macheps policy import` beside the parsers of the frameworks themselves: the same configs are refused, and what can be
-asked of the parsed config is the same.
+"""Compares `macheps policy import` with the parsers of the frameworks: both must refuse the same configs, and the values
+that the parsed config contains must be the same.
 
 usage: configs.py deepspeed|transformers|accelerate|axolotl|llamafactory --macheps PATH [--configs DIR]
 
-DIR holds configs as their projects publish them (deepspeed/*.json, accelerate/*.yaml, axolotl/*, llamafactory/*); without it
-only the cases written here are compared. Nothing needs a GPU: the device is a CPU to both, or one that both are told of.
+DIR contains published configs of projects (deepspeed/*.json, accelerate/*.yaml, axolotl/*, llamafactory/*). Without it,
+only the cases written here are compared. No GPU is needed: both assume a CPU, or get the name of the same device.
 """
 import argparse
 import copy
@@ -26,13 +26,13 @@ from peer import Failure, need
 
 # DeepSpeed
 
-# What DeepSpeedConfig itself raises; the engine's own assertions need a model and a process group.
+# Rules for errors that DeepSpeedConfig itself raises. The engine's own assertions need a model and a process group.
 PARSER_RULES = {"fp16-and-bf16", "loss-scale", "loss-scale-window", "min-loss-scale", "fp16-masters", "bf16-masters", "communication-dtype",
                 "sequence-communication-dtype", "unknown-key", "key-of-other-version", "wrong-type"}
 
 
 def deepspeed_cases():
-    """Combinations of every key with good and bad values, the same ones each time."""
+    """Yields random combinations of good and bad values for every key, the same in every run."""
     choices = {
         "fp16.enabled": [None, True, False, "false", "auto"],
         "fp16.loss_scale": [None, 0, 128, 0.5, -1, True],
@@ -69,7 +69,8 @@ def deepspeed_cases():
 
 
 def concrete(config):
-    """The config with numbers where only a launcher knows them, as a program that fills \"auto\" hands it on."""
+    """Returns the config as a program that fills in \"auto\" passes it on: with a batch size, and without \"auto\" where only a
+    launcher knows the value."""
     config = copy.deepcopy(config)
     for key in ("train_batch_size", "gradient_accumulation_steps"):
         config.pop(key, None)
@@ -118,12 +119,14 @@ def compare_deepspeed(options):
 
 
 def both_auto(config):
-    """\"auto\" in both switches is true in both to 0.16.5, which macheps tells as a warning: it is meant for another reader."""
+    """Returns whether a switch is \"auto\". For DeepSpeed 0.16.5, \"auto\" is true, so it refuses \"auto\" in both switches.
+    macheps only warns, because \"auto\" is meant for another program."""
     return any(config.get(section, {}).get("enabled") == "auto" for section in ("fp16", "bf16"))
 
 
 def parsers_of_engine(typed):
-    # The masters of 0.16.5 are checked for the stage by the parser, for the CPU's optimiser by the engine; its window by nobody.
+    # In 0.16.5, the parser checks fp16 master weights against the ZeRO stage, and the engine checks them against the CPU
+    # optimiser. Nothing checks the window.
     return set() if typed else {"fp16-masters", "loss-scale-window"}
 
 
@@ -149,7 +152,7 @@ def compare_parsed(done, name, ours, theirs, typed):
         return
     arguments = theirs.float16_config.dynamic_loss_scale_args() if typed else theirs.dynamic_loss_scale_args
     if theirs.zero_enabled:
-        if arguments is None:  # then the scaler's own defaults hold
+        if arguments is None:  # then the scaler's own defaults apply
             from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler
             from inspect import signature
             defaults = {k: p.default for k, p in signature(DynamicLossScaler.__init__).parameters.items()}
@@ -218,7 +221,7 @@ def compare_arguments(done, options, transformers, versions, arguments):
 
 
 def compare_filling(done, options, versions, is_5):
-    """How HfTrainerDeepSpeedConfig fills \"auto\", and what it calls a mismatch."""
+    """Compares how HfTrainerDeepSpeedConfig fills in \"auto\", and what it reports as a mismatch."""
     from transformers.integrations.deepspeed import HfTrainerDeepSpeedConfig
     switches = ["auto", True, False, None]
     for fp16, bf16, full_eval, in_fp16, in_bf16, clip, norm in itertools.product([False, True], [False, True], [False, True], switches, switches, ["auto", 1.0, 0.5], [1.0, 0.5]):
@@ -249,7 +252,7 @@ def compare_filling(done, options, versions, is_5):
 
 # Accelerate
 
-# What the launcher itself raises; the Accelerator's own errors need a device and the packages of fp8.
+# Rules for errors that the launcher itself raises. The Accelerator's own errors need a device and the packages of fp8.
 LAUNCHER_RULES = {"mixed-precision", "bare-no", "sync-module-states", "unknown-key", "key-of-other-version"}
 
 
@@ -263,7 +266,7 @@ def accelerate_cases():
 
 
 def launched(version, path):
-    """The environment that the launcher would start processes in; None under DeepSpeed, whose file decides."""
+    """Returns the environment in which the launcher would start processes, or None under DeepSpeed, whose file decides."""
     from accelerate.commands import launch
     from accelerate.utils import launch as environment
     parser = launch.launch_command_parser()
@@ -272,7 +275,7 @@ def launched(version, path):
     args = checked[0]
     if args.use_deepspeed:
         return None
-    args.main_process_port = 0  # any free one
+    args.main_process_port = 0  # any free port
     if args.multi_gpu or args.use_fsdp:
         return environment.prepare_multi_gpu_env(args)
     return environment.prepare_simple_launcher_cmd_env(args)[1]
@@ -289,7 +292,7 @@ def compare_accelerate(options):
     os.environ.pop("ACCELERATE_MIXED_PRECISION", None)
     texts = [(name, pathlib.Path(name).read_text()) for name in published(options, "accelerate/*.yaml")]
     texts += [(f"case {text!r}", text) for text in accelerate_cases()]
-    sys.modules["accelerate.utils.launch"].is_fp8_available = lambda: True  # what is installed is no matter of the config
+    sys.modules["accelerate.utils.launch"].is_fp8_available = lambda: True  # installed packages do not matter
     for name, text in texts:
         path = WORK / "launch.yaml"
         path.write_text(text)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that macheps reduces between two ranks against those of PyTorch's DistributedDataParallel over gloo.
+"""Compares gradients that macheps reduces between two ranks with those of PyTorch's DistributedDataParallel over gloo.
 
     build/peers/torch/bin/python tests/peers/ddp.py torch --macheps build/quick/experiments/macheps
 
-`macheps train --config FILE --ranks 2 --dump-step` gives the gradients of each rank, the vectors that they are put into, and what the reduction
-made of them. Two processes with the same parameters get the same gradients of their backward passes, and DDP reduces them.
-What is compared: the vectors (DDP's buckets, once it has rebuilt them in the order in which gradients become ready), each with its parameters in
-their order; and every reduced gradient by bits, in fp32 and in bf16.
-Exit: 0 all agree, 1 not, 2 usage, 77 torch does not import.
+`macheps train --config FILE --ranks 2 --dump-step` writes the gradients of each rank, the vectors that they are put into, and
+the reduced gradients. Two processes with the same parameters get the same gradients from their backward passes, and DDP
+reduces them. Two things are compared, in fp32 and in bf16: the vectors with the order of their parameters (DDP calls them
+buckets, and rebuilds them in the order in which gradients become ready), and every reduced gradient bit for bit.
+Exit codes: 0 all agree, 1 they do not, 2 usage, 77 torch cannot be imported.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ torch = None
 
 
 def module_of(tensors, names, rank, dtype):
-    """A module whose backward pass leaves the rank's gradients, those of the last parameters first."""
+    """Returns a module whose backward pass gives the rank's gradients, those of the last parameters first."""
 
     class Module(torch.nn.Module):
         def __init__(self):
@@ -42,7 +42,7 @@ def module_of(tensors, names, rank, dtype):
 
 
 def work(folder, rank, ranks, dtype):
-    """One process of DDP: writes the reduced gradients and the names in each bucket."""
+    """Runs one process of DDP, which writes the reduced gradients and the names in each bucket."""
     import torch.distributed as dist
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     from torch.nn.parallel import DistributedDataParallel
@@ -53,7 +53,7 @@ def work(folder, rank, ranks, dtype):
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=ranks)
 
     model = DistributedDataParallel(module_of(tensors, names, rank, dtype))
-    for _ in range(2):  # DDP makes its buckets anew behind the first backward pass
+    for _ in range(2):  # DDP rebuilds its buckets after the first backward pass
         model.zero_grad(set_to_none=True)
         model().backward()
     reduced = {name: value.grad for name, value in zip(names, model.module.values)}

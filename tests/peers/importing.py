@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comparisons of `macheps policy import` with the parsers of frameworks share."""
+"""Functions for the comparisons of `macheps policy import` with the parsers of frameworks."""
 import ast
 import atexit
 import glob
@@ -17,7 +17,7 @@ atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 
 
 def imported(program, framework, version, path, extra=(), device="cpu"):
-    """What macheps makes of a file: the object of --json."""
+    """Returns the result of macheps for a file: the object of --json."""
     done = subprocess.run([program, "policy", "import", str(path), "--json", "--framework", framework, "--framework-version", version,
                            "--device-profile", device, *extra], capture_output=True, text=True)
     if done.returncode not in (0, 1):
@@ -26,12 +26,12 @@ def imported(program, framework, version, path, extra=(), device="cpu"):
 
 
 def errors(result):
-    """The rules of the findings that are errors, without the framework's name."""
+    """Returns the rules of the findings that are errors, without the framework's name."""
     return {f["rule"].split("/", 1)[1] for f in result["findings"] if f["severity"] == "error"}
 
 
 def field(result, name):
-    """A field's word, and its parameters where it has some."""
+    """Returns an object with a field's word as `kind`, and with its parameters if it has any."""
     value = result["resolved"].get(name, {}).get("value")
     return value if isinstance(value, dict) else {"kind": value}
 
@@ -62,7 +62,8 @@ def letter(dtype):
 
 
 def function_of(package, module, name, **names):
-    """A function or method of a module, compiled alone: importing the module would need packages of the whole training stack."""
+    """Returns a function or method of a module, compiled alone: importing the module would need the packages of the whole
+    training stack."""
     path = pathlib.Path(need(package).__file__).parent / module
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef) and node.name == name:

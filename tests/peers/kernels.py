@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`macheps check` on kernels that nobody here wrote: those of NumPy (OpenBLAS) and PyTorch (MKL, oneDNN and its own).
+"""Runs `macheps check` on kernels of other projects: NumPy (OpenBLAS) and PyTorch (MKL, oneDNN and its own).
 
     build/peers/torch/bin/python tests/peers/kernels.py --macheps build/quick/experiments/macheps
-    ... --write docs/check-judges.md        the table of judges, for the documentation
+    ... --write docs/check-judges.md        writes the table of judges for the documentation
 
-Each kernel runs on random shapes under the declaration that its documentation allows, and must not fail; its wrong twins (a
-dropped tail, another eps, an inner step in bf16, a stale element) must. The same outputs are judged as people do, against an
-ideal reference (fp64, rounded once to the output's format): torch.testing.assert_close, allclose(1e-2), calc_diff, 25 dB of
-SQNR, a cosine of 0.99. Exit: 0 all is as it must be, 1 not, 2 usage, 77 a peer does not import.
+Each kernel runs on random shapes under the declaration that its documentation allows, and must not fail. Its wrong variants,
+called twins (a dropped tail, another eps, an inner step in bf16, a stale element), must fail. Customary judges get the same
+outputs: torch.testing.assert_close and allclose(1e-2) compare with an fp64 result that is rounded once to the output's format;
+calc_diff, 25 dB of SQNR and a cosine of 0.99 compare with the fp64 result itself.
+Exit codes: 0 all as required, 1 not, 2 usage, 77 a peer cannot be imported.
 """
 import argparse
 import collections
@@ -30,13 +31,14 @@ FORMATS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 EPS = 1e-5
 
 
-# --- kernels: a name, the operation that it claims, its inputs, what it computes, and how it goes wrong
+# --- kernels: name, declared operation, inputs, function and wrong variants
 
 
 class Kernel:
-    """`make(rng, shape)` gives arrays by role, of the kernel's dtype; `run(arrays)` the output. `exact(arrays)`, in fp64, is
-    what judges compare with. `twins` are wrong kernels by name; `declares` is what the documentation allows. `known(arrays)`
-    is what a right kernel is known to compute instead of its operation, bit for bit: an output that fails and equals it is explained."""
+    """`make(rng, trial)` returns the arrays by role, in the kernel's dtype, and `run(arrays)` the output. `exact(arrays)` is the
+    fp64 result with which judges compare. `twins` are wrong kernels by name. `declares` are the options that the documentation
+    allows. `known(arrays)` is the output, bit for bit, of a right kernel that is known to compute something else than its
+    operation: an output that fails and equals it is explained."""
 
     def __init__(self, name, op, dtype, make, run, exact, twins, declares=(), known=None):
         self.name, self.op, self.dtype, self.make, self.run = name, op, dtype, make, run
@@ -48,7 +50,7 @@ def normal(rng, *shape, scale=1.0, mean=0.0):
 
 
 def stale(run):
-    """One output holds what the one before it should."""
+    """Returns a wrong variant of `run` in which one output has the value of the output before it."""
 
     def wrong(arrays):
         out = run(arrays).clone()
@@ -56,7 +58,7 @@ def stale(run):
         if flat.numel() < 2:
             return None
         at = flat.numel() // 2
-        # Where the two are nearly equal nobody could tell: take the next that is not.
+        # If the two are nearly equal, nobody can tell them apart. Take the next output that differs.
         for _ in range(flat.numel() - 1):
             if abs(float(flat[at]) - float(flat[at - 1])) > 0.1 * abs(float(flat[at])):
                 flat[at] = flat[at - 1]
@@ -68,7 +70,7 @@ def stale(run):
 
 
 def chunked_in_bf16(a, b):
-    """Sums of 16 terms in fp32, joined in bf16."""
+    """Returns the product as sums of 16 terms in fp32 that are added in bf16."""
     out = torch.zeros(a.shape[0], b.shape[1])
     for at in range(0, a.shape[1], 16):
         out = (out + a[:, at:at + 16].float() @ b[at:at + 16].float()).bfloat16().float()
@@ -90,7 +92,7 @@ def matmuls():
         out = torch._C._nn.mkldnn_linear(x["a"].to_mkldnn(), x["b"].t().contiguous().to_mkldnn(), None)
         return out.to_dense()
 
-    # PyTorch leaves fp32 to MKL, bf16 and fp16 to oneDNN (torch.backends.mkldnn.verbose shows it).
+    # PyTorch uses MKL for fp32, and oneDNN for bf16 and fp16 (torch.backends.mkldnn.verbose shows it).
     libraries = [("OpenBLAS (NumPy) matmul", torch.float32, lambda x: torch.from_numpy(x["a"].numpy() @ x["b"].numpy())),
                  ("MKL (PyTorch) matmul", torch.float32, lambda x: x["a"] @ x["b"]),
                  ("oneDNN (PyTorch) matmul", torch.float32, by_onednn),
@@ -104,7 +106,7 @@ def matmuls():
 
 
 def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None, known=None, dtypes=tuple(FORMATS)):
-    """A kernel on rows for each dtype; `function` also runs in fp64, which is the reference. `declares` may depend on the dtype."""
+    """Yields a kernel on rows for each dtype. `function` in fp64 is the reference. `declares` may be a function of the dtype."""
     for dtype in dtypes:
         def make(rng, trial, dtype=dtype):
             height, width = int(rng.integers(1, shape[0] + 1)), int(rng.integers(2, shape[1] + 1))
@@ -128,7 +130,7 @@ def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048)
 
 
 def in_fp32(function):
-    """A twin that computes as the kernel does, in fp32, but for one thing; stored in the kernel's dtype."""
+    """Returns a twin that computes like the kernel, in fp32, except for one fault, and stores in the kernel's dtype."""
 
     def twin(x, _):
         out = function({role: value.float() if value.is_floating_point() else value for role, value in x.items()})
@@ -143,7 +145,7 @@ def sum_without_last(x):
 
 
 def sum_in_bf16(values):
-    """A chain of additions, each rounded to bf16."""
+    """Adds the sums of 8 values each in a chain whose every step is rounded to bf16."""
     total = torch.zeros(values.shape[:-1])
     for at in range(0, values.shape[-1], 8):
         total = (total + values[..., at:at + 8].sum(-1)).bfloat16().float()
@@ -173,7 +175,7 @@ def norm_twins(centred):
 
 
 def small_rows(rng, trial, made):
-    """Every second input has rows so small that eps decides."""
+    """Makes the rows of every second input so small that eps matters."""
     if trial % 2 == 0:
         made["x"] *= 2.0 ** -9
 
@@ -201,7 +203,7 @@ def cross_entropies():
 
     def without_last(x):
         e = (x["x"] - x["x"].amax(-1, keepdim=True)).exp()
-        # One class of many is below the last rounding of a narrow loss: a quarter of them is not.
+        # One class of many is below the last rounding of a 16-bit loss, but a quarter of the classes is not.
         loss = e[..., : -(e.shape[-1] // 4 or 1)].sum(-1).log() + x["x"].amax(-1)
         return loss - x["x"].gather(-1, x["target"][:, None])[:, 0]
 
@@ -220,7 +222,7 @@ def cross_entropies():
     yield from rows("cross_entropy", "cross_entropy", function,
                     {"dropped tail": in_fp32(without_last), "bf16 inner step": in_fp32(in_bf16)}, draw=draw,
                     known=rounds_sum_and_logarithm)
-    # The same kernel, declared as it is.
+    # The same kernel, with its inner format declared.
     yield from rows("cross_entropy, inner format declared", "cross_entropy", function,
                     {"dropped tail": in_fp32(without_last)}, draw=draw,
                     declares=lambda dtype: ["--inner", FORMATS[dtype]], dtypes=(torch.bfloat16, torch.float16))
@@ -240,7 +242,7 @@ def activations():
         return x["x"] * torch.sigmoid(x["x"]).bfloat16().float()
 
     size = {"shape": (32, 512)}
-    # oneDNN documents no accuracy of its erf, which is off by 7e-7 in gelu(3.5): more than the 2 ulp of CUDA's.
+    # oneDNN documents no accuracy of its erf. In gelu(3.5) it is off by 7e-7, which is more than the 2 ulp of CUDA's erf.
     yield from rows("gelu", "gelu", erf_form, {"tanh form": in_fp32(tanh_form), "bf16 inner step": in_fp32(narrow_gelu)},
                     ["--functions", "cuda,erf=8"], **size)
     yield from rows("gelu, tanh form", "gelu_tanh", tanh_form, {"erf form": in_fp32(erf_form)}, **size)
@@ -298,7 +300,7 @@ JUDGES = {"assert_close": assert_close,
 
 
 def stored(tensor):
-    """As NumPy saves it: bf16 as codes."""
+    """Returns the tensor as an array that NumPy can save: bf16 as codes."""
     return tensor.contiguous().view(torch.uint16).numpy() if tensor.dtype is torch.bfloat16 else tensor.contiguous().numpy()
 
 
@@ -307,7 +309,7 @@ class Judge:
         self.program, self.file = program, folder / "kernel.npz"
 
     def verdict(self, kernel, arrays, out):
-        """pass, weak or fail, and the reasons."""
+        """Returns the verdict (pass, weak or fail), the reasons, and rho."""
         np.savez(self.file, out=stored(out), **{role: stored(value) for role, value in arrays.items()})
         command = [self.program, "check", str(self.file), "--op", kernel.op, "--require", "null", "--json", *kernel.declares]
         for role, value in {**arrays, "out": out}.items():
@@ -334,8 +336,8 @@ class Tally:
         self.right, self.right_failed, self.explained, self.weak = 0, 0, 0, 0
         self.rho = 0.0
         self.twins = collections.Counter()         # by twin
-        self.twins_passed = collections.Counter()  # by twin: macheps did not fail it
-        self.judges = collections.Counter()        # (judge, "right" or twin): how many it let pass
+        self.twins_passed = collections.Counter()  # by twin: outputs that macheps did not fail
+        self.judges = collections.Counter()        # by (judge, "right" or twin): outputs that the judge let pass
 
 
 def compare(kernel, judge, shapes, wrong_shapes, seed, say):
@@ -354,7 +356,7 @@ def compare(kernel, judge, shapes, wrong_shapes, seed, say):
             if out is None or (what != "right" and torch.equal(out, ideal)):
                 continue
             if what == "wrong eps" and trial % 2 == 1:
-                continue  # at an rms of 1 the two are one function of fp32
+                continue  # at an rms of 1, both eps give the same fp32 results
             verdict, reasons, rho = judge.verdict(kernel, arrays, out)
             if what == "right":
                 tally.right += 1
@@ -375,7 +377,7 @@ def compare(kernel, judge, shapes, wrong_shapes, seed, say):
 
 
 def table(results):
-    """How many each judge lets pass."""
+    """Returns a table of how many outputs each judge lets pass."""
     lines = ["| kernel | outputs | macheps check | " + " | ".join(JUDGES) + " |", "|---|---" + "|---" * (len(JUDGES) + 1) + "|"]
     for kernel, tally in results:
         name = f"{kernel.name}, {FORMATS[kernel.dtype]}"
@@ -388,7 +390,7 @@ def table(results):
 
 
 def summary(results):
-    """The table's sums: right outputs that a judge fails, wrong ones that it lets pass."""
+    """Returns a table of how many right outputs each judge fails, and how many wrong ones it lets pass."""
     right = sum(tally.right for _, tally in results)
     wrong = sum(sum(tally.twins.values()) for _, tally in results)
     lines = [f"| judge | right outputs that it fails, of {right} | wrong outputs that it lets pass, of {wrong} |", "|---|---|---|"]
@@ -401,24 +403,39 @@ def summary(results):
 
 
 def explained(results):
-    """The outputs that fail and are what the kernel is known to compute."""
-    return "".join(f"\n{tally.explained} outputs of {kernel.name} in {FORMATS[kernel.dtype]} fail and should: bit for bit they are what a kernel "
-                   f"computes that keeps a row's sum, and its logarithm, in the input's format, where others have fp32. Declared so, they pass: the rows below with the inner format.\n"
+    """Returns sentences about the outputs that fail because the kernel is known to compute something else."""
+    return "".join(f"\n{tally.explained} outputs of {kernel.name} in {FORMATS[kernel.dtype]} fail, and should. This kernel keeps a row's sum and its logarithm in "
+                   f"the format of the input, where other kernels use fp32; the outputs equal those of such a kernel bit for bit. If this is declared, they pass "
+                   f"(see the rows with the inner format below).\n"
                    for kernel, tally in results if tally.explained)
 
 
-PAGE = """# What judges of kernels let pass
+PAGE = """# Comparison of judges of kernels
 
-Made by `tests/peers/kernels.py --write docs/check-judges.md`: {versions}, on one machine. Kernels that nobody here wrote ran on random shapes with N(0, 1) inputs, {shapes} of each; on the first {wrong_shapes} shapes
-wrong twins of them ran, too. A dropped tail lacks the last term (of cross_entropy a quarter of the classes: one of a thousand is below the last rounding of a 16-bit loss, and one such twin of ten passed); a wrong eps is a tenth of the right one, on rows of an rms of 2^-9, where eps decides; a bf16 inner step joins partial sums in bf16, from 64 terms on (256 for sum and
-mean), or rounds a factor; a stale element is one output that holds the one before it, where the two differ by a tenth. Twins whose output is the ideal one are not counted.
+For readers who want to compare `macheps check` with customary tests. `tests/peers/kernels.py --write docs/check-judges.md`
+wrote this page with {versions}, on one machine.
 
-Each output was judged by `macheps check` under the declaration that the kernel's documentation allows (fp32 inside, any order; of gelu an erf within 8 ulp, as oneDNN promises none; with the 2 ulp of CUDA's 65 of 100 fp32 and 6 of 100 fp16 outputs fail), and, against an ideal reference (fp64, rounded once), by `torch.testing.assert_close`, `allclose` with 1e-2,
-`calc_diff` with 1e-5 (fp32: 1e-10), an SQNR of 25 dB and a cosine of 0.99.
+The kernels are those of NumPy (OpenBLAS) and PyTorch (MKL, oneDNN and its own). Each ran on {shapes} random shapes with N(0, 1)
+inputs. On the first {wrong_shapes} shapes, wrong variants of it also ran:
+
+| wrong variant | error |
+|---|---|
+| dropped tail | the last term is missing; for cross_entropy, a quarter of the classes. (One class of a thousand is below the last rounding of a 16-bit loss: one such variant of ten passed.) |
+| wrong eps | a tenth of the right eps, on rows with an rms of 2^-9, where the eps matters |
+| bf16 inner step | partial sums are joined in bf16, from 64 terms on (256 for sum and mean), or a factor is rounded to bf16 |
+| stale element | one output holds the value of the one before it, where the two differ by more than a tenth |
+| tanh form, erf form | the other form of gelu |
+
+A variant whose output equals the ideal one is not counted.
+
+`macheps check` judged each output under the declaration that the kernel's documentation allows. For gelu, this is an erf within 8 ulp,
+because oneDNN promises no accuracy; with the 2 ulp of CUDA, 65 of 100 fp32 and 6 of 100 fp16 outputs fail. The other
+judges compare with an fp64 result: `torch.testing.assert_close` and `allclose` (1e-2) after it is rounded once to the output's format;
+`calc_diff` (1e-5; for fp32 1e-10), an SQNR of 25 dB and a cosine of 0.99 without rounding.
 
 {summary}
 {explained}
-How many outputs each judge lets pass: of right ones it should be all, of wrong ones none.
+The table below shows how many outputs each judge lets pass. It should be all right outputs and no wrong ones.
 
 {table}
 """

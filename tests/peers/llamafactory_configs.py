@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LLaMA-Factory's get_train_args beside `macheps policy import`: the same configs are refused, and the same of its own
-warnings are given.
+"""Compares LLaMA-Factory's get_train_args with `macheps policy import`: both must refuse the same configs, and macheps must
+report LLaMA-Factory's own warnings.
 
-The device is told to both; how many ranks there are follows from the config, as macheps takes it: several with DeepSpeed or FSDP.
+Both get the device as an argument. The number of ranks follows from the config, as in macheps: several with DeepSpeed or FSDP.
 """
 import json
 import logging
@@ -15,15 +15,15 @@ import types
 from importing import WORK, Comparison, errors, field, function_of, imported, letter, published
 from peer import need
 
-# What raises later than the parser, or is macheps' own refusal: a file that is missing, weights that meet other products.
-# The parser takes any word where its dataclass has a list of them, and the code that uses the word raises; the Trainer
-# refuses DeepSpeed with FSDP.
+# Rules for errors that are raised later than in the parser, or only by macheps: a missing file, weights in another format than
+# the products. If an option has a list of choices, the parser still accepts any word, and the code that uses the word raises.
+# The Trainer refuses DeepSpeed with FSDP.
 LATER_RULES = {"pure-bf16-fp16-checkpoint", "fp8-msamp", "missing-file", "no-such-choice", "deepspeed-and-fsdp"}
 
-# What a published config is refused for that decides no number.
+# Reasons to refuse a published config that have nothing to do with its numbers.
 OTHER_REASONS = ("Please provide `model_name_or_path`",)
 
-# Its warnings by a part of their text, and the rules that tell them.
+# Parts of LLaMA-Factory's warnings, and the rules of macheps that report the same.
 WARNINGS = {
     "We recommend enable `upcast_layernorm`": "recommend-upcast-layernorm",
     "We recommend enable mixed precision": "recommend-mixed-precision",
@@ -40,14 +40,14 @@ REQUIRED = ["model_name_or_path: my/model", "dataset: my_data", "output_dir: out
 
 
 class Factory:
-    """LLaMA-Factory on a device that is not there, with all the packages that a config may ask for."""
+    """LLaMA-Factory on a simulated device, with all the packages that a config may ask for."""
 
     def __init__(self):
         os.environ["DISABLE_VERSION_CHECK"] = "1"
         self.torch = need("torch")
         transformers = need("transformers")
         omegaconf = need("omegaconf")
-        datasets = types.ModuleType("datasets")  # evaluation_args.py names one of its enumerations
+        datasets = types.ModuleType("datasets")  # evaluation_args.py uses one of its enumerations
         datasets.DownloadMode = type("DownloadMode", (), {"REUSE_DATASET_IF_EXISTS": "reuse_dataset_if_exists"})
         sys.modules.setdefault("datasets", datasets)
         self.parser = need("llamafactory.hparams.parser")
@@ -80,7 +80,8 @@ class Factory:
             lambda arguments: parallel.DISTRIBUTED if arguments.deepspeed or arguments.fsdp else parallel.NOT_PARALLEL)
 
     def parse(self, path, device, checkpoint):
-        """What get_train_args returns, the rules of what it warned of, and how the base is quantised. Raises what they raise."""
+        """Returns the result of get_train_args, the rules of its warnings, and how the base is quantised. Raises the errors of
+        LLaMA-Factory."""
         self.has_bf16, self.has_tf32 = device != "cpu", device in ("a100", "h100")
         self.warned.clear()
         self.deepspeed.unset_hf_deepspeed_config()
@@ -97,7 +98,7 @@ class Factory:
         return parsed, rules, loading.get("quantization_config")
 
     def compute_dtype(self, model_args, device, checkpoint):
-        """patch_config's compute dtype: that of the flags, or what the device makes of the checkpoint's."""
+        """Returns patch_config's compute dtype: that of the flags, or the one that the device allows for the checkpoint's."""
         if model_args.compute_dtype is not None:
             return model_args.compute_dtype
         self.misc._is_bf16_available, self.misc._is_fp16_available = device != "cpu", device != "cpu"
@@ -105,7 +106,7 @@ class Factory:
 
 
 def cases():
-    """Combinations of the keys that decide precision with good and bad values, the same ones each time."""
+    """Yields random combinations of good and bad values for the keys that decide precision, the same in every run."""
     choices = {
         "do_train": [True, True, True, True, False, None],
         "finetuning_type": [None, "lora", "full", "full", "freeze", "oft", "qlora"],
@@ -176,7 +177,7 @@ def compare_llamafactory(options):
         refused = errors(ours) - LATER_RULES
         try:
             parsed, rules, quantised = factory.parse(path, device, checkpoint)
-        except Exception as error:  # assertions, ValueError, what a list has not
+        except Exception as error:  # assertions, ValueError, a word that is not in a list
             if not any(reason in str(error) for reason in OTHER_REASONS):
                 done.same(f"{what} refused ({str(error)[:200]})", bool(refused), True)
                 done.refused += 1
@@ -189,7 +190,7 @@ def compare_llamafactory(options):
 
 
 def with_engines(options, text):
-    """The config with the files that it names where they stand here."""
+    """Returns the config with the paths that its DeepSpeed files have here."""
     return text.replace("examples/deepspeed/", f"{options.configs}/deepspeed/llama-factory__deepspeed__")
 
 
@@ -198,7 +199,7 @@ def compare_parsed(done, what, ours, parsed, quantised, device, checkpoint):
     compute = letter(model.compute_dtype)
     stored = {"fp32": "F", "fp16": "H", "bf16": "B"}[checkpoint]
     is_full = finetuning.finetuning_type in ("full", "freeze")
-    # adapter.py casts what is trained to fp32; ZeRO-3, which does not ask for it, is left to the engine.
+    # adapter.py casts trained weights to fp32, except under ZeRO-3, where the engine decides.
     casts = training.do_train and is_full and not finetuning.pure_bf16 and not finetuning.use_badam
     base = "F" if casts else stored
     if not training.deepspeed and not training.fsdp:
@@ -221,5 +222,5 @@ def compare_parsed(done, what, ours, parsed, quantised, device, checkpoint):
     if not training.deepspeed:
         done.same(f"{what} clip", field(ours, "clip").get("max", 0), training.max_grad_norm)
     done.same(f"{what} checkpointing", field(ours, "ckpt")["kind"], not model.disable_gradient_checkpointing)
-    # Transformers 5 has fixed the precision when LLaMA-Factory sets the environment's for fp8.
+    # Transformers 5 has already fixed the precision when LLaMA-Factory sets the environment variable for fp8.
     done.same(f"{what} fp8", field(ours, "fp8")["kind"], "none")

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""NVFP4 of macheps against the reference implementation that Transformer Engine's wheel carries (reference_nvfp4.py).
+"""Compares NVFP4 of macheps with the reference implementation in Transformer Engine's wheel (reference_nvfp4.py).
 
     build/peers/transformer-engine-2.20.2/bin/python tests/peers/nvfp4.py --macheps build/quick/experiments/macheps
 
-Block scales and codes of random tensors by 1 x 16 along either axis and by 16 x 16, bit for bit, through `macheps convert --to`; and of
-a training step under te-nvfp4 the Hadamard transform before the weight gradient: its operands, from the dump of the step.
-Differences that are known are counted and said:
-  - the reference gives a -0 the code of +0. The instruction that kernels convert with keeps the sign, and so does macheps;
-  - it multiplies matrices of bf16 by an order of torch's own: a sum on the edge of two numbers of bf16 may round to the other one.
-Of the wheel only that file and its two helpers are loaded, without the package around them, which wants CUDA.
-Exit: 0 all agree or differ as said, 1 not, 2 usage, 77 torch or Transformer Engine is not there.
+There are two comparisons: block scales and codes of random tensors, bit for bit, in blocks of 1 x 16 along either axis and of
+16 x 16, through `macheps convert --to`; and the Hadamard transform before the weight gradient, by an operand of the weight
+gradient in the dump of a training step under te-nvfp4. Known differences are counted and printed:
+  - The reference gives -0 the code of +0. The instruction with which kernels convert keeps the sign, and so does macheps.
+  - The reference multiplies bf16 matrices in torch's order of summation. A sum near the midpoint of two bf16 numbers may round
+    to the other one.
+Only that file and its two helpers are loaded from the wheel, without the package around them, which needs CUDA.
+Exit codes: 0 all agree except for known differences, 1 not, 2 usage, 77 torch or Transformer Engine is missing.
 """
 import argparse
 import importlib.util
@@ -26,7 +27,7 @@ import peer
 
 
 def load_reference():
-    """The module reference_nvfp4 of the installed wheel, in an empty package of its name."""
+    """Returns the module reference_nvfp4 of the installed wheel, in an empty package of the wheel's name."""
     spec = importlib.util.find_spec("transformer_engine")
     if spec is None or not spec.submodule_search_locations:
         peer.skip("transformer_engine is not installed: scripts/peers installs it")
@@ -37,7 +38,7 @@ def load_reference():
         package = types.ModuleType(name)
         package.__path__ = []
         sys.modules[name] = package
-    # Its base classes keep what a quantiser is asked to make, and nothing else that is computed here.
+    # The base classes only store which data a quantiser must make. Nothing else in them is needed here.
     base = types.ModuleType("transformer_engine.pytorch.quantized_tensor")
 
     class Quantizer:
@@ -61,7 +62,7 @@ def load_reference():
 
 
 def unpacked(codes):
-    """One code a byte, from two."""
+    """Returns one code per byte, from two codes per byte."""
     import numpy as np
 
     packed = codes.numpy()
@@ -71,7 +72,7 @@ def unpacked(codes):
 
 
 class Comparison:
-    """Counts what agrees and what differs for a known reason; anything else fails."""
+    """Counts numbers that agree, or that differ for a known reason. Any other difference fails."""
 
     def __init__(self):
         self.compared = self.negative_zeros = 0
@@ -97,7 +98,7 @@ class Comparison:
 
 
 def tensors(torch, shapes, count):
-    """Normal and heavy-tailed tensors, rows of very different sizes, blocks of zeros and a few -0, in fp32 and in bf16."""
+    """Yields normal and heavy-tailed tensors, rows of different magnitudes, and blocks of zeros with a -0, in fp32 and bf16."""
     generator = torch.Generator().manual_seed(4)
     for i in range(count):
         x = torch.randn(shapes[i % len(shapes)], generator=generator)
@@ -136,13 +137,13 @@ def compare_casts(torch, reference, program, folder, count, comparison):
                     found_codes = found_codes.T
                     found_scales = ours["scale_codes"].reshape(x.shape[0] // 16, x.shape[1]).T.reshape(-1)
                 if tile == (16, 16):
-                    wanted_scales = wanted_scales[::16]  # one for each row of the tile
+                    wanted_scales = wanted_scales[::16]  # the reference has one for each row of the tile
                 comparison.bytes(what, found_scales, wanted_scales.reshape(-1))
                 comparison.codes(what, found_codes, unpacked(codes))
 
 
 def safetensors(path):
-    """The arrays of fp32 in a file of safetensors, by name."""
+    """Returns the fp32 arrays of a safetensors file by name."""
     import numpy as np
 
     data = path.read_bytes()
@@ -156,7 +157,7 @@ def safetensors(path):
 
 
 def compare_hadamard(torch, reference, program, folder, comparison):
-    """The activations of a weight gradient: mixed along the tokens, then cast, with the amax of what was mixed."""
+    """Compares the activations of a weight gradient: mixed along the tokens, then cast with the amax of the mixed values."""
     import numpy as np
 
     done = subprocess.run([program, "train", "--policy", "te-nvfp4", "--size", "tiny", "--steps", "1", "--seeds", "0", "--dump-step", "0",
@@ -179,7 +180,7 @@ def compare_hadamard(torch, reference, program, folder, comparison):
         different = found != wanted
         rounded_otherwise += int(different.sum())
         total += different.size
-        # A number of bf16 that rounds to its neighbour moves at most to the neighbouring code.
+        # If a bf16 number is rounded to its neighbour, the code changes at most to a neighbouring code.
         far = np.abs(found - wanted) > np.maximum(np.abs(wanted) * 0.51, blocks * scale * 0.51)
         if far.any() or different.mean() > 0.01:
             raise peer.Failure(f"block {block}: {int(different.sum())} of {different.size} mixed values differ, {int(far.sum())} of them by "

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The first steps of scripts/gpu/torch_training.py on a CPU: the models of PyTorch compute what those of macheps do.
+"""Compares the first steps of PyTorch's models in scripts/gpu/torch_training.py, on a CPU, with those of macheps.
 
     build/peers/torch/bin/python tests/peers/outcomes.py torch --macheps build/quick/experiments/macheps
 
-In fp32 the loss of each of 8 steps agrees to a unit in the last place of an fp32 number, for a gpt2 and a llama; under a loss scaler the
-same steps are skipped. Exit: 0 all agree, 1 not, 2 usage, 77 torch does not import.
+For a gpt2 and a llama, the fp32 losses of 8 steps must agree to a relative 2^-24, and a loss scaler must skip the same steps.
+Exit codes: 0 all agree, 1 they do not, 2 usage, 77 torch cannot be imported.
 """
 import argparse
 import csv

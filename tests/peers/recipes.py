@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Scales and casts of macheps against torchao's own, on random tensors.
+"""Compares scales and casts of macheps with torchao's on random tensors.
 
     build/peers/torchao-0.18.0/bin/python tests/peers/recipes.py --macheps build/quick/experiments/macheps
 
-float8 (tensorwise, and rowwise with scales that are powers of two) and MX blocks of 32 (floor, ceil, even, rceil), each through
-`macheps convert --to`: decode scales and codes bit for bit. Where the two differ for a reason that is known, the elements are counted
-and the reason is printed: of torchao 0.18
-  - rceil takes a logarithm, and misses amaxes 1 to 2 ulps above a boundary;
-  - a block with the scale byte 0 is multiplied by 2^126, by rceil by 1;
-  - an infinite amax gives finite bytes, where torchao 0.19 gives the scale NaN: none is drawn here.
-Emulated matmuls divide codes by the scale where macheps multiplies by its reciprocal: what differs is counted.
-Exit: 0 all agree or differ as said, 1 not, 2 usage, 77 torchao does not import.
+Decode scales and codes of `macheps convert --to` are compared bit for bit, for float8 (tensorwise, and rowwise with any scales
+and with powers of two) and for MX blocks of 32 (floor, ceil, even, rceil). Elements that differ for a known reason are counted
+and printed. In torchao 0.18:
+  - rceil takes a logarithm, and gives a wrong scale for an amax that is 1 to 2 ulps above a boundary.
+  - A block with the scale byte 0 is multiplied by 2^126, or by 1 with rceil.
+  - An infinite amax gives finite bytes, whereas torchao 0.19 gives the scale NaN. No infinite amax is drawn here.
+Emulated matmuls of torchao divide codes by the scale, and macheps multiplies by its reciprocal. The differences are counted.
+Exit codes: 0 all agree except for known differences, 1 not, 2 usage, 77 torchao cannot be imported.
 """
 import argparse
 import enum
@@ -24,7 +24,7 @@ import peer
 
 
 def import_torchao(torch):
-    """torchao, with the names of newer releases of torch that it imports and no CPU path calls."""
+    """Returns torchao. Defines the names of newer releases of torch that torchao imports but no CPU path calls."""
     functional = torch.nn.functional
     for name in ("ScalingType", "SwizzleType"):
         if not hasattr(functional, name):
@@ -36,7 +36,7 @@ def import_torchao(torch):
 
 
 def convert(program, folder, x, fmt, rule, granularity):
-    """What macheps makes of the array: the arrays of OUT.npz."""
+    """Returns the arrays that `macheps convert` writes for the array."""
     import numpy as np
 
     source, target = folder / "in.npy", folder / "out.npz"
@@ -64,7 +64,7 @@ def same_bits(name, found, wanted):
 
 
 def tensors(torch, shapes, count, seed):
-    """Normal and heavy-tailed tensors of several sizes of numbers."""
+    """Yields normal and heavy-tailed tensors, some with rows of very different magnitudes."""
     generator = torch.Generator().manual_seed(seed)
     for i in range(count):
         x = torch.randn(shapes[i % len(shapes)], generator=generator)
@@ -105,7 +105,7 @@ def compare_mx(torch, program, folder, count):
             for fmt, dtype in (("e4m3fn", torch.float8_e4m3fn), ("e5m2", torch.float8_e5m2)):
                 x = tensor.clone()
                 if index % 2 == 1:
-                    # Largest magnitudes at a boundary, and one to four ulps above it.
+                    # Amaxes at a boundary, and one to four ulps above it.
                     blocks = x.view(-1, 32)
                     ulps = torch.arange(blocks.shape[0]) % 5
                     blocks[:, 0] = torch.finfo(dtype).max * blocks.abs().amax().log2().ceil().exp2() * (1 + ulps * 2.0**-23)
@@ -114,7 +114,7 @@ def compare_mx(torch, program, folder, count):
                 found = convert(program, folder, x.numpy(), fmt, rule, "mx32")
                 ours = found["scale_codes"].reshape(-1)
                 usual = ours == theirs
-                # A logarithm that falls on the boundary which the amax is an ulp or two above.
+                # The logarithm falls on the boundary although the amax is an ulp or two above it.
                 amax = x.reshape(-1, 32).abs().amax(dim=1).numpy()
                 largest = np.float32(torch.finfo(dtype).max)
                 edge = np.ldexp(largest, theirs.astype(np.int32) - 127)
@@ -131,7 +131,7 @@ def compare_mx(torch, program, folder, count):
 
 
 def compare_emulated(torch, program, folder, count):
-    """Codes divided by the scale (torchao's emulate mode) beside codes times the decode scale."""
+    """Compares codes divided by the scale (torchao's emulate mode) with codes times the decode scale."""
     from torchao.float8.float8_utils import amax_to_scale, to_fp8_saturated
 
     different = total = 0

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Loss scalers of macheps against the frameworks' own classes, over random patterns of overflows.
+"""Compares the loss scalers of macheps with the frameworks' own classes on random patterns of overflows.
 
     build/peers/torch/bin/python tests/peers/scalers.py torch --macheps build/quick/experiments/macheps
     build/peers/deepspeed-0.16.5/bin/python tests/peers/scalers.py deepspeed
 
-Which peer: torch (GradScaler, and FSDP's ShardedGradScaler, both with tensors on the CPU) or deepspeed (DynamicLossScaler, and the
-update of FP16_Optimizer, of the version that this interpreter has). Every step's scale, tracker, hysteresis, skip and raise
-must be equal, bit for bit. Exit: 0 all are, 1 not, 2 usage, 77 the peer does not import.
+The peer is torch (GradScaler, and FSDP's ShardedGradScaler, both with tensors on the CPU) or deepspeed (DynamicLossScaler, and
+the update of FP16_Optimizer, in the version that this interpreter has). The scale, tracker and hysteresis of every step, and
+whether it is skipped or raises, must be equal bit for bit.
+Exit codes: 0 all are equal, 1 not, 2 usage, 77 the peer cannot be imported.
 """
 import argparse
 import math
@@ -18,7 +19,7 @@ import peer
 
 
 def pattern(rng, steps):
-    """The steps, from 1, that overflow: rare ones, frequent ones, and runs."""
+    """Returns the steps that overflow, counted from 1: rare ones, frequent ones, and runs."""
     rate = rng.choice([0.0, 0.02, 0.1, 0.3, 0.6, 0.95])
     length = rng.choice([1, 1, 2, 5])
     chosen = set()
@@ -29,15 +30,15 @@ def pattern(rng, steps):
 
 
 def number(x):
-    """As macheps reads it back exactly."""
+    """Returns the number as text that macheps reads back exactly."""
     return repr(float(x))
 
 
 class Case:
-    """One scaler of the peer beside the arguments that make macheps' the same.
+    """One scaler of the peer, and the arguments for the same scaler of macheps.
 
-    `step(overflow)` is the peer's step: (skipped, raised). `scale()`, `tracker()` and `hysteresis()` are its state; the last
-    is None where it has none.
+    `step(overflow)` makes the peer's step and returns (skipped, raised). `scale()`, `tracker()` and `hysteresis()` return its
+    state; `hysteresis()` returns None if the scaler has none.
     """
 
     def __init__(self, arguments, step, scale, tracker, hysteresis=lambda: None):
@@ -45,7 +46,7 @@ class Case:
 
 
 def compare(program, case, overflows, steps):
-    """Runs both; the number of steps compared. Raises peer.Failure at the first difference."""
+    """Runs both and returns the number of steps compared. Raises peer.Failure at the first difference."""
     expected, raised = [], False
     for step in range(1, steps + 1):
         used = case.scale()
@@ -88,7 +89,7 @@ def torch_cases():
 
         optimizer = Counting([parameter], lr=0.0)
         loss = torch.zeros(())
-        scaler.scale(loss)  # the scale is made at the first call
+        scaler.scale(loss)  # the first call creates the scale
 
         def step(overflow):
             scaler.scale(loss)
@@ -133,7 +134,7 @@ def torch_cases():
 
         def sharded(rng):
             arguments, keywords = settings(rng)
-            # ShardedGradScaler says "cpu" to the class below it; its update then runs in Python.
+            # ShardedGradScaler passes "cpu" to its base class. The update then runs in Python.
             scaler = ShardedGradScaler(device="cpu", process_group=dist.group.WORLD, **keywords)
             return drive("torch-sharded", [*arguments, "--set", "on_cpu=true"], scaler)
 
@@ -186,7 +187,7 @@ def deepspeed_cases():
                     lambda: scaler.cur_iter - scaler.last_overflow_iter - 1, lambda: scaler.cur_hysteresis)
 
     def of_optimizer(module, name):
-        """The update of an optimiser that was never made: the method needs no more than these attributes."""
+        """Returns a maker of cases for the update of an optimiser. The method needs only these attributes of an optimiser."""
         import types
 
         def make(rng):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""SARIF and JUnit's XML of `macheps check` against the schemas that others publish, which are fetched and not kept here.
+"""Validates SARIF and JUnit XML of `macheps check` with published schemas, which are downloaded and not kept here.
 
     build/peers/schemas/bin/python tests/peers/schemas.py --macheps build/quick/experiments/macheps
 
-SARIF 2.1.0 is of OASIS. JUnit's XML has no norm; the strictest schema in use is that of Jenkins' xunit plugin, which knows no
-properties of a test case (pytest and GitLab do): they are taken out before it is asked. Exit: 0 valid, 1 not, 77 no network.
+The schema of SARIF 2.1.0 is published by OASIS. JUnit XML has no standard. The strictest schema in use is that of Jenkins'
+xunit plugin. It does not allow properties of a test case (pytest and GitLab do), so they are removed before the validation.
+Exit codes: 0 valid, 1 not, 77 no network.
 """
 import argparse
 import json
@@ -43,7 +44,7 @@ op = "attention"; files = "none.npz"
 
 
 def text_of(source):
-    """A schema from a file or an address."""
+    """Returns a schema from a file or an address."""
     if pathlib.Path(source).exists():
         return pathlib.Path(source).read_text()
     try:

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's layer norm of fp32 on a CPU, forward and backward, as sums in an order: what acid.py compares with PyTorch itself.
+"""PyTorch's fp32 layer norm on a CPU, forward and backward, with its orders of summation. acid.py compares it with PyTorch.
 
-The order is that of aten/src/ATen/native/cpu/layer_norm_kernel.cpp and moments_utils.h; what the compiler fused was found from results. AVX2 kernels, which
-PyTorch takes on every CPU with AVX2 and FMA, and one thread. Rows are whole vectors of 8, n = 8 v of them; u(a b + c) is one rounding.
-Versions differ in how two pairs of vectors join: `JOINS` has a row for each version that was run. With ATEN_CPU_CAPABILITY=default PyTorch has other
-kernels, which are not described here; avx2 and avx512 give the same bits.
+The orders are those of aten/src/ATen/native/cpu/layer_norm_kernel.cpp and moments_utils.h. The multiply-adds that the compiler
+fused were inferred from results. The kernels are those for AVX2, which PyTorch uses on every CPU with AVX2 and FMA, with one
+thread. A row consists of v whole vectors of 8 elements, n = 8 v. u(a b + c) is rounded once. Versions differ in how pairs of
+vectors join: `JOINS` has a row for each version that was run. With ATEN_CPU_CAPABILITY=default, PyTorch uses other kernels,
+which are not described here; avx2 and avx512 give the same bits.
 
-Mean and variance of a row: each lane runs Welford's update over 16 vectors, with reciprocals of the counts that are rounded:
+Mean and variance of a row: each lane runs Welford's update over 16 vectors, with rounded reciprocals r_i of the counts:
     d = x - mean;  mean = u(d r_i + mean);  squares = u(d (x - mean) + squares)
-and every 16 vectors the lane's pair joins the one before it, which makes a cascade of pairs; the lanes join one after another at the end. Joining (na, a) and
-(nb, b), with c = na / (na + nb) and d = mean_a - mean_b, in 2.9.1 and, at the end, in both versions:
+After every 16 vectors, the lane's pair (mean, squares) joins the previous pairs in a cascade. At the end, the lanes join one
+after another. To join (na, a) and (nb, b), let c = na / (na + nb) and d = mean_a - mean_b. In 2.9.1, and for the lanes in both
+versions:
     mean = u(c d + mean_b);  squares = squares_b + u(((d d) c) nb + squares_a)
-and in 2.15.0, for vectors:
+In the cascade of 2.15.0:
     mean = c d + mean_b;  squares = u((c d) (d nb) + (squares_a + squares_b)), where every other product is rounded
+The result is:
     out = u(((x - mean) rstd) gamma + beta),  rstd = 1 / sqrt(squares / n + eps)
-Backward, with sums over vectors, whose products are rounded first, then of halves of a vector, three times:
+Backward: each sum adds the rounded products of the vectors in order, and then adds the halves of a vector, three times:
     ds = sum (dy x) gamma, db = sum dy gamma
     b = (((u(db mean - ds) rstd) rstd) rstd) / n,  c = u(-b mean - (db rstd) / n),  dx = u(b x + (rstd dy) gamma) + c
     dgamma over rows: u(dy u(rstd x - rstd mean) + ...);  dbeta: dy + ...
@@ -26,13 +29,13 @@ LANES, CHUNK = 8, 16
 
 
 def fma(a, b, c):
-    """a b + c, rounded once: in fp64, to odd, then to fp32."""
+    """Returns a b + c, rounded once: to odd in fp64, then to fp32."""
     product, addend = a.astype(np.float64) * b.astype(np.float64), np.asarray(c, np.float64)
     total = product + addend
     part = total - product
     lost = (product - (total - part)) + (addend - part)
     bits = total.view(np.int64)
-    # What was rounded away from zero goes back by one; then the last bit says that something was lost.
+    # A sum that was rounded away from zero goes back by one ulp. The last bit then records that bits were lost.
     back = (lost != 0) & (np.signbit(lost) != np.signbit(total))
     odd = np.where(lost != 0, (bits - back) | 1, bits)
     return odd.view(np.float64).astype(F)
@@ -43,7 +46,7 @@ def _spread(value, like):
 
 
 def _join(left, right):
-    """`left` joins `right`: (count, mean, squares)."""
+    """Joins `left` and `right`, each of which is (count, mean, squares)."""
     (na, mean_a, squares_a), (nb, mean_b, squares_b) = left, right
     share = _spread(F(na) / F(na + nb), mean_b)
     d = mean_a - mean_b
@@ -58,7 +61,7 @@ def _join_rounded(left, right):
     return na + nb, mean_b + moved, fma(moved, d * _spread(nb, mean_b), squares_a + squares_b)
 
 
-# How vectors join, by the versions of PyTorch that were run.
+# How vectors join in each version of PyTorch that was run.
 JOINS = {"2.9.1": _join, "2.15.0": _join_rounded}
 
 
@@ -68,7 +71,7 @@ def described(version):
 
 
 def moments(x, version):
-    """Mean and variance of each row of x [rows, n] in a version of PyTorch; n is a multiple of 8."""
+    """Returns the mean and variance of each row of x [rows, n] in a version of PyTorch. n is a multiple of 8."""
     join = JOINS[version.split("+")[0]]
     rows, n = x.shape
     assert n % LANES == 0 and n > 0, "rows of whole vectors"
@@ -101,7 +104,7 @@ def moments(x, version):
 
 
 def layer_norm(x, gamma, beta, eps, version):
-    """(out, mean, rstd) of x [rows, n] in a version of PyTorch."""
+    """Returns (out, mean, rstd) of x [rows, n] in a version of PyTorch."""
     mean, variance = moments(x, version)
     rstd = F(1) / np.sqrt(variance + F(eps))
     scaled = (x - mean[:, None]) * rstd[:, None]
@@ -109,7 +112,7 @@ def layer_norm(x, gamma, beta, eps, version):
 
 
 def _sum(left, right):
-    """Over a row, the sum of left right: vectors in order, then halves."""
+    """Returns the sum of left * right over each row: vectors in order, then halves of a vector."""
     at = lambda i: slice(i * LANES, (i + 1) * LANES)
     total = left[:, at(0)] * right[:, at(0)]
     for i in range(1, left.shape[1] // LANES):
@@ -121,7 +124,7 @@ def _sum(left, right):
 
 
 def layer_norm_backward(dy, x, mean, rstd, gamma):
-    """(dx, dgamma, dbeta)."""
+    """Returns (dx, dgamma, dbeta)."""
     rows, n = x.shape
     column, whole = lambda v: np.broadcast_to(v[:, None], x.shape), np.broadcast_to(gamma, x.shape)
     ds, db, scale = _sum(dy * x, whole), _sum(dy, whole), F(1) / F(n)

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A training step of macheps under a config against PyTorch's own: AdamW, clipping, unscaling, and the dtypes of autocast.
+"""Compares a training step of macheps under a config with PyTorch's: AdamW, clipping, unscaling, and the dtypes of autocast.
 
     build/peers/torch/bin/python tests/peers/training.py torch --macheps build/quick/experiments/macheps
 
-`macheps train --config FILE --dump-step` gives the numbers before and behind one optimiser step; torch makes the same step of them on the CPU.
-What is compared, and where bits may differ for a reason that is known:
-  - one step of AdamW (single-tensor, foreach, fused) on parameters of fp32 and bf16, with the kernels of a CPU, `single-cpu`, `foreach-cpu` and
-    `fused-cpu`: moments and weights by bits, but for fp32 weights of single-tensor and foreach behind a square root that torch rounds wrongly.
-    It calls MKL's vmsSqrt there, which gives the neighbour of the nearest number for one in 150; with the nearest roots in place of those, the
-    rest of the step gives our bits for these weights too;
-  - clip_grad_norm_ and GradScaler's unscale_: by bits. Sums of squares have orders of their own: the norm agrees to 1e-6, and what is compared
-    by bits is what either makes of one norm;
-  - the dtype of each operation of a GPT-2 and a Llama block, with their losses, under a CPU's autocast to bf16, under CUDA's to bf16 and fp16
-    (forward only, on fake tensors: PyTorch's dispatcher needs no GPU), and of models cast to bf16 and fp16: equal to `macheps policy explain`.
-Exit: 0 all agree, 1 not, 2 usage, 77 torch does not import.
+`macheps train --config FILE --dump-step` writes the numbers before and after one optimiser step. torch makes the same step
+from them on the CPU. The comparisons, and the known reasons for different bits:
+  - One step of AdamW (single-tensor, foreach, fused) on fp32 and bf16 parameters, with the CPU kernels `single-cpu`,
+    `foreach-cpu` and `fused-cpu`: moments and weights must be equal bit for bit, except for some fp32 weights of single-tensor
+    and foreach. There torch calls MKL's vmsSqrt, which returns a neighbour of the nearest root for one number in 150. With the
+    nearest roots instead, the rest of torch's step gives our bits for these weights, too.
+  - clip_grad_norm_ and GradScaler's unscale_: The orders of the sums of squares differ, so the norms must agree to 1e-6. The
+    results for the same norm must be equal bit for bit.
+  - The dtype of each operation of a GPT-2 and a Llama block with their losses: under CPU autocast to bf16, under CUDA autocast
+    to bf16 and fp16 (forward only, on fake tensors, because PyTorch's dispatcher needs no GPU), and in models cast to bf16 and
+    fp16. The dtypes must be those of `macheps policy explain`.
+Exit codes: 0 all agree, 1 they do not, 2 usage, 77 torch cannot be imported.
 """
 import argparse
 import contextlib
@@ -31,7 +32,7 @@ torch = None
 
 
 def load_all(path):
-    """The tensors of a safetensors file, and its metadata."""
+    """Returns the tensors of a safetensors file and its metadata."""
     with open(path, "rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
         header = json.loads(file.read(size))
@@ -48,7 +49,7 @@ def load_all(path):
 
 
 def dump_all(program, folder, config, *more):
-    """A step of a tiny model under the config, the fourth, as tensors and metadata; also FOLDER/step.safetensors."""
+    """Returns the fourth step of a tiny model under the config as tensors and metadata. Writes FOLDER/step.safetensors."""
     with open(os.path.join(folder, "config.yaml"), "w") as file:
         file.write(config)
     sizes = {"--layers": "1", "--width": "32", "--vocabulary": "32"}
@@ -71,7 +72,7 @@ def parameters(tensors):
 
 
 def ulps(a, b, dtype):
-    """Largest distance of two tensors in units of the last place of dtype, and how many elements differ."""
+    """Returns the largest distance of two tensors in ulps of dtype, how many elements differ, and how many there are."""
     kind = torch.int16 if dtype == torch.bfloat16 else torch.int32
     codes = [x.to(dtype).contiguous().view(kind).to(torch.int64) for x in (a, b)]
     ordered = [torch.where(c < 0, -(c & (0x7FFF if kind == torch.int16 else 0x7FFFFFFF)), c) for c in codes]
@@ -80,7 +81,7 @@ def ulps(a, b, dtype):
 
 
 def adamw_step(tensors, name, dtype, decay, **kind):
-    """torch's step for one parameter: (value, moment1, moment2)."""
+    """Returns the result of torch's step for one parameter: (value, moment1, moment2)."""
     value = torch.nn.Parameter(tensors[name + ":value"].to(dtype).clone())
     value.grad = tensors[name + ":grad.applied"].to(dtype).clone()
     optimizer = torch.optim.AdamW([value], lr=float(tensors["lr"]), betas=(0.9, 0.95), eps=1e-8, weight_decay=decay if value.ndim > 1 else 0.0, **kind)
@@ -93,12 +94,12 @@ def adamw_step(tensors, name, dtype, decay, **kind):
 
 
 def nearest_root(x):
-    """The square root of a tensor of fp32, rounded to nearest: by way of fp64, whose rounding does no harm behind it."""
+    """Returns the square root of an fp32 tensor, rounded to nearest. Rounding to fp64 first does not change the result."""
     return x.double().sqrt().float()
 
 
 def behind_roots(tensors, name, root):
-    """The last lines of torch's single-tensor step in fp32, from `root` on, of which each is a kernel of its own."""
+    """Returns the weight after the last lines of torch's single-tensor fp32 step, which use `root`. Each line is a kernel."""
     steps, decays = 4, tensors[name + ":value"].ndim > 1
     lr = float(tensors["lr"])
     value = tensors[name + ":value"] * (1 - lr * 0.1) if decays else tensors[name + ":value"].clone()
@@ -119,7 +120,7 @@ def compare_adamw(program):
                     root = theirs["moment2"].sqrt()
                     is_wrong = root != nearest_root(theirs["moment2"])
                     differs = ours["value"] != theirs["value"]
-                    # Both halves of the claim: where the root is right so is the weight, and the right root gives our weight.
+                    # Both parts of the claim: if the root is right, the weight is too, and the right root gives our weight.
                     if not torch.equal(behind_roots(tensors, name, root), theirs["value"]):
                         raise peer.Failure(f"AdamW {kind} {word}: {name} is not what its lines give")
                     theirs["value"] = torch.where(is_wrong, behind_roots(tensors, name, nearest_root(theirs["moment2"])), theirs["value"])
@@ -145,7 +146,7 @@ def compare_clip(program):
     ours = tensors["grad_norm"].to(torch.float32).reshape(())
     if abs(float(norm) / float(ours) - 1) > 1e-6:
         raise peer.Failure(f"clip_grad_norm_: norm {float(norm)!r}, ours {float(ours)!r}")
-    # What torch makes of the norm that macheps found.
+    # torch's result for the norm that macheps computed.
     coefficient = torch.clamp(0.05 / (ours + 1e-6), max=1.0)
     for name in names:
         wanted = tensors[name + ":grad"] * coefficient
@@ -179,8 +180,8 @@ def compare_unscale(program):
 
 @contextlib.contextmanager
 def autocast(device, dtype):
-    """Autocast on a CPU, or CUDA's dispatch without a GPU: on fake tensors torch.autocast("cuda") would disable itself. Nothing
-    where the model itself is low."""
+    """Enables autocast on a CPU, or CUDA's dispatch without a GPU, because torch.autocast("cuda") would disable itself on fake
+    tensors. Does nothing if the model itself is in the low dtype."""
     if torch.get_default_dtype() == dtype:
         yield
     elif device == "cpu":
@@ -197,7 +198,7 @@ def autocast(device, dtype):
 
 @contextlib.contextmanager
 def tensors_on(device):
-    """The device of new tensors: a CPU, or a CUDA device that exists only for PyTorch's dispatcher."""
+    """Sets the device of new tensors: a CPU, or a CUDA device that exists only for PyTorch's dispatcher."""
     if device == "cpu":
         yield
         return
@@ -226,7 +227,7 @@ def log_softmax_dtype(compute):
 
 
 def gpt2_dtypes(device, dtype):
-    """The dtype of every operation's output in nanoGPT's block with explicit attention, by macheps' slots."""
+    """Returns the dtype of every operation's output in nanoGPT's block with explicit attention, by macheps' slots."""
     F = torch.nn.functional
     found = {}
 
@@ -266,7 +267,7 @@ def gpt2_dtypes(device, dtype):
 
 
 def llama_dtypes(device, dtype):
-    """The same of a Llama block in the form of Hugging Face transformers, with eager attention."""
+    """Returns the same for a Llama block in the form of Hugging Face transformers, with eager attention."""
     F = torch.nn.functional
     found = {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FSDP's float8 all-gather: codes of shards are codes of the whole weight, the cast starts from the shards' format, and
-// what torchao refuses is refused.
+// FSDP's float8 all-gather: the codes of the shards are the codes of the whole weight, the cast starts from the format
+// of the shards, and policies that torchao refuses are refused.
 #include "core/error.hpp"
 #include "core/math64.hpp"
 #include "core/rng.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-/// Numbers of a normal distribution, by sums of twelve uniform ones.
+/// Returns approximately normal random numbers. Each is the sum of twelve uniform numbers, minus 6.
 Values normal(std::size_t count) {
     Values values(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -34,7 +34,7 @@ Values normal(std::size_t count) {
     return values;
 }
 
-/// Codes' values of `x` under one encode scale.
+/// Returns the values of the codes of `x` under one encode scale.
 Values cast(Backend& backend, const Values& x, float encode_scale) {
     const Tensor in = backend.empty({static_cast<std::int64_t>(x.size())}), out = backend.empty(in.shape());
     backend.upload(x, in);
@@ -48,7 +48,8 @@ float largest(Backend& backend, const Values& x) {
     return backend.amax(in);
 }
 
-/// torchao's scale, from its text: the amax in fp64 and not below 1e-12, the quotient rounded to fp32.
+/// Returns torchao's scale, computed as in its source code: the amax is at least 1e-12 in fp64, and the quotient is
+/// rounded to fp32.
 float scale_of(float amax) { return static_cast<float>(448.0 / std::max(double{amax}, 1e-12)); }
 
 std::string fsdp(bool gathers) {
@@ -83,14 +84,14 @@ Policy with_gather(const std::string& recipe) {
 
 }  // namespace
 
-TEST_CASE("shards cast with the scale of all of them have the codes of the whole weight", "[policy][gather]") {
+TEST_CASE("shards that are cast with their common scale have the codes of the whole weight", "[policy][gather]") {
     CpuBackend backend(1);
     for (const float size : {1.0f, 1e-3f, 1e-14f, 0.0f}) {
         Values whole = normal(96 * 64);
         for (float& x : whole) x *= size;
         const Values expected = cast(backend, whole, scale_of(largest(backend, whole)));
         for (const std::size_t ranks : {1, 2, 4, 5}) {
-            const std::size_t rows = (96 + ranks - 1) / ranks;  // FSDP cuts the first axis; the last shard may be short
+            const std::size_t rows = (96 + ranks - 1) / ranks;  // FSDP splits the first axis
             std::vector<Values> shards;
             for (std::size_t at = 0; at < 96; at += rows) {
                 const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(at * 64);
@@ -109,7 +110,7 @@ TEST_CASE("shards cast with the scale of all of them have the codes of the whole
     }
 }
 
-TEST_CASE("weights that are rounded to bf16 before they are gathered have other codes", "[policy][gather]") {
+TEST_CASE("weights that are rounded to bf16 before they are gathered have different codes", "[policy][gather]") {
     CpuBackend backend(1);
     const Values whole = normal(256 * 256);
     Values low = whole;
@@ -129,7 +130,7 @@ TEST_CASE("an all-gather in fp8 casts weights from their fp32 shards", "[policy]
     const ResolvedPolicy with = resolve(gathers, sites), without = resolve(copies, sites);
     CHECK(to_string(with.cast("block.1.mlp.up.weight:value")) == "fp32");
     CHECK_FALSE(with.has_master("block.1.mlp.up.weight"));
-    // What is left out of fp8 is gathered in bf16, as every bias is.
+    // Weights that are left out of fp8 are gathered in bf16, as is every bias.
     for (const char* parameter : {"block.0.attn.qkv.weight", "embed.token.weight", "block.1.mlp.up.bias"}) {
         CAPTURE(parameter);
         CHECK(to_string(with.cast(std::string(parameter) + ":value")) == "bf16");
@@ -141,7 +142,7 @@ TEST_CASE("an all-gather in fp8 casts weights from their fp32 shards", "[policy]
         CAPTURE(ranks);
         const std::vector<double> gathered = losses(gathers, ranks);
         CHECK(gathered != losses(copies, ranks));
-        // The same by hand: weights of the converted linears without low copies.
+        // The same policy written by hand: the weights of the converted linears have no low-precision copies.
         Policy by_hand = copies;
         const Policy rule = parse_policy(
             "[[rule]]\nparams = "
@@ -153,7 +154,7 @@ TEST_CASE("an all-gather in fp8 casts weights from their fp32 shards", "[policy]
     }
 }
 
-TEST_CASE("an all-gather in fp8 asks for one scale of the weight's own, and gives it no power of two",
+TEST_CASE("an all-gather in fp8 requires tensorwise scaling, and never rounds the weight's scale to a power of two",
           "[policy][gather]") {
     const SiteList sites = model_sites(model());
     for (const char* recipe : {"ao-rowwise", "te-delayed", "te-block", "ao-mxfp8-rceil"}) {

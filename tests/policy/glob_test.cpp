@@ -12,7 +12,8 @@ namespace glob_test {
 using namespace macheps;
 using namespace macheps::policy;
 
-TEST_CASE("a glob matches whole names: * any characters, ? one, braces alternatives", "[experiments][policy]") {
+TEST_CASE("a glob matches whole names: * is any text, ? is one character, braces list alternatives",
+          "[experiments][policy]") {
     struct Case {
         const char *pattern, *name;
         bool matches;
@@ -22,17 +23,17 @@ TEST_CASE("a glob matches whole names: * any characters, ? one, braces alternati
         {"embed", "embed", true, "a name matches itself"},
         {"embed", "embedding", false, "the whole name must match"},
         {"embed", "xembed", false, "from the start"},
-        {"", "", true, "nothing matches nothing"},
-        {"", "a", false, "and nothing else"},
+        {"", "", true, "an empty pattern matches an empty name"},
+        {"", "a", false, "and no other name"},
         {"*", "", true, "a star may be empty"},
         {"*", "block.0.mlp.up", true, "a star crosses dots"},
-        {"block.*.mlp.up", "block.12.mlp.up", true, "a star takes several characters"},
+        {"block.*.mlp.up", "block.12.mlp.up", true, "a star matches several characters"},
         {"block.*.up", "block.0.mlp.up", true, "and dots"},
-        {"block*up", "block.0.mlp.up", true, "also as its first character"},
-        {"block.*.mlp.up", "block.0.mlp.upper", false, "what follows a star must end the name"},
-        {"block.?.mlp.up", "block.7.mlp.up", true, "a question mark is one character"},
+        {"block*up", "block.0.mlp.up", true, "also if the dot comes first"},
+        {"block.*.mlp.up", "block.0.mlp.upper", false, "the text after a star must reach the end of the name"},
+        {"block.?.mlp.up", "block.7.mlp.up", true, "a question mark matches one character"},
         {"block.?.mlp.up", "block.12.mlp.up", false, "not two"},
-        {"a?", "a", false, "nor none"},
+        {"a?", "a", false, "and not zero"},
         {"a.b", "axb", false, "a dot is a dot"},
         {"block.*.{attn.qkv,mlp.up}", "block.0.attn.qkv", true, "first alternative"},
         {"block.*.{attn.qkv,mlp.up}", "block.0.mlp.up", true, "second alternative"},
@@ -41,9 +42,9 @@ TEST_CASE("a glob matches whole names: * any characters, ? one, braces alternati
         {"{a,b{c,d}}x", "bx", false, "the nested one is not optional"},
         {"{,grad.}in", "in", true, "an alternative may be empty"},
         {"{*.,}a", "x.y.a", true, "a star inside an alternative"},
-        {"{a,ab}c", "abc", true, "the shorter alternative is no trap"},
+        {"{a,ab}c", "abc", true, "the longer alternative is tried as well"},
         {"{a", "{a", true, "a brace that does not close is a character"},
-        {"a}", "a}", true, "and one that does not open"},
+        {"a}", "a}", true, "so is a closing brace without an opening one"},
         {"*:forward.out", "block.0.mlp.up:forward.out", true, "slots are names too"},
         {"*:*.{a,b}", "lm_head:input_grad.b", true, "a pattern for all operands"},
         {"*:*.{a,b}", "lm_head:forward.bias", false, "bias begins with b but is longer"},
@@ -56,7 +57,8 @@ TEST_CASE("a glob matches whole names: * any characters, ? one, braces alternati
 
 namespace {
 
-/// The first place of a brace that closes, and where; npos where none does.
+/// Returns the position of the first opening brace that is closed, and the position of its closing brace; npos if there
+/// is none.
 std::pair<std::size_t, std::size_t> first_brace(const std::string& pattern) {
     for (std::size_t i = 0; i < pattern.size(); ++i) {
         if (pattern[i] != '{') continue;
@@ -68,7 +70,7 @@ std::pair<std::size_t, std::size_t> first_brace(const std::string& pattern) {
     return {std::string::npos, 0};
 }
 
-/// By trying everything: every alternative written out, and every length of a star.
+/// Matches by exhaustive search: writes out every alternative, and tries every length of a star.
 bool matches_by_trial(const std::string& pattern, const std::string& name) {
     if (const auto [open, close] = first_brace(pattern); open != std::string::npos) {
         for (std::size_t i = open + 1, start = i, depth = 0; i <= close; ++i) {
@@ -92,7 +94,7 @@ bool matches_by_trial(const std::string& pattern, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a glob matches what trying everything matches", "[experiments][policy]") {
+TEST_CASE("a glob matches the same names as an exhaustive search", "[experiments][policy]") {
     std::mt19937 random(1);
     const auto text = [&](std::string_view signs, std::size_t most) {
         std::string made;
@@ -119,8 +121,9 @@ TEST_CASE("no glob takes exponential time", "[experiments][policy]") {
     CHECK(glob_match(braces, std::string(100, 'a')));
 }
 
-TEST_CASE("no glob takes longer than its length times the name's", "[experiments][policy]") {
-    // Each of these took time by the square or the cube of its length: minutes at this one.
+TEST_CASE("the time of a match is at most proportional to the length of the glob times the length of the name",
+          "[experiments][policy]") {
+    // An earlier version took quadratic or cubic time for each of these patterns, which is minutes at this length.
     const std::size_t half = 20'000;
     const std::string open(half, '{'), close(half, '}');
     CHECK_FALSE(glob_match(open, "a"));
@@ -131,7 +134,7 @@ TEST_CASE("no glob takes longer than its length times the name's", "[experiments
     CHECK(glob_match(commas + "a}", "a"));
 }
 
-TEST_CASE("a pattern has a length and a depth that it may have", "[experiments][policy]") {
+TEST_CASE("the length and the depth of a pattern are limited", "[experiments][policy]") {
     const auto nested = [](std::size_t levels) { return std::string(levels, '{') + "a" + std::string(levels, '}'); };
     CHECK(problem_of_pattern(std::string(4096, 'a')).empty());
     CHECK(problem_of_pattern(std::string(4097, 'a')) == "the pattern has 4097 bytes, more than 4096");
@@ -143,7 +146,7 @@ TEST_CASE("a pattern has a length and a depth that it may have", "[experiments][
     CHECK(problem_of_pattern(wide).empty());
 }
 
-TEST_CASE("unbalanced braces are seen", "[experiments][policy]") {
+TEST_CASE("unbalanced braces are detected", "[experiments][policy]") {
     CHECK(braces_match("a{b,{c}}"));
     CHECK_FALSE(braces_match("a{b"));
     CHECK_FALSE(braces_match("a}b"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer filters of frameworks on both models, by the frameworks' names; the reasons; what they leave; and what is refused.
+// Layer filters of frameworks on both kinds of model: the names of linears, the reasons for leaving linears out, the
+// linears that remain, and the errors.
 #include "experiments/policy/layer_filter.hpp"
 #include "core/error.hpp"
 #include "experiments/policy/policy.hpp"
@@ -37,7 +38,7 @@ ModelConfig llama() {
             .tied = false};
 }
 
-/// The sites that a filter leaves out.
+/// Returns the sites that a filter leaves out.
 std::vector<std::string> left_out(std::string_view filter, const ModelConfig& model) {
     REQUIRE(find_layer_filter(filter) != nullptr);
     std::vector<std::string> sites;
@@ -86,7 +87,7 @@ TEST_CASE("linears have the frameworks' names, in the order of registration", "[
     CHECK(names(ModuleNames::transformers, gpt2()).size() == 9);
     CHECK(names(ModuleNames::torchtitan, one).back() == "output");
     CHECK(names(ModuleNames::megatron, gpt2()).front() == "decoder.layers.0.self_attention.linear_proj");
-    // Every linear of the model is named, whoever names it, and its parts have the rows of the whole.
+    // Each framework names every linear of the model, and the parts of a linear have as many rows as the whole.
     for (const ModelConfig& model : {gpt2(), llama()}) {
         const SiteList sites = model_sites(model);
         for (const ModuleNames whose : {ModuleNames::transformers, ModuleNames::torchtitan}) {
@@ -102,54 +103,55 @@ TEST_CASE("linears have the frameworks' names, in the order of registration", "[
     CHECK(megatron[2].out == 2 * 96);
 }
 
-TEST_CASE("Accelerate converts all but the first and the last Linear", "[policy][filter]") {
+TEST_CASE("Accelerate converts every Linear except the first and the last", "[policy][filter]") {
     CHECK(left_out("accelerate-ao", gpt2()) == Sites{"block.0.attn.qkv", "lm_head"});
     CHECK(left_out("accelerate-ao", llama()) == Sites{"block.0.attn.qkv", "lm_head"});
     CHECK(why("accelerate-ao", gpt2(), "block.0.attn.qkv") == "transformer.h.0.attn.c_attn: it is the first Linear");
     CHECK(why("accelerate-ao", llama(), "block.0.attn.qkv") ==
-          "model.layers.0.self_attn.q_proj: it is the first Linear; block.0.attn.qkv is one matrix, and stays as a "
-          "whole");
+          "model.layers.0.self_attn.q_proj: it is the first Linear; block.0.attn.qkv is one matrix, so all of "
+          "it stays in high precision");
     CHECK(why("accelerate-ao", llama(), "lm_head") == "lm_head: it is the last Linear");
     ModelConfig odd = llama();
     odd.hidden = 40;
     CHECK(left_out("accelerate-ao", odd).size() == 2 + 2 * 3);
     CHECK(why("accelerate-ao", odd, "block.1.mlp.down") ==
           "model.layers.1.mlp.down_proj: 16 does not divide its sides 32 x 40");
-    // One key head of 8 channels is a side of 8, whatever the sum of the three.
+    // One key head of 8 channels is a side of 8, whatever the sum of query, key and value rows is.
     ModelConfig narrow = llama();
     narrow.kv_heads = 1;
     CHECK(why("accelerate-ao", narrow, "block.1.attn.qkv") ==
-          "model.layers.1.self_attn.k_proj: 16 does not divide its sides 8 x 32; block.1.attn.qkv is one matrix, and "
-          "stays as a whole");
+          "model.layers.1.self_attn.k_proj: 16 does not divide its sides 8 x 32; block.1.attn.qkv is one matrix, so "
+          "all of it stays in high precision");
 }
 
-TEST_CASE("Accelerate's conversion to Transformer Engine ends a module at its first odd Linear", "[policy][filter]") {
+TEST_CASE("Accelerate's conversion to Transformer Engine stops at the first Linear of a module that does not fit",
+          "[policy][filter]") {
     CHECK(left_out("accelerate-te", llama()).empty());
     CHECK(left_out("accelerate-te", gpt2()).empty());
     ModelConfig narrow = llama();
     narrow.kv_heads = 1;
-    // o_proj fits, and stands behind k_proj in the same module.
+    // o_proj fits, but comes after k_proj in the same module.
     CHECK(left_out("accelerate-te", narrow) ==
           Sites{"block.0.attn.proj", "block.0.attn.qkv", "block.1.attn.proj", "block.1.attn.qkv"});
     CHECK(why("accelerate-te", narrow, "block.0.attn.proj") ==
-          "model.layers.0.self_attn.o_proj: the conversion of model.layers.0.self_attn ends at "
-          "model.layers.0.self_attn.k_proj, whose sides 16 does not divide");
+          "model.layers.0.self_attn.o_proj: the conversion of model.layers.0.self_attn stops at "
+          "model.layers.0.self_attn.k_proj, whose sides are not multiples of 16");
     ModelConfig odd = gpt2();
     odd.vocabulary = 50;
     CHECK(left_out("accelerate-te", odd) == Sites{"lm_head"});
 }
 
-TEST_CASE("names decide where a framework goes by names", "[policy][filter]") {
-    // gate_proj is no gate: the whole part of a name is compared.
+TEST_CASE("filters that go by names leave out the linears that their framework leaves out", "[policy][filter]") {
+    // gate_proj does not count as a gate, because whole parts of a name are compared.
     CHECK(left_out("axolotl", llama()) == left_out("accelerate-ao", llama()));
     CHECK(left_out("blocks", llama()) == Sites{"lm_head"});
     CHECK(left_out("llamafactory", llama()) == Sites{"lm_head"});
-    CHECK(why("llamafactory", gpt2(), "lm_head") == "lm_head: its name holds \"lm_head\"");
+    CHECK(why("llamafactory", gpt2(), "lm_head") == "lm_head: its name contains \"lm_head\"");
     CHECK(left_out("torchao-mxfp8", llama()) == Sites{"block.0.attn.qkv", "block.1.attn.qkv", "lm_head"});
-    CHECK(why("torchao-mxfp8", llama(), "lm_head") == "output: its name holds \"output\"");
-    CHECK(left_out("torchao-mxfp8", gpt2()).empty());  // it has none of torchtitan's names
+    CHECK(why("torchao-mxfp8", llama(), "lm_head") == "output: its name contains \"output\"");
+    CHECK(left_out("torchao-mxfp8", gpt2()).empty());  // a GPT-2 has none of torchtitan's names
 
-    // What the models here have no example of, on names alone.
+    // Names that do not occur in the models here.
     const auto judged = [](std::string_view filter, std::vector<std::string> own, std::size_t i) {
         std::vector<FrameworkLinear> all;
         for (std::string& name : own)
@@ -170,7 +172,7 @@ TEST_CASE("names decide where a framework goes by names", "[policy][filter]") {
     CHECK(judged("torchao-mxfp8", {"a", "layers.0.attention.wo"}, 1).empty());
 }
 
-TEST_CASE("torchao's automatic filters go by sizes alone", "[policy][filter]") {
+TEST_CASE("torchao's automatic filters decide by sizes alone", "[policy][filter]") {
     struct Case {
         std::int64_t k, n;
         bool tensorwise, rowwise;  ///< converted
@@ -181,12 +183,12 @@ TEST_CASE("torchao's automatic filters go by sizes alone", "[policy][filter]") {
                           {4096, 1040, true, false, "N beyond 1024"},
                           {1024, 4112, true, false, "K of 1024"},
                           {1040, 4112, true, true, "K and N beyond"},
-                          {2048, 4096, true, false, "both at the pair"},
+                          {2048, 4096, true, false, "both exactly at the limits"},
                           {2064, 4096, true, true, "K beyond 2048"},
                           {2048, 4112, true, true, "N beyond 4096"},
                           {2064, 2048, true, false, "N of 2048"},
                           {2064, 2064, true, true, "N beyond 2048"},
-                          {8200, 8192, false, false, "no multiple of 16"}}) {
+                          {8200, 8192, false, false, "not a multiple of 16"}}) {
         CAPTURE(c.k, c.n, c.why);
         const FrameworkLinear linear{.name = "l", .site = "l", .in = c.k, .out = c.n};
         CHECK(find_layer_filter("torchao-auto-tensorwise")->judge({&linear, 1}, 0).why.empty() == c.tensorwise);
@@ -194,17 +196,17 @@ TEST_CASE("torchao's automatic filters go by sizes alone", "[policy][filter]") {
     }
 }
 
-TEST_CASE("the NVFP4 paper keeps the last sixth of hidden linears", "[policy][filter]") {
+TEST_CASE("the filter of the NVFP4 paper leaves out the last sixth of the hidden linears", "[policy][filter]") {
     CHECK(left_out("nvfp4-paper", gpt2()) == Sites{"block.1.mlp.down", "lm_head"});
     ModelConfig deep = gpt2();
     deep.layers = 12;
-    CHECK(left_out("nvfp4-paper", deep).size() == 1 + 8);  // 7.68 of 48, to nearest
+    CHECK(left_out("nvfp4-paper", deep).size() == 1 + 8);  // 7.68 of 48, rounded to nearest
     CHECK(why("nvfp4-paper", deep, "block.10.attn.qkv") ==
           "transformer.h.10.attn.c_attn: it is one of the last 8 of 48 hidden linears");
     CHECK(why("nvfp4-paper", deep, "block.9.mlp.down").empty());
 }
 
-TEST_CASE("Transformer Engine ends the program at a side that 16 does not divide", "[policy][filter]") {
+TEST_CASE("with Transformer Engine, a side that is not a multiple of 16 is an error", "[policy][filter]") {
     ModelConfig odd = gpt2();
     odd.hidden = 40;
     const auto refused = [](const Policy& policy, const ModelConfig& model) -> std::string {
@@ -217,11 +219,11 @@ TEST_CASE("Transformer Engine ends the program at a side that 16 does not divide
     };
     const std::string told = refused(with_filter("filter = \"transformer-engine\"", "block.*.mlp.up"), odd);
     CHECK(told ==
-          "filter.toml:1:1 (rule 1): the framework ends the program there: transformer.h.0.mlp.c_fc: "
-          "transformer_engine/pytorch/utils.py asserts multiples of 16, and 16 does not divide its sides 40 x 32 (give "
-          "sizes that fit, or keep that layer out of the rule)");
+          "filter.toml:1:1 (rule 1): the framework stops the program here: transformer.h.0.mlp.c_fc: "
+          "transformer_engine/pytorch/utils.py asserts multiples of 16, but 16 does not divide its sides 40 x 32 (use "
+          "sizes that fit, or exclude that layer from the rule)");
     CHECK(refused(with_filter("filter = \"transformer-engine\"", "block.*.attn.*"), odd).empty());
-    // Megatron's output layer is none of its linears.
+    // Megatron's output layer is not one of its fp8 linears.
     ModelConfig vocabulary = gpt2();
     vocabulary.vocabulary = 50;
     const ResolvedPolicy megatron = resolve(with_filter("filter = \"megatron\"", linears), model_sites(vocabulary));
@@ -230,13 +232,13 @@ TEST_CASE("Transformer Engine ends the program at a side that 16 does not divide
     CHECK_FALSE(refused(with_filter("filter = \"transformer-engine\"", linears), vocabulary).empty());
 }
 
-TEST_CASE("a rule's filter leaves linears as they were, each with its reason", "[policy][filter]") {
+TEST_CASE("a rule does not change the linears that its filter leaves out, and each has a reason", "[policy][filter]") {
     const ResolvedPolicy policy = resolve(with_filter("filter = \"accelerate-ao\"", linears), model_sites(llama()));
     CHECK(policy.left_out_sites() == Sites{"block.0.attn.qkv", "lm_head"});
     CHECK(policy.low_linears() == ResolvedPolicy::LowLinears{.low = 9, .asked = 11});
     CHECK(to_string(policy.cast("lm_head:forward.a")) == "fp32");
     CHECK(to_string(policy.cast("block.0.attn.proj:forward.a")) == "e4m3fn/tensor");
-    // A site that the patterns do not match is not asked for, and so not left out.
+    // A site that the patterns do not match is not requested, and is therefore not reported as left out.
     const ResolvedPolicy some =
         resolve(with_filter("filter = \"accelerate-ao\"", "block.*.{attn.qkv,mlp.up}"), model_sites(llama()));
     CHECK(some.left_out_sites() == Sites{"block.0.attn.qkv"});
@@ -253,7 +255,7 @@ TEST_CASE("a rule's filter leaves linears as they were, each with its reason", "
     CHECK(resolve(load_policy("amp-bf16"), model_sites(gpt2())).low_linears() == ResolvedPolicy::LowLinears{});
 }
 
-TEST_CASE("a filter that leaves no linear is refused", "[policy][filter]") {
+TEST_CASE("a filter that leaves no linear in low precision is refused", "[policy][filter]") {
     const auto what = [](const std::string& more, const ModelConfig& model) -> std::string {
         try {
             resolve(with_filter(more, linears), model_sites(model));
@@ -265,15 +267,16 @@ TEST_CASE("a filter that leaves no linear is refused", "[policy][filter]") {
     };
     CHECK(
         what("filter = \"torchao-auto-rowwise\"", gpt2()) ==
-        "filter.toml:1:1 (rule 1): the filter 'torchao-auto-rowwise' leaves no linear of this model: "
-        "transformer.h.0.attn.c_attn: no faster in fp8: N = 96 <= 2048 (train a model of other sizes, or take another "
+        "filter.toml:1:1 (rule 1): the filter 'torchao-auto-rowwise' excludes every linear that matches: "
+        "transformer.h.0.attn.c_attn: not faster in fp8: N = 96 <= 2048 (train a model of other sizes, or use another "
         "filter)");
-    CHECK(what("skip_first_blocks = 2", gpt2()).empty());  // lm_head is left
-    // The alignment of a kernel is no choice of layers: what frameworks do then is told, and trains.
+    CHECK(what("skip_first_blocks = 2", gpt2()).empty());  // lm_head remains
+    // multiple_of is the alignment of a kernel, not a choice of layers. If no linear fits, the policy is accepted, and
+    // the linears are reported.
     CHECK(what("multiple_of = 64", gpt2()).empty());
     CHECK(resolve(with_filter("multiple_of = 64", linears), model_sites(gpt2())).low_linears() ==
           ResolvedPolicy::LowLinears{.low = 0, .asked = 9});
-    CHECK(what("filter = \"blocks\"\nskip_last_blocks = 2", gpt2()).find("leaves no linear") != std::string::npos);
+    CHECK(what("filter = \"blocks\"\nskip_last_blocks = 2", gpt2()).find("excludes every linear") != std::string::npos);
     CHECK(what("filter = \"blocks\"\nskip_last_blocks = 1", gpt2()).empty());
     try {
         with_filter("filter = \"acelerate-ao\"");
@@ -284,7 +287,7 @@ TEST_CASE("a filter that leaves no linear is refused", "[policy][filter]") {
     }
 }
 
-TEST_CASE("every filter has a name, a source and a sentence of its own", "[policy][filter]") {
+TEST_CASE("every filter has a unique name, a source and a summary", "[policy][filter]") {
     std::set<std::string_view> seen;
     for (const LayerFilter& filter : layer_filters()) {
         CAPTURE(std::string(filter.name));

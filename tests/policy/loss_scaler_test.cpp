@@ -31,7 +31,7 @@ TorchSettings torch(float init_scale, int growth_interval) {
     return {.init_scale = init_scale, .growth_interval = growth_interval};
 }
 
-/// The kind `torch` of a policy, with these settings.
+/// Returns the loss scaler of kind `torch` with these settings.
 std::unique_ptr<LossScaler> torch_view(const TorchSettings& s) {
     return make_loss_scaler(LossScalerConfig(*find_scaler("torch"), {{"init_scale", s.init_scale},
                                                                      {"growth_factor", s.growth_factor},
@@ -39,14 +39,14 @@ std::unique_ptr<LossScaler> torch_view(const TorchSettings& s) {
                                                                      {"growth_interval", double(s.growth_interval)}}));
 }
 
-/// What gradients are multiplied by after a clean step.
+/// Returns the factor that multiplies the gradients after a clean step.
 float inverse_of(LossScaler& scaler) {
     const Unscaling by = scaler.unscaling(false);
     CHECK_FALSE(by.divides);
     return by.factor;
 }
 
-/// One step of one optimiser whose gradient is `value`.
+/// Takes one step of one optimiser whose gradient is `value`. Returns whether the step was taken.
 bool one_step(GradScaler& scaler, float value, int optimizer = 0) {
     std::vector<float> g{value};
     const GradScaler::Gradient gradient{g};
@@ -138,8 +138,8 @@ TEST_CASE("clean steps grow the exponent by floor((tracker + k) / interval)", "[
     }
 }
 
-TEST_CASE("the scale is a float, its products doubles", "[experiments][scaler]") {
-    // 0.7 and 1.3 as doubles: fl32(double(3) * 0.7), not fl32(3 * fl32(0.7)).
+TEST_CASE("the scale is a float, and its products are computed in double precision", "[experiments][scaler]") {
+    // The factors 0.7 and 1.3 are doubles: the new scale is fl32(double(3) * 0.7), not fl32(3 * fl32(0.7)).
     const auto scaler =
         torch_view({.init_scale = 3.0f, .growth_factor = 1.3, .backoff_factor = 0.7, .growth_interval = 1});
     float expected = 3.0f;
@@ -156,7 +156,7 @@ TEST_CASE("the scale is a float, its products doubles", "[experiments][scaler]")
     CHECK(inverse_scale(3.0f) == 0x1.555556p-2f);
 }
 
-TEST_CASE("unscaling multiplies by a rounded reciprocal, the fused kernel divides", "[experiments][scaler]") {
+TEST_CASE("unscaling multiplies by a rounded reciprocal, and the fused kernel divides", "[experiments][scaler]") {
     CHECK(5.0f * inverse_scale(3.0f) == 0x1.aaaaacp0f);  // 0x3FD55556
     CHECK(fused_unscale(5.0f, 3.0f) == 0x1.aaaaaap0f);   // 0x3FD55555
     int different = 0;
@@ -190,7 +190,8 @@ TEST_CASE("edge 2: bf16 gradients are refused on CUDA and rounded back on a CPU"
     CHECK(g[0] == 0x1.02p-1f);  // 0x1.82p0 / 3 = 0x1.0155...p-1, between 0x1.00 and 0x1.02, nearer the latter
 }
 
-TEST_CASE("edge 3: growth that would not be finite is refused and the tracker still resets", "[experiments][scaler]") {
+TEST_CASE("edge 3: growth to a value that is not finite is refused, and the tracker is still reset",
+          "[experiments][scaler]") {
     const auto scaler = torch_view(torch(0x1p127f, 2));
     scaler->update(false);
     CHECK(scaler->growth_tracker() == 1);
@@ -254,7 +255,7 @@ TEST_CASE("edge 6: calls out of order are refused", "[experiments][scaler]") {
     CHECK(g[0] == 0.25f);                       // unscaled once per step, not twice
 }
 
-TEST_CASE("edge 7: of two optimisers only the one with the overflow skips; the scale backs off once",
+TEST_CASE("edge 7: if one of two optimisers overflows, only that one skips its step, and the scale backs off once",
           "[experiments][scaler]") {
     GradScaler scaler = used(torch(1024.0f, 2000));
     CHECK_FALSE(one_step(scaler, inf, 0));
@@ -293,7 +294,7 @@ TEST_CASE("edge 8: a fused optimiser always runs, and unscales by itself", "[exp
     CHECK(scaler.get_scale() == 1.5f);
 }
 
-TEST_CASE("a given scale is set, and leaves the tracker alone", "[experiments][scaler]") {
+TEST_CASE("a scale that is passed to update is set, and the tracker does not change", "[experiments][scaler]") {
     GradScaler scaler = used(torch(8.0f, 2000));
     one_step(scaler, 1.0f);
     scaler.update();
@@ -301,7 +302,7 @@ TEST_CASE("a given scale is set, and leaves the tracker alone", "[experiments][s
     scaler.update(5.0f);
     CHECK(scaler.get_scale() == 5.0f);
     CHECK(scaler.growth_tracker() == 1);
-    CHECK(one_step(scaler, 1.0f));  // and the stages are reset
+    CHECK(one_step(scaler, 1.0f));  // the stages are reset
 }
 
 TEST_CASE("a disabled scaler lets everything through", "[experiments][scaler]") {
@@ -321,7 +322,7 @@ TEST_CASE("a disabled scaler lets everything through", "[experiments][scaler]") 
     CHECK_FALSE(scaler.state().has_value());
 }
 
-TEST_CASE("a state saved and loaded goes on as before", "[experiments][scaler]") {
+TEST_CASE("a scaler with a loaded state continues like the scaler that saved it", "[experiments][scaler]") {
     GradScaler first(torch(64.0f, 3));
     for (const float g : {1.0f, 1.0f, inf, 1.0f}) {
         first.scale(1.0f);
@@ -340,7 +341,7 @@ TEST_CASE("a state saved and loaded goes on as before", "[experiments][scaler]")
     }
 }
 
-TEST_CASE("an fp16 loss overflows by its scale only when it has a dimension", "[experiments][scaler]") {
+TEST_CASE("a scaled fp16 loss of dimension zero overflows only under FSDP's scaler", "[experiments][scaler]") {
     GradScaler scaler(torch(65536.0f, 2000));
     CHECK(scaler.scale(2.0f, fp16, 0) == 131072.0f);
     CHECK(scaler.scale(2.0f, fp16, 1) == inf);
@@ -354,7 +355,7 @@ TEST_CASE("an fp16 loss overflows by its scale only when it has a dimension", "[
     CHECK_THROWS_AS(GradScaler({.backoff_factor = 1.0}), Error);
 }
 
-TEST_CASE("constant scalers never move", "[experiments][scaler]") {
+TEST_CASE("the scale of constant scalers never changes", "[experiments][scaler]") {
     struct Case {
         LossScalerConfig config;
         float scale, inverse;
@@ -380,7 +381,7 @@ TEST_CASE("constant scalers never move", "[experiments][scaler]") {
     CHECK(torch_view(torch(1, 1))->skips());
 }
 
-TEST_CASE("a kind of loss scaler is a row: names, keys and lines agree", "[experiments][scaler]") {
+TEST_CASE("the names, keys and summary lines of every kind of loss scaler are consistent", "[experiments][scaler]") {
     for (const ScalerKind* kind : scaler_kinds()) {
         CAPTURE(std::string(kind->name));
         CHECK(find_scaler(kind->name) == kind);
@@ -411,8 +412,8 @@ TEST_CASE("a kind of loss scaler is a row: names, keys and lines agree", "[exper
 
 namespace {
 
-/// A scaler that uses all that the interface has: a flag, a count, a key without a value, state of its own, an update
-/// that precedes unscaling, a floor at which it raises, and gradients that are divided.
+/// A scaler that uses every feature of the interface: a flag, a count, a key without an initial value, its own state,
+/// an update before unscaling, a floor at which it raises, and gradients that are divided.
 class EagerScaler final : public LossScaler {
   public:
     explicit EagerScaler(const LossScalerConfig& config)
@@ -455,7 +456,7 @@ const ScalerKind eager{.name = "eager",
                        },
                        .line = "eager {init_scale} {hysteresis} {divides} {floor}"};
 
-/// A tiny model's optimiser, and steps whose gradients are all the same number.
+/// A tiny model and its optimiser. All gradients of a step are the same number.
 class Steps {
   public:
     explicit Steps(const char* policy, double clip = 0)
@@ -470,7 +471,7 @@ class Steps {
         for (const auto& p : model_.parameters()) backend_.fill(p->grad, gradient);
         return optimizer_->step(0, scaler);
     }
-    /// One of them, after the step.
+    /// Returns one of the gradients after the step.
     float gradient() { return numbers(model_.parameters().front()->grad).front(); }
     std::vector<float> weights() { return numbers(model_.parameters().front()->value); }
 
@@ -489,7 +490,7 @@ class Steps {
     std::optional<Optimizer> optimizer_;
 };
 
-/// The gradients of a tiny model, all `gradient`, after one step with this scaler.
+/// Returns a gradient of a tiny model after one step with this scaler, if all gradients were `gradient` before.
 float gradient_after_step(LossScaler& scaler, const char* policy = "fp32", double clip = 0, float gradient = 5.0f) {
     Steps steps(policy, clip);
     steps.step(scaler, gradient);
@@ -503,7 +504,7 @@ std::unique_ptr<LossScaler> scaler_of(const char* kind,
 
 }  // namespace
 
-TEST_CASE("a scaler with keys and state of its own is a row as well", "[experiments][scaler]") {
+TEST_CASE("a new scaler with its own keys and state needs only a row", "[experiments][scaler]") {
     LossScalerConfig config(eager);
     CHECK(to_string(config) == "eager 3 2 true none");
     config.set("floor", 1);
@@ -525,7 +526,8 @@ TEST_CASE("a scaler with keys and state of its own is a row as well", "[experime
     CHECK_THROWS_AS(step(true), Error);
 }
 
-TEST_CASE("the optimiser divides gradients where the scaler does", "[experiments][scaler]") {
+TEST_CASE("the optimiser divides gradients if the scaler does, and otherwise multiplies them by the reciprocal",
+          "[experiments][scaler]") {
     for (const double divides : {0.0, 1.0}) {
         const auto scaler = make_loss_scaler(LossScalerConfig(eager, {{"divides", divides}}));
         const float expected = divides != 0 ? fused_unscale(5.0f, 3.0f) : 5.0f * inverse_scale(3.0f);
@@ -533,12 +535,12 @@ TEST_CASE("the optimiser divides gradients where the scaler does", "[experiments
     }
 }
 
-TEST_CASE("a step after which DeepSpeed's scale grows has half its gradients, unless clipping binds",
+TEST_CASE("if DeepSpeed's scale grows after a step, the gradients of that step are halved, unless clipping decides",
           "[experiments][scaler]") {
     for (const char* kind : {"ds-zero", "ds-fused"}) {
         for (const double halves : {1.0, 0.0}) {
             CAPTURE(kind, halves);
-            // With a window of 1 the second step grows.
+            // With a growth interval of 1, the scale grows in the second step.
             const auto second_step = [&](double clip) {
                 const auto scaler =
                     scaler_of(kind, {{"init_scale", 4}, {"growth_interval", 1}, {"growth_step_half_grad", halves}});
@@ -549,7 +551,8 @@ TEST_CASE("a step after which DeepSpeed's scale grows has half its gradients, un
                 return gradient;
             };
             CHECK(second_step(0) == 5.0f / (halves != 0 ? 8 : 4));
-            // The clipped gradient is 1 / sqrt(n) either way, but for the 1e-6 beside the norm and some roundings.
+            // The clipped gradient is 1 / sqrt(n) in both cases, except for the 1e-6 that is added to the norm and a
+            // few roundings.
             const auto plain = scaler_of("torch", {{"init_scale", 4}});
             const float clipped = gradient_after_step(*plain, "fp32", 1.0);
             CHECK(clipped < 0.1f);
@@ -558,7 +561,7 @@ TEST_CASE("a step after which DeepSpeed's scale grows has half its gradients, un
     }
 }
 
-TEST_CASE("gradients of master weights are fp32 once they are unscaled, torch's keep their format",
+TEST_CASE("unscaled gradients of master weights are fp32, and torch's unscaled gradients keep their format",
           "[experiments][scaler]") {
     const float narrow = quantize(fp16, 5.0f * inverse_scale(3), Round::nearest_even, Overflow::saturate);
     CHECK(narrow != 5.0f * inverse_scale(3));
@@ -569,13 +572,13 @@ TEST_CASE("gradients of master weights are fp32 once they are unscaled, torch's 
         const bool keeps = kind->name.starts_with("torch") || kind->name == "static";
         CHECK(gradient_after_step(*scaler, "pure-fp16") == (keeps ? narrow : 5.0f * inverse_scale(3)));
     }
-    // Clipping too: 1 / sqrt(n) of fp16 is not that of fp32.
+    // Clipped gradients are fp32 as well: 1 / sqrt(n) is not rounded to fp16.
     const auto apex = scaler_of("apex", {{"init_scale", 3}});
     const float clipped = gradient_after_step(*apex, "pure-fp16", 1.0);
     CHECK(clipped != quantize(fp16, clipped, Round::nearest_even, Overflow::saturate));
 }
 
-TEST_CASE("where a framework adds a gradient up, finite numbers with an infinite sum are an overflow",
+TEST_CASE("if a framework checks the sum of a gradient, finite numbers with an infinite sum are an overflow",
           "[experiments][scaler]") {
     for (const ScalerKind* kind : scaler_kinds()) {
         CAPTURE(std::string(kind->name));
@@ -591,7 +594,7 @@ TEST_CASE("where a framework adds a gradient up, finite numbers with an infinite
     }
 }
 
-TEST_CASE("a scale written by hand changes no bit while nothing overflows, and keeps no Inf from the weights",
+TEST_CASE("a static scale without skipping changes no bit unless something overflows, and then Inf reaches the weights",
           "[experiments][scaler]") {
     const auto by_hand = [](double scale) {
         return scaler_of("static", {{"init_scale", scale}, {"skip", 0}, {"unscale_by_division", 1}});

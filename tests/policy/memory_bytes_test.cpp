@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of training, against published figures and against a model's tensors added up one by one.
+// Compares the bytes of training with published figures and with the sum over the tensors of a model.
 #include "experiments/policy/memory_bytes.hpp"
 #include "core/error.hpp"
 #include "experiments/configs/memory/memory_recipe.hpp"
@@ -38,19 +38,19 @@ const Sharding& sharding(std::string_view name) {
     return shardings().front();
 }
 
-/// Rounded to the decimals that the paper prints.
+/// Rounds `value` to as many decimals as the paper prints.
 double rounded(double value, double decimals) {
     return std::round(value * std::pow(10, decimals)) / std::pow(10, decimals);
 }
 
 }  // namespace
 
-TEST_CASE("bytes of a parameter are those of each training system", "[experiments][memory]") {
+TEST_CASE("each recipe has the bytes per parameter of its training system", "[experiments][memory]") {
     struct Row {
         const char* recipe;
         double value, gradients, master, rest, total, cast;
     };
-    // `rest` is the moments, and gradients that are kept where masters are.
+    // `rest` contains the moments, and the gradients that are kept with the masters.
     for (const Row& row : {Row{"fp32", 4, 4, 0, 8, 16, 0}, Row{"amp", 4, 4, 0, 8, 16, 2}, Row{"pure", 2, 2, 0, 4, 8, 0},
                            Row{"deepspeed", 2, 2, 4, 8, 16, 0}, Row{"deepspeed-fp32-accum", 2, 6, 4, 8, 20, 0},
                            Row{"fsdp", 4, 4, 0, 8, 16, 0}, Row{"apex-o1", 4, 4, 0, 8, 16, 2},
@@ -60,7 +60,8 @@ TEST_CASE("bytes of a parameter are those of each training system", "[experiment
         CAPTURE(row.recipe);
         const MemoryRecipe* found = find_memory_recipe(row.recipe);
         REQUIRE(found != nullptr);
-        const ParameterBytes each = found->per_parameter(0.5);  // nothing is frozen: the part that is trained is all
+        const ParameterBytes each = found->per_parameter(0.5);  // no parameter is frozen: the trainable part does not
+                                                                // matter
         CHECK(each.value == row.value);
         CHECK(each.gradients() == row.gradients);
         CHECK(each.master == row.master);
@@ -70,7 +71,8 @@ TEST_CASE("bytes of a parameter are those of each training system", "[experiment
     }
 }
 
-TEST_CASE("adapters cost 16 bytes each, beside a base that is kept as it is stored", "[experiments][memory]") {
+TEST_CASE("each adapter parameter costs 16 bytes, and the base costs the bytes of its stored format",
+          "[experiments][memory]") {
     struct Row {
         const char* recipe;
         double base;
@@ -86,7 +88,7 @@ TEST_CASE("adapters cost 16 bytes each, beside a base that is kept as it is stor
     CHECK(rounded(total_of("adam-8bit"), 2) == 10.03);
 }
 
-TEST_CASE("sharded bytes are those of the ZeRO paper and of Megatron's documentation", "[experiments][memory]") {
+TEST_CASE("sharded bytes agree with the ZeRO paper and with Megatron's documentation", "[experiments][memory]") {
     const auto gigabytes = [](const char* recipe, const char* how, double params, double shards) {
         return params * sharding(how).bytes(find_memory_recipe(recipe)->per_parameter(0), shards) / 1e9;
     };
@@ -104,7 +106,8 @@ TEST_CASE("sharded bytes are those of the ZeRO paper and of Megatron's documenta
         CHECK(gigabytes("megatron-bf16", "zero1", 1e9, shards) == 6 + 12 / shards);
         CHECK(gigabytes("megatron-fp32", "zero1", 1e9, shards) == 8 + 8 / shards);
     }
-    // With masters nothing that stays is saved; the half of all bytes that is often quoted is for a model without them.
+    // With master weights, mixed precision does not reduce the bytes per parameter. The often quoted halving applies to
+    // a model without master weights.
     CHECK(total_of("amp") == total_of("fp32"));
     CHECK(total_of("deepspeed") == total_of("fp32"));
     CHECK(total_of("pure") == total_of("fp32") / 2);
@@ -112,7 +115,7 @@ TEST_CASE("sharded bytes are those of the ZeRO paper and of Megatron's documenta
 
 TEST_CASE("GaLore keeps moments of a projected gradient", "[experiments][memory]") {
     const ParameterBytes each = galore_bytes(4, 4096, 1024, 128);
-    // Both moments are 128 x 4096, the projector 1024 x 128; either way around.
+    // Both moments are 128 x 4096 and the projector is 1024 x 128, for the matrix and for its transpose.
     CHECK(each.moments == 4 * (2.0 * 128 * 4096 + 128.0 * 1024) / (4096.0 * 1024));
     CHECK(each == galore_bytes(4, 1024, 4096, 128));
     CHECK(galore_bytes(2, 4096, 1024, 128).total() == each.total() / 2);
@@ -139,7 +142,7 @@ TEST_CASE("activations follow the published formula", "[experiments][memory]") {
     }
 }
 
-TEST_CASE("a policy's bytes are its tensors added up", "[experiments][memory]") {
+TEST_CASE("the bytes of a policy are the sum of the bytes of its tensors", "[experiments][memory]") {
     for (const std::string_view name : preset_names()) {
         for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
             CAPTURE(name, to_string(kind));
@@ -165,7 +168,7 @@ TEST_CASE("a policy's bytes are its tensors added up", "[experiments][memory]") 
     CHECK(form("pure-bf16") == &low_activations);
 }
 
-TEST_CASE("a config's bytes are those of its system", "[experiments][memory]") {
+TEST_CASE("the bytes of a config are those of its training system", "[experiments][memory]") {
     struct Row {
         const char *framework, *text, *recipe, *why;
         Asked asked{};
@@ -188,15 +191,15 @@ TEST_CASE("a config's bytes are those of its system", "[experiments][memory]") {
               "fp32 shards"},
              {"megatron", "bf16: true\nnum-layers: 2\n", "megatron-bf16", "main gradients in fp32"},
              {"megatron", "fp16: true\nnum-layers: 2\n", "megatron-fp16", "fp16 gradients, and a copy for the masters"},
-             {"megatron", "num-layers: 2\n", "megatron-fp32", "nothing low"},
-             {"apex", "opt_level: O3\n", "apex-o3", "an fp16 model alone"},
+             {"megatron", "num-layers: 2\n", "megatron-fp32", "no low-precision format"},
+             {"apex", "opt_level: O3\n", "apex-o3", "an fp16 model without masters"},
              {"apex", "opt_level: O1\n", "apex-o1", "fp32 weights"},
              {"llamafactory", "stage: sft\ndo_train: true\nfinetuning_type: lora\nquantization_bit: 4\nbf16: true\n",
-              "qlora-double", "a base of 4 bits"},
+              "qlora-double", "a 4-bit base"},
              {"llamafactory",
               "stage: sft\ndo_train: true\nfinetuning_type: lora\nbf16: true\n",
               "lora",
-              "a base as its checkpoint is",
+              "the base has the format of its checkpoint",
               {.checkpoint = "bf16"}}}) {
         CAPTURE(row.text, row.why);
         Asked asked = row.asked;

@@ -57,7 +57,7 @@ class Folder {
 
 }  // namespace
 
-TEST_CASE("a cast is read, and written as it is read", "[experiments][policy]") {
+TEST_CASE("a cast is parsed, and printed in its canonical form", "[experiments][policy]") {
     struct Case {
         const char *text, *canonical;
         CastRule rule;
@@ -180,7 +180,7 @@ arithmetic = "bf16"
     CHECK(p.name == "mine");
     CHECK(p.description == "words");
     CHECK(p.matmul("block.0.mlp.up", "forward").bias_after);
-    CHECK(p.matmul("block.1.mlp.up", "forward").bias_after);  // the second rule said nothing about it
+    CHECK(p.matmul("block.1.mlp.up", "forward").bias_after);  // the second rule does not set it
     CHECK_FALSE(p.matmul("lm_head", "forward").bias_after);
     CHECK(p.has_master("block.0.mlp.up.weight"));
     CHECK_FALSE(p.has_master("block.0.mlp.up.bias"));
@@ -190,7 +190,8 @@ arithmetic = "bf16"
     CHECK(error_of([&] { p.matmul("block.0.mlp.up", "grad_a"); }).has_value());
 }
 
-TEST_CASE("multiple_of leaves a linear as it was before the rule, and nothing else", "[experiments][policy]") {
+TEST_CASE("a rule with multiple_of skips the linears that do not fit, and applies to every other site",
+          "[experiments][policy]") {
     const ModelConfig model{.layers = 1, .width = 16, .heads = 4, .context = 8, .vocabulary = 20};
     const Policy policy = parse_policy(R"(
 [[rule]]
@@ -212,7 +213,7 @@ cast = "fp16"
     CHECK(to_string(p.cast("lm_head:forward.b")) == "bf16");
     CHECK(to_string(p.cast("lm_head:forward.out")) == "fp32");
     CHECK(to_string(p.cast("block.0.mlp.up:forward.a")) == "fp16");
-    CHECK(to_string(p.cast("embed:forward.out")) == "fp16");  // no linear
+    CHECK(to_string(p.cast("embed:forward.out")) == "fp16");  // not a linear
 }
 
 TEST_CASE("a table has one row per slot, in the order of the model", "[experiments][policy]") {
@@ -236,7 +237,7 @@ TEST_CASE("a table has one row per slot, in the order of the model", "[experimen
     CHECK(row("embed", "forward.out").machine.empty());
 }
 
-TEST_CASE("extends joins presets and files, nearest first", "[experiments][policy]") {
+TEST_CASE("extends joins presets and files, and the chain lists the nearest first", "[experiments][policy]") {
     const Folder folder;
     folder.write("base.toml", "extends = \"amp-fp16\"\ndescription = \"base\"\n[optimizer]\narithmetic = \"bf16\"\n");
     folder.write("inner/middle.toml",
@@ -279,7 +280,7 @@ TEST_CASE("an empty file is the fp32 policy under its own name", "[experiments][
     CHECK(policy.rules.empty());
 }
 
-TEST_CASE("a policy that cannot be found is an error with a remedy", "[experiments][policy]") {
+TEST_CASE("a policy that cannot be found causes an error with a remedy", "[experiments][policy]") {
     const Folder folder;
     struct Case {
         std::string name;
@@ -296,7 +297,7 @@ TEST_CASE("a policy that cannot be found is an error with a remedy", "[experimen
         CAPTURE(c.name);
         const auto error = error_of([&] { load_policy(c.name); });
         REQUIRE(error);
-        // A name that was typed is a slip of usage; a path is a file that cannot be read.
+        // A wrong name is a usage error. A wrong path is a file that cannot be read.
         const bool is_name = c.name.find('/') == std::string::npos;
         CHECK(error->exit() == (is_name ? Exit::usage : Exit::bad_input));
         CHECK(contains(error->parts().what, c.what));
@@ -304,7 +305,7 @@ TEST_CASE("a policy that cannot be found is an error with a remedy", "[experimen
     }
 }
 
-TEST_CASE("a slip in a policy file is named by line and column, with its remedy", "[experiments][policy]") {
+TEST_CASE("an error in a policy file is reported with its line, its column and a remedy", "[experiments][policy]") {
     const std::string rule = "[[rule]]\nsites = \"lm_head\"\n";
     struct Case {
         std::string toml;
@@ -327,8 +328,8 @@ TEST_CASE("a slip in a policy file is named by line and column, with its remedy"
         {"[[rule]]\nsites = \"a{b\"", "mine.toml:2:9", "unbalanced braces", "block.*"},
         {"[[rule]]\nforward = { out = \"bf16\" }", "mine.toml:1:1", "neither", "give one"},
         {"[[rule]]\nsites = \"*\"\nparams = \"*\"", "mine.toml:1:1", "both", "two rules"},
-        {rule, "mine.toml:1:1", "says nothing", "forward"},
-        {"[[rule]]\nparams = \"*\"", "mine.toml:1:1", "says nothing", "value"},
+        {rule, "mine.toml:1:1", "sets nothing", "forward"},
+        {"[[rule]]\nparams = \"*\"", "mine.toml:1:1", "sets nothing", "value"},
         {rule + "forwrad = { out = \"bf16\" }", "mine.toml:3:1", "unknown key 'forwrad'", "did you mean 'forward'?"},
         {rule + "forward = \"bf16\"", "mine.toml:3:11", "a string", "a table"},
         {rule + "forward = { outt = \"bf16\" }", "mine.toml:3:13", "unknown key 'outt' in forward",
@@ -374,7 +375,7 @@ TEST_CASE("a slip in a policy file is named by line and column, with its remedy"
          "give 1 to"},
         {"[optimizer]\narithmetic = \"fp17\"", "mine.toml:2:14", "unknown format 'fp17'", "did you mean fp16?"},
         {"[optimizer]\nrate = 1", "mine.toml:2:1", "unknown key 'rate'", "arithmetic"},
-        // What only a model can tell:
+        // Errors that are found only with a model:
         {"[[rule]]\nsites = [\"embed\", \"block.*.mlp.upp\"]\nforward = { out = \"bf16\" }", "mine.toml:2:19 (rule 1)",
          "'block.*.mlp.upp' matches no site", "did you mean 'block.0.mlp.up'?"},
         {"[[rule]]\nparams = \"lm_head.weight\"\nvalue = \"bf16\"", "mine.toml:2:10", "matches no parameter",
@@ -403,7 +404,7 @@ TEST_CASE("a slip in a policy file is named by line and column, with its remedy"
     }
 }
 
-TEST_CASE("a matmul's rule is read, and what is said later changes or replaces it", "[experiments][policy]") {
+TEST_CASE("a rule for a matmul is read, and later rules change or replace it", "[experiments][policy]") {
     const ResolvedPolicy p = resolved(R"(
 extends = "fp8-tensorwise"
 [[rule]]
@@ -465,15 +466,16 @@ forward     = { split_k = 3 }
     };
     CHECK(row("block.0.mlp.up", "weight_grad.out").machine == "sm90.wgmma.fp8, promote add 256, unverified");
     CHECK(row("block.0.mlp.up", "weight_grad.out").rule == "preset fp8-tensorwise, rule 1; machine: mine.toml, rule 1");
-    CHECK(p.unverified() == std::vector<std::string>{"libraries promote every 128 k, not every 256",
-                                                     "libraries promote every 128 k, not every 64"});
+    CHECK(p.unverified() == std::vector<std::string>{"libraries promote after every 128 k, not every 256",
+                                                     "libraries promote after every 128 k, not every 64"});
     int matmuls = 0;
     for (const auto& [machine, count] : p.machines()) matmuls += count;
     CHECK(matmuls == static_cast<int>(p.matmuls.size()));
     CHECK(p.machines().front() == std::pair<std::string, int>{"sm90.wgmma.fp8, split_k 4 workspace of 128", 2});
 }
 
-TEST_CASE("a machine that cannot serve its matmul is an error with site, slot and remedy", "[experiments][policy]") {
+TEST_CASE("a machine that cannot compute its matmul causes an error with site, slot and remedy",
+          "[experiments][policy]") {
     const std::string head = "extends = \"amp-bf16\"\n[[rule]]\nsites = \"lm_head\"\n";
     struct Case {
         std::string toml;
@@ -481,21 +483,21 @@ TEST_CASE("a machine that cannot serve its matmul is an error with site, slot an
     };
     const Case cases[] = {
         {head + "forward = { machine = \"sm90.wgmma.fp8\" }", "mine.toml:4:23 (rule 1), lm_head:forward",
-         "'lm_head:forward.a' is rounded to bf16, and sm90.wgmma.fp8 reads e4m3fn, e5m2",
+         "'lm_head:forward.a' is rounded to bf16, but sm90.wgmma.fp8 reads e4m3fn, e5m2",
          "forward = { a = \"e4m3fn\" }"},
         {"[[rule]]\nsites = \"lm_head\"\nweight_grad = { machine = \"sm90.wgmma.bf16\", a = \"bf16\" }",
-         "mine.toml:3:27", "'lm_head:weight_grad.b' has fp32 values, and sm90.wgmma.bf16 reads bf16",
+         "mine.toml:3:27", "'lm_head:weight_grad.b' has fp32 values, but sm90.wgmma.bf16 reads bf16",
          "weight_grad = { b = \"bf16\" }"},
         {head + "forward = { machine = \"sm90.mma.fp64\", a = \"fp32\", b = \"fp32\" }", "mine.toml:4:23",
-         "sums in fp64", "fp32.chain"},
+         "adds in fp64", "fp32.chain"},
         {head + "forward = { machine = \"sm90.wgmma.bf16\", promote = 100 }", "mine.toml:4:23",
-         "a promotion every 100 k", "multiple of 16"},
-        {head + "forward = { promote = 128 }", "mine.toml:4:23", "fp32.chain has nothing to promote", "leave out"},
+         "a promotion after every 100 k", "multiple of 16"},
+        {head + "forward = { promote = 128 }", "mine.toml:4:23", "fp32.chain does not support promotion", "leave out"},
         {head + "forward = { rule = \"cutlass2.splitk.serial\", machine = \"sm80.mma.bf16\" }",
          "mine.toml:4:", "number of k slices", "split_k = 2"},
         {head + "forward = { machine = \"sm80.mma.bf16\", split_k = 2, join = \"serial\", out = \"bf16:stochastic\" }",
          "mine.toml:4:23", "stochastic", "nearest even"},
-        // What the file alone tells:
+        // Errors that are found without a model:
         {head + "forward = { machine = \"sm90.wgmma.f8\" }", "mine.toml:4:23", "unknown machine 'sm90.wgmma.f8'",
          "did you mean 'sm90.wgmma.fp8'?"},
         {head + "forward = { rule = \"deepgemm.sm90.1d3d\" }", "mine.toml:4:20",
@@ -520,12 +522,12 @@ TEST_CASE("a machine that cannot serve its matmul is an error with site, slot an
         CHECK(contains(error->parts().what, c.what));
         CHECK(contains(error->parts().fix, c.fix));
     }
-    // A tf32 unit reads fp32 words; so do the orders of summation, whatever the grid.
+    // A tf32 unit reads fp32 words. Orders of summation, such as `exact`, read operands of any format.
     CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"sm90.wgmma.tf32\" }"));
     CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"exact\", a = \"e3m4\" }"));
 }
 
-TEST_CASE("a master copy or a sum that no rule names is none, and nothing else in a table is",
+TEST_CASE("a table shows '-' for master copies and micro-batch sums that no rule sets, and for nothing else",
           "[experiments][policy]") {
     const ResolvedPolicy p = resolved(R"(
 [[rule]]
@@ -548,7 +550,8 @@ input_grad = { split_k = 1 }
     }
 }
 
-TEST_CASE("a policy restricted to a pattern speaks of those sites and slots only", "[experiments][policy]") {
+TEST_CASE("a policy that is restricted to a pattern contains only the sites and slots that match",
+          "[experiments][policy]") {
     const ResolvedPolicy p = resolve(load_policy("amp-bf16"), tiny_sites());
     const auto keys = [&](const char* pattern) {
         std::vector<std::string> list;
@@ -562,7 +565,7 @@ TEST_CASE("a policy restricted to a pattern speaks of those sites and slots only
     CHECK(p.order.size() == p.casts.size());
 }
 
-TEST_CASE("two loss scalers differ in every key that either has", "[experiments][policy]") {
+TEST_CASE("the differences of two loss scalers include every key that only one of them has", "[experiments][policy]") {
     constexpr ScalerKey keys[] = {{.name = "init_scale", .type = ScalerValue::fp32, .initial = 65536},
                                   {.name = "hysteresis", .type = ScalerValue::count, .initial = 2},
                                   {.name = "min_scale"}};
@@ -585,7 +588,7 @@ TEST_CASE("two loss scalers differ in every key that either has", "[experiments]
     CHECK(differences(a, b) == List{{"loss_scaler", "", "hysteresis", "2", "3"}});
 }
 
-TEST_CASE("a scaler that is switched off by its kind may keep the keys of the other one", "[experiments][policy]") {
+TEST_CASE("a loss scaler of kind none or static accepts keys that only torch's scaler uses", "[experiments][policy]") {
     const auto scaler = [](const std::string& lines) {
         return parse_policy("[loss_scaler]\n" + lines, "mine.toml").loss_scaler;
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each preset must round where, written by hand from the framework's rules: a GPT-2 block in nanoGPT's form
-// (nn.GELU, explicit softmax, cross entropy on the logits), and a Llama block in the form of Hugging Face transformers
-// (eager attention, logits.float()).
+// The rounding that each preset must apply at each slot, written by hand from the framework's rules: for a GPT-2 block
+// in nanoGPT's form (nn.GELU, explicit softmax, cross entropy on the logits), and for a Llama block in the form of
+// Hugging Face transformers (eager attention, logits.float()).
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/policy/policy.hpp"
@@ -25,7 +25,7 @@ using namespace macheps::training;
 
 namespace {
 
-/// F fp32, T a matmul operand read as tf32, L the policy's low format.
+/// F: fp32. T: a matmul operand that is read as tf32. L: the low format of the policy.
 struct OpRow {
     const char *what, *slots;
     char fp32, tf32, amp, pure;
@@ -63,8 +63,8 @@ const std::vector<OpRow> gpt2_rows{
     {"residual stream and embedding, backward", "{block.?.residual?,embed}:grad.{in,out}", 'F', 'F', 'F', 'L'},
     // parameters
     {"stored weights, .grad, moments", "*:{value,grad,moment1,moment2}", 'F', 'F', 'F', 'L'},
-    {"no master copy, no sum of micro-batches beside .grad, no rounding of the update itself",
-     "*:{master,accum,update}", 'F', 'F', 'F', 'F'},
+    {"no master copy, no separate sum of micro-batches, no rounding of the update itself", "*:{master,accum,update}",
+     'F', 'F', 'F', 'F'},
 };
 
 const std::vector<OpRow> llama_rows{
@@ -106,15 +106,15 @@ const std::vector<OpRow> llama_rows{
     {"residual stream and embedding, backward", "{block.?.residual?,embed}:grad.{in,out}", 'F', 'F', 'F', 'L'},
     // parameters
     {"stored weights, .grad, moments", "*:{value,grad,moment1,moment2}", 'F', 'F', 'F', 'L'},
-    {"no master copy, no sum of micro-batches beside .grad, no rounding of the update itself",
-     "*:{master,accum,update}", 'F', 'F', 'F', 'F'},
+    {"no master copy, no separate sum of micro-batches, no rounding of the update itself", "*:{master,accum,update}",
+     'F', 'F', 'F', 'F'},
 };
 
 std::string expected_cast(char column, const char* low) {
     return column == 'F' ? "fp32" : column == 'T' ? "tf32:nearest_away" : low;
 }
 
-/// Two query heads to a key head in the llama, so that the sums over them are sites.
+/// Returns the sites of a tiny model. A Llama has two query heads per key head, so that the sums over them are sites.
 SiteList tiny_sites(ModelKind kind) {
     ModelConfig model = named_size("tiny", kind).model;
     if (kind == ModelKind::llama) model.kv_heads = 2;
@@ -139,7 +139,7 @@ const OpRow& row_of(const std::string& slot, ModelKind kind) {
 
 }  // namespace
 
-TEST_CASE("every slot under every framework preset has the format of the framework's operation",
+TEST_CASE("under each framework preset, every slot has the format of the framework's operation",
           "[experiments][preset]") {
     struct Case {
         const char *preset, *low;
@@ -169,7 +169,7 @@ TEST_CASE("every slot under every framework preset has the format of the framewo
     }
 }
 
-TEST_CASE("every row of the table is a slot of the model", "[experiments][preset]") {
+TEST_CASE("every row of the table matches a slot of the model", "[experiments][preset]") {
     for (const ModelKind kind : both_kinds) {
         const ResolvedPolicy policy = resolved("fp32", kind);
         for (const OpRow& row : rows_of(kind)) {
@@ -180,7 +180,7 @@ TEST_CASE("every row of the table is a slot of the model", "[experiments][preset
     }
 }
 
-TEST_CASE("a rule for one kind of model leaves the other alone", "[experiments][preset]") {
+TEST_CASE("a rule for one kind of model does not affect the other", "[experiments][preset]") {
     const Policy policy = parse_policy(
         "[[rule]]\nmodel = \"llama\"\nsites = \"block.*.mlp.gate\"\nforward = { out = \"bf16\" }\n"
         "[[rule]]\nmodel = \"gpt2\"\nparams = \"embed.position.weight\"\nvalue = \"fp16\"\n",
@@ -196,7 +196,7 @@ TEST_CASE("a rule for one kind of model leaves the other alone", "[experiments][
         Catch::Contains("did you mean 'llama'?"));
 }
 
-TEST_CASE("the slots of a llama can be named in a rule's tables too", "[experiments][preset]") {
+TEST_CASE("the slots of a Llama can be named in the tables of a rule", "[experiments][preset]") {
     const Policy policy = parse_policy(R"(
 [[rule]]
 sites   = "block.*.attn.rope"
@@ -226,7 +226,7 @@ grad_b = { sum = "bf16" }
     CHECK_THROWS_AS(resolve(policy, tiny_sites(ModelKind::gpt2)), Error);
 }
 
-TEST_CASE("pure-bf16-sr is pure-bf16 with stochastic weights", "[experiments][preset]") {
+TEST_CASE("pure-bf16-sr is pure-bf16 with stochastically rounded weights", "[experiments][preset]") {
     const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
     const ResolvedPolicy plain = resolved("pure-bf16", kind), stochastic = resolved("pure-bf16-sr", kind);
     for (const auto& [slot, cast] : stochastic.casts) {
@@ -235,7 +235,8 @@ TEST_CASE("pure-bf16-sr is pure-bf16 with stochastic weights", "[experiments][pr
     }
 }
 
-TEST_CASE("fp8-tensorwise is amp-bf16 but for the hidden linears' operands", "[experiments][preset]") {
+TEST_CASE("fp8-tensorwise differs from amp-bf16 only in the operands and the bias of the hidden linears",
+          "[experiments][preset]") {
     const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
     const ResolvedPolicy fp8 = resolved("fp8-tensorwise", kind), amp = resolved("amp-bf16", kind);
     const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
@@ -260,11 +261,11 @@ TEST_CASE("fp8-tensorwise is amp-bf16 but for the hidden linears' operands", "[e
     CHECK(fp8.left_out.empty());
 }
 
-TEST_CASE("fp8-tensorwise leaves linears alone whose sides are no multiples of 16", "[experiments][preset]") {
+TEST_CASE("fp8-tensorwise does not change linears whose sides are not multiples of 16", "[experiments][preset]") {
     const ModelConfig model{.layers = 1, .width = 32, .heads = 4, .context = 8, .vocabulary = 40, .hidden = 72};
     const ResolvedPolicy fp8 = resolve(load_policy("fp8-tensorwise"), model_sites(model));
     const std::vector<std::string> expected{"block.0.mlp.up", "block.0.mlp.down"};
-    CHECK(fp8.left_out_sites() == expected);  // 72 is no multiple; lm_head is not the rule's, 40 or not
+    CHECK(fp8.left_out_sites() == expected);  // 72 is not a multiple of 16; the rule does not match lm_head
     CHECK(fp8.left_out.front().why == "16 does not divide its sides 72 x 32");
     CHECK(fp8.low_linears() == ResolvedPolicy::LowLinears{.low = 2, .asked = 4});
     CHECK(to_string(fp8.cast("block.0.mlp.up:forward.a")) == "bf16");
@@ -356,11 +357,11 @@ namespace {
 
 struct MachinePreset {
     const char *name, *base, *machine;
-    /// Of the hidden linears: null where `machine` serves them too.
+    /// Machines of the hidden linears, or null if they use `machine`.
     const char *forward = nullptr, *gradients = nullptr;
-    /// Operands of the hidden linears are cast otherwise than in `base`.
+    /// Whether the operands of the hidden linears are cast differently than in `base`.
     bool own_casts = false;
-    /// The cast of all operands, where it is not that of `base`.
+    /// Cast of all operands, or null if it is that of `base`.
     const char* operands = nullptr;
 };
 
@@ -382,7 +383,7 @@ constexpr MachinePreset machine_presets[] = {
     {"b200-nvfp4", "b200-amp-bf16", "sm100.tcgen05.bf16", "sm100.tcgen05.nvfp4", "sm100.tcgen05.nvfp4", true},
 };
 
-/// The loss and every gradient of one step.
+/// Returns the loss and every gradient of one step.
 std::vector<float> step_of(Backend& backend, const char* policy_name, const ModelConfig& config, std::int64_t batch) {
     std::vector<std::int32_t> tokens, targets;
     for (std::int64_t i = 0; i < batch * config.context; ++i) {
@@ -407,7 +408,7 @@ std::vector<float> step_of(Backend& backend, const char* policy_name, const Mode
 
 }  // namespace
 
-TEST_CASE("a preset of a GPU is its base on that GPU's matrix units: every matmul, attention and head too",
+TEST_CASE("a preset for a GPU is its base on that GPU's matrix units, in every matmul including attention and head",
           "[experiments][preset]") {
     const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
     const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
@@ -441,10 +442,10 @@ TEST_CASE("a preset of a GPU is its base on that GPU's matrix units: every matmu
     for (const std::string_view name : preset_names())
         on_machines += !resolved(std::string(name).c_str()).machines().front().first.starts_with("fp32.chain");
     CHECK(on_machines ==
-          std::size(machine_presets) + 3);  // the recipe that is written for a Hopper, dsv3; autocast on CPUs
+          std::size(machine_presets) + 3);  // dsv3, a recipe for Hopper, and two presets for autocast on CPUs
 }
 
-TEST_CASE("autocast on a CPU: softmax keeps the scores' format, and every product has the rule of oneDNN's kernel",
+TEST_CASE("autocast on a CPU keeps the scores' format in softmax, and each product has the rule of oneDNN's kernel",
           "[experiments][preset]") {
     for (const ModelKind kind : both_kinds) {
         const SiteList sites = model_sites(named_size("tiny", kind).model);
@@ -458,7 +459,7 @@ TEST_CASE("autocast on a CPU: softmax keeps the scores' format, and every produc
                 REQUIRE(choice.named != nullptr);
                 CHECK(choice.named->name == rule);
             }
-            // A llama requests fp32 for its softmax; the loss of either is fp32 on a CPU.
+            // A Llama requests fp32 for its softmax. The loss of both models is fp32 on a CPU.
             const bool keeps_scores = kind == ModelKind::gpt2;
             CHECK(to_string(cpu.cast("block.0.attn.softmax:forward.out")) == (keeps_scores ? "bf16" : "fp32"));
             CHECK(to_string(cpu.cast("loss:forward.out")) == "fp32");
@@ -492,7 +493,7 @@ TEST_CASE("block-scaled presets scale as their frameworks do", "[experiments][pr
     }
 }
 
-TEST_CASE("operands of a linear in NVFP4 bring their amaxes to the product's factor", "[experiments][preset]") {
+TEST_CASE("the factor of a product in NVFP4 is computed from the amaxes of its operands", "[experiments][preset]") {
     CpuBackend backend(1);
     Rounder rounder(backend, 0);
     const ResolvedPolicy policy = resolved("b200-nvfp4", ModelKind::gpt2);
@@ -509,7 +510,7 @@ TEST_CASE("operands of a linear in NVFP4 bring their amaxes to the product's fac
     CHECK(product_scale(left.scale, right.scale) != left.scale.decode * right.scale.decode);
 }
 
-TEST_CASE("linears that fp8 leaves alone run on the bf16 instruction", "[experiments][preset]") {
+TEST_CASE("linears that stay out of fp8 use the bf16 instruction", "[experiments][preset]") {
     const ModelConfig model{.layers = 1, .width = 32, .heads = 4, .context = 8, .vocabulary = 48, .hidden = 72};
     const ResolvedPolicy policy = resolve(load_policy("h100-fp8-promoted"), model_sites(model));
     CHECK(policy.left_out_sites() == std::vector<std::string>{"block.0.mlp.up", "block.0.mlp.down"});
@@ -519,7 +520,7 @@ TEST_CASE("linears that fp8 leaves alone run on the bf16 instruction", "[experim
     }
 }
 
-TEST_CASE("a step on matrix units has bits of its own, the same on every engine and for any threads",
+TEST_CASE("a step on matrix units differs from its base, and no engine or number of threads changes a bit",
           "[experiments][preset]") {
     using test::differences;
     ModelConfig config{.layers = 1, .width = 32, .heads = 2, .context = 12, .vocabulary = 48};
@@ -535,7 +536,7 @@ TEST_CASE("a step on matrix units has bits of its own, the same on every engine 
     CpuBackend scalar(1, Simd::scalar), best(2);
     for (const MachinePreset& each : machine_presets) {
         CAPTURE(each.name);
-        // bf16 outputs hide most of what an accumulator does: there must be enough of them.
+        // Rounding the outputs to bf16 hides most effects of an accumulator, so the test needs many outputs.
         CHECK(differences(step_of(best, each.name, larger, 8), step_of(best, each.base, larger, 8)) != "");
         const std::vector<float> reference = step_of(scalar, each.name, config, 2);
         CHECK(std::all_of(reference.begin(), reference.end(), [](float x) { return std::isfinite(x); }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of loss scaler against traces that the frameworks' own classes gave: the scale that each step uses, what
-// is left of the hysteresis, and where the framework raises.
+// Compares every kind of loss scaler with traces recorded from the frameworks' own classes: the scale that each step
+// uses, the remaining hysteresis, and the step at which the framework raises.
 #include "core/error.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
@@ -28,7 +28,7 @@ using Steps = std::vector<std::int64_t>;
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-/// "ds-zero version=0.16.5 hysteresis=1": a kind and some of its keys.
+/// Parses a kind and some of its keys, such as "ds-zero version=0.16.5 hysteresis=1".
 LossScalerConfig config_of(const std::string& text) {
     std::istringstream words(text);
     std::string word;
@@ -49,7 +49,7 @@ std::vector<ScalerStep> trace_of(const std::string& scaler, const Steps& overflo
     return trace(*make_loss_scaler(config_of(scaler)), overflow_at, steps);
 }
 
-/// The numbers of a text, separated by spaces.
+/// Returns the numbers of a text, which are separated by spaces.
 std::vector<double> numbers(const std::string& text) {
     std::istringstream in(text);
     std::vector<double> list;
@@ -67,7 +67,7 @@ std::vector<double> column(const std::vector<ScalerStep>& rows, Field&& field) {
 struct Trace {
     std::string scaler;
     const char *used, *end;            // exponents of the scale
-    const char *tracker, *hysteresis;  // after each step; empty: not compared, or none
+    const char *tracker, *hysteresis;  // after each step; empty: not compared, or absent
 };
 
 void check(const Trace& expected, const Steps& overflow_at) {
@@ -94,7 +94,8 @@ void check(const Trace& expected, const Steps& overflow_at) {
     }
 }
 
-/// Clean steps since the last overflow, which is what the kinds count that have no tracker of their own.
+/// Returns the number of clean steps since the last overflow, for each step. Kinds without their own tracker count
+/// these.
 std::string since_overflow(const Steps& overflow_at, int steps) {
     std::string text;
     int count = 0;
@@ -107,7 +108,7 @@ std::string since_overflow(const Steps& overflow_at, int steps) {
 
 }  // namespace
 
-TEST_CASE("trace A: overflow at 3, 4 and 9, a window of 3", "[experiments][scaler]") {
+TEST_CASE("trace A: overflows at steps 3, 4 and 9, with a growth interval of 3", "[experiments][scaler]") {
     const Steps overflow_at{3, 4, 9};
     const std::string w = " growth_interval=3", zero_old = "ds-zero version=0.16.5" + w,
                       since = since_overflow({3, 4, 9}, 16);
@@ -142,7 +143,7 @@ TEST_CASE("trace A: overflow at 3, 4 and 9, a window of 3", "[experiments][scale
           overflow_at);
 }
 
-TEST_CASE("trace B: overflow at 3, 5 and 7, which tells when the hysteresis is refilled", "[experiments][scaler]") {
+TEST_CASE("trace B: overflows at steps 3, 5 and 7 show when the hysteresis is refilled", "[experiments][scaler]") {
     const Steps overflow_at{3, 5, 7};
     const std::string w = " growth_interval=3", zero_old = "ds-zero version=0.16.5" + w,
                       since = since_overflow({3, 5, 7}, 12);
@@ -179,7 +180,8 @@ TEST_CASE("trace B: overflow at 3, 5 and 7, which tells when the hysteresis is r
           overflow_at);
 }
 
-TEST_CASE("edge traces E1 to E4: the floor, the cap, the end of the range, the first growth", "[experiments][scaler]") {
+TEST_CASE("edge traces E1 to E4 reach the floor, the cap, the end of the range and the first growth",
+          "[experiments][scaler]") {
     struct Edge {
         std::string scaler;
         bool overflows;
@@ -203,7 +205,7 @@ TEST_CASE("edge traces E1 to E4: the floor, the cap, the end of the range, the f
         {"ds-fused" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
         {"apex-fp16-utils" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
         {"megatron hysteresis=1" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
-        // A floor that halving does not meet.
+        // A floor that repeated halving does not hit exactly.
         {"apex min_scale=3" + e1, true, {4, 3, 3}, {3, 3, 3}, false},
         {"ds-zero hysteresis=1 min_scale=3" + e1, true, {4, 3}, {3, 3}, true},
         {"ds-fused min_scale=3" + e1, true, {4, 3, 3}, {3, 3, 3}, false},
@@ -230,7 +232,7 @@ TEST_CASE("edge traces E1 to E4: the floor, the cap, the end of the range, the f
     for (const Edge& edge : edges) {
         CAPTURE(edge.scaler, edge.overflows);
         const auto steps = static_cast<std::int64_t>(edge.used.size());
-        // A trace ends with the step that raises, however many are asked for.
+        // A trace ends with the step that raises, even if more steps are requested.
         Steps all;
         for (std::int64_t step = 1; edge.overflows && step <= steps + 3; ++step) all.push_back(step);
         const auto rows = trace_of(edge.scaler, all, edge.raises ? steps + 3 : steps);
@@ -251,7 +253,8 @@ TEST_CASE("a hysteresis of 0 never lets DeepSpeed's scale back off", "[experimen
     }
 }
 
-TEST_CASE("the scale of DeepSpeed and Apex is a double, its unscaling fp32's", "[experiments][scaler]") {
+TEST_CASE("the scale of DeepSpeed and Apex is a double, and the factor that unscales is fp32",
+          "[experiments][scaler]") {
     for (const std::string kind : {"ds-zero hysteresis=1 min_scale=0", "ds-fused min_scale=0", "apex", "static"}) {
         const auto rows = trace_of(kind + " init_scale=0.1", {1}, 1);
         CAPTURE(kind);
@@ -260,7 +263,7 @@ TEST_CASE("the scale of DeepSpeed and Apex is a double, its unscaling fp32's", "
     }
     CHECK(trace_of("torch init_scale=0.1", {}, 1)[0].scale == double{0.1f});
     CHECK(trace_of("megatron init_scale=0.1 min_scale=0.01", {}, 1)[0].scale == double{0.1f});
-    // 1 / 0.7 of Python, rounded once, is not the reciprocal of fp32's 0.7.
+    // Python's 1 / 0.7, rounded once to fp32, is not the reciprocal of 0.7 in fp32.
     int different = 0;
     for (int i = 1; i < 1000; ++i) {
         const double scale = i * 0.1;
@@ -271,7 +274,8 @@ TEST_CASE("the scale of DeepSpeed and Apex is a double, its unscaling fp32's", "
     CHECK(different > 0);
 }
 
-TEST_CASE("factors are doubles in GradScaler, fp32 in Megatron and in FSDP's on a CPU", "[experiments][scaler]") {
+TEST_CASE("factors are doubles in GradScaler, and fp32 in Megatron and in FSDP's scaler on a CPU",
+          "[experiments][scaler]") {
     const std::string keys = " init_scale=3 growth_factor=1.3 backoff_factor=0.7 growth_interval=1";
     const auto torch = trace_of("torch" + keys, {2, 5, 6}, 40);
     const auto megatron = trace_of("megatron hysteresis=1 min_scale=0.001" + keys, {2, 5, 6}, 40);
@@ -290,7 +294,8 @@ TEST_CASE("factors are doubles in GradScaler, fp32 in Megatron and in FSDP's on 
     CHECK(differs);
 }
 
-TEST_CASE("where DeepSpeed's scale grows, gradients are halved unless the quirk is off", "[experiments][scaler]") {
+TEST_CASE("gradients are halved when DeepSpeed's scale grows, unless the quirk is switched off",
+          "[experiments][scaler]") {
     const std::map<std::string, Steps> growth{{"ds-zero version=0.16.5", {7, 12, 15}},
                                               {"ds-zero version=0.17.1", {8, 13, 16}},
                                               {"ds-zero", {8, 13, 16}},
@@ -317,7 +322,7 @@ TEST_CASE("where DeepSpeed's scale grows, gradients are halved unless the quirk 
     }
 }
 
-TEST_CASE("a static scale never moves: DeepSpeed's skips, the hand-written one takes every step",
+TEST_CASE("a static scale never changes; DeepSpeed's skips overflowing steps, and the hand-written one skips none",
           "[experiments][scaler]") {
     for (const std::string scale : {"1", "1024", "0.1"}) {
         for (const bool skips : {true, false}) {
@@ -343,13 +348,13 @@ TEST_CASE("a static scale never moves: DeepSpeed's skips, the hand-written one t
     }
 }
 
-TEST_CASE("a preset writes the recipe by hand: a scale of 1024, and nobody looks for Inf", "[experiments][scaler]") {
+TEST_CASE("the preset static-1024 has a scale of 1024 and does not check for Inf", "[experiments][scaler]") {
     const LossScalerConfig config = load_policy("static-1024").loss_scaler;
     CHECK(config == config_of("static init_scale=1024 skip=false unscale_by_division=true"));
     CHECK(config.kind == find_scaler("static"));
 }
 
-TEST_CASE("versions are texts of up to three numbers, and compare", "[experiments][scaler]") {
+TEST_CASE("versions are texts of up to three numbers that can be compared", "[experiments][scaler]") {
     CHECK(version_number("0.16.5") == 16005.0);
     CHECK(version_number("0.17") == version_number("0.17.0"));
     CHECK(version_number("1") == 1000000.0);
@@ -363,7 +368,7 @@ TEST_CASE("versions are texts of up to three numbers, and compare", "[experiment
     CHECK(to_string(config).find("ds-zero 0.16.0, ") == 0);
 }
 
-TEST_CASE("the TOML of a scaler is read as that scaler", "[experiments][scaler]") {
+TEST_CASE("the TOML text written for a scaler is read as the same scaler", "[experiments][scaler]") {
     for (const ScalerKind* kind : scaler_kinds()) {
         CAPTURE(std::string(kind->name));
         const LossScalerConfig plain(*kind);
@@ -396,7 +401,8 @@ TEST_CASE("the TOML of a scaler is read as that scaler", "[experiments][scaler]"
     CHECK(error_of("kind = \"ds-fused\"\nhysteresis = 2").find("unknown key 'hysteresis'") != std::string::npos);
 }
 
-TEST_CASE("a state saved in the middle of a trace goes on as if nothing had been", "[experiments][scaler]") {
+TEST_CASE("a state that is saved and loaded in the middle of a trace does not change the rest of the trace",
+          "[experiments][scaler]") {
     for (const ScalerKind* kind : scaler_kinds()) {
         for (const std::string version : {"0.16.5", "0.19.6"}) {
             LossScalerConfig config(*kind);

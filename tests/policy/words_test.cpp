@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The printed policy language against the parser: in every place of a file, a word is taken if and only if it is printed.
+// Compares the printed policy language with the parser: at every place in a file, a word is accepted if and only if it
+// is printed.
 #include "experiments/policy/language/words.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -25,13 +26,13 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// A model that has every kind of site with every slot.
+/// Returns the sites of a model that has every kind of site with every slot.
 SiteList sites_of_all_kinds() {
     return model_sites(ModelConfig{
         .kind = ModelKind::llama, .layers = 1, .width = 16, .heads = 4, .context = 8, .vocabulary = 16, .kv_heads = 2});
 }
 
-/// What is wrong with a policy of this text, for a model; empty when nothing is.
+/// Returns the error of a policy with this text for a model, or an empty text if there is none.
 std::string complaint(const std::string& toml) {
     static const SiteList sites = sites_of_all_kinds();
     try {
@@ -44,7 +45,7 @@ std::string complaint(const std::string& toml) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// The words of a group, or those of them that belong to `of`.
+/// Returns the words of a group, or only those that belong to `of`.
 Names words_of(std::string_view group, std::string_view of = {}) {
     Names names;
     for (const PolicyWordGroup& each : policy_words()) {
@@ -57,7 +58,7 @@ Names words_of(std::string_view group, std::string_view of = {}) {
     return names;
 }
 
-/// What stands before the dot of the slots, or behind it in one group.
+/// Returns the parts of the slots before the dot, or the parts after the dot in one group.
 Names parts_of_slots(const std::string& group = {}) {
     Names names;
     for (const std::string& slot : words_of("slots")) {
@@ -68,7 +69,7 @@ Names parts_of_slots(const std::string& group = {}) {
     return names;
 }
 
-/// Every word of the language, wherever it may stand, and some that are no words at all.
+/// Returns every word of the language, and some texts that are not words.
 const Names& candidates() {
     static const Names all = [] {
         Names names{"zzz", ""};
@@ -85,8 +86,8 @@ const Names& candidates() {
     return all;
 }
 
-/// Checks that of all candidates exactly `printed` are taken. `place` makes a policy with the candidate in one place, and
-/// a complaint that has one of `refusals` in it refuses the word.
+/// Checks that of all candidates exactly the words in `printed` are accepted. `place` makes a policy with the candidate
+/// in one place. A word counts as refused if the error contains one of `refusals`.
 void check_place(const std::string& what, const Names& printed,
                  const std::function<std::string(const std::string&)>& place,
                  const std::vector<std::string>& refusals) {
@@ -107,7 +108,7 @@ Names joined(Names a, const Names& b) {
 
 }  // namespace
 
-TEST_CASE("keys of a policy are taken where they are printed and nowhere else", "[experiments][policy]") {
+TEST_CASE("keys of a policy are accepted exactly where they are printed", "[experiments][policy]") {
     const std::vector<std::string> unknown{"unknown key"};
     check_place(
         "file", words_of("file_keys"), [](const auto& word) { return fmt::format("\"{}\" = 3", word); }, unknown);
@@ -144,7 +145,7 @@ TEST_CASE("keys of a policy are taken where they are printed and nowhere else", 
         unknown);
 }
 
-TEST_CASE("slots are taken at the kinds of site where they are printed", "[experiments][policy]") {
+TEST_CASE("slots are accepted exactly at the kinds of site for which they are printed", "[experiments][policy]") {
     const std::map<std::string, std::string> site_of{
         {"linear", "lm_head"},      {"elementwise", "embed"},      {"product", "block.0.attn.scores"}, {"loss", "loss"},
         {"rms_norm", "final_norm"}, {"rope", "block.0.attn.rope"}, {"gated", "block.0.mlp.act"}};
@@ -163,13 +164,13 @@ TEST_CASE("slots are taken at the kinds of site where they are printed", "[exper
                 {"matches no parameter"});
 }
 
-TEST_CASE("no slot has the name of a matmul's key", "[experiments][policy]") {
+TEST_CASE("no slot has the same name as a key of a matmul", "[experiments][policy]") {
     for (const std::string& group : parts_of_slots()) {
         for (const std::string& slot : parts_of_slots(group)) CHECK_FALSE(words_of("matmul_keys").contains(slot));
     }
 }
 
-TEST_CASE("names in a policy are taken where they are printed and nowhere else", "[experiments][policy]") {
+TEST_CASE("names in a policy are accepted exactly where they are printed", "[experiments][policy]") {
     const auto forward = [](const std::string& table) { return "[[rule]]\nsites = \"lm_head\"\nforward = " + table; };
     for (const std::string key : {"machine", "rule", "promotion", "join", "scale_order"}) {
         check_place(key, words_of("matmul_names", key),
@@ -205,17 +206,17 @@ TEST_CASE("names in a policy are taken where they are printed and nowhere else",
                     {"unknown " + key});
     }
     check_place("algorithm", words_of("amax_algorithms"), of_cast("algorithm"), {"unknown algorithm"});
-    // With underscores some recipes have the names of scale rules.
+    // With underscores, some recipes have the same names as scale rules.
     check_place("recipe", joined(words_of("recipes"), {"te_delayed", "te_current", "te_block", "te_mxfp8", "te_nvfp4"}),
                 [](const auto& word) { return fmt::format("[[rule]]\nsites = \"lm_head\"\nrecipe = \"{}\"", word); },
                 {"unknown recipe"});
     const Names of_colons = joined(joined(words_of("scale_rules"), words_of("roundings")), words_of("overflows"));
-    check_place("behind a colon", joined(joined(of_colons, words_of("amax_algorithms")), {"hadamard"}),
+    check_place("after a colon", joined(joined(of_colons, words_of("amax_algorithms")), {"hadamard"}),
                 [&](const auto& word) { return forward(fmt::format("{{ a = \"bf16:{}\" }}", word)); },
                 {"unknown rounding mode"});
 }
 
-TEST_CASE("a loss scaler's keys are taken where they are printed, or where they were taken before",
+TEST_CASE("a loss scaler accepts the keys that are printed for it and the keys that it ignores",
           "[experiments][policy]") {
     check_place("kind", words_of("loss_scalers"),
                 [](const auto& word) { return fmt::format("[loss_scaler]\nkind = \"{}\"", word); },
@@ -232,7 +233,8 @@ TEST_CASE("a loss scaler's keys are taken where they are printed, or where they 
     }
 }
 
-TEST_CASE("every word of the language has a place in the text, and most say what they are", "[experiments][policy]") {
+TEST_CASE("the text of the policy language contains every word, and every key and slot has a summary",
+          "[experiments][policy]") {
     const std::string text = policy_words_text(policy_words());
     for (const PolicyWordGroup& group : policy_words()) {
         CHECK(contains(text, fmt::format("{}: {}\n", group.name, group.title)));
@@ -243,11 +245,12 @@ TEST_CASE("every word of the language has a place in the text, and most say what
             if (is_key) CHECK_FALSE(word.summary.empty());
         }
     }
-    CHECK(contains(text, "torch            init_scale              the scale of the first step (initially 65536)\n"));
-    CHECK(contains(text,
-                   "ds-zero          version                 of DeepSpeed; 0.17.1 grows a step later after an overflow "
-                   "(initially 0.19.6)\n"));
-    CHECK(contains(text, "  deepspeed-zero   another name of ds-zero\n"));
+    CHECK(contains(text, "torch            init_scale              the scale of the first step (default: 65536)\n"));
+    CHECK(contains(
+        text,
+        "ds-zero          version                 version of DeepSpeed; since 0.17.1 the scale grows one step later "
+        "after an overflow (default: 0.19.6)\n"));
+    CHECK(contains(text, "  deepspeed-zero   another name for ds-zero\n"));
 }
 
 }  // namespace words_test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/analysis.md and docs/lessons.md: every command on them runs, and every cell of their tables is what the command's rows hold.
+// docs/analysis.md and docs/lessons.md: every command runs, and every cell of their tables
+// agrees with the command's rows.
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 Cells split(const std::string& line, char at) {
     Cells cells{""};
-    bool is_quoted = false;  // a matrix's name may hold a comma
+    bool is_quoted = false;  // the name of a matrix may contain a comma
     for (const char c : line) {
         if (c == '"') {
             is_quoted = !is_quoted;
@@ -38,7 +39,7 @@ Cells split(const std::string& line, char at) {
     return cells;
 }
 
-/// `| a | b |` as a and b.
+/// Returns the cells of `| a | b |`: a and b.
 Cells cells_of(const std::string& line) {
     Cells cells;
     const Cells parts = split(line, '|');
@@ -49,7 +50,7 @@ Cells cells_of(const std::string& line) {
     return cells;
 }
 
-/// A command of the page and the table beneath it.
+/// A command of the page and the table below it.
 struct Example {
     std::string command;
     Cells columns{};
@@ -69,7 +70,7 @@ std::vector<Example> examples_of(const std::vector<std::string>& lines) {
     return examples;
 }
 
-/// As the page prints a cell: numbers with a fraction to three digits.
+/// Returns a cell as the page prints it: numbers with a fraction have three digits.
 std::string printed(const std::string& cell) {
     const bool is_fraction = !cell.empty() && cell.find_first_not_of("-0123456789.e+") == std::string::npos &&
                              cell.find_first_of(".e") != std::string::npos && cell.front() != 'e';
@@ -81,7 +82,7 @@ std::string printed(const std::string& cell) {
 
 }  // namespace
 
-TEST_CASE("every table of the pages of numerical analysis is what its command prints", "[program][docs]") {
+TEST_CASE("every table on the pages about numerical analysis agrees with its command's output", "[program][docs]") {
     struct Page {
         const char* file;
         std::size_t examples;

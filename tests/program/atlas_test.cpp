@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/atlas.cpp: its rows against figures that another program found (the tables of the specification of numerical analysis).
+// examples/atlas.cpp: its rows agree with figures that another program computed (the tables of the specification of
+// numerical analysis).
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "tests/program/program.hpp"
@@ -17,7 +18,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// The last cell of each row, by what stands before it.
+/// Returns the last cell of each row by the text before it.
 std::map<std::string, std::string> rows_of_atlas(const std::string& words) {
     scratch();
     const std::string file = (scratch() / "atlas.csv").string();
@@ -46,7 +47,7 @@ void check_figures(const std::map<std::string, std::string>& rows, const std::ve
 
 }  // namespace
 
-TEST_CASE("the harmonic series, Euler's method and transformations have the figures of their tables",
+TEST_CASE("the harmonic series, Euler's method and transformations give the figures of their tables",
           "[program][atlas]") {
     const std::map<std::string, std::string> rows = rows_of_atlas("euler harmonic squares transforms");
     struct Code {
@@ -89,8 +90,8 @@ TEST_CASE("the harmonic series, Euler's method and transformations have the figu
         const std::string row = "squares,fp16,nearest_even," + std::to_string(terms) + ",";
         check_figures(rows, {{(row + "sum").c_str(), sum, 5e-7}, {(row + "sum_flushed").c_str(), flushed, 5e-7}});
     }
-    // Pairs are counted by an enumeration with rational numbers, too: 54364 and 53312 products are within range. In fp6 the
-    // largest number holds what overflows inside TwoSum, so that none fails to nearest.
+    // An enumeration with rational numbers also counts 54364 and 53312 products within range. fp6 saturates overflows
+    // inside TwoSum, so that none fails with rounding to nearest.
     check_figures(rows, {{"transforms,e4m3fn,nearest_even,63680,two_sum_fails", 0, 0},
                          {"transforms,e4m3fn,toward_zero,63680,two_sum_fails", 20000, 0},
                          {"transforms,e4m3fn,up,63680,two_sum_fails", 20190, 0},
@@ -120,7 +121,8 @@ TEST_CASE("the harmonic series, Euler's method and transformations have the figu
 
 namespace {
 
-/// Pairs of a format, enumerated beside atlas: sums are exact in fp64, whose rounding to the format is a search among its numbers.
+/// Independent enumeration of the pairs of a format. Sums are exact in fp64. Rounding to the format
+/// is a search among its numbers.
 class Pairs {
   public:
     explicit Pairs(const macheps::Format& format) {
@@ -136,8 +138,8 @@ class Pairs {
     struct Counts {
         int products = 0, product_fails = 0, sums = 0, up_fails = 0, zero_fails = 0, nearest_fails = 0;
     };
-    /// Products whose sum is within the range, too; TwoSum where what overflows inside becomes infinite, though the format has no
-    /// Inf.
+    /// Counts only products of pairs whose sum is also within the range. Overflows inside TwoSum become infinite,
+    /// although the format has no infinity.
     Counts count() const {
         Counts c;
         const double largest = sorted_.back();
@@ -163,13 +165,13 @@ class Pairs {
         const double s = rounded(a + b), z = rounded(s - a), e = rounded(rounded(a - rounded(s - z)) + rounded(b - z));
         return s + e != a + b;
     }
-    /// The least number that is not below x; infinite beyond the range.
+    /// Returns the smallest number that is not below x, or infinity beyond the range.
     double up(double x) const {
         if (!std::isfinite(x)) return x;
         const auto at = std::lower_bound(sorted_.begin(), sorted_.end(), x);
         return at == sorted_.end() ? HUGE_VAL : *at;
     }
-    /// To nearest, the even one of two: of neighbours that is the one whose place among those above zero is even.
+    /// Returns x rounded to nearest even. A number is even if its place among those from zero on is even.
     double nearest(double x) const {
         if (!std::isfinite(x)) return x;
         if (x < 0) return -nearest(-x);
@@ -190,9 +192,9 @@ class Pairs {
 
 }  // namespace
 
-// The specification's table counts products whose sums are in range too, and lets fp6, which has no Inf, overflow inside: those rows of
-// atlas, the table and an enumeration agree.
-TEST_CASE("transformations counted as their table counts them", "[program][atlas]") {
+// The specification's table counts only products whose sums are also in range. It lets overflows inside TwoSum become
+// infinite in fp6, which has no infinity. Some rows of atlas count in this way.
+TEST_CASE("transformations fail as often in atlas as in their table and in an enumeration", "[program][atlas]") {
     struct Line {
         const char* name;
         macheps::Format format;
@@ -223,7 +225,8 @@ TEST_CASE("transformations counted as their table counts them", "[program][atlas
     }
 }
 
-TEST_CASE("time steps of the heat equation freeze in bf16 and fp16, and stochastic ones do not", "[program][atlas]") {
+TEST_CASE("time steps of the heat equation freeze in bf16 and fp16, except with stochastic rounding",
+          "[program][atlas]") {
     const std::map<std::string, std::string> rows = rows_of_atlas("heat 20");
     check_figures(rows, {{"heat,bf16,nearest_even,20,error", 0.203, 0.001},
                          {"heat,bf16,nearest_even,20,frozen_at", 253, 0},
@@ -234,7 +237,7 @@ TEST_CASE("time steps of the heat equation freeze in bf16 and fp16, and stochast
     CHECK(std::system("'" MACHEPS_ATLAS "' cold >/dev/null 2>&1") != 0);
 }
 
-TEST_CASE("time steps on finer grids have the figures of their table", "[program][atlas][slow]") {
+TEST_CASE("time steps on finer grids give the figures of their table", "[program][atlas][slow]") {
     const std::map<std::string, std::string> rows = rows_of_atlas("heat 100");
     check_figures(rows, {{"heat,bf16,nearest_even,50,error", 0.750, 0.001},
                          {"heat,bf16,nearest_even,50,frozen_at", 353, 0},

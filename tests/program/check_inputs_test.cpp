@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check make-inputs` and `check power`: a kernel's loop from made files to a verdict, tables, and what is refused.
+// `macheps check make-inputs` and `check power`: the loop of a kernel from made files to a verdict, tables of power,
+// and refused commands.
 #include "core/format.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "experiments/files/arrays/arrays.hpp"
@@ -26,7 +27,8 @@ const StoredArray& array(const std::vector<StoredArray>& all, const std::string&
     return *std::find_if(all.begin(), all.end(), [&](const StoredArray& each) { return each.name == name; });
 }
 
-/// What a kernel's author does with one file: load a and b, run, save with `out`, whose last row is not the kernel's.
+/// Does what the author of a kernel does with one file: loads a and b, runs the kernel, and saves its output in `out`.
+/// The elements of `out` after the m x n results are canaries, which do not belong to the kernel.
 void run_kernel(const fs::path& from, const std::string& to, bool drops_last, bool writes_behind) {
     const std::vector<StoredArray> all = read_arrays(from);
     const std::vector<double> a = values_of(array(all, "a"), fp16), b = values_of(array(all, "b"), fp16);
@@ -53,7 +55,7 @@ void run_kernel(const fs::path& from, const std::string& to, bool drops_last, bo
 
 }  // namespace
 
-TEST_CASE("made inputs go through a kernel and a check", "[program][check]") {
+TEST_CASE("on made inputs, a right kernel passes its check and wrong kernels fail", "[program][check]") {
     write(
         "recipe.toml",
         "[recipe]\nop = \"gemm\"\na = \"fp16\"\nb = \"fp16\"\nout = \"fp32\"\nm = 33\nn = 30\nk = 100\ncanaries = 1\n");
@@ -80,7 +82,7 @@ TEST_CASE("made inputs go through a kernel and a check", "[program][check]") {
         ++files;
     }
     CHECK(files >= 12);
-    // The same bytes again, from options and as safetensors; a least set is smaller.
+    // Options give the same bytes as a recipe, also as safetensors. Without --all and --inputs, fewer files are made.
     const std::string options = "--op gemm --a fp16 --b fp16 --out fp32 --canaries 1 --shape 33,30,100";
     REQUIRE(run("check make-inputs " + options + " --inputs normal -o again").code == 0);
     CHECK(contents(scratch() / "again/normal.npz") == contents(scratch() / "inputs/deep/normal.npz"));
@@ -96,7 +98,7 @@ TEST_CASE("made inputs go through a kernel and a check", "[program][check]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("power says what inputs would catch, for people and programs", "[program][check]") {
+TEST_CASE("check power reports which wrong kernels the inputs would catch, as text and as JSON", "[program][check]") {
     const Outcome text = run("check power --op rmsnorm --x bf16 --gain bf16 --out bf16 --eps 1e-5 --shape 20,90");
     CAPTURE(text.err);
     CHECK(text.code == 0);
@@ -123,7 +125,7 @@ TEST_CASE("power says what inputs would catch, for people and programs", "[progr
     fs::remove_all(scratch());
 }
 
-TEST_CASE("what make-inputs cannot do is said in one line, with the exit code of its kind", "[program][check]") {
+TEST_CASE("an error of make-inputs or power is one line, and its kind decides the exit code", "[program][check]") {
     write("recipe.toml", "[recipe]\nop = \"gemm\"\nk = 0\n");
     write("two.toml", "[[check]]\nop = \"sum\"\n[[check]]\nop = \"mean\"\n");
     write("file", "");
@@ -136,8 +138,8 @@ TEST_CASE("what make-inputs cannot do is said in one line, with the exit code of
              Case{"make-inputs -o in", 2, "neither a recipe nor an operation"},
              Case{"make-inputs recipe.toml -o in", 2, "recipe.toml:3:5 (k): k = 0"},
              Case{"make-inputs recipe.toml --op gemm -o in", 2, "a recipe and an operation"},
-             Case{"make-inputs recipe.toml --seed 3 -o in", 2, "the recipe says that"},
-             Case{"make-inputs two.toml -o in", 2, "a file of several checks"},
+             Case{"make-inputs recipe.toml --seed 3 -o in", 2, "cannot be combined with a recipe file"},
+             Case{"make-inputs two.toml -o in", 2, "the file has several checks"},
              Case{"make-inputs none.toml -o in", 3, "none.toml"},
              Case{"make-inputs --op sum", 2, "no folder"},
              Case{"make-inputs --op sum -o file/in --shape 2,40", 5, "file/in"},
@@ -148,7 +150,7 @@ TEST_CASE("what make-inputs cannot do is said in one line, with the exit code of
              Case{"make-inputs --op sum --a fp16 -o in", 2, "sum has no array 'a'"},
              Case{"power --op sun", 2, "--op"},
              Case{"a.bin:fp31[3] --op sum", 2, "fp31"},
-             Case{"file:fp32[3] --op sum", 3, "0 bytes from 0 on are too few for fp32 [3]"},
+             Case{"file:fp32[3] --op sum", 3, "0 bytes from position 0 on are too few for fp32 [3]"},
          }) {
         CAPTURE(c.arguments);
         const Outcome outcome = run(std::string("check ") + c.arguments);
@@ -160,7 +162,7 @@ TEST_CASE("what make-inputs cannot do is said in one line, with the exit code of
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the commands of the page on inputs run, in its order", "[program][check]") {
+TEST_CASE("the commands on docs/check-inputs.md run in their order", "[program][check]") {
     const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/check-inputs.md");
     const auto block = [&](const std::string& kind) {
         const std::size_t begin = page.find("```" + kind + "\n") + 4 + kind.size();
@@ -177,7 +179,7 @@ TEST_CASE("the commands of the page on inputs run, in its order", "[program][che
     }
     CHECK(count == 4);
     CHECK(!fs::is_empty(scratch() / "inputs"));
-    // Every recipe that the page names is one, and every one is named.
+    // The page names every recipe.
     const std::string listed = run("check make-inputs --list").out, recipes = page.substr(page.find("## Recipes"));
     std::istringstream lines(listed);
     for (std::string line; std::getline(lines, line);) {
@@ -186,11 +188,12 @@ TEST_CASE("the commands of the page on inputs run, in its order", "[program][che
     fs::remove_all(scratch());
 }
 
-TEST_CASE("checks of every kind have the same bytes on every instruction set and number of threads",
+TEST_CASE("checks of every kind print the same bytes with every instruction set and number of threads",
           "[program][check]") {
     // tests/dispatch/on_cpu.sh may run the program on a CPU without instructions that this one has.
     const bool is_emulated = std::getenv("MACHEPS_RUN_BY") != nullptr;
-    // Outputs are the made buffers: every figure and reason is then of references and limits, which --bounds has whole.
+    // The outputs are the unchanged buffers of the made files. All figures and reasons then depend only on the
+    // references and limits, which --bounds writes in full.
     for (const char* declared :
          {"gemm --a fp32 --b fp32 --bias fp32 --out fp32 --shape 40,36,250",
           "gemm --a e4m3fn --b e4m3fn --a-scale fp32 --b-scale fp32 --out bf16 --machine sm90.wgmma.fp8+promote128 "
@@ -218,13 +221,13 @@ TEST_CASE("checks of every kind have the same bytes on every instruction set and
             const Outcome other = run(command, "MACHEPS_SIMD=" + std::string(simd_name(simd)));
             if (is_emulated && other.code == 2 && holds(other.err, "MACHEPS_SIMD")) continue;
             CHECK(other.out == first.out);
-            CHECK((contents(scratch() / "bounds.npz") == limits));  // no message: they are no text
+            CHECK((contents(scratch() / "bounds.npz") == limits));  // in parentheses: no message prints bytes
         }
     }
     fs::remove_all(scratch());
 }
 
-TEST_CASE("bare numbers are checked as they are declared", "[program][check]") {
+TEST_CASE("files of bare numbers are checked as they are declared", "[program][check]") {
     std::string x, y;
     for (int i = 0; i < 96; ++i) {
         const float each = static_cast<float>(i % 7) - 2;

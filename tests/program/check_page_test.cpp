@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/check.md and examples/check: every command of the page ends and prints as the page says.
+// docs/check.md and examples/check: every command of the page has the exit code and output that the page shows.
 #include "core/codec.hpp"
 #include "core/format.hpp"
 #include "experiments/check/checked.hpp"
@@ -104,7 +104,7 @@ void run_kernels(const fs::path& out, bool is_wrong) {
 
 bool has_numpy() { return std::system("python3 -c 'import numpy' >/dev/null 2>&1") == 0; }
 
-/// Runs a line of the page's shell in the scratch folder. Kernels without NumPy are those above.
+/// Runs a shell line of the page in the scratch folder. Without NumPy, the kernels above replace those of the examples.
 Outcome shell(const std::string& line, bool is_with_numpy) {
     const std::optional<Match> kernels = matches(line, R"(python3 examples/check/kernels\.py (\w+)( --wrong)?)");
     if (!is_with_numpy && kernels) {
@@ -118,7 +118,7 @@ Outcome shell(const std::string& line, bool is_with_numpy) {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(scratch() / "out.txt"), ""};
 }
 
-/// Figures may be another library's: they are compared as `#`.
+/// Replaces figures by `#`, because they may come from another library.
 std::string without_figures(const std::string& line) {
     return replaced(replaced(line, R"([-+]?\d+(\.\d+)?(e[-+]?\d+)?)", "#"), "  +", "  ");
 }
@@ -166,16 +166,16 @@ void follow(const std::string& page, bool is_with_numpy) {
 
 }  // namespace
 
-TEST_CASE("every command of the page of checks ends and prints as the page says", "[program][check]") {
+TEST_CASE("every command on docs/check.md has the exit code and output that the page shows", "[program][check]") {
     const std::string page = contents(root / "docs/check.md");
     follow(page, false);
     if (has_numpy())
         follow(page, true);
     else
-        WARN("no NumPy: examples/check/kernels.py was not run, but the same kernels in C++");
+        WARN("no NumPy: the same kernels ran in C++ instead of examples/check/kernels.py");
 }
 
-TEST_CASE("the page of checks has the suite of the examples, and every code", "[program][check]") {
+TEST_CASE("docs/check.md contains the suite of the examples and every reason code", "[program][check]") {
     const std::string page = contents(root / "docs/check.md"), suite = contents(root / "examples/check/suite.toml");
     CHECK(holds(page, suite.substr(suite.find("[suite]"))));
     for (const auto& [code, sentence] : check::reason_codes()) {
@@ -184,7 +184,7 @@ TEST_CASE("the page of checks has the suite of the examples, and every code", "[
     }
 }
 
-TEST_CASE("annotations of the example's suite point at its kernels", "[program][check]") {
+TEST_CASE("annotations of the example suite point to the lines of its kernels", "[program][check]") {
     const std::string suite = contents(root / "examples/check/suite.toml");
     std::istringstream source(contents(root / "examples/check/kernels.py"));
     std::vector<std::string> lines{""};
@@ -198,7 +198,7 @@ TEST_CASE("annotations of the example's suite point at its kernels", "[program][
     }
 }
 
-TEST_CASE("the examples' action calls macheps with options that there are", "[program][check]") {
+TEST_CASE("the example action calls macheps with options that exist", "[program][check]") {
     const std::string action = contents(root / "examples/check/action.yml"), help = run("check --help").out;
     const std::size_t from = action.find("  run: |", action.find("SARIF: "));
     REQUIRE(from != std::string::npos);

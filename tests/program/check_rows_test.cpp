@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check` of operations on rows: what a kernel declares arrives where it counts.
+// `macheps check` of operations on rows: the declaration of a kernel decides its verdict.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -36,7 +36,7 @@ float to_bf16(float x) {
 
 }  // namespace
 
-TEST_CASE("what a kernel on rows declares decides what it may lose", "[program][check]") {
+TEST_CASE("the declaration of a kernel on rows decides how much accuracy it may lose", "[program][check]") {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     std::vector<float> x(64 * 96), gate(64 * 96), rounded(64 * 96), loss(1);
@@ -69,7 +69,7 @@ TEST_CASE("what a kernel on rows declares decides what it may lose", "[program][
     CAPTURE(declared.out.substr(0, 700));
     CHECK(declared.code == 0);
     const json swiglu = json::parse(declared.out);
-    CHECK(holds(swiglu.dump(), "rounded to bf16 on the way"));
+    CHECK(holds(swiglu.dump(), "intermediate results rounded to bf16"));
 
     const std::string entropy = "check x.npy target.npy loss.npy out=loss --op cross_entropy --reduction mean";
     const Outcome refused = run(entropy);
@@ -81,15 +81,15 @@ TEST_CASE("what a kernel on rows declares decides what it may lose", "[program][
     CHECK(run(entropy + " --ignore-index -1 --functions cuda.fast").code == 0);
 }
 
-TEST_CASE("a declaration of rows that says nothing is refused", "[program][check]") {
+TEST_CASE("an invalid declaration of an operation on rows is refused", "[program][check]") {
     write("x.npy", npy("<f4", "(2, 2)", std::vector<float>{1, 2, 3, 4}));
     write("out.npy", npy("<f4", "(2, 2)", std::vector<float>{1, 2, 3, 4}));
     for (const auto& [words, text] : {
              std::pair{"--op relu --sum pairwise", "relu has no sum"},
              {"--op softmax --sum parwise", "unknown order of summation 'parwise'"},
              {"--op softmax --functions cuda,expp=3", "did you mean 'exp'?"},
-             {"--op softmax --functions cuda,exp=0.1", "is not a number of ulp"},
-             {"--op softmax --block 1.5", "is no whole number"},
+             {"--op softmax --functions cuda,exp=0.1", "is not a valid number of ulp"},
+             {"--op softmax --block 1.5", "is not a whole number"},
              {"--op quantize", "--granularity"},
              {"--op quantize --granularity tensors", "tensors not in {none,tensor,row"},
              {"--op rope --layout paired", "paired not in {halves,pairs}"},

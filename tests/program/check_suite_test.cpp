@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check` in CI: suites, JUnit, SARIF, annotations, the page of a job, baselines.
+// `macheps check` in CI: suites, JUnit, SARIF, annotations, the summary of a job, and baselines.
 #include "core/text/json.hpp"
 #include "experiments/files/arrays/arrays.hpp"
 #include "tests/check/npz.hpp"
@@ -29,7 +29,8 @@ StoredArray floats(const std::string& name, std::vector<std::int64_t> shape, con
     return one;
 }
 
-/// Softmax over 64 rows of 128 numbers up to `most`, each output rounded once, with one element off by a factor.
+/// Writes a softmax over 64 rows of 128 numbers up to `most`. Each output is rounded
+/// once, and one is wrong by `factor`.
 void write_softmax(const std::string& name, float factor, float most = 8) {
     constexpr std::size_t rows = 64, columns = 128;
     std::mt19937 random(1);
@@ -64,7 +65,7 @@ void write_mixed() {
 
 }  // namespace
 
-TEST_CASE("a suite is judged, and the worst of its checks is the exit code", "[program][check]") {
+TEST_CASE("the worst check of a suite decides the exit code", "[program][check]") {
     write_mixed();
     const Outcome mixed = run("check suite.toml");
     CHECK(mixed.code == 1);
@@ -82,7 +83,8 @@ TEST_CASE("a suite is judged, and the worst of its checks is the exit code", "[p
     fs::remove_all(scratch());
 }
 
-TEST_CASE("what a suite and its command line say wrongly is usage", "[program][check]") {
+TEST_CASE("an error in a suite or its command line is one line, and its kind decides the exit code",
+          "[program][check]") {
     write_mixed();
     write("misspelt.toml", std::string(good_suite) + "functons = 1\n");
     write("nothing.toml", "[[check]]\nop = \"softmax\"\nfiles = \"no*.npz\"\n");
@@ -96,9 +98,9 @@ TEST_CASE("what a suite and its command line say wrongly is usage", "[program][c
                   "misspelt.toml:9:1: unknown key 'functons' of check 'rows' (did you mean 'functions'?"},
              Case{"nothing.toml", 2, "nothing.toml:3:9 (files): no file matches 'no*.npz'"},
              Case{"missing.toml", 3, "missing.toml: cannot read this file"},
-             Case{"suite.toml good.npz", 2, "a suite says itself what its checks are"},
-             Case{"suite.toml --op softmax", 2, "a suite says itself what its checks are"},
-             Case{"suite.toml --saturate", 2, "a suite says itself what its checks are"},
+             Case{"suite.toml good.npz", 2, "a suite contains its own declarations and files"},
+             Case{"suite.toml --op softmax", 2, "a suite contains its own declarations and files"},
+             Case{"suite.toml --saturate", 2, "a suite contains its own declarations and files"},
              Case{"suite.toml --bounds b.npz", 2, "--bounds"},
              Case{"good.npz", 2, "--op"},
              Case{"suite.toml --update-baseline", 2, "--baseline FILE"},
@@ -115,13 +117,13 @@ TEST_CASE("what a suite and its command line say wrongly is usage", "[program][c
     fs::remove_all(scratch());
 }
 
-TEST_CASE("options of the command line hold for every check of a suite", "[program][check]") {
+TEST_CASE("options of the command line apply to every check of a suite", "[program][check]") {
     fs::remove_all(scratch());
     write_softmax("good.npz", 1);
     write("suite.toml", good_suite);
     CHECK(run("check suite.toml --rtol 1 --atol 1").code == 2);  // zeros satisfy that limit
     CHECK(run("check suite.toml --limit fro=1e-9").code == 1);
-    // Rows of equal numbers cannot tell a row from its neighbour.
+    // If all numbers are equal, a kernel that reads a neighbouring row would not be noticed.
     write_softmax("good.npz", 1, 0);
     CHECK(run("check suite.toml").code == 1);
     CHECK(run("check suite.toml --allow-weak --junit junit.xml").code == 0);
@@ -129,7 +131,7 @@ TEST_CASE("options of the command line hold for every check of a suite", "[progr
     fs::remove_all(scratch());
 }
 
-TEST_CASE("JUnit's XML of a suite", "[program][check]") {
+TEST_CASE("the JUnit XML of a suite is valid and has a test case for each input", "[program][check]") {
     write_mixed();
     CHECK(run("check suite.toml --junit junit.xml").code == 1);
     const Element suite = check_junit(contents(scratch() / "junit.xml"));
@@ -151,7 +153,7 @@ TEST_CASE("JUnit's XML of a suite", "[program][check]") {
     CHECK(torn.children[0].name == "error");
     CHECK(torn.children[0].at("type") == "KC090");
     CHECK(suite.children[3].children[0].at("type") == "KC092");
-    // One input alone, and one that cannot be read.
+    // An input without a suite, and one that cannot be read.
     CHECK(run("check good.npz --op softmax --junit one.xml").code == 0);
     CHECK(check_junit(contents(scratch() / "one.xml")).at("tests") == "1");
     CHECK(run("check torn.npz --op softmax --junit one.xml").code == 3);
@@ -159,7 +161,7 @@ TEST_CASE("JUnit's XML of a suite", "[program][check]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("SARIF of a suite, with fingerprints that stay", "[program][check]") {
+TEST_CASE("the SARIF of a suite is valid, and its fingerprints do not change", "[program][check]") {
     write_mixed();
     CHECK(run("check suite.toml --sarif check.sarif").code == 1);
     const std::string text = contents(scratch() / "check.sarif");
@@ -178,7 +180,7 @@ TEST_CASE("SARIF of a suite, with fingerprints that stay", "[program][check]") {
         prints.insert(result.at("partialFingerprints").at("macheps/check").string());
     }
     CHECK(prints.size() == results.size());
-    // Another element of the same kernel is the same finding; so is the same run.
+    // A second run gives the same text. Another error of the same kernel is the same finding with another message.
     CHECK(run("check suite.toml --sarif check.sarif").code == 1);
     CHECK(contents(scratch() / "check.sarif") == text);
     write_softmax("bad.npz", 0.99f);
@@ -186,14 +188,14 @@ TEST_CASE("SARIF of a suite, with fingerprints that stay", "[program][check]") {
     const Json again = Json::parse(contents(scratch() / "check.sarif"));
     CHECK(again.at("runs")[0].at("results")[0].at("partialFingerprints") == first.at("partialFingerprints"));
     CHECK_FALSE(again.at("runs")[0].at("results")[0].at("message") == first.at("message"));
-    // What passes says nothing.
+    // A suite that passes has no results.
     write("suite.toml", good_suite);
     CHECK(run("check suite.toml --sarif check.sarif").code == 0);
     CHECK(Json::parse(contents(scratch() / "check.sarif")).at("runs")[0].at("results").empty());
     fs::remove_all(scratch());
 }
 
-TEST_CASE("in a job of GitHub's, annotations and a table are written without being asked for", "[program][check]") {
+TEST_CASE("in a GitHub job, annotations and a table are written without an option", "[program][check]") {
     write_mixed();
     write("page.md", "what stood there\n");
     const std::string github = "GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=page.md";
@@ -204,13 +206,13 @@ TEST_CASE("in a job of GitHub's, annotations and a table are written without bei
     const std::string page = contents(scratch() / "page.md");
     CHECK(page.starts_with("what stood there\n### macheps check: 1 pass, 1 fail"));
     CHECK(holds(page, "\n| fail | bad &#60;rows&#62; &#38; \"more\" | bad.npz |"));
-    // JSON stays JSON.
+    // With --json, the annotations go to stderr.
     const Outcome json = run("check suite.toml --json", github);
     CHECK(Json::parse(json.out).at("verdict") == Json("fail"));
     CHECK(holds(json.err, "::error "));
     CHECK_FALSE(holds(run("check suite.toml").out, "::error"));
     CHECK(holds(run("check suite.toml --github").out, "::error"));
-    // Many failures: the gravest ten.
+    // Only the ten worst failures have annotations.
     std::string many;
     for (int i = 0; i < 14; ++i)
         many += "[[check]]\nname = \"c" + std::to_string(i) + "\"\nop = \"softmax\"\nfiles = \"bad.npz\"\n";
@@ -239,7 +241,8 @@ TEST_CASE("the JSON of a suite has an element for each input", "[program][check]
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a baseline is made, kept and broken", "[program][check]") {
+TEST_CASE("a check passes with equal results in its baseline, and fails if errors grow or inputs are missing",
+          "[program][check]") {
     fs::remove_all(scratch());
     write_softmax("good.npz", 1);
     write("suite.toml", good_suite);
@@ -250,12 +253,12 @@ TEST_CASE("a baseline is made, kept and broken", "[program][check]") {
     const Outcome same = run("check suite.toml --baseline check.lock");
     CHECK(same.code == 0);
     CHECK_FALSE(holds(same.out, "note"));
-    // One unit in the last place is legal, and worth a note.
+    // An error of one unit in the last place is allowed, but gives a note.
     write_softmax("good.npz", 1 + 0x1p-22f);
     const Outcome other = run("check suite.toml --baseline check.lock");
     CHECK(other.code == 0);
-    CHECK(holds(other.out, "note: other bits than in the baseline"));
-    // Had the kernel been much better, the same bits would be worse.
+    CHECK(holds(other.out, "note: the bits differ from the baseline"));
+    // If the errors in the baseline are much smaller, the same outputs fail.
     const Json document = Json::parse(lock);
     Json row = document.at("rows")[0];
     row["rms"] = 1e-3;
@@ -266,15 +269,15 @@ TEST_CASE("a baseline is made, kept and broken", "[program][check]") {
     write("check.lock", better.dump());
     const Outcome worse = run("check suite.toml --baseline check.lock --sarif check.sarif");
     CHECK(worse.code == 1);
-    CHECK(holds(worse.out, "KC060 baseline  errors grew: rms"));
+    CHECK(holds(worse.out, "KC060 baseline  errors grew: their rms"));
     CHECK(holds(contents(scratch() / "check.sarif"), "\"KC060\""));
-    CHECK(run("check suite.toml --baseline /dev/full --update-baseline").code == 3);  // it is no file to be read
-    // Before anybody agreed, reports are written all the same.
+    CHECK(run("check suite.toml --baseline /dev/full --update-baseline").code == 3);  // not a file that can be read
+    // If there is no baseline yet, the reports are written anyway.
     const Outcome none = run("check suite.toml --baseline none.lock --junit none.xml");
     CHECK(none.code == 3);
     CHECK(holds(none.err, "no baseline yet"));
     CHECK(holds(contents(scratch() / "none.xml"), "<testcase"));
-    // An input that went missing is power that went missing.
+    // A suite without one of its earlier inputs has lost power, so it fails.
     row = document.at("rows")[0];
     row["input"] = "gone.npz";
     rows = document.at("rows");
@@ -289,7 +292,7 @@ TEST_CASE("a baseline is made, kept and broken", "[program][check]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a full disk is exit 5 for every file that a check writes", "[program][check]") {
+TEST_CASE("if the disk is full, every file that a check writes gives exit code 5", "[program][check]") {
     fs::remove_all(scratch());
     write_softmax("good.npz", 1);
     write("suite.toml", good_suite);

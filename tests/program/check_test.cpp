@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check`: verdicts and their exit codes, JSON, files of bounds, what it refuses, and the examples of its help.
+// `macheps check`: verdicts and their exit codes, JSON, files of bounds, errors, and the examples of its help.
 #include "experiments/files/arrays/arrays.hpp"
 #include "experiments/files/arrays/zip.hpp"
 #include "tests/json.hpp"
@@ -31,7 +31,7 @@ std::string npy(const std::string& type, const std::string& shape, const std::st
 std::string bytes_of(const std::vector<float>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * 4};
 }
-std::string codes_of(const std::vector<float>& values) {  // bf16, of values that it holds
+std::string codes_of(const std::vector<float>& values) {  // bf16 codes of values that bf16 represents
     std::string text;
     for (const float x : values) {
         std::uint32_t bits = 0;
@@ -43,7 +43,7 @@ std::string codes_of(const std::vector<float>& values) {  // bf16, of values tha
 
 constexpr int m = 40, n = 36, k = 48;
 
-/// A product, in files of one array each; all its values lie on multiples of 1/16, so that bf16 holds a and b.
+/// Writes a product into files of one array each. The values of a and b are multiples of 1/16 that bf16 represents.
 void write_gemm(float spoil) {
     std::mt19937 random(1);
     std::vector<float> a(m * k), b(k * n), out(m * n);
@@ -62,15 +62,15 @@ void write_gemm(float spoil) {
 
 }  // namespace
 
-TEST_CASE("a product that is right passes, one wrong element fails with its place", "[program][check]") {
+TEST_CASE("a right product passes, and one with a wrong element fails and names its place", "[program][check]") {
     write_gemm(0);
     const Outcome right = run("check a.npy b.npy out.npy --op gemm");
     CHECK(right.code == 0);
     CHECK(right.err.empty());
     CHECK(
         right.out.starts_with("pass  gemm  fp32[40, 48] x fp32[48, 36], machine fp32 sums over slices of k -> fp32\n"));
-    CHECK(holds(right.out, "1440 outputs, exact: 1440"));
-    CHECK(holds(right.out, "would have failed: a scale error of "));
+    CHECK(holds(right.out, "1440 outputs, 1440 exact"));
+    CHECK(holds(right.out, "smallest faults that would have failed: scale errors of "));
     CHECK(run("check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm").code == 0);
     CHECK(run("check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm --machine sm80.mma.bf16").code ==
           0);
@@ -83,7 +83,7 @@ TEST_CASE("a product that is right passes, one wrong element fails with its plac
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the JSON of a check, and its file of bounds", "[program][check]") {
+TEST_CASE("a check writes JSON and a file of bounds", "[program][check]") {
     write_gemm(0);
     const Outcome outcome = run("check a.npy b.npy out.npy --op gemm --json --bounds limits.npz");
     REQUIRE(outcome.code == 0);
@@ -103,7 +103,7 @@ TEST_CASE("the JSON of a check, and its file of bounds", "[program][check]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a sample of a product is judged, and all of it is screened", "[program][check]") {
+TEST_CASE("with --sample, some outputs of a product are judged and all outputs are screened", "[program][check]") {
     write_gemm(0);
     const std::string arguments = "check a.npy b.npy out.npy --op gemm --sample 8 --allow-weak --json";
     const Outcome right = run(arguments);
@@ -114,7 +114,7 @@ TEST_CASE("a sample of a product is judged, and all of it is screened", "[progra
     CHECK(check.at("screen").at("outputs") == 1440);
     CHECK(run(arguments, "taskset -c 0").out == right.out);
     CHECK(run(arguments, "MACHEPS_SIMD=scalar").out == right.out);
-    // As much time as anybody has is time for all.
+    // With a large budget, all outputs are judged.
     CHECK(json::parse(run("check a.npy b.npy out.npy --op gemm --budget 1000s --json").out)
               .at("checks")
               .at(0)
@@ -127,7 +127,7 @@ TEST_CASE("a sample of a product is judged, and all of it is screened", "[progra
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a check of a machine's bits is the same JSON on every instruction set and number of threads",
+TEST_CASE("a check of a machine's bits prints the same JSON with every instruction set and number of threads",
           "[program][check]") {
     write_gemm(0);
     const std::string arguments =
@@ -136,7 +136,7 @@ TEST_CASE("a check of a machine's bits is the same JSON on every instruction set
     CHECK(right.code == 0);
     const json check = json::parse(right.out).at("checks").at(0);
     CHECK(check.at("bits").at("differ") == 0);
-    CHECK(check.at("guaranteed_bits").is_string());  // nothing is lost: infinitely many
+    CHECK(check.at("guaranteed_bits").is_string());  // "inf", because nothing is lost
     CHECK(run(arguments, "MACHEPS_SIMD=scalar").out == right.out);
     CHECK(run(arguments, "taskset -c 0").out == right.out);
     write_gemm(0.25f);
@@ -146,7 +146,7 @@ TEST_CASE("a check of a machine's bits is the same JSON on every instruction set
     fs::remove_all(scratch());
 }
 
-TEST_CASE("bad input, bad words and wide limits have their exit codes", "[program][check]") {
+TEST_CASE("bad input, bad arguments and loose limits have the right exit codes", "[program][check]") {
     write_gemm(0);
     write("short.npy", npy("<f4", "(40, 36)", "abcd"));
     write("pickle.npy", npy("|O", "(1,)", "abcd"));
@@ -161,8 +161,9 @@ TEST_CASE("bad input, bad words and wide limits have their exit codes", "[progra
              Case{"a.npy b.npy pickle.npy --op gemm", 3, "elements of type '|O'"},
              Case{"missing.npz --op gemm", 3, "missing.npz"},
              Case{"a.npy out.npy b=a --op gemm", 3, "there is no array 'a'"},
-             Case{"a16.npy b.npy out.npy a=a16 --op gemm", 3, "declare it: --a bf16"},
-             Case{"a.npy b.npy out.npy --op gemm --a bf16", 3, "the file says <f4 (fp32), the declaration bf16"},
+             Case{"a16.npy b.npy out.npy a=a16 --op gemm", 3, "declare the format, as in --a bf16"},
+             Case{"a.npy b.npy out.npy --op gemm --a bf16", 3,
+                  "the file says <f4 (fp32), but the declaration says bf16"},
              Case{"a.npy b.npy out.npy --op gemm --a bf17", 2, "bf17"},
              Case{"a.npy b.npy out.npy --op gem", 2, "gem"},
              Case{"a.npy b.npy out.npy --op gemm --machine sm81", 2, "sm81"},
@@ -177,9 +178,9 @@ TEST_CASE("bad input, bad words and wide limits have their exit codes", "[progra
              Case{"a.npy b.npy out.npy --op gemm --limit speed=1", 2, "one of max, ulp"},
              Case{"a.npy b.npy out.npy --op gemm --delta 2", 2, "--delta"},
              Case{"a.npy b.npy out.npy --op gemm --sample 0", 2, "--sample"},
-             Case{"a.npy b.npy out.npy --op gemm --sample 2.5", 2, "no whole number"},
+             Case{"a.npy b.npy out.npy --op gemm --sample 2.5", 2, "not a whole number"},
              Case{"a.npy b.npy out.npy --op gemm --budget soon", 2, "--budget"},
-             Case{"a.npy b.npy out.npy --op gemm --tile 16", 2, "is no tile"},
+             Case{"a.npy b.npy out.npy --op gemm --tile 16", 2, "is not a valid tile"},
              Case{"a.npy b.npy out.npy --op gemm --sample 4 --bounds limits.npz", 2, "--bounds"},
              Case{"a.npy out.npy x=a --op rmsnorm", 2, "--eps"},
              Case{"a.npy x=a --op softmax --alpha 2", 2, "softmax has no alpha"},
@@ -201,7 +202,7 @@ TEST_CASE("bad input, bad words and wide limits have their exit codes", "[progra
 TEST_CASE("every example of the check's help runs", "[program][check]") {
     write_gemm(0);
     std::mt19937 random(2);
-    // Files as the examples call them: a product of small integers, in bf16 codes where the example declares those.
+    // The files have the names in the examples. The product is in bf16 codes if the example declares bf16.
     std::istringstream help(run("check --help").out);
     int examples = 0;
     for (std::string line; std::getline(help, line);) {
@@ -235,9 +236,9 @@ TEST_CASE("every example of the check's help runs", "[program][check]") {
             std::string length;
             for (int i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i));
             write("norm.safetensors", length + header + bytes_of(x) + bytes_of(w) + bytes_of(y));
-            expected = "weak";  // the gain is the same everywhere: its neighbour's cannot be told apart
+            expected = "weak";  // all gains are equal, so reading a neighbouring gain is not noticed
         } else {
-            // An archive of the arrays as they are in the example's formats.
+            // An archive of the arrays in the formats of the example.
             write_gemm(0);
             const std::string a = contents(scratch() / (is_bf16 ? "a16.npy" : "a.npy")),
                               b = contents(scratch() / (is_bf16 ? "b16.npy" : "b.npy"));
@@ -268,7 +269,7 @@ TEST_CASE("every example of the check's help runs", "[program][check]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("an operation that no check judges is declined on the command line as in a suite", "[program][check]") {
+TEST_CASE("an operation that check cannot judge is declined, on the command line and in a suite", "[program][check]") {
     write_gemm(0);
     const Outcome alone = run("check out.npy --op attention");
     CHECK(alone.code == 2);

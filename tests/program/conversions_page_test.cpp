@@ -27,7 +27,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("docs/conversions.md has every format and every profile as the program has them", "[program][docs]") {
+TEST_CASE("docs/conversions.md describes every format and profile as the program does", "[program][docs]") {
     const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/conversions.md");
     const Outcome listed = run("formats --profiles");
     REQUIRE(listed.code == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps convert --granularity`: what it writes, and what it refuses.
+// `macheps convert --granularity`: its arrays and its errors.
 #include "experiments/files/arrays/arrays.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "tests/program/program.hpp"
@@ -69,7 +69,7 @@ TEST_CASE("convert --granularity writes codes, scales and values", "[program][sc
     fs::remove_all(scratch());
 }
 
-TEST_CASE("convert with scales refuses what it cannot scale", "[program][scaling]") {
+TEST_CASE("convert with scales refuses arrays and options that it cannot use", "[program][scaling]") {
     write_array("x.npy", std::vector<float>(40, 1.0f), {1, 40});
     write_array("cube.npy", std::vector<float>(8, 1.0f), {2, 2, 2});
     write_array("empty.npy", {}, {0, 4});
@@ -79,14 +79,14 @@ TEST_CASE("convert with scales refuses what it cannot scale", "[program][scaling
         int code;
     };
     for (const Case& c :
-         {Case{"x.npy", "--granularity: which elements share a scale is not said", 2},
-          Case{"--granularity tensor -o y.npz", "IN: no array is given", 2},
-          Case{"--granularity tensor x.npy", "--output: where the arrays go is not said", 2},
+         {Case{"x.npy", "--granularity: the granularity is missing", 2},
+          Case{"--granularity tensor -o y.npz", "IN: the array is missing", 2},
+          Case{"--granularity tensor x.npy", "--output: the name of the output file is missing", 2},
           Case{"--granularity tensr x.npy -o y.npz",
                "--granularity: unknown granularity 'tensr' (did you mean 'tensor'?", 2},
           Case{"--granularity tensor --scale-rule te_curent x.npy -o y.npz", "--scale-rule: unknown scale rule", 2},
-          Case{"--granularity mx32 x.npy -o y.npz", "blocks of 32 do not divide 40 columns", 2},
-          Case{"--granularity row --axis 0 x.npy -o y.npz", "leave --axis out, or take column", 2},
+          Case{"--granularity mx32 x.npy -o y.npz", "40 columns cannot be divided into blocks of 32", 2},
+          Case{"--granularity row --axis 0 x.npy -o y.npz", "leave out --axis, or use column", 2},
           Case{"--granularity tensor --axis 2 x.npy -o y.npz", "--axis", 2},
           Case{"--granularity tensor --saturate x.npy -o y.npz", "--saturate: it has no effect with scales", 2},
           Case{"--granularity tensor --from bf16 x.npy -o y.npz", "--from: it has no effect with scales", 2},
@@ -101,11 +101,12 @@ TEST_CASE("convert with scales refuses what it cannot scale", "[program][scaling
         CHECK(holds(outcome.err, c.says));
         CHECK_FALSE(fs::exists(scratch() / "y.npz"));
     }
-    CHECK(holds(run("convert --to e8m0fnu --granularity tensor x.npy -o y.npz").err, "--to: 'e8m0fnu' is no format"));
+    CHECK(holds(run("convert --to e8m0fnu --granularity tensor x.npy -o y.npz").err,
+                "--to: 'e8m0fnu' cannot be the format"));
     fs::remove_all(scratch());
 }
 
-TEST_CASE("convert with scales writes the same bytes on every path", "[program][scaling]") {
+TEST_CASE("convert with scales writes the same bytes with scalar code and with SIMD", "[program][scaling]") {
     std::vector<float> x;
     for (int i = 0; i < 64 * 96; ++i) x.push_back(static_cast<float>((i * 7919) % 1013 - 506) * 0.37f);
     write_array("x.npy", x, {64, 96});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps convert`: raw bytes in, raw bytes out.
+// `macheps convert` of raw bytes and .npy files.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -23,7 +23,7 @@ std::string raw(const std::vector<T>& values) {
     return bytes;
 }
 
-/// As run(), with `input` on stdin.
+/// Runs `macheps convert` with `input` on stdin.
 Outcome convert(const std::string& arguments, const std::string& input) {
     write("in.bin", input);
     const std::string command =
@@ -48,25 +48,27 @@ TEST_CASE("convert turns raw numbers into codes and back", "[program]") {
         std::string in, out;
         const char* why;
     };
-    const double above_tie = 1 + 0x1p-8 + 0x1p-40;  // rounds up once, but ties to even through fp32
+    const double above_tie = 1 + 0x1p-8 + 0x1p-40;  // rounds up if rounded once, but is a tie in fp32
     for (const Case& c : std::initializer_list<Case>{
              {"--to e4m3fn --saturate", raw<float>({1000.0f}), "\x7e", "saturating"},
-             {"--to e4m3fn --round rz", raw<float>({463.0f}), "\x7e", "an acronym of a rounding mode"},
-             {"--to e4m3fn --profile cuda_sat", raw<float>({1000.0f}), "\x7e", "an implementation's conventions"},
-             {"--to bf16", raw<float>({1.0f, -2.0f}), raw<std::uint16_t>({0x3f80, 0xc000}), "two bytes a code"},
+             {"--to e4m3fn --round rz", raw<float>({463.0f}), "\x7e", "abbreviation of a rounding mode"},
+             {"--to e4m3fn --profile cuda_sat", raw<float>({1000.0f}), "\x7e", "conventions of an implementation"},
+             {"--to bf16", raw<float>({1.0f, -2.0f}), raw<std::uint16_t>({0x3f80, 0xc000}), "two bytes per code"},
              {"--from fp64 --to bf16", raw<double>({above_tie}), raw<std::uint16_t>({0x3f81}), "fp64 is rounded once"},
              {"--from fp64 --to bf16 --profile torch_sat", raw<double>({above_tie}), raw<std::uint16_t>({0x3f80}),
-              "and twice where the library does"},
-             {"--from e2m1fn --to fp64", std::string("\x07\x0f", 2), raw<double>({6.0, -6.0}), "four bits in a byte"},
+              "fp64 is rounded twice if the library does so"},
+             {"--from e2m1fn --to fp64", std::string("\x07\x0f", 2), raw<double>({6.0, -6.0}),
+              "each code of four bits is a byte"},
              {"--from e3m2fn --to e2m1fn", std::string("\x1f", 1), "\x07", "from one narrow format to another"},
-             {"--to e5m2", "", "", "nothing gives nothing"}}) {
+             {"--to e5m2", "", "", "empty input gives empty output"}}) {
         CAPTURE(c.arguments, c.why);
         const Outcome outcome = convert(c.arguments, c.in);
         CAPTURE(outcome.err);
         CHECK(outcome.code == 0);
         CHECK(outcome.out == c.out);
     }
-    // Longer than a piece: every element is converted, and rounds stochastically by its own word of the seed's stream.
+    // Input that is longer than one piece: every element is converted, and has its own
+    // word of the seed's random stream.
     const std::vector<float> numbers(200000, 1.03125f);
     const std::string many = raw(numbers);
     const Outcome first = convert("--to e4m3fn --round sr --seed 7", many);
@@ -82,7 +84,7 @@ TEST_CASE("convert turns raw numbers into codes and back", "[program]") {
     std::filesystem::remove_all(scratch());
 }
 
-TEST_CASE("convert recognises an .npy file, and gives one of its shape", "[program]") {
+TEST_CASE("convert recognises an .npy file and writes one of the same shape", "[program]") {
     const auto npy = [](const std::string& type, const std::string& shape, const std::string& bytes,
                         bool is_fortran = false) {
         std::string header = "{'descr': '" + type + "', 'fortran_order': " + (is_fortran ? "True" : "False") +
@@ -101,18 +103,19 @@ TEST_CASE("convert recognises an .npy file, and gives one of its shape", "[progr
              {"--to e4m3fn", x, npy("|u1", "2, 3, ", raw<std::uint8_t>({0, 0x38, 0x7e, 0x08, 0xb8, 0x40})),
               "codes are bytes"},
              {"--to fp16", x, npy("<f2", "2, 3, ", raw<std::uint16_t>({0, 0x3c00, 0x5f40, 0x2380, 0xbc00, 0x4000})),
-              "fp16 is a type of NumPy's"},
+              "NumPy has a type for fp16"},
              {"--to fp64 --from fp32", x, npy("<f8", "2, 3, ", raw<double>({0, 1, 464, 0x1.ep-7, -1, 2})),
-              "--from may say the same"},
+              "--from may name the type of the file"},
              {"--to bf16", npy("<f8", "", raw<double>({1.5})), npy("<u2", "", raw<std::uint16_t>({0x3fc0})),
-              "a type says what is in it"},
+              "the type of the file is the format"},
              {"--to e5m6", npy("<f2", "1, ", raw<std::uint16_t>({0x3c00})),
-              npy("<u2", "1, ", raw<std::uint16_t>({0x3c0})), "any widths"},
+              npy("<u2", "1, ", raw<std::uint16_t>({0x3c0})), "formats of any width"},
              {"--from e4m3fn --to fp32", npy("|u1", "2, ", raw<std::uint8_t>({0x38, 0x7e})),
-              npy("<f4", "2, ", raw<float>({1, 448})), "codes are named"},
+              npy("<f4", "2, ", raw<float>({1, 448})), "--from names the format of codes"},
              {"--to e4m3fn", npy("<f4", "2, 2, ", raw<float>({1, 2, 3, 4}), true),
-              npy("|u1", "2, 2, ", raw<std::uint8_t>({0x38, 0x44, 0x40, 0x48})), "columns become rows"},
-             {"--to fp32", npy("<f4", "0, ", ""), npy("<f4", "0, ", ""), "no numbers"}}) {
+              npy("|u1", "2, 2, ", raw<std::uint8_t>({0x38, 0x44, 0x40, 0x48})),
+              "column-major order becomes row-major"},
+             {"--to fp32", npy("<f4", "0, ", ""), npy("<f4", "0, ", ""), "an empty array"}}) {
         CAPTURE(c.arguments, c.why);
         const Outcome outcome = convert(c.arguments, c.in);
         CAPTURE(outcome.err);
@@ -121,13 +124,13 @@ TEST_CASE("convert recognises an .npy file, and gives one of its shape", "[progr
     }
     const std::string many = npy("<f4", "200000, ", raw(std::vector<float>(200000, 1.03125f)));
     CHECK(convert("--to e4m3fn", many).out.size() == 200000 + 128);
-    CHECK(convert("--to e4m3fn", npy("|u1", "1, ", "8")).code == 2);                 // codes of which format?
-    CHECK(convert("--to e4m3fn --from bf16", x).code == 3);                          // the file says otherwise
-    CHECK(convert("--to e4m3fn", npy("<f4", "3, ", raw<float>({1, 2}))).code == 3);  // it ends too soon
+    CHECK(convert("--to e4m3fn", npy("|u1", "1, ", "8")).code == 2);  // the format of the codes is missing
+    CHECK(convert("--to e4m3fn --from bf16", x).code == 3);           // the file has another format
+    CHECK(convert("--to e4m3fn", npy("<f4", "3, ", raw<float>({1, 2}))).code == 3);  // the file is too short
     std::filesystem::remove_all(scratch());
 }
 
-TEST_CASE("convert counts the properties that the format cannot hold, or refuses them", "[program]") {
+TEST_CASE("convert counts or refuses values with properties that the format does not have", "[program]") {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
     struct Case {
         const char* arguments;
@@ -168,13 +171,13 @@ TEST_CASE("convert counts the properties that the format cannot hold, or refuses
         int code;
     };
     for (const Refused& c : std::initializer_list<Refused>{
-             {"--to e2m1fn --refuse nan", {1.0f, nan}, "element 1 is nan, and e2m1fn has no NaN", 3},
-             {"--to e8m0fnu --refuse negative_zero", {1.0f, -0.0f}, "element 1 is -0, and e8m0fnu has no -0", 3},
-             {"--to e4m3fn --refuse nan,inf", {infinity}, "element 0 is inf, and e4m3fn has no infinity", 3},
-             {"--to e8m0fnu --refuse all", {-2.0f}, "element 0 is -2, and e8m0fnu has no sign", 3},
+             {"--to e2m1fn --refuse nan", {1.0f, nan}, "element 1 is nan, but e2m1fn has no NaN", 3},
+             {"--to e8m0fnu --refuse negative_zero", {1.0f, -0.0f}, "element 1 is -0, but e8m0fnu has no -0", 3},
+             {"--to e4m3fn --refuse nan,inf", {infinity}, "element 0 is inf, but e4m3fn has no infinity", 3},
+             {"--to e8m0fnu --refuse all", {-2.0f}, "element 0 is -2, but e8m0fnu has no sign", 3},
              {"--to bf16 --refuse nann", {}, "did you mean nan?", 2},
              {"--to e8m0fnu --profile onnx.19", {}, "profile onnx.19 does not convert to e8m0fnu", 2},
-             {"--to e4m3fn --profile onnx_saturate", {}, "name an edition: onnx.19, ", 2}}) {
+             {"--to e4m3fn --profile onnx_saturate", {}, "choose an edition: onnx.19, ", 2}}) {
         CAPTURE(c.arguments);
         const Outcome outcome = convert(c.arguments, raw(c.in));
         CAPTURE(outcome.err);
@@ -199,7 +202,7 @@ TEST_CASE("a profile decides how e8m0fnu rounds if --round is left out", "[progr
     std::filesystem::remove_all(scratch());
 }
 
-TEST_CASE("convert refuses what it cannot read", "[program]") {
+TEST_CASE("convert refuses input and options that it cannot read", "[program]") {
     struct Case {
         const char *arguments, *in, *says;
         int code;
@@ -207,7 +210,7 @@ TEST_CASE("convert refuses what it cannot read", "[program]") {
     for (const Case& c :
          {Case{"--to e4m3fn", "12345", "5 bytes", 3}, Case{"--to bf61", "", "bf16", 2},
           Case{"--from e4m3 --to fp32", "", "e4m3fn", 2}, Case{"", "", "--to", 2},
-          Case{"--to bf16 --round sideways", "", "unknown rounding mode 'sideways' (one of nearest_even,", 2},
+          Case{"--to bf16 --round sideways", "", "unknown rounding mode 'sideways' (use one of nearest_even,", 2},
           Case{"--to bf16 --round towardzero", "", "did you mean toward_zero?", 2},
           Case{"--to bf16 --profile mldtype", "", "mldtypes", 2}}) {
         CAPTURE(c.arguments);

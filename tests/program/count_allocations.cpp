@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that help_test.cpp preloads into the program: it counts the calls of operator new, those of static
-// initialisers too, and at the end writes the count into the file that MACHEPS_ALLOCATIONS names.
+// A library that help_test.cpp preloads into the program. It counts the calls of operator new, including those of
+// static initialisers. At the end of the program, it writes the count into the file that MACHEPS_ALLOCATIONS names.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --device and --hash-sites as people give them, on a machine without a GPU (or with one that is hidden).
+// The options --device and --hash-sites on a machine without a GPU, or with a hidden GPU.
 #include "tests/program/program.hpp"
 
 #include <sstream>
@@ -14,7 +14,7 @@ const char* const hidden = "CUDA_VISIBLE_DEVICES=";
 
 }  // namespace
 
-TEST_CASE("a GPU that is not there, and a device that there is not, are told apart", "[program][device]") {
+TEST_CASE("a missing GPU and a word that is not a device have different exit codes", "[program][device]") {
     struct Case {
         std::string arguments;
         int code;
@@ -22,13 +22,15 @@ TEST_CASE("a GPU that is not there, and a device that there is not, are told apa
         const char* why;
     };
     const Case cases[] = {
-        {std::string(quick) + "-p fp32 --device cuda -o d1", 4, "--device cpu", "no device: what to do instead"},
-        {std::string(quick) + "-p fp32 --device cuda:7 -o d1", 4, "cuda", "nor an eighth one"},
-        {std::string(quick) + "-p fp32 --device cuda -o d1 --dry-run", 4, "cuda", "a plan would be measured there"},
-        {"gemm --device cuda --sweep k=16 --machine fp32.chain", 4, "cuda", "other verbs too"},
-        {std::string(quick) + "-p fp32 --device gpu -o d1", 2, "cuda:1", "a word that is no device"},
-        {std::string(quick) + "-p fp32 --device cuda:x -o d1", 2, "cuda:1", "nor is this"},
-        {std::string(quick) + "-p fp32 --matrix-units some -o d1", 2, "native", "one of two"}};
+        {std::string(quick) + "-p fp32 --device cuda -o d1", 4, "--device cpu",
+         "no GPU: the error names the alternative"},
+        {std::string(quick) + "-p fp32 --device cuda:7 -o d1", 4, "cuda", "no eighth GPU"},
+        {std::string(quick) + "-p fp32 --device cuda -o d1 --dry-run", 4, "cuda", "a dry run measures on the device"},
+        {"gemm --device cuda --sweep k=16 --machine fp32.chain", 4, "cuda", "other verbs give the same error"},
+        {std::string(quick) + "-p fp32 --device gpu -o d1", 2, "cuda:1", "a word that is not a device"},
+        {std::string(quick) + "-p fp32 --device cuda:x -o d1", 2, "cuda:1", "an index that is not a number"},
+        {std::string(quick) + "-p fp32 --matrix-units some -o d1", 2, "native",
+         "matrix units must be one of two words"}};
     for (const Case& each : cases) {
         CAPTURE(each.arguments, each.why);
         const Outcome outcome = run(each.arguments, hidden);
@@ -40,7 +42,7 @@ TEST_CASE("a GPU that is not there, and a device that there is not, are told apa
     }
 }
 
-TEST_CASE("hashes.csv is the same for any number of threads, and names where two policies part", "[program][device]") {
+TEST_CASE("hashes.csv is the same for any number of threads, and shows where policies diverge", "[program][device]") {
     const std::string options = std::string(quick) + "-q --no-report --hash-sites --force -p fp32,tf32 ";
     REQUIRE(run(options + "-o h1 --threads 1", "MACHEPS_SIMD=scalar").code == 0);
     REQUIRE(run(options + "-o h2 --threads 2").code == 0);
@@ -48,9 +50,9 @@ TEST_CASE("hashes.csv is the same for any number of threads, and names where two
     CHECK(rows.starts_with("run,step,micro_batch,site,count,hash\nfp32/0,0,0,embed:forward.out,256,"));
     CHECK(rows.find("tf32/0,1,0,lm_head:forward.a,") != std::string::npos);
     CHECK(rows == contents(scratch() / "h2/hashes.csv"));
-    // Runs that may not have it: it would lack the steps before.
+    // A resumed run cannot write it, because the earlier steps would be missing.
     CHECK(run("train --resume h1 --hash-sites").code == 2);
-    // One that is begun again without it leaves no stale file behind.
+    // A run that starts again without --hash-sites removes the old file.
     REQUIRE(run(std::string(quick) + "-q --no-report --force -p fp32 -o h1").code == 0);
     CHECK_FALSE(fs::exists(scratch() / "h1/hashes.csv"));
 }

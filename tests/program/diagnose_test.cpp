@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps report --diagnose from outside: text, JSON, the page, directories of older versions, and its exit codes.
+// `macheps report --diagnose`: text, JSON, the page, directories of older versions, and exit codes.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -7,7 +7,7 @@ namespace diagnose_test {
 
 using namespace macheps::test;
 
-TEST_CASE("report --diagnose tells what a run shows, as text, as JSON and on the page, and exits with 0",
+TEST_CASE("report --diagnose reports findings as text, as JSON and on the page, and exits with 0",
           "[program][diagnosis]") {
     fs::remove_all(scratch());
     write("high.toml",
@@ -18,8 +18,8 @@ TEST_CASE("report --diagnose tells what a run shows, as text, as JSON and on the
     const Outcome text = run("report run --diagnose");
     CHECK(text.code == 0);
     CHECK(text.out.find("high\n  overflow-cascade (step 0, ") != std::string::npos);
-    CHECK(text.out.find("Nothing: fp32\n") != std::string::npos);
-    CHECK(text.out.starts_with(run("report run").out));  // it adds, and changes nothing
+    CHECK(text.out.find("No findings: fp32\n") != std::string::npos);
+    CHECK(text.out.starts_with(run("report run").out));  // --diagnose only adds text
     const Outcome json = run("report run --diagnose --json");
     CHECK(json.code == 0);
     const auto document = nlohmann::json::parse(json.out);
@@ -38,14 +38,14 @@ TEST_CASE("report --diagnose tells what a run shows, as text, as JSON and on the
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a directory of schema 1 is diagnosed, and told what it lacks", "[program][diagnosis]") {
+TEST_CASE("the diagnosis of a directory of schema 1 lists what it could not look for", "[program][diagnosis]") {
     fs::remove_all(scratch());
     fs::copy(fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/run_schema1", scratch() / "old");
     const Outcome outcome = run("report old --diagnose");
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.code == 0);
-    CHECK(outcome.out.find("What these runs show") != std::string::npos);
-    CHECK(outcome.out.find("Not looked for: loss-rounded in ") != std::string::npos);
+    CHECK(outcome.out.find("Findings of ") != std::string::npos);
+    CHECK(outcome.out.find("Not checked: loss-rounded in ") != std::string::npos);
     fs::remove_all(scratch());
 }
 

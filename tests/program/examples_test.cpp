@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every example of every help text, run as it is written: in a folder that holds the files of which it speaks, with the programs that
-// it pipes into. Only what takes minutes is made smaller, by options behind it; a row below says so.
+// Runs every example of every help text as it is written, in a folder with the files that it names and
+// with the programs that it pipes into. Only examples that take minutes are made smaller, by
+// additional options; `ways` lists them.
 #include "reports/findings/divergence.hpp"
 #include "reports/rows/csv.hpp"
 #include "tests/program/program.hpp"
@@ -18,11 +19,12 @@ using namespace macheps::reports;
 
 namespace {
 
-/// What an example needs to be run here; the first row whose words the example holds. Without one it is run as it is.
+/// How an example is run here. The first row whose `holds` is a part of the example applies. Without a
+/// row, the example is run as it is.
 struct Way {
     std::string_view holds;
-    std::string_view smaller{};    ///< options behind it
-    std::string_view elsewhere{};  ///< the test that runs it, with files of its own; it is left out here
+    std::string_view smaller{};    ///< options that are added to it
+    std::string_view elsewhere{};  ///< the test that runs it, with its own files; it is not run here
     int code = 0, or_code = code;
 };
 constexpr std::string_view tiny =
@@ -41,22 +43,22 @@ constexpr Way ways[] = {
      .elsewhere = "every example of the help of policy advise and policy explain runs"},
     {.holds = "macheps policy explain",
      .elsewhere = "every example of the help of policy advise and policy explain runs"},
-    {.holds = "--png", .elsewhere = "tests/page, where a browser is"},
-    {.holds = "--charts", .elsewhere = "tests/page, where a browser is"},
-    {.holds = "--results", .elsewhere = "tests/program/machine_test.cpp, with results of its own"},
+    {.holds = "--png", .elsewhere = "tests/page, if there is a browser"},
+    {.holds = "--charts", .elsewhere = "tests/page, if there is a browser"},
+    {.holds = "--results", .elsewhere = "tests/program/machine_test.cpp, with its own results"},
     {.holds = "--replay", .elsewhere = "tests/gpu/verify_test.cpp"},
-    {.holds = "macheps policy diff", .code = 1, .or_code = 0},  // where the two differ
+    {.holds = "macheps policy diff", .code = 1, .or_code = 0},  // 1 if the two differ
     {.holds = "macheps verify --list"},
     {.holds = "macheps verify --device cpu", .smaller = " --only 'cpu:v*'"},  // tiles of AMX take twenty seconds
-    {.holds = "--rule blas.onednn", .code = 1, .or_code = 0},                 // where the library is not there
-    {.holds = "macheps verify --library"},   // one that is not there is said to be absent
-    {.holds = "macheps verify", .code = 4},  // no GPU here
+    {.holds = "--rule blas.onednn", .code = 1, .or_code = 0},                 // 1 if the library is missing
+    {.holds = "macheps verify --library"},                                    // reports a missing library as absent
+    {.holds = "macheps verify", .code = 4},                                   // no GPU here
     {.holds = "macheps gemm --sweep k=16", .smaller = " -m 2 -n 2"},
     {.holds = "macheps gemm --machine all", .smaller = " -m 2 -n 2 -k 64"},
     {.holds = "macheps solve --matrix randsvd --sweep", .smaller = " -n 16"},
 };
 
-/// Programs that examples pipe into or from, as functions of the shell: what matters is what goes in and out.
+/// Shell functions that replace programs that examples pipe into or from. Only their input and output matter.
 constexpr const char* prelude = R"(
 export HOME="$PWD"
 mkdir -p .zfunc .local/share/bash-completion/completions .config/fish/completions
@@ -76,7 +78,7 @@ const Way& way_of(const std::string& example) {
     return found == std::end(ways) ? as_it_is : *found;
 }
 
-/// The lines of `help` from `title` to the next empty line or `Usage:`.
+/// Returns the lines of `help` from `title` to the next empty line or `Usage:`.
 std::vector<std::string> part_of(const std::string& help, const std::string& title) {
     std::vector<std::string> part;
     std::istringstream lines(help);
@@ -93,7 +95,7 @@ std::vector<std::string> part_of(const std::string& help, const std::string& tit
     return part;
 }
 
-/// "", "train ", "policy ", "policy list ", ...: every verb that help tells of.
+/// Adds every verb that the help lists: "", "train ", "policy ", "policy list ", ...
 void collect_verbs(const std::string& verb, std::vector<std::string>& verbs) {
     verbs.push_back(verb);
     for (const std::string& line : part_of(run(verb + "--help").out, "Subcommands:")) {
@@ -102,7 +104,7 @@ void collect_verbs(const std::string& verb, std::vector<std::string>& verbs) {
     }
 }
 
-/// The commands among the examples of a help text: what follows two spaces is said about them.
+/// Returns the commands among the examples of a help text. The text after two spaces describes the command.
 std::vector<std::string> examples_of(const std::string& verb) {
     std::vector<std::string> examples;
     for (const std::string& line : part_of(run(verb + "--help").out, "Examples:")) {
@@ -177,7 +179,7 @@ TEST_CASE("every example of every help text runs", "[examples]") {
             if (!done.insert(example).second) continue;
             const Way& way = way_of(example);
             if (!way.elsewhere.empty()) continue;
-            // Before what is done with the output.
+            // The options go before a pipe or a redirection.
             const std::size_t end = example.find_first_of("|>", example.find("macheps "));
             std::string command = example;
             command.insert(std::min(end, command.size()), std::string(way.smaller) + " ");
@@ -200,13 +202,12 @@ TEST_CASE("the second example of train's help shows the stall that the demo show
     const Outcome outcome = run(examples[1].substr(8) + " -q --out run");
     CAPTURE(outcome.out, outcome.err);
     REQUIRE(outcome.code == 0);
-    CHECK(outcome.out.find("seeds 0, 1, 2; every token's loss weighted 2^-12") != std::string::npos);
+    CHECK(outcome.out.find("seeds 0, 1, 2; the loss of every token is weighted by 2^-12") != std::string::npos);
     CHECK(outcome.out.find("  fp16-noscale: worse by 0.65 ± 0.067 (19 % of fp32's loss; 2 layers x 64, 300 steps, 3 "
                            "seeds, token weight 2^-12).") != std::string::npos);
-    CHECK(outcome.out.find(
-              "  amp-fp16: no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; a gap of ") !=
-          std::string::npos);
-    // Row for row what the demo's golden summary has of the two.
+    CHECK(outcome.out.find("  amp-fp16: no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; "
+                           "smallest detectable gap ") != std::string::npos);
+    // The rows of both policies are those of the demo's golden summary.
     const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/demo/summary.csv";
     const std::vector<SummaryRow> demo = CsvReader<SummaryRow>(golden).rows();
     for (const SummaryRow& row : CsvReader<SummaryRow>(scratch() / "run/summary.csv").rows()) {
@@ -216,23 +217,23 @@ TEST_CASE("the second example of train's help shows the stall that the demo show
     fs::remove_all(scratch());
 }
 
-TEST_CASE("defaults are the same with --policy and without, and said in one line on stdout and on the page",
+TEST_CASE("defaults are the same with and without --policy, and one line on stdout and on the page gives them",
           "[examples]") {
     const std::string line =
-        "seeds 0, 1, 2; every token's loss weighted 2^-12 in the backward pass, a stand-in for a batch 4096 times as "
-        "large";
+        "seeds 0, 1, 2; the loss of every token is weighted by 2^-12 in the backward pass, which makes the gradients "
+        "as small as those of a batch 4096 times as large";
     for (const char* policy : {"", "--policy tf32 "}) {
         const Outcome outcome = run("train " + std::string(policy) + "-q --force --out run" + std::string(tiny));
         CAPTURE(policy, outcome.err);
         REQUIRE(outcome.code == 0);
         CHECK(outcome.out.find(line) != std::string::npos);
         const std::string page = contents(scratch() / "run/report.html");
-        CHECK(page.find("seeds 0, 1, 2; every token&#39;s loss weighted 2^-12") != std::string::npos);
+        CHECK(page.find("seeds 0, 1, 2; the loss of every token is weighted by 2^-12") != std::string::npos);
         CHECK(page.find("0.000244140625") == std::string::npos);
     }
     const Outcome other =
         run("train --policy tf32 --seeds 5 --token-weight 1 -q --force --out run" + std::string(tiny));
-    CHECK(other.out.find("seed 5; every token's loss weighted 1: the batch as it stands") != std::string::npos);
+    CHECK(other.out.find("seed 5; the loss of every token has weight 1") != std::string::npos);
     fs::remove_all(scratch());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program writes and reads, beside others who do so too, and where files are not what they seem.
+// Files of the program that other processes use at the same time, and files that are links, pipes or devices.
 #include "tests/program/program.hpp"
 #include "tests/scratch.hpp"
 
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Runs lines of bash in the scratch folder, where $M is the program; gives what they print.
+/// Runs lines of bash in the scratch folder, where $M is the program.
 Outcome bash(const std::string& lines) {
     write("lines.sh", "M='" MACHEPS_PROGRAM "'\n" + lines);
     const std::string command = "cd '" + scratch().string() + "' && bash lines.sh >bash.out 2>bash.err </dev/null";
@@ -49,7 +49,7 @@ std::vector<std::string> drafts_in(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("an output that is a link or no regular file stays what it is", "[program][files]") {
+TEST_CASE("writing an output does not replace a link, a device or a pipe", "[program][files]") {
     begin();
     REQUIRE(run(std::string(quick) + "-p fp32 -o r").code == 0);
     const bool has_device = macheps::test::make_null_device(scratch() / "device");
@@ -62,7 +62,7 @@ TEST_CASE("an output that is a link or no regular file stays what it is", "[prog
         CHECK(run("gemm -M fp32.chain -f fp32 -k 16 -m 1 -n 1 --quiet -o nothing").code == 0);
         CHECK(fs::is_symlink(scratch() / "nothing"));
         CHECK(fs::is_character_file(scratch() / "device"));
-        CHECK_FALSE(fs::exists(scratch() / "summary.csv"));  // nothing stands beside a device
+        CHECK_FALSE(fs::exists(scratch() / "summary.csv"));  // no other file is written next to a device
     }
     CHECK(run("report r -o page.html").code == 0);
     CHECK(fs::is_symlink(scratch() / "page.html"));
@@ -77,7 +77,7 @@ TEST_CASE("an output that is a link or no regular file stays what it is", "[prog
     CHECK(drafts_in(scratch()).empty());
 }
 
-TEST_CASE("reports at once, and reports beside a training, all succeed", "[program][files]") {
+TEST_CASE("reports succeed at the same time and during a training", "[program][files]") {
     begin();
     REQUIRE(run(std::string(quick) + "-p fp32,amp-bf16 -o r").code == 0);
     const Outcome both = bash(
@@ -113,7 +113,7 @@ TEST_CASE("reports at once, and reports beside a training, all succeed", "[progr
     CHECK(drafts_in(scratch()).empty());
 }
 
-TEST_CASE("a killed writer's draft is gone after the next report", "[program][files]") {
+TEST_CASE("the next report removes the draft of a killed process", "[program][files]") {
     begin();
     REQUIRE(run(std::string(quick) + "-p fp32 -o r").code == 0);
     write("r/.macheps-1-0.new", "half a page of a process that is no more");
@@ -121,7 +121,7 @@ TEST_CASE("a killed writer's draft is gone after the next report", "[program][fi
     CHECK(drafts_in(scratch()).empty());
 }
 
-TEST_CASE("a data file that is cut short ends a training with a sentence", "[program][files]") {
+TEST_CASE("if a data file is truncated, the training ends with an error message", "[program][files]") {
     begin();
     write("data.txt", std::string(200'000, 'a'));
     const Outcome cut = bash(
@@ -134,7 +134,7 @@ TEST_CASE("a data file that is cut short ends a training with a sentence", "[pro
     CHECK(run("report r").code == 0);
 }
 
-TEST_CASE("data through a pipe trains as from a file, and no device is read", "[program][files]") {
+TEST_CASE("data from a pipe trains like data from a file, and a device is refused", "[program][files]") {
     begin();
     std::string text;
     for (int i = 0; i < 3000; ++i) text += "line " + std::to_string(i * i) + "\n";
@@ -160,7 +160,7 @@ TEST_CASE("data through a pipe trains as from a file, and no device is read", "[
     }
 }
 
-TEST_CASE("a pattern on the command line that is too long or too deep is a slip of usage", "[program][files]") {
+TEST_CASE("a pattern on the command line that is too long or too deep is a usage error", "[program][files]") {
     begin();
     const std::string deep = std::string(20'000, '{') + "a" + std::string(20'000, '}');
     const Outcome long_one = run("policy explain fp32 --sites '" + deep + "'");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every fp8 config that projects publish, and the samples of the frameworks' own documents: `train --config` ends in a
-// report, or in an error with the framework's reason.
+// Published fp8 configs, and the samples in the documentation of frameworks: `train --config` ends with a report, or
+// with an error that gives the framework's reason.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// A llama whose sides are multiples of 32.
+/// Options for a llama whose linears have dimensions that are multiples of 32.
 constexpr const char* small =
     "train --model llama --steps 2 --layers 2 --width 32 --heads 2 --kv-heads 2 --vocabulary 64 --context "
     "8 "
@@ -28,7 +28,7 @@ Outcome train(const std::string& file, const std::string& more) {
     return run(std::string(small) + "--device-profile h100 --config '" + file + "' " + more);
 }
 
-/// The line of a policy in the manifest, and what was left out of it.
+/// Returns the entry of the run's policy in the manifest. The other policy there is fp32.
 json policy_of_run() {
     const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
     for (const auto& [name, policy] : policies.items()) {
@@ -37,7 +37,7 @@ json policy_of_run() {
     return {};
 }
 
-/// Files whose name or text asks for fp8, comments aside.
+/// Returns the files whose name or text (without comments) asks for fp8.
 std::vector<fs::path> fp8_configs(const fs::path& folder) {
     const std::string asks("(^|\n)[^#\n]*(fp8:[ ]*true|mixed_precision:[ ]*['\"]?fp8|fp8_config)");
     std::vector<fs::path> files;
@@ -55,7 +55,7 @@ std::vector<fs::path> fp8_configs(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("every published fp8 config trains, or is refused for its framework's reason", "[program][config][fp8]") {
+TEST_CASE("every published fp8 config trains, or is refused with its framework's reason", "[program][config][fp8]") {
     if (shared_folder().empty() || !fs::is_directory(shared_folder() / "configs"))
         SKIP_TEST("no folder of published configs");
     struct Case {
@@ -63,8 +63,8 @@ TEST_CASE("every published fp8 config trains, or is refused for its framework's 
         const char* more;
         int code;
         const char* says;
-        bool is_low = true;            ///< what trains has a recipe
-        const char* beside = nullptr;  ///< the published file that the config names, laid where it says
+        bool is_low = true;            ///< whether the policy has a recipe
+        const char* beside = nullptr;  ///< the published file that the config names, to be copied to that path
     };
     const char *const transformers_four = "--framework-version transformers=4.57",
                       *const deepspeed_file = "deepspeed/llama-factory__deepspeed__ds_z3_fp8_config.json";
@@ -77,7 +77,7 @@ TEST_CASE("every published fp8 config trains, or is refused for its framework's 
          deepspeed_file},
         {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", transformers_four, 0,
          "9 of 11 linears in 8 bits or fewer", true, deepspeed_file},
-        // For DeepSpeed itself: it says nothing of fp8, which LLaMA-Factory asks for beside it.
+        // A config for DeepSpeed itself. It does not mention fp8, which LLaMA-Factory requests in its own config.
         {"llama-factory__deepspeed__ds_z3_fp8_config.json", "", 0, "deepspeed/auto", false},
         {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", "", 1, "fsdp_transformer_layer_cls_to_wrap"},
         {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", transformers_four, 0, "llamafactory/fp8-as-executed"},
@@ -108,7 +108,7 @@ TEST_CASE("every published fp8 config trains, or is refused for its framework's 
     CHECK(files.size() >= 6);
 }
 
-TEST_CASE("the documented fp8 samples train, or are refused for their framework's reason", "[program][config][fp8]") {
+TEST_CASE("the documented fp8 samples train, or are refused with their framework's reason", "[program][config][fp8]") {
     struct Case {
         const char *name, *text, *more;
         int code;
@@ -143,7 +143,7 @@ TEST_CASE("the documented fp8 samples train, or are refused for their framework'
                   "fp8_config: {backend: MSAMP}}\n",
                   "", 1, "does not emulate it"},
              Case{"megatron.args", "--num-layers 2 --bf16 --fp8-format hybrid\n", "", 0,
-                  "left out: lm_head: output_layer: the output layer is no linear"},
+                  "left out: lm_head: output_layer: the output layer is not a linear"},
              Case{"megatron.args", "--num-layers 2 --bf16 --fp8-format hybrid\n", "--hidden 40", 3,
                   "transformer_engine/pytorch/utils.py"},
          }) {
@@ -157,7 +157,7 @@ TEST_CASE("the documented fp8 samples train, or are refused for their framework'
     }
 }
 
-TEST_CASE("a run tells which linears are in fp8, and its rows count them", "[program][config][fp8]") {
+TEST_CASE("a run reports which linears are in fp8, and its rows count them", "[program][config][fp8]") {
     write("te.toml",
           "extends = \"amp-bf16\"\n[[rule]]\nsites = \"{block.*.{attn.qkv,attn.proj,mlp.up,mlp.down},lm_head}\"\n"
           "filter = \"accelerate-ao\"\nforward = { a = \"e4m3fn/tensor\", b = \"e4m3fn/tensor\" }\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps gemm` as people and programs call it.
+// `macheps gemm`: its rows, its JSON, reports of its rows, and its errors.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -11,7 +11,7 @@ namespace gemm_test {
 using namespace macheps::test;
 using nlohmann::json;
 
-TEST_CASE("gemm prints rows, and the same rows into a file and as JSON", "[program]") {
+TEST_CASE("gemm writes the same rows to stdout, to a file and as JSON", "[program]") {
     fs::remove_all(scratch());
     const std::string what = "gemm -m 2 -n 3 --sweep k=64..256 --machine sm90.wgmma.fp8,exact ";
     const Outcome rows = run(what);
@@ -37,7 +37,7 @@ TEST_CASE("gemm prints rows, and the same rows into a file and as JSON", "[progr
     fs::remove_all(scratch());
 }
 
-TEST_CASE("gemm shows the accumulator's stall", "[program]") {
+TEST_CASE("gemm shows that a sum stalls in the accumulator without promotion", "[program]") {
     const Outcome outcome =
         run("gemm -q --json -m 1 -n 1 -d equal --scale 0.0625 --sweep k=16384..65536 "
             "--machine sm90.wgmma.fp8,sm90.wgmma.fp8+promote128");
@@ -50,7 +50,7 @@ TEST_CASE("gemm shows the accumulator's stall", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("gemm scales operands for the machines that take the scales in", "[program]") {
+TEST_CASE("gemm scales operands for the machines that support the scaling", "[program]") {
     const Outcome outcome =
         run("gemm -q --json -m 2 -n 2 -k 256 --scaling none,deepgemm,mx32 "
             "--machine sm90.wgmma.fp8,deepgemm.sm90.1d2d,sm100.tcgen05.mxfp8");
@@ -61,20 +61,20 @@ TEST_CASE("gemm scales operands for the machines that take the scales in", "[pro
     CHECK(document["rows"][3]["evidence"] == "hardware");
     CHECK(document["rows"][1]["evidence"] == "unverified");  // the library has no such product without scales
     CHECK(document["rows"][4]["machine"] == "sm100.tcgen05.mxfp8");
-    // What a machine does not take of the grid is said.
-    CHECK(outcome.err.find("sm90.wgmma.fp8: takes 1 of the 3 combinations") == 0);
+    // stderr reports how many combinations of the grid a machine takes.
+    CHECK(outcome.err.find("sm90.wgmma.fp8: accepts 1 of the 3 combinations") == 0);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a machine that is named must fit, and `all` says how many do not", "[program]") {
+TEST_CASE("a named machine must fit the operands, and `all` reports how many machines do not", "[program]") {
     const std::string two = "gemm -q -m 2 -n 2 -k 256 --machine sm90.wgmma.fp8,deepgemm.sm90.1d2d ";
     for (const char* formats : {"", " --format e4m3fn"}) {
         const Outcome refused = run(two + "--scaling deepgemm" + formats);
         CAPTURE(refused.err);
         CHECK(refused.code == 2);
         CHECK(refused.out.empty());
-        CHECK(refused.err.find("sm90.wgmma.fp8: nothing in it takes the given scales in") != std::string::npos);
-        CHECK(refused.err.find("scaling none, tensor, row: see --scaling") != std::string::npos);
+        CHECK(refused.err.find("sm90.wgmma.fp8: this machine does not support the given scaling") != std::string::npos);
+        CHECK(refused.err.find("use --scaling with one of none, tensor, row") != std::string::npos);
     }
     CHECK(run(two + "--scaling deepgemm --dry-run").code == 2);
     CHECK(run(two + "--scaling tensor").err.empty());
@@ -87,13 +87,13 @@ TEST_CASE("a machine that is named must fit, and `all` says how many do not", "[
     const std::size_t machines = list.size(), left_out = machines - document["rows"].size();
     CHECK(left_out > 20);
     CHECK(all.err == "all: " + std::to_string(left_out) + " of " + std::to_string(machines) +
-                         " machines take none of these operands and are left out\n");
-    // Machines may be named beside `all`; they too must fit.
+                         " machines accept none of these operands and are left out\n");
+    // Machines that are named in addition to `all` must also fit.
     CHECK(run("gemm -q -m 1 -n 1 -k 32 --machine all,sm80.mma.fp16 --format e4m3fn").code == 2);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("report draws the rows of gemm, alone or beside runs", "[program]") {
+TEST_CASE("report draws the rows of gemm, alone or together with runs", "[program]") {
     fs::remove_all(scratch());
     REQUIRE(run("gemm -q -m 2 -n 2 --sweep k=64..256 -o sums.csv").code == 0);
     const Outcome alone = run("report sums.csv");
@@ -119,7 +119,7 @@ TEST_CASE("report draws the rows of gemm, alone or beside runs", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("gemm takes orders of summation in any format beside machines, and any format of operands", "[program]") {
+TEST_CASE("gemm takes machines, orders of summation in any format, and operands in any format", "[program]") {
     fs::remove_all(scratch());
     const Outcome outcome =
         run("gemm -q -m 2 -n 2 --sweep k=16..64 -f e5m6 -o orders.csv "
@@ -132,20 +132,20 @@ TEST_CASE("gemm takes orders of summation in any format beside machines, and any
     CHECK(report["gemm"][0]["format_a"] == "e5m6");
     CHECK(report["gemm"][2]["output"] == "bf16");
     CHECK(report["gemm"][3]["output"] == "e3m4");
-    // Whatever they sum in, one chart compares them: one kind of operands, and a curve for each.
+    // One chart compares sums in different formats, if their operands are the same. Each has a curve.
     const std::string page = contents(scratch() / "orders.html");
     CHECK(page.find(R"("set":["e5m6, normal"])") != std::string::npos);
     CHECK(
         page.find(
             R"("machine":["pairwise:fp16","kahan:bf16","chain:bf16:stochastic","chain:e3m4","exact","fp16.chain"])") !=
         std::string::npos);
-    // Alone an order has operands of its own format.
+    // Without --format, an order has operands in its own format.
     const json own = json::parse(run("gemm -q --json -m 1 -n 1 -k 8 -M kahan:e5m6").out, nullptr, false);
     CHECK(own["rows"][0]["format_b"] == "e5m6");
     fs::remove_all(scratch());
 }
 
-TEST_CASE("gemm --dry-run counts what it would do, and does nothing", "[program]") {
+TEST_CASE("gemm --dry-run counts rows and products, and computes nothing", "[program]") {
     fs::remove_all(scratch());
     const Outcome outcome = run("gemm --dry-run --json --sweep k=64..256 --seeds 1,2 -m 4 -n 4 -o rows.csv");
     const json plan = json::parse(outcome.out, nullptr, false);
@@ -154,33 +154,34 @@ TEST_CASE("gemm --dry-run counts what it would do, and does nothing", "[program]
     CHECK(plan["products"] == 6);
     CHECK(plan["multiply_adds"] == 2 * 5 * 16 * (64 + 128 + 256));
     CHECK_FALSE(fs::exists(scratch() / "rows.csv"));
-    // Every machine of a format, and no other.
+    // `all` is every machine that takes the format.
     const json all = json::parse(run("gemm --machine all --format fp16 --dry-run --json").out, nullptr, false);
     CHECK(all["rows"] > 20);
     CHECK(all["rows"] < 60);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("gemm names what is wrong in one line", "[program]") {
+TEST_CASE("an error of gemm is one line", "[program]") {
     struct Case {
         const char *arguments, *says;
         int code;
     };
-    for (const Case& c : std::initializer_list<Case>{{"--machine sm90.wgmma.fp9", "did you mean 'sm90.wgmma.fp8'", 2},
-                                                     {"--machine sm80.mma.fp16 --format e5m2", "it takes fp16", 2},
-                                                     {"--machine sm80.mma.fp64", "fp64", 2},
-                                                     {"--machine sm70.mma.fp16.c16", "its own sums", 2},
-                                                     {"--machine all", "--format", 2},
-                                                     {"--machine pairwse:fp16", "did you mean 'pairwise'", 2},
-                                                     {"--machine pairwise:bf61", "did you mean bf16", 2},
-                                                     {"--machine chain:bf16:stochstic", "did you mean stochastic", 2},
-                                                     {"--machine chain:bf16 --scaling row", "scaling none, tensor", 2},
-                                                     {"--machine fp32.chain+promote128", "nothing to promote", 2},
-                                                     {"--format e4m3", "e4m3fn", 2},
-                                                     {"--distribution gauss", "gauss", 2},
-                                                     {"--sweep k=4..2", "--sweep", 2},
-                                                     {"-k 0", "give 1 to 268435456", 2},
-                                                     {"-m 1 -n 1 -k 32 -o missing/rows.csv", "missing/rows.csv", 5}}) {
+    for (const Case& c : std::initializer_list<Case>{
+             {"--machine sm90.wgmma.fp9", "did you mean 'sm90.wgmma.fp8'", 2},
+             {"--machine sm80.mma.fp16 --format e5m2", "use --format with one of fp16", 2},
+             {"--machine sm80.mma.fp64", "fp64", 2},
+             {"--machine sm70.mma.fp16.c16", "its own results", 2},
+             {"--machine all", "--format", 2},
+             {"--machine pairwse:fp16", "did you mean 'pairwise'", 2},
+             {"--machine pairwise:bf61", "did you mean bf16", 2},
+             {"--machine chain:bf16:stochstic", "did you mean stochastic", 2},
+             {"--machine chain:bf16 --scaling row", "use --scaling with one of none, tensor", 2},
+             {"--machine fp32.chain+promote128", "does not support promotion", 2},
+             {"--format e4m3", "e4m3fn", 2},
+             {"--distribution gauss", "gauss", 2},
+             {"--sweep k=4..2", "--sweep", 2},
+             {"-k 0", "give 1 to 268435456", 2},
+             {"-m 1 -n 1 -k 32 -o missing/rows.csv", "missing/rows.csv", 5}}) {
         CAPTURE(c.arguments);
         const Outcome outcome = run(std::string("gemm -q ") + c.arguments);
         CAPTURE(outcome.err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps gemm --via` as people and programs call it.
+// `macheps gemm --via`: its rows, warnings and errors.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -11,7 +11,7 @@ namespace gemm_via_test {
 using namespace macheps::test;
 using nlohmann::json;
 
-TEST_CASE("gemm --via says what an fp64 product of narrow ones costs and gives", "[program][via]") {
+TEST_CASE("gemm --via reports the cost and the error of an fp64 product made of narrow ones", "[program][via]") {
     const Outcome rows = run(
         "gemm -q --json --via ozaki1:6 -M sm90.wgmma.fp16,sm90.wgmma.fp8+promote64 -m 3 -n 2 -k 64 --combine exact");
     CAPTURE(rows.err);
@@ -31,7 +31,7 @@ TEST_CASE("gemm --via says what an fp64 product of narrow ones costs and gives",
     CHECK(document["rows"][1]["max_error"].get<double>() > 1e-12);
 }
 
-TEST_CASE("gemm --via counts in the last place of its output and compares with a plain product in that format",
+TEST_CASE("gemm --via gives errors in ulps of its output, and compares with a plain product in that format",
           "[program][via]") {
     const json parts =
         json::parse(run("gemm -q --json --via bf16x9 -M sm80.mma.bf16 -m 2 -n 2 -k 64").out, nullptr, false);
@@ -51,14 +51,15 @@ TEST_CASE("gemm --via counts in the last place of its output and compares with a
     CHECK(digits["rows"][0]["plain_error"] == digits["rows"][0]["fp64_error"]);
 }
 
-TEST_CASE("gemm --via warns before digits that cannot be exact, and fails after them", "[program][via]") {
+TEST_CASE("gemm --via warns about digits that cannot be exact, and then exits with 1", "[program][via]") {
     const std::string what = "gemm --via ozaki1:11 -M sm90.wgmma.fp8 -d positive -m 4 -n 4 -k 256 --digit-bits 5 ";
     const Outcome warned = run(what);
     CHECK(warned.code == 1);
     CHECK(warned.out.find("ozaki1:11,5,11,66,") != std::string::npos);
-    CHECK(warned.err.find("warning: sm90.wgmma.fp8: digits of 5 bits are not exact over 256 terms, 4 bits are") !=
+    CHECK(warned.err.find(
+              "warning: sm90.wgmma.fp8: digits of 5 bits are not exact over 256 terms; digits of 4 bits are") !=
           std::string::npos);
-    CHECK(warned.err.find("are not the integers they should be") != std::string::npos);
+    CHECK(warned.err.find("are not the exact integers") != std::string::npos);
     const Outcome refused = run(what + "--require exact");
     CHECK(refused.code == 2);
     CHECK(refused.out.empty());

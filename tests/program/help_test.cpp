@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says of itself: help, manual, completion, and the names it suggests.
+// Help, manual page, completion, and suggestions for misspelt names.
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ bool has_program(const std::string& name) {
     return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-/// Runs a script that is not ours to quote: from a file.
+/// Runs a script from a file, so that it does not have to be quoted.
 Outcome shell(const std::string& program, const std::string& script) {
     write("script", script);
     const fs::path folder = scratch();
@@ -61,7 +61,7 @@ bool has_line(const std::string& text, const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("help begins with what the verb is for and examples", "[program]") {
+TEST_CASE("help begins with the purpose of the verb and with examples", "[program]") {
     for (const std::string& verb : verbs) {
         CAPTURE(verb);
         const Outcome outcome = run(verb + "--help");
@@ -79,7 +79,7 @@ TEST_CASE("help begins with what the verb is for and examples", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("every option with a value shows its default, or says what happens without it", "[program]") {
+TEST_CASE("every option with a value shows its default, or describes what happens without it", "[program]") {
     for (const std::string& verb : verbs) {
         std::istringstream help(run(verb + "--help").out);
         std::vector<std::string> entries;
@@ -98,8 +98,8 @@ TEST_CASE("every option with a value shows its default, or says what happens wit
             if (!has_value) continue;
             CAPTURE(verb, entry);
             bool says = entry.find('=') != std::string::npos;
-            for (const char* words :
-                 {"when left out", "by --size", "in the demo", "none", "0: ", "Repeat", "Go on", "Write", "Required"})
+            for (const char* words : {"Default:", "when left out", "by --size", "in the demo", "none", "0: ", "Repeat",
+                                      "Go on", "Write", "Required"})
                 says |= entry.find(words) != std::string::npos;
             CHECK(says);
         }
@@ -196,7 +196,7 @@ TEST_CASE("fish completes verbs, options, choices and policies", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("zsh takes its completion script", "[program]") {
+TEST_CASE("zsh loads its completion script", "[program]") {
     if (!has_program("zsh")) SKIP_TEST("no zsh");
     const Outcome outcome =
         shell("zsh -f", "autoload -Uz compinit\ncompinit -u -d ./dump\n" + run("completion zsh").out +
@@ -208,7 +208,7 @@ TEST_CASE("zsh takes its completion script", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the manual page has every part and roff has nothing to say against it", "[program]") {
+TEST_CASE("the manual page has every section, and groff gives no warnings", "[program]") {
     const Outcome page = run("man");
     REQUIRE(page.code == 0);
     for (const char* part :
@@ -226,8 +226,9 @@ TEST_CASE("the manual page has every part and roff has nothing to say against it
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the program makes only what its verb needs", "[program]") {
-    // Describing every verb took 5,600 allocations. The whole process is counted, with what the verb itself does.
+TEST_CASE("the program describes only the verb that runs", "[program]") {
+    // Describing all verbs took 5,600 allocations. The count is that of the whole process,
+    // including the verb's own work.
     for (const char* arguments : {"--help", "show 1 --format fp16"}) {
         CAPTURE(arguments);
         fs::remove(scratch() / "allocations");
@@ -240,7 +241,7 @@ TEST_CASE("the program makes only what its verb needs", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("output that cannot be written is exit code 5, whatever its length", "[program]") {
+TEST_CASE("if stdout cannot be written, the exit code is 5 for output of any length", "[program]") {
     if (!std::filesystem::exists("/dev/full")) return;
     for (const char* arguments : {"--help", "--version", "train --help", "formats", "formats --json",
                                   "policy explain amp-fp16", "policy words", "policy words --json", "machine list",
@@ -256,7 +257,7 @@ TEST_CASE("output that cannot be written is exit code 5, whatever its length", "
     }
 }
 
-TEST_CASE("an error keeps its exit code where stderr cannot be written", "[program]") {
+TEST_CASE("an error keeps its exit code if stderr cannot be written", "[program]") {
     if (!std::filesystem::exists("/dev/full")) return;
     struct Case {
         const char* arguments;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs read: JSON of every verb, differences of policies, plans, and reports over several directories.
+// Output for programs: JSON of every verb, differences of policies, plans, and reports over several directories.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-/// One document and nothing else.
+/// Returns the output as JSON. It must be one document and nothing else.
 json document(const Outcome& outcome) {
     CAPTURE(outcome.out, outcome.err);
     const json parsed = json::parse(outcome.out, nullptr, false);
@@ -59,7 +59,7 @@ TEST_CASE("--json prints one document with the promised keys", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy diff tells what differs, and by its exit code whether", "[program]") {
+TEST_CASE("policy diff reports differences, and exits with 1 if there are any", "[program]") {
     write("copy.toml", run("policy show amp-bf16").out);
     write("order.toml",
           "name = \"order\"\n[[rule]]\nsites = \"block.*.mlp.up\"\nforward = { a = \"fp16\" }\n"
@@ -81,10 +81,10 @@ TEST_CASE("policy diff tells what differs, and by its exit code whether", "[prog
              {"amp-bf16 copy.toml", "do the same", 0, "a preset and its copy"},
              {"order.toml other.toml", "do the same", 0, "the order of independent rules"},
              {"order.toml one.toml", "block.0.mlp.up", 1, "one block of two"},
-             {"order.toml fp32", "block.*.mlp.up", 1, "every block alike"},
+             {"order.toml fp32", "block.*.mlp.up", 1, "all blocks alike"},
              {"order.toml one.toml --layers 4", "block.{0,2,3}.mlp.up", 1, "three blocks of four"},
-             {"order.toml fp32 --sites lm_head", "lm_head", 1, "only what is asked for"},
-             {"order.toml one.toml --sites lm_head", "do the same", 0, "the rest is not compared"},
+             {"order.toml fp32 --sites lm_head", "lm_head", 1, "only the sites that are asked for"},
+             {"order.toml one.toml --sites lm_head", "do the same", 0, "other sites are not compared"},
              {"amp-fp16 fp16-noscale", "loss_scaler", 1, "the loss scaler"},
              {"masters.toml pure-bf16", "master", 1, "master weights"},
              {"tf32 amp-bf16 --model llama", "attn.qkv", 1, "another model"}}) {
@@ -105,7 +105,7 @@ TEST_CASE("policy diff tells what differs, and by its exit code whether", "[prog
     fs::remove_all(scratch());
 }
 
-TEST_CASE("--dry-run tells the plan and writes nothing", "[program]") {
+TEST_CASE("--dry-run prints the plan and writes nothing", "[program]") {
     fs::remove_all(scratch());
     const Outcome outcome =
         run(std::string(quick) + "--policy amp-bf16 --seeds 3,4 --jobs 1 --out plan --dry-run --json");
@@ -127,7 +127,7 @@ TEST_CASE("--dry-run tells the plan and writes nothing", "[program]") {
     }
     CHECK(plan["seconds"].get<double>() == Approx(seconds).epsilon(4 * std::numeric_limits<double>::epsilon()));
     CHECK_FALSE(fs::exists(scratch() / "plan"));
-    // What the run itself then holds for the policy, and how much it writes.
+    // The run itself has the bytes of the plan for the policy, and writes about as much as planned.
     REQUIRE(run(std::string(quick) + "--policy amp-bf16 --seeds 3,4 --out plan").code == 0);
     const std::string rows = contents(scratch() / "plan/runs.csv");
     const json& bytes = plan["policies"][1]["framework_bytes"];
@@ -141,7 +141,7 @@ TEST_CASE("--dry-run tells the plan and writes nothing", "[program]") {
     }
     CHECK(plan["disk_bytes"].get<double>() > 0.5 * double(written));
     CHECK(plan["disk_bytes"].get<double>() < 0.5 * double(written) + (2 << 20));
-    // A second run in that directory is refused, and so the plan says.
+    // A second run in that directory is refused, and its plan reports this.
     const Outcome again = run(std::string(quick) + "--out plan --dry-run --json");
     CHECK(again.code == 2);
     CHECK(document(again)["problems"][0]["exit"] == 2);
@@ -150,7 +150,7 @@ TEST_CASE("--dry-run tells the plan and writes nothing", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train and report print their summary as JSON, several directories joined", "[program]") {
+TEST_CASE("train and report print their summary as JSON, also for several directories", "[program]") {
     fs::remove_all(scratch());
     write("a.toml", "name = \"mine\"\n[[rule]]\nsites = \"lm_head\"\nforward = { a = \"bf16\" }\n");
     write("b.toml", "name = \"mine\"\n[[rule]]\nsites = \"lm_head\"\nforward = { a = \"e5m2\" }\n");

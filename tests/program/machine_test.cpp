@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps machine`, and `macheps reveal` of machines, as people and programs call them.
+// `macheps machine`, and `macheps reveal` of machines.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -30,8 +30,8 @@ std::size_t lines(const std::string& text) {
 
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
-/// A worked example: fp8 wgmma keeps 13 fraction bits. The first two products are 2.25 and -0.0791015625, C is
-/// 100.0009765625; the other 30 products are zeros.
+/// Returns a worked example: fp8 wgmma keeps 13 fraction bits. The first two products are 2.25 and -0.0791015625, C is
+/// 100.0009765625, and the other 30 products are zeros.
 json example() {
     json line{{"arch", "sm_90"},
               {"instr", "wgmma"},
@@ -69,7 +69,7 @@ TEST_CASE("machine list and show print the table", "[program]") {
         CHECK(machine["operands"].is_array());
         CHECK_FALSE(machine["source"].get<std::string>().empty());
     }
-    // Every row can be shown; a few stand for all, as each is a process.
+    // Every row can be shown. Only a few are tested, because each needs a process.
     for (const char* name : {"fp32.chain", "exact", "sm70.mma.fp16.c16", "sm90.mma.fp8", "sm100.tcgen05.nvfp4",
                              "sm120.mma.f8f6f4", "cdna1.mfma.bf16", "cdna2.mfma.fp16", "cdna3.mfma.fp8"}) {
         CAPTURE(name);
@@ -80,7 +80,7 @@ TEST_CASE("machine list and show print the table", "[program]") {
             CHECK(says(shown.out, word));
         const json object = document(run(std::string("machine show --json ") + name));
         CHECK(object["machine"] == name);
-        const bool is_traced = std::string(name).starts_with("sm90.");  // tests/traces has an H100's
+        const bool is_traced = std::string(name).starts_with("sm90.");  // tests/traces has traces of an H100
         CHECK(object["unverified"] == (object["evidence"] != "definition" && !is_traced));
         CHECK(says(shown.out, "\nverified ") == is_traced);
         CHECK(says(shown.out, "\nunverified ") == object["unverified"].get<bool>());
@@ -90,10 +90,10 @@ TEST_CASE("machine list and show print the table", "[program]") {
     }
     const Outcome wgmma = run("machine show sm90.wgmma.fp8");
     for (const char* words : {"13 fraction bits", "E8M13", "1 step of 32",
-                              "reproduced on published captures of silicon: "
+                              "reproduces published captures of hardware: "
                               "H100, H200"})
         CHECK(says(wgmma.out, words));
-    // Four traces a device: one of each pair of types, dense and sparse.
+    // Eight traces per device: one for each pair of types, dense and sparse.
     for (const char* words :
          {"\nverified      on NVIDIA H100 80GB HBM3, 2026-11-26: 8 traces, ",
           "\nverified      on NVIDIA H200, 2026-11-26: 8 traces, ", "wgmma.sp.m64n8k64.f32.e5m2.e5m2",
@@ -111,14 +111,14 @@ TEST_CASE("machine list and show print the table", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("machine eval agrees with a right line and shows a wrong one in bits and values", "[program]") {
+TEST_CASE("machine eval accepts a right line, and shows a wrong one in bits and values", "[program]") {
     json line = example();
     write("right.jsonl", line.dump() + "\n\n" + line.dump() + "\n");
     const Outcome right = run("machine eval right.jsonl");
     CAPTURE(right.out, right.err);
     CHECK(right.code == 0);
     CHECK(says(right.out, "2 lines of 1 instructions: 2 agree, 0 do not"));
-    line["d"] = "42cc5400";  // what floors would give
+    line["d"] = "42cc5400";  // the result if terms were rounded down
     write("wrong.jsonl", example().dump() + "\n" + line.dump() + "\n");
     const Outcome wrong = run("machine eval wrong.jsonl --engine scalar");
     CHECK(wrong.code == 1);
@@ -139,18 +139,18 @@ TEST_CASE("machine eval agrees with a right line and shows a wrong one in bits a
     CHECK(mismatch["a"][1] == json({{"bits", "b9"}, {"value", -1.125}}));
     CHECK(mismatch["got"] == json({{"bits", "42cc5800"}, {"value", 102.171875}}));
     CHECK(document(run("machine eval --json --limit 0 wrong.jsonl"))["mismatches"].empty());
-    // Other ways to say what is expected.
+    // Other forms of the expected result.
     struct Case {
         const char *d, *alt;
         int code;
         const char* why;
     };
-    for (const Case& c : std::initializer_list<Case>{{"nan", nullptr, 1, "it is a number"},
-                                                     {"zero", nullptr, 1, "and not zero"},
+    for (const Case& c : std::initializer_list<Case>{{"nan", nullptr, 1, "the result is a number"},
+                                                     {"zero", nullptr, 1, "the result is not zero"},
                                                      {"42CC5800", nullptr, 0, "capital digits"},
-                                                     {"42cc5400", "42cc5800", 0, "another source's result"},
-                                                     {"42cc5800", "42cc5400", 0, "disputed, and d is right"},
-                                                     {"42cc5400", "42cc5000", 1, "neither"}}) {
+                                                     {"42cc5400", "42cc5800", 0, "the result of another source"},
+                                                     {"42cc5800", "42cc5400", 0, "sources disagree, and d is right"},
+                                                     {"42cc5400", "42cc5000", 1, "neither source is right"}}) {
         CAPTURE(c.why);
         json other = example();
         other["d"] = c.d;
@@ -172,16 +172,16 @@ TEST_CASE("machine eval names a line that it cannot read", "[program]") {
     for (const Case& c :
          std::initializer_list<Case>{{"arch", "\"sm_91\"", "did you mean 'sm_90'"},
                                      {"qual", "\"m64n8k32.f32.e4m3.e4m4\"", "did you mean 'm64n8k32.f32.e4m3.e4m3'"},
-                                     {"a", "[\"00\"]", "this instruction takes 32"},
-                                     {"a", "7", "this instruction takes 32"},
-                                     {"c", "\"x\"", "is no code of fp32"},
+                                     {"a", "[\"00\"]", "write 32 codes for this instruction"},
+                                     {"a", "7", "write 32 codes for this instruction"},
+                                     {"c", "\"x\"", "is not a valid code of fp32"},
                                      {"c", "\"142c80080\"", "32 bits in hexadecimal"},
-                                     {"c", "5", "is no text"},
-                                     {"d", "\"\"", "is no code of fp32"},
-                                     {"d", "null", "is no text"},
-                                     {"alt", "[]", "is no object"},
-                                     {"instr", nullptr, "no \"instr\""},
-                                     {"b", nullptr, "no \"b\""}}) {
+                                     {"c", "5", "is not a string"},
+                                     {"d", "\"\"", "is not a valid code of fp32"},
+                                     {"d", "null", "is not a string"},
+                                     {"alt", "[]", "is not an object"},
+                                     {"instr", nullptr, "\"instr\" is missing"},
+                                     {"b", nullptr, "\"b\" is missing"}}) {
         json line = example();
         if (c.value == nullptr) {
             line.erase(c.key);
@@ -198,9 +198,9 @@ TEST_CASE("machine eval names a line that it cannot read", "[program]") {
         CHECK(outcome.out.empty());
     }
     write("bad.jsonl", example().dump().substr(0, 40));
-    CHECK(says(run("machine eval bad.jsonl").err, "bad.jsonl:1: no JSON: byte"));
+    CHECK(says(run("machine eval bad.jsonl").err, "bad.jsonl:1: the line is not valid JSON at byte"));
     write("bad.jsonl", "[1]\n");
-    CHECK(says(run("machine eval bad.jsonl").err, "no JSON object"));
+    CHECK(says(run("machine eval bad.jsonl").err, "not a JSON object"));
     write("bad.jsonl", "\n");
     CHECK(run("machine eval bad.jsonl").code == 3);
     CHECK(run("machine eval -").code == 3);  // stdin is empty here
@@ -209,7 +209,7 @@ TEST_CASE("machine eval names a line that it cannot read", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("machine eval agrees with every shared vector on every engine", "[program]") {
+TEST_CASE("machine eval reproduces every shared vector with every engine", "[program]") {
     const fs::path folder = shared_folder() / "vectors";
     if (!fs::exists(folder / "tc_hw_captures.jsonl")) SKIP_TEST("no shared vectors");
     for (const auto& [file, count] : {std::pair{"tc_vectors_public.jsonl", 1972}, {"tc_hw_captures.jsonl", 1980}}) {
@@ -249,7 +249,7 @@ TEST_CASE("reveal prints the tree of a machine", "[program]") {
     for (const Case& c :
          std::initializer_list<Case>{{"--machine sm90.wgmma.fp9", "did you mean 'sm90.wgmma.fp8'", 2},
                                      {"--machine sm80.mma.fp64", "fp64", 2},
-                                     {"--machine exact -f fp16 -k 16", "show no tree", 1},
+                                     {"--machine exact -f fp16 -k 16", "it has no tree if it is exact", 1},
                                      {"--machine sm80.mma.fp16 -f e5m2 -k 16", "cannot read operand", 2},
                                      {"-f e4m3fn -k 16384 --machine fp32.chain", "too many", 2},
                                      {"-k 0", "give 1 to 16384", 2},

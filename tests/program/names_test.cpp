@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that people type: of verbs, policies, sizes, GPUs, seeds.
+// Names on the command line: verbs, policies, sizes, GPUs and seeds.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -17,7 +17,7 @@ bool says(const std::string& text, const std::string& words) { return text.find(
 
 }  // namespace
 
-TEST_CASE("a name that is unknown is exit code 2, whatever it is the name of", "[program]") {
+TEST_CASE("an unknown name of any kind gives exit code 2", "[program]") {
     write("x.npy", "");
     for (const char* arguments : {"nosuch",
                                   "help nosuch",
@@ -62,13 +62,13 @@ TEST_CASE("a name that is unknown is exit code 2, whatever it is the name of", "
         CHECK(outcome.code == 2);
         CHECK(outcome.out.empty());
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-        CHECK_FALSE(says(outcome.err, "''"));  // nothing near is no suggestion
+        CHECK_FALSE(says(outcome.err, "''"));  // no suggestion if no name is similar
     }
-    // A name in a file is the file's fault.
+    // An unknown name in a file is an error in the file.
     write("mine.toml", "name = \"mine\"\nextends = \"nosuch\"\n");
     CHECK(run("policy show mine.toml").code == 3);
-    CHECK(run("train --size huge").err == "macheps: --size: unknown size 'huge' (sizes are tiny, small, base)\n");
-    CHECK(says(run("train --size smal").err, "did you mean 'small'? sizes are"));
+    CHECK(run("train --size huge").err == "macheps: --size: unknown size 'huge' (use one of tiny, small, base)\n");
+    CHECK(says(run("train --size smal").err, "did you mean 'small'?"));
     fs::remove_all(scratch());
 }
 
@@ -85,9 +85,9 @@ TEST_CASE("seeds may be given as a range", "[program]") {
     struct Case {
         const char *given, *says;
     };
-    for (const Case& c : {Case{"4-0", "the first number is the lesser: 0-4"}, Case{"-1", "out of range"},
-                          Case{"0-", "no whole number"}, Case{"0-x", "'x' is no whole number"},
-                          Case{"0-4,2", "a seed is named twice"}, Case{"0-1000000", "at most 100000"}}) {
+    for (const Case& c : {Case{"4-0", "write the smaller number first: 0-4"}, Case{"-1", "out of range"},
+                          Case{"0-", "not a whole number"}, Case{"0-x", "'x' is not a whole number"},
+                          Case{"0-4,2", "a seed is given twice"}, Case{"0-1000000", "at most 100000"}}) {
         const Outcome outcome = run(std::string("train --dry-run --seeds ") + c.given);
         CAPTURE(c.given, outcome.err);
         CHECK(outcome.code == 2);
@@ -98,7 +98,7 @@ TEST_CASE("seeds may be given as a range", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("help VERB is what VERB --help prints", "[program]") {
+TEST_CASE("help VERB prints the same as VERB --help", "[program]") {
     for (const std::string verb : {"", "train", "policy", "policy explain", "check make-inputs", "help"}) {
         CAPTURE(verb);
         const Outcome help = run("help " + verb);
@@ -108,7 +108,7 @@ TEST_CASE("help VERB is what VERB --help prints", "[program]") {
     }
     CHECK(says(run("help trian").err, "did you mean 'train'?"));
     CHECK(says(run("help policy exlain").err, "policy: unknown verb 'exlain' (did you mean 'explain'?)"));
-    CHECK(says(run("help train more").err, "it has no verbs of its own"));
+    CHECK(says(run("help train more").err, "there are no verbs below this one"));
     fs::remove_all(scratch());
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("machine show takes a GPU or an architecture", "[program]") {
     CHECK_FALSE(says(h100.out, "sm80.mma"));
     CHECK(run("machine show H200").out == h100.out);
     CHECK(run("machine show sm_90").out == h100.out);
-    CHECK(says(run("machine show a10").out, "sm80.mma.bf16 "));  // sm_86 computes as sm_80 does
+    CHECK(says(run("machine show a10").out, "sm80.mma.bf16 "));  // sm_86 computes like sm_80
     CHECK(json::parse(run("machine show mi300x --json").out).size() ==
           json::parse(run("machine show cdna3 --json").out).size());
     CHECK(says(run("machine show h1000").err, "did you mean 'h100'?"));

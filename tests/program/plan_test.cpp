@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train --dry-run` of a model whose steps take long: an answer within seconds.
+// `macheps train --dry-run` of a model with long steps answers within seconds.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -30,16 +30,16 @@ double seconds_of_children() {
 
 }  // namespace
 
-TEST_CASE("a plan of long steps is made from short ones, within seconds", "[program]") {
+TEST_CASE("the plan for long steps is made from short steps, within seconds", "[program]") {
     const double before = seconds_of_children();
     const json base = plan("--size base");
-    CHECK(seconds_of_children() - before < 12);  // of the processor; it was 117 s for whole steps
+    CHECK(seconds_of_children() - before < 12);  // processor time; whole steps took 117 s
     CHECK(base["policies"].size() == 8);
     CHECK(base["timed_tokens"] > 0);
     CHECK(base["timed_tokens"] <= 64);  // of 1024
     CHECK(base["parameters"] == 10844160);
     CHECK(base["tokens"] == 300 * 4 * 256);
-    // Where steps are short, whole ones are timed.
+    // If steps are short, whole steps are timed.
     const json tiny = plan("--policy fp32 --seeds 0");
     CHECK(tiny["timed_tokens"] == 0);
     // A policy may name a layer that a smaller model would not have.
@@ -51,8 +51,9 @@ TEST_CASE("a plan of long steps is made from short ones, within seconds", "[prog
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a scaled plan is about as long as the steps it stands for", "[program][slow]") {
-    // Steps of 512 tokens of a model that is timed both ways: by itself, and beside so many policies that it is scaled.
+TEST_CASE("the time of a scaled plan is close to the time of whole steps", "[program][slow]") {
+    // Steps of 512 tokens are timed in both ways: whole steps with one policy, and short
+    // steps if there are many policies.
     const std::string model = "--seeds 0 --layers 4 --width 256 --heads 4 --context 128 --batch 4 --policy ";
     const json whole = plan(model + "fp32");
     const json scaled = plan(model + "fp32,tf32,amp-bf16,pure-bf16,pure-bf16-sr,amp-fp16,fp16-noscale,fp8-tensorwise");

@@ -61,8 +61,7 @@ TEST_CASE("every example of the help of policy advise and policy explain runs", 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy advise says what in a config or a policy disagrees, and by its exit code whether",
-          "[program][advise]") {
+TEST_CASE("policy advise lists where a config or policy disagrees, and exits with 1 if it does", "[program][advise]") {
     write_samples();
     struct Case {
         const char *arguments, *says;
@@ -70,15 +69,14 @@ TEST_CASE("policy advise says what in a config or a policy disagrees, and by its
         const char* why;
     };
     for (const Case& c : std::initializer_list<Case>{
-             {"--device-profile a100 --have hf_args.yaml", "agrees in every format", 0, "bf16 autocast, as advised"},
-             {"--device-profile a100 --have mine.toml", "agrees in every format", 0, "a policy of one's own"},
-             {"--device-profile t4 --have hf_args.yaml", "matmuls read: bf16, advised fp16", 1, "what a T4 emulates"},
-             {"--device-profile t4 --have hf_args.yaml", "transformers/bf16-emulated", 1,
-              "what the framework warns of"},
+             {"--device-profile a100 --have hf_args.yaml", "agrees in everything", 0, "bf16 autocast, as advised"},
+             {"--device-profile a100 --have mine.toml", "agrees in everything", 0, "a policy in a file"},
+             {"--device-profile t4 --have hf_args.yaml", "matmuls read: bf16, advised fp16", 1, "a T4 emulates bf16"},
+             {"--device-profile t4 --have hf_args.yaml", "transformers/bf16-emulated", 1, "the framework warns"},
              {"--device-profile a100 --have fp16-noscale", "matmuls read: fp16, advised bf16", 1, "a preset"},
              {"--device-profile v100 --have fp16-noscale", "the loss is scaled: no, advised yes", 1, "no scaler"},
              {"--device-profile a100 --have bad.json", "deepspeed/", 1, "a config that its framework refuses"},
-             {"--device-profile a100", "take a100-amp-bf16", 0, "nothing to disagree"}}) {
+             {"--device-profile a100", "use a100-amp-bf16", 0, "nothing to compare with"}}) {
         CAPTURE(c.arguments, c.why);
         const Outcome outcome = run(std::string("policy advise ") + c.arguments);
         CAPTURE(outcome.out, outcome.err);
@@ -101,23 +99,23 @@ TEST_CASE("policy advise says what in a config or a policy disagrees, and by its
     CHECK(advised["dimensions"][0]["unfit"] == json({50257}));
     CHECK(advised["have"]["disagreements"].size() == 2);
     CHECK(advised["have"]["findings"][0]["rule"] == "transformers/bf16-emulated");
-    // The policy alone trains.
+    // The printed policy is a valid policy file.
     write("advised.toml", run("policy advise --device-profile v100 --toml").out);
     CHECK(run("policy diff ./advised.toml amp-fp16").code == 0);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy explain tells bytes of a model that nobody trains here", "[program][advise]") {
+TEST_CASE("policy advise and policy explain give the memory of models of any size", "[program][advise]") {
     write_samples();
     const Outcome sized = run("policy advise --device-profile h100 --goal pretrain --params 7B");
-    CHECK(sized.out.find("take h100-amp-bf16") != std::string::npos);
-    CHECK(sized.out.find("memory   16 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8;") !=
+    CHECK(sized.out.find("use h100-amp-bf16") != std::string::npos);
+    CHECK(sized.out.find("memory   16 bytes per parameter, 112 GB in total: weights 4, gradients 4, optimizer 8;") !=
           std::string::npos);
     CHECK(sized.out.find("or try h100-fp8-promoted") != std::string::npos);
     CHECK(sized.out == run("policy advise --device-profile h100 --params 7e9").out);
-    CHECK(run("policy advise --goal lora --params 7B").out.find("bytes a parameter,") == std::string::npos);
+    CHECK(run("policy advise --goal lora --params 7B").out.find("bytes per parameter,") == std::string::npos);
     CHECK(run("policy advise --device-profile t4 --goal inference --params 350m")
-              .out.find("memory   2 bytes a parameter, 0.7 GB in all; activations") != std::string::npos);
+              .out.find("memory   2 bytes per parameter, 0.7 GB in total; activations") != std::string::npos);
     const json explained = document(run("policy explain ds.json --params 7.5e9 --shards 64 --json"));
     const json& memory = explained["memory_of_params"];
     CHECK(memory["params"] == 7.5e9);
@@ -148,7 +146,7 @@ TEST_CASE("policy explain tells bytes of a model that nobody trains here", "[pro
     CHECK(activations(" --flash --vocabulary 1000") == 32 * 34 * sbh + 4 * 2048 * 2 * 1000);
     const json galore = document(run(model + " --galore-rank 1024"))["memory_of_params"]["recipes"];
     CHECK(galore[galore.size() - 2]["recipe"] == "galore");
-    CHECK(galore[galore.size() - 2]["optimizer"] == 4 * 7e9 * 3 / 4);  // (2 + 1) of 1024 by 4096, in fp32
+    CHECK(galore[galore.size() - 2]["optimizer"] == 4 * 7e9 * 3 / 4);  // 2 moments + 1 projection, rank 1024 of 4096
     CHECK(galore[galore.size() - 1]["replicated"] == 2 * 7e9 * (2 + 0.75));
     const Outcome csv = run("policy explain pure-bf16 --params 1e9 --shards 4 --csv");
     CHECK(csv.out.starts_with(
@@ -157,7 +155,7 @@ TEST_CASE("policy explain tells bytes of a model that nobody trains here", "[pro
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy explain tells every tensor, every matmul and the bytes of its model", "[program][advise]") {
+TEST_CASE("policy explain lists every tensor, every matmul and the bytes of its model", "[program][advise]") {
     write_samples();
     const json explained = document(run("policy explain ds.json --model llama --batch 3 --json"));
     std::set<std::string> kinds;
@@ -181,7 +179,8 @@ TEST_CASE("policy explain tells every tensor, every matmul and the bytes of its 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy advise and policy explain refuse sizes that cannot be, in one line", "[program][advise]") {
+TEST_CASE("policy advise and policy explain refuse impossible sizes and unknown names in one line",
+          "[program][advise]") {
     write_samples();
     struct Case {
         const char *arguments, *says;
@@ -189,13 +188,13 @@ TEST_CASE("policy advise and policy explain refuse sizes that cannot be, in one 
     };
     for (const Case& c : std::initializer_list<Case>{
              {"explain fp32 --params 0", "--params", 2},
-             {"advise --params 7Q", "'7Q' is no number of parameters", 2},
+             {"advise --params 7Q", "'7Q' is not a valid number of parameters", 2},
              {"explain fp32 --params nan", "--params", 2},
              {"explain fp32 --params inf", "--params", 2},
              {"explain fp32 --params 1e9 --shards 0", "--shards", 2},
              {"explain fp32 --shards 2", "--params", 2},
              {"explain fp32 --params 1e9 --trainable 2", "--trainable", 2},
-             {"explain fp32 --params 1e9 --width 64", "--layers, --heads, --context missing", 2},
+             {"explain fp32 --params 1e9 --width 64", "missing: --layers, --heads, --context", 2},
              {"explain fp32 --params 1e9 --layers 2 --width 64 --heads 3 --context 8", "3 heads do not divide", 2},
              {"explain fp32 --params 1e9 --layers 2 --width 0 --heads 3 --context 8", "--width", 2},
              {"explain fp32 --batch 0", "--batch", 2},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy import`: what it prints in each form, its exit codes, and what it says to bad input.
+// `macheps policy import`: its output in each form, its exit codes, and its errors for bad input.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
@@ -20,7 +20,7 @@ constexpr const char* deepspeed =
     "{\n  \"fp16\": {\"enabled\": true, \"loss_scale\": 0, \"initial_scale_power\": 12, \"loss_scale_window\": 500,\n"
     "    \"hysteresis\": 2, \"min_loss_scale\": 1},\n"
     "  \"zero_optimization\": {\"stage\": 2},\n  \"gradient_clipping\": 1.0,\n  \"steps_per_print\": 10\n}\n";
-/// Refused by DeepSpeed: both formats at once, and a key of `fp16` that it does not know.
+/// A config that DeepSpeed refuses: it enables both formats, and has an unknown key in `fp16`.
 constexpr const char* contradiction =
     "{\"fp16\": {\"enabled\": true, \"windo\": 3},\n \"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": "
     "1}}\n";
@@ -68,7 +68,7 @@ TEST_CASE("policy import: every example of its help runs", "[program][import]") 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import: the table has the fields with where they come from, then the findings, errors first",
+TEST_CASE("policy import: the table lists the fields with their origins, then the findings with errors first",
           "[program][import]") {
     write_samples();
     const Outcome good = run("policy import ds.json");
@@ -76,7 +76,7 @@ TEST_CASE("policy import: the table has the fields with where they come from, th
     CHECK(good.out.find("\nFIELD") != std::string::npos);
     CHECK(finds(good.out, R"(\ncompute +fp16 +ds\.json:2:12 fp16\.enabled\n)"));
     CHECK(finds(good.out, R"(\nscaler +ds-zero init_scale=4096 growth_interval=500 hysteresis=2)"));
-    CHECK(finds(good.out, R"(\nI 1 key decides no format, rounding or scale: steps_per_print)"));
+    CHECK(finds(good.out, R"(\nI 1 key affects no format, rounding or scale: steps_per_print)"));
     const Outcome bad = run("policy import bad.json");
     CHECK(bad.code == 1);
     const std::size_t error = bad.out.find("\nE bad.json:"), note = bad.out.find("\nN "),
@@ -125,7 +125,7 @@ TEST_CASE("policy import --json is one object with every field and finding", "[p
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import --sarif has the shape of SARIF 2.1.0", "[program][import]") {
+TEST_CASE("policy import --sarif writes SARIF 2.1.0", "[program][import]") {
     write_samples();
     write("a name.json", contradiction);
     const Outcome outcome = run("policy import 'a name.json' --sarif");
@@ -148,13 +148,13 @@ TEST_CASE("policy import --sarif has the shape of SARIF 2.1.0", "[program][impor
         CHECK(place["region"]["startColumn"].get<int>() >= 1);
     }
     CHECK(run_of_it["results"][0]["level"] == "error");
-    // An override stands in no file: no region.
+    // An override is not in a file, so it has no region.
     const json of_argument = json::parse(run("policy import --framework deepspeed fp16.windo=3 --sarif").out);
     CHECK_FALSE(of_argument["runs"][0]["results"][0]["locations"][0]["physicalLocation"].contains("region"));
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import --github writes the commands of a workflow", "[program][import]") {
+TEST_CASE("policy import --github writes workflow commands", "[program][import]") {
     write_samples();
     const Outcome outcome = run("policy import bad.json --github");
     CHECK(outcome.code == 1);
@@ -172,7 +172,7 @@ TEST_CASE("policy import --github writes the commands of a workflow", "[program]
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import --toml prints what train, explain and diff take", "[program][import]") {
+TEST_CASE("policy import --toml prints a policy that train, explain and diff accept", "[program][import]") {
     write_samples();
     const Outcome toml = run("policy import ds.json --toml");
     CHECK(toml.code == 0);
@@ -180,12 +180,12 @@ TEST_CASE("policy import --toml prints what train, explain and diff take", "[pro
     write("mine.toml", toml.out);
     CHECK(run("policy explain ./mine.toml").code == 0);
     CHECK(run(std::string(quick) + "--policy ./mine.toml --out run --quiet").code == 0);
-    // A config in the place of a policy is read in the same way.
+    // A config in place of a policy is imported in the same way.
     const Outcome same = run("policy diff ./mine.toml ds.json");
     CAPTURE(same.out, same.err);
     CHECK(same.code == 0);
     CHECK(run("policy explain hf_args.yaml --fold").out.find("amp-bf16") != std::string::npos);
-    // Of autocast a preset has all; what a step does beside it, the config alone.
+    // The preset has everything about autocast. Only the config has the other parts of a step.
     const json differences = json::parse(run("policy diff amp-bf16 hf_args.yaml --json").out).at("differences");
     CHECK_FALSE(differences.empty());
     for (const json& one : differences)
@@ -194,7 +194,7 @@ TEST_CASE("policy import --toml prints what train, explain and diff take", "[pro
     const Outcome refused = run("policy explain bad.json");
     CHECK(refused.code == 1);
     CHECK(refused.err.find("refuses this config") != std::string::npos);
-    // What is refused still has a policy, and the refusal is not lost.
+    // A refused config still gives a policy, and stderr reports the refusal.
     const Outcome bad = run("policy import bad.json --toml");
     CHECK(bad.code == 1);
     CHECK(bad.err.find("E bad.json:") != std::string::npos);
@@ -202,7 +202,7 @@ TEST_CASE("policy import --toml prints what train, explain and diff take", "[pro
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import --each has a line for each file and the worst exit code", "[program][import]") {
+TEST_CASE("policy import --each prints a line for each file and exits with the worst exit code", "[program][import]") {
     write_samples();
     const Outcome good = run("policy import --each configs ds.json");
     CHECK(good.code == 0);
@@ -213,7 +213,7 @@ TEST_CASE("policy import --each has a line for each file and the worst exit code
     write("configs/c.json", "{");
     const Outcome worst = run("policy import --each configs bad.json");
     CHECK(worst.code == 3);
-    CHECK(worst.out.find("configs/c.json: no config: configs/c.json:1:2: ") != std::string::npos);
+    CHECK(worst.out.find("configs/c.json: not a config: configs/c.json:1:2: ") != std::string::npos);
     const json rows = json::parse(run("policy import --each configs bad.json --json").out);
     REQUIRE(rows.size() == 4);
     CHECK(rows[2]["code"] == 3);
@@ -222,7 +222,7 @@ TEST_CASE("policy import --each has a line for each file and the worst exit code
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import --diff-version says what an upgrade changes", "[program][import]") {
+TEST_CASE("policy import --diff-version reports what an upgrade changes", "[program][import]") {
     write("trap.json", R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}})");
     const Outcome outcome = run("policy import trap.json --diff-version 0.16.5:0.19.6");
     CHECK(outcome.code == 0);
@@ -238,7 +238,7 @@ TEST_CASE("policy import --diff-version says what an upgrade changes", "[program
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import: options decide, and what they mean nothing to is usage", "[program][import]") {
+TEST_CASE("policy import: options change the result, and an invalid option is a usage error", "[program][import]") {
     write_samples();
     write("vars.env", "# note\nexport A=1\n");
     CHECK(run("policy import ds.json --framework-version 0.16.5 --json").out.find("\"version\": \"0.16.5\"") !=
@@ -264,7 +264,8 @@ TEST_CASE("policy import: options decide, and what they mean nothing to is usage
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import: what is no config ends in 3 and one line that says where", "[program][import]") {
+TEST_CASE("policy import: a file that is not a config gives exit code 3 and one line with the place",
+          "[program][import]") {
     struct Case {
         const char *name, *text, *says;
     };
@@ -272,17 +273,17 @@ TEST_CASE("policy import: what is no config ends in 3 and one line that says whe
     const Case cases[] = {
         {"empty.json", "", "empty.json: the file is empty"},
         {"blank.yaml", "\n\n", "blank.yaml: the file is empty"},
-        {"comments.yaml", "# nothing\n", "it holds no keys"},
-        {"list.json", "[1, 2]", "list.json:1:1: it holds no keys"},
-        {"words.yaml", "just words\n", "it holds no keys"},
+        {"comments.yaml", "# nothing\n", "the file contains no keys"},
+        {"list.json", "[1, 2]", "list.json:1:1: the file contains no keys"},
+        {"words.yaml", "just words\n", "the file contains no keys"},
         {"broken.json", "{\"fp16\": {\"enabled\": tru}}", "broken.json:1:22: "},
         {"broken.yaml", "a: [x]/y\n", "broken.yaml:1:7: "},
-        {"bytes.yaml", "fp16: \xff\n", "bytes.yaml:1:7: the byte 0xff is no text in UTF-8"},
+        {"bytes.yaml", "fp16: \xff\n", "bytes.yaml:1:7: the byte 0xff is not valid UTF-8"},
         {"deep.json", nested.c_str(), "deep.json:1:257: more than 256 levels"},
         {"deep.yaml", nested.c_str(), "deep.yaml:1:"},
         {"big.json", big.c_str(), "big.json: the file is larger than 1048576 bytes"},
-        {"cycle.yaml", "a: &a {b: *a}\n", "cycle.yaml:1:11: an alias stands inside what it names"},
-        {"other.yaml", "shopping: [milk, bread]\n", "no framework is known by these keys"},
+        {"cycle.yaml", "a: &a {b: *a}\n", "cycle.yaml:1:11: an alias is inside the value that it names"},
+        {"other.yaml", "shopping: [milk, bread]\n", "no framework was recognised by these keys"},
     };
     for (const Case& one : cases) {
         CAPTURE(one.name);
@@ -299,8 +300,7 @@ TEST_CASE("policy import: what is no config ends in 3 and one line that says whe
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import: what a config says wrongly is a finding, and all of them are told at once",
-          "[program][import]") {
+TEST_CASE("policy import: every mistake in a config is a finding, and all are reported at once", "[program][import]") {
     const auto findings = [](const std::string& text, const std::string& options) {
         write("x.yaml", text);
         const Outcome outcome = run("policy import x.yaml --json " + options);
@@ -312,7 +312,7 @@ TEST_CASE("policy import: what a config says wrongly is a finding, and all of th
             rules.insert(one["code"].get<std::string>() + " " + one["rule"].get<std::string>());
         return rules;
     };
-    // Repeated keys, a number that YAML takes for a text, a quoted boolean, a section that is none.
+    // A repeated key, a number that YAML reads as text, and a boolean in place of a section.
     const std::set<std::string> ds = findings(
         "fp16: {enabled: true, loss_scale: 0, loss_scale: '128'}\nbf16: true\n"
         "optimizer: {type: Adam, params: {lr: 1e-5}}\n",
@@ -320,18 +320,18 @@ TEST_CASE("policy import: what a config says wrongly is a finding, and all of th
     CHECK(ds.contains("E deepspeed/repeated-key"));
     CHECK(ds.contains("C deepspeed/text-number"));
     CHECK(ds.contains("E deepspeed/wrong-type"));
-    // `no` without quotes is a boolean to YAML 1.1.
+    // `no` without quotes is a boolean in YAML 1.1.
     const std::set<std::string> accelerate = findings(
         "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precision: no\nnum_processes: 2\n", "");
     CHECK(std::any_of(accelerate.begin(), accelerate.end(),
                       [](const std::string& one) { return one.starts_with("E accelerate/"); }));
-    // Keys of two frameworks in one file: those of the other are unknown.
+    // If one file has keys of two frameworks, those of the other framework are unknown.
     const std::set<std::string> mixed = findings(
         "zero_optimization: {stage: 2}\nfp16: {enabled: true}\n"
         "micro_batch_size: 1\nbase_model: x\nmixed_precision: bf16\n",
         "--framework deepspeed");
     CHECK(mixed.contains("U deepspeed/unknown-key"));
-    // What the device lacks.
+    // A format that the device does not have.
     const std::set<std::string> cpu = findings(
         "fp8: true\ncompute_environment: LOCAL_MACHINE\ndistributed_type: NO\nmixed_precision: fp8\nnum_processes: 1\n",
         "--framework accelerate --device-profile v100");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program as tests call it: in a scratch folder, through a shell.
+// Runs the program in a scratch folder, through a shell.
 #pragma once
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -27,14 +27,15 @@ inline std::string contents(const fs::path& path) {
     return text.str();
 }
 
-/// A scratch folder of this process, emptied by each test that asks for it.
+/// Returns the scratch folder of this process. Each test that uses it empties it.
 inline fs::path scratch() {
     const fs::path path = disk_folder() / "program";
     fs::create_directories(path);
     return path;
 }
 
-/// Runs `macheps ARGUMENTS` in the scratch folder, by the command in MACHEPS_RUN_BY if that is set (an emulator of another CPU).
+/// Runs `macheps ARGUMENTS` in the scratch folder. If MACHEPS_RUN_BY is set, its command (an emulator of
+/// another CPU) runs the program.
 inline Outcome run(const std::string& arguments, const std::string& environment = "") {
     const fs::path folder = scratch();
     const std::string command = "cd '" + folder.string() + "' && GITHUB_ACTIONS= " + environment +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// README.md and scripts/demo: every command runs from a clone, every link leads somewhere, and the numbers are what the
-// commands print. What they say of the demo's rows is in tests/demo_test.cpp.
+// README.md and scripts/demo: every command runs in a clone, every link has a target, and the numbers agree with the
+// output of the commands. tests/demo_test.cpp compares README.md with the demo's rows.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
@@ -22,12 +22,12 @@ const fs::path root = MACHEPS_SOURCE_DIR;
 
 std::string readme() { return contents(root / "README.md"); }
 
-/// A command, and the folder of a clone in which the page has it run.
+/// A command, and the folder of a clone in which the page runs it.
 struct Command {
     std::string line, folder;
 };
 
-/// The lines of the page's shell blocks that call the program, without their comments; `cd` is followed.
+/// Returns the lines of the page's shell blocks that call the program, without comments. Follows `cd`.
 std::vector<Command> commands_of(const std::string& page) {
     std::vector<Command> commands;
     std::istringstream lines(page);
@@ -48,14 +48,14 @@ std::vector<Command> commands_of(const std::string& page) {
     return commands;
 }
 
-/// What of a clone the commands read.
+/// Copies the files of a clone that the commands read.
 void make_clone() {
     fs::remove_all(scratch());
     fs::copy(root / "README.md", scratch() / "README.md");
     fs::copy(root / "examples", scratch() / "examples", fs::copy_options::recursive);
 }
 
-/// As bash runs it, `macheps` being the program that is tested. Trainings are kept short.
+/// Runs a command in bash, with the tested program as `macheps`. Trainings are shortened.
 Outcome run_command(const Command& command) {
     std::string line = command.line;
     const auto has = [&](const char* words) { return line.find(words) != std::string::npos; };
@@ -92,18 +92,18 @@ TEST_CASE("every command of README.md runs in a clone", "[readme]") {
     for (const Command& command : commands) {
         const Outcome outcome = run_command(command);
         CAPTURE(command.line, command.folder, outcome.err);
-        CHECK(outcome.code == (command.line.starts_with("macheps policy diff") ? 1 : 0));  // as diff: they differ
+        CHECK(outcome.code == (command.line.starts_with("macheps policy diff") ? 1 : 0));  // as in diff: they differ
     }
     fs::remove_all(scratch());
 }
 
-TEST_CASE("every command in the text of README.md runs, too", "[readme]") {
+TEST_CASE("every command in the sentences of README.md runs", "[readme]") {
     make_clone();
     const std::string page = readme();
     int count = 0;
     for (const Match& quoted : all_matches(page, "`(macheps [a-z][^`]*)`")) {
         const std::string& line = quoted[1];
-        // Words that stand for others, and what needs a browser or a page of its own.
+        // Commands with placeholders, and commands that need a browser or a finished run.
         const bool is_shape = finds(line, "DIR|VERB|bash\\|zsh|--charts|machine show$|train --resume|report --");
         if (is_shape) continue;
         const Outcome outcome = run_command({line, "."});
@@ -115,7 +115,7 @@ TEST_CASE("every command in the text of README.md runs, too", "[readme]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("every link and picture of README.md, docs and examples is there", "[readme]") {
+TEST_CASE("every link and picture in README.md, docs and examples exists", "[readme]") {
     std::vector<fs::path> pages{root / "README.md", root / "examples/README.md"};
     for (const auto& entry : fs::directory_iterator(root / "docs")) {
         if (entry.path().extension() == ".md") pages.push_back(entry.path());
@@ -134,14 +134,15 @@ TEST_CASE("every link and picture of README.md, docs and examples is there", "[r
     CHECK(count > 20);
 }
 
-TEST_CASE("Hopper's accumulator stops at 64, and promotion cures it, as README.md says", "[readme]") {
+TEST_CASE("Hopper's accumulator stops at 64 without promotion, as README.md states", "[readme]") {
     const std::string page = readme();
     const std::vector<Command> commands = commands_of(page);
     const auto equal = std::find_if(commands.begin(), commands.end(), [](const Command& each) {
         return each.line.find("-d equal") != std::string::npos;
     });
     REQUIRE(equal != commands.end());
-    CHECK(page.find("its accumulator keeps 14 bits and stops at 64 after 512") != std::string::npos);
+    CHECK(replaced(page, "\\s+", " ").find("its accumulator keeps 14 bits and stops at 64 after 512") !=
+          std::string::npos);
     int stalled = 0, promoted = 0;
     for (const json& row : rows_of(run(equal->line.substr(8) + " -q --json"))) {
         const double k = row["k"];
@@ -154,7 +155,7 @@ TEST_CASE("Hopper's accumulator stops at 64, and promotion cures it, as README.m
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the errors of long fp8 sums are those that README.md names", "[readme]") {
+TEST_CASE("the errors of long fp8 sums are those in README.md", "[readme]") {
     const std::string page = replaced(readme(), "\\s+", " ");
     const auto says = [&](const std::string& sentence) {
         CAPTURE(sentence);
@@ -176,14 +177,14 @@ TEST_CASE("the errors of long fp8 sums are those that README.md names", "[readme
     CHECK(std::round(hopper(128) * 1e4) == 9);
     CHECK(std::round(hopper(4096) * 1e2) == 7);
     CHECK(std::fabs(hopper(131072) - 0.75) < 0.02);
-    says("Promotion keeps the error below 0.1 % whatever k is, and Blackwell's is 0.011 % at most");
-    says("the same command without `-d positive`, at most 0.04 %");
+    says("Promotion keeps the error below 0.1 % for every k, and Blackwell's error is at most 0.011 %");
+    says("the same command without `-d positive` gives at most 0.04 %");
     const std::string either = replaced(command, "-d positive ", "");
     for (const json& row : rows_of(run(either + " -q --json"))) CHECK(row["max_error"] < 0.00045);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the commands that scripts/demo ends with run", "[readme]") {
+TEST_CASE("the commands that scripts/demo prints at its end run", "[readme]") {
     fs::create_directories(scratch());
     std::istringstream lines(contents(root / "scripts/demo"));
     int count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/recipes.md: its commands run, and what it says of published results is what they show.
+// docs/recipes.md: its commands run, and its figures for comparison with published results agree with their output.
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 std::string recipes_page() { return contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/recipes.md"); }
 
-/// The rows of a file of rows, each by its columns' names. Only cells without a comma are asked for.
+/// Returns the rows of a CSV file, each by the names of its columns. Quoted cells may contain commas.
 std::vector<std::map<std::string, std::string>> rows_of_csv(const std::string& text) {
     const auto cells = [](const std::string& line) {
         std::vector<std::string> parts{""};
@@ -51,7 +51,7 @@ std::string with_digits(double x, const char* format) {
     return text;
 }
 
-/// The command of the page that begins so, without the program's name.
+/// Returns the command of the page that begins with `begin`, without the program's name.
 std::string command_of_page(const std::string& page, const std::string& begin) {
     const std::size_t at = page.find("macheps " + begin);
     REQUIRE(at != std::string::npos);
@@ -60,7 +60,7 @@ std::string command_of_page(const std::string& page, const std::string& begin) {
 
 }  // namespace
 
-TEST_CASE("docs/recipes.md: gaps of recipes are those that its command gives", "[program][docs][slow]") {
+TEST_CASE("the gaps of recipes in docs/recipes.md are those that its command gives", "[program][docs][slow]") {
     const std::string page = recipes_page();
     const std::size_t toml = page.find("```toml\nname    = \"mxfp4\"");
     REQUIRE(toml != std::string::npos);
@@ -86,7 +86,7 @@ TEST_CASE("docs/recipes.md: gaps of recipes are those that its command gives", "
         CAPTURE(policy, gap);
         CHECK(page.find("| " + policy + " " + gap) != std::string::npos);
     }
-    // Shares of the loss that the page draws from these.
+    // The page also gives two gaps as shares of the loss.
     const std::vector<Match> shares = all_matches(page, "\\| (te-current|te-nvfp4) [^:|]*: ([0-9.]+) %");
     CHECK(shares.size() == 2);
     for (const Match& share : shares)
@@ -94,7 +94,7 @@ TEST_CASE("docs/recipes.md: gaps of recipes are those that its command gives", "
     fs::remove_all(scratch());
 }
 
-TEST_CASE("docs/recipes.md: a matrix unit's sums and a first step are as it says", "[program][docs]") {
+TEST_CASE("the figures of a matrix unit's sums and of a first step in docs/recipes.md are right", "[program][docs]") {
     const std::string page = recipes_page();
     const Outcome sums = run(command_of_page(page, "gemm --machine sm90.wgmma.fp8,") + " -q");
     CAPTURE(sums.err);

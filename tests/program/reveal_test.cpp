@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps reveal` of kernels that it sees only by files: operands, results, and what is told of kernels that are wrong.
+// `macheps reveal` of kernels that it knows only from files: operands, results, and reports on wrong kernels.
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct Operands {
 
 using Kernel = std::function<float(const Operands&, std::size_t row)>;
 
-/// Two interleaved chains, joined at the end.
+/// Returns a sum in two interleaved chains that are added at the end.
 float two_chains(const Operands& x, std::size_t r) {
     float sum[2] = {};
     for (std::size_t i = 0; i < x.k; ++i) sum[i % 2] += x.product(r, i);
@@ -61,7 +61,7 @@ std::string results_of(const Kernel& kernel, const Operands& x) {
     return text;
 }
 
-/// The whole way: operands for `kernel`, its results, and what reveal makes of them.
+/// Makes operands, runs `kernel` on them, and runs reveal on its results.
 Outcome revealed(const std::string& options, const Kernel& kernel) {
     REQUIRE(run("reveal " + options + " --emit-operands x.npy").code == 0);
     write("results", results_of(kernel, Operands(contents(scratch() / "x.npy"))));
@@ -70,7 +70,7 @@ Outcome revealed(const std::string& options, const Kernel& kernel) {
 
 }  // namespace
 
-TEST_CASE("reveal tells the order of a kernel that it sees only by files", "[program]") {
+TEST_CASE("reveal finds the order of a kernel that it knows only from files", "[program]") {
     const char* tree = "(((((0 2) 4) 6) 8) ((((1 3) 5) 7) 9))\n";
     struct Case {
         std::string format, pairs;
@@ -102,26 +102,27 @@ TEST_CASE("reveal tells the order of a kernel that it sees only by files", "[pro
             CAPTURE(found.err);
             CHECK(found.out == tree);
         }
-        // Results that are none of a tree, or not as many as there are rows.
-        std::size_t sixth = 0;  // terms 0 and 1, which meet last; without units left they would meet with none
+        // Results that no tree gives, and a wrong number of results.
+        std::size_t sixth = 0;  // the row of terms 0 and 1, which meet last, so that no units are left
         for (int line = 0; line < 5; ++line) sixth = row.find('\n', sixth) + 1;
         write("out.txt2", row.substr(0, sixth) + "1e30" + row.substr(row.find('\n', sixth)));
         CHECK(run(options + " --results out.txt2").code == 1);
         write("out.txt2", "1 2 3");
-        CHECK(says(run(options + " --results out.txt2").err,
-                   "10 terms have 5 control rows and " + std::to_string(count) + " pairs with --pairs " + pairs));
+        CHECK(says(
+            run(options + " --results out.txt2").err,
+            "for 10 terms there are 5 control rows and " + std::to_string(count) + " pairs with --pairs " + pairs));
         write("out.txt2", "1 2 three");
         const Outcome word = run(options + " --results out.txt2");
         CHECK(word.code == 3);
-        CHECK(says(word.err, "'three' is no number"));
+        CHECK(says(word.err, "'three' (number 3) is not a valid number"));
     }
-    // A chain shows by its first term's pairs alone; other trees ask for more.
+    // The pairs of the first term are enough for a chain. Other trees need more pairs.
     CHECK(revealed("-k 6 -f bf16 --pairs first", chain).out == "(((((0 1) 2) 3) 4) 5)\n");
     CHECK(says(revealed("-k 6 -f bf16 --pairs first", two_chains).err, "--pairs all"));
     fs::remove_all(scratch());
 }
 
-TEST_CASE("near pairs tell what they leave open, and all pairs settle it", "[program]") {
+TEST_CASE("near pairs report what they cannot decide, and all pairs decide it", "[program]") {
     const auto in_order = [](std::vector<std::size_t> order) {
         return [order](const Operands& x, std::size_t r) {
             float sum = 0;
@@ -129,26 +130,26 @@ TEST_CASE("near pairs tell what they leave open, and all pairs settle it", "[pro
             return sum;
         };
     };
-    // Terms 0 and 3 meet first, and are no near pair: 0, 1 and 3 seem to meet at once.
+    // Terms 0 and 3 meet first, but are not a near pair. Therefore 0, 1 and 3 seem to meet in one sum.
     const Kernel open = in_order({0, 3, 1, 2});
     CHECK(revealed("-k 4 -f fp32 --pairs all", open).out == "(((0 3) 1) 2)\n");
     const Outcome near = revealed("-k 4 -f fp32", open);
     CHECK(near.code == 0);
     CHECK(near.out == "((0 1 3) 2)\n");
-    CHECK(says(near.err, "1 pair in roundings of three and more was not measured (--pairs all)"));
+    CHECK(says(near.err, "1 pair in roundings of three or more was not measured (use --pairs all)"));
     CHECK(says(run("reveal -k 4 -f fp32 --results results").out, "as far as near pairs show: 1 pair in"));
     CHECK(says(run("reveal -k 4 -f fp32 --results results --json").out, "\"open_pairs\": 1"));
-    // No near pair leads to 6 in the sum of 0, 3, 6 and 1.
+    // No near pair shows that term 6 is in the sum of 0, 3, 6 and 1.
     const Kernel gap = in_order({0, 3, 6, 1, 2, 4, 5, 7});
     const Outcome missing = revealed("-k 8 -f fp32", gap);
     CHECK(missing.code == 1);
-    CHECK(says(missing.err, "not enough: which 4 terms meet in one sum with term 0 does not show"));
+    CHECK(says(missing.err, "not enough: the 4 terms that meet in one sum with term 0 cannot be determined"));
     CHECK(says(missing.err, "--pairs all"));
     CHECK(revealed("-k 8 -f fp32 --pairs all", gap).out == "(((((((0 3) 6) 1) 2) 4) 5) 7)\n");
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a kernel that is no sum of all terms is told so in words", "[program]") {
+TEST_CASE("reveal reports in words why a kernel is not the sum of all terms", "[program]") {
     const auto chain_of = [](auto terms_of) {
         return [terms_of](const Operands& x, std::size_t r) {
             float sum = 0;
@@ -188,11 +189,11 @@ TEST_CASE("a kernel that is no sum of all terms is told so in words", "[program]
                   "does not depend on the operands"},
              Case{"-k 64 -f fp16", [](const Operands&, std::size_t) { return 0.0f / 0.0f; }, "not finite"},
              Case{"-k 64 -f fp16", [](const Operands&x, std::size_t r) { return 2 * chain(x, r); }, "2 times the sum"},
-             Case{"-k 64 -f fp16", chain_of(ignoring), "term 37 takes no part in the sum: 64 units gave 63"},
-             Case{"-k 64 -f e4m3fn", chain_of(ignoring), "term 37 takes no part"},
+             Case{"-k 64 -f fp16", chain_of(ignoring), "term 37 is missing from the sum: 64 units gave 63"},
+             Case{"-k 64 -f e4m3fn", chain_of(ignoring), "term 37 is missing"},
              Case{"-k 64 -f fp16", chain_of(doubling), "term 5 is read twice: 64 units gave 65"},
-             Case{"-k 64 -f fp16", chain_of(swapping), "one is left out, and another read in its place"},
-             Case{"-k 90 -f fp16", chain_of(tail), "the last 10 terms, from 80 on, take no part"},
+             Case{"-k 64 -f fp16", chain_of(swapping), "one is left out, and another is read instead"},
+             Case{"-k 90 -f fp16", chain_of(tail), "the last 10 terms, from 80 on, are missing"},
          }) {
         CAPTURE(c.options, c.says);
         const Outcome outcome = revealed(c.options, c.kernel);
@@ -206,19 +207,19 @@ TEST_CASE("a kernel that is no sum of all terms is told so in words", "[program]
     fs::remove_all(scratch());
 }
 
-TEST_CASE("operands of more than 1 GB are told of and refused without --force", "[program]") {
+TEST_CASE("operands of more than 1 GB are announced, and refused without --force", "[program]") {
     fs::remove_all(scratch());
     const Outcome all = run("reveal -k 1000 -f fp16 --pairs all --emit-operands x.npy");
     CHECK(all.code == 2);
     CHECK(says(all.err, "499511 rows (11 controls and 499500 pairs) of 1000 terms, 4.0 GB"));
     CHECK(says(all.err, "--force"));
     CHECK_FALSE(fs::exists(scratch() / "x.npy"));
-    // A few pairs are the default: the same terms take 72 MB.
+    // With the default, near pairs, the same terms take 72 MB.
     const Outcome near = run("reveal -k 1000 -f fp16 --emit-operands x.npy");
     CHECK(near.code == 0);
     CHECK(near.err.starts_with("writing x.npy: 8988 rows (11 controls and 8977 pairs) of 1000 terms, 72 MB\n"));
     CHECK(fs::file_size(scratch() / "x.npy") < 72000000);
-    // With --force the size is no reason; the memory that there is may be.
+    // --force without --emit-operands is a usage error.
     CHECK(run("reveal -k 64 -f fp16 --force").code == 2);
     fs::remove_all(scratch());
 }

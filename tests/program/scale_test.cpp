@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps scale`: what it prints, and what it refuses.
+// `macheps scale`: its rows and its errors.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -34,17 +34,18 @@ TEST_CASE("scale prints a row for each step", "[program][scaling]") {
     CHECK(holds(run("scale te_mxfp8 --amax 1.75 ").out, "step  amax"));
 }
 
-TEST_CASE("scale refuses what it cannot answer by the option's name", "[program][scaling]") {
+TEST_CASE("scale refuses invalid options, and the error names the option", "[program][scaling]") {
     struct Case {
         const char *arguments, *says;
     };
     for (const Case& c :
          {Case{"scale te_delayed --amax 1 --history 0", "--history: '0' is out of range (give 1 to 65536)"},
           Case{"scale te_delayde --amax 1", "did you mean 'te_delayed'?"},
-          Case{"scale te_delayed --amax 1,x", "--amax: 'x' is no number"},
-          Case{"scale te_delayed --amax -1", "-1 is no largest magnitude"},
-          Case{"scale te_block --amax 1 --algorithm max", "--algorithm: 'te_block' does not read it"},
-          Case{"scale te_block --amax 1 --tensor-amax 1", "it is for te_nvfp4"}, Case{"scale te_delayed", "--amax"}}) {
+          Case{"scale te_delayed --amax 1,x", "--amax: 'x' is not a number"},
+          Case{"scale te_delayed --amax -1", "-1 is not a valid maximum magnitude"},
+          Case{"scale te_block --amax 1 --algorithm max", "--algorithm: 'te_block' does not use this option"},
+          Case{"scale te_block --amax 1 --tensor-amax 1", "leave it out, or use te_nvfp4"},
+          Case{"scale te_delayed", "--amax"}}) {
         const Outcome outcome = run(c.arguments);
         CAPTURE(c.arguments, outcome.err);
         CHECK(outcome.code == 2);

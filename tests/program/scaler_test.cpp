@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps scaler`: its table, its CSV and JSON, what it refuses, and the examples of its help.
+// `macheps scaler`: its table, its CSV and JSON, its errors, and the examples of its help.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -20,7 +20,7 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 }  // namespace
 
-TEST_CASE("the trace of a scaler as CSV, without a comment", "[program]") {
+TEST_CASE("scaler --csv prints the trace of a scaler and nothing else", "[program]") {
     struct Case {
         const char *arguments, *rows;
         int code;
@@ -50,7 +50,7 @@ TEST_CASE("the trace of a scaler as CSV, without a comment", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the trace of a scaler as JSON says what its CSV says", "[program]") {
+TEST_CASE("the trace of a scaler as JSON agrees with its CSV", "[program]") {
     for (const std::string arguments :
          {"ds-zero --window 3 --overflow-at 3,4,9", "torch --window 3 --overflow-at 3,4,9",
           "ds-zero --init 2 --hysteresis 1 --overflow-at 1,2,3,4", "megatron --init 1e38 --window 1 --steps 4"}) {
@@ -78,7 +78,7 @@ TEST_CASE("the trace of a scaler as JSON says what its CSV says", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the table of a scaler says in words what a step does", "[program]") {
+TEST_CASE("the table of a scaler describes each step in words", "[program]") {
     const Outcome zero = run("scaler ds-zero --window 3 --overflow-at 3,4,9");
     CHECK(zero.code == 0);
     CHECK(zero.out.starts_with("ds-zero 0.19.6, from 65536; x2 after 3 clean steps;"));
@@ -98,24 +98,27 @@ TEST_CASE("the table of a scaler says in words what a step does", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("what a scaler has no key for is refused, with the kinds that have it", "[program]") {
+TEST_CASE("a key that a scaler does not have is refused, and the error names the kinds that have it", "[program]") {
     struct Case {
         const char *arguments, *says;
     };
     for (const Case& c : {
              Case{"ds-fused --hysteresis 2",
-                  "--hysteresis: the loss scaler 'ds-fused' has no 'hysteresis' (it is a key of "
+                  "--hysteresis: the loss scaler 'ds-fused' does not have the key 'hysteresis' (leave it out, or use "
                   "ds-zero, megatron)"},
-             Case{"torch --version 2.7", "'torch' has no 'version' (it is a key of ds-zero, ds-fused)"},
-             Case{"torch --min-scale 1", "(it is a key of ds-zero, ds-fused, apex, megatron)"},
-             Case{"megatron --max-scale 8", "(it is a key of apex)"},
-             Case{"ds-zero --growth 3", "(it is a key of torch, torch-sharded, apex-fp16-utils, megatron)"},
-             Case{"apex --backoff 0.25", "(it is a key of torch, torch-sharded, megatron)"},
-             Case{"none --init 3", "(it is a key of static, torch, torch-sharded, ds-zero, ds-fused, apex, "},
-             Case{"static --window 3", "(it is a key of torch, torch-sharded, ds-zero, ds-fused, apex, "},
-             Case{"megatron --consecutive-hysteresis", "--consecutive-hysteresis: the loss scaler 'megatron' has no"},
-             Case{"torch --set fused=true", "--set: the loss scaler 'torch' has no 'fused' (`macheps policy words`"},
-             Case{"torch --set init_scale", "--set: 'init_scale' has no = (give KEY=VALUE)"},
+             Case{"torch --version 2.7",
+                  "'torch' does not have the key 'version' (leave it out, or use ds-zero, ds-fused)"},
+             Case{"torch --min-scale 1", "(leave it out, or use ds-zero, ds-fused, apex, megatron)"},
+             Case{"megatron --max-scale 8", "(leave it out, or use apex)"},
+             Case{"ds-zero --growth 3", "(leave it out, or use torch, torch-sharded, apex-fp16-utils, megatron)"},
+             Case{"apex --backoff 0.25", "(leave it out, or use torch, torch-sharded, megatron)"},
+             Case{"none --init 3", "(leave it out, or use static, torch, torch-sharded, ds-zero, ds-fused, apex, "},
+             Case{"static --window 3", "(leave it out, or use torch, torch-sharded, ds-zero, ds-fused, apex, "},
+             Case{"megatron --consecutive-hysteresis",
+                  "--consecutive-hysteresis: the loss scaler 'megatron' does not have the key"},
+             Case{"torch --set fused=true",
+                  "--set: the loss scaler 'torch' does not have the key 'fused' (see `macheps policy words`"},
+             Case{"torch --set init_scale", "--set: 'init_scale' does not contain = (write KEY=VALUE)"},
              Case{"torch --set unscale_by_division=1", "'unscale_by_division' is 1 (give true or false)"},
              Case{"torch --init 0", "--init: 'init_scale' is 0 (give a positive fp32 number)"},
              Case{"torch --init 1e39", "(give a positive fp32 number)"},
@@ -131,7 +134,7 @@ TEST_CASE("what a scaler has no key for is refused, with the kinds that have it"
              Case{"ds-zero --min-scale -1", "(give 0 or a positive fp32 number)"},
              Case{"megatron --init 4 --min-scale 8", "megatron: min_scale 8 is above init_scale 4"},
              Case{"torch --overflow-at 3,17",
-                  "--overflow-at: there is no step 17 (steps go from 1 to 16: see --steps)"},
+                  "--overflow-at: there is no step 17 (use steps from 1 to 16, or a larger --steps)"},
              Case{"torch --overflow-at 0", "give 1 to 1000000"},
              Case{"torch --overflow-at 17", "there is no step 17"},
              Case{"torch --overflow-at 1,x", "--overflow-at"},
@@ -156,7 +159,7 @@ TEST_CASE("every example of the scaler's help runs", "[program]") {
     int examples = 0;
     for (std::string line; std::getline(help, line);) {
         if (!line.starts_with("  macheps scaler ")) continue;
-        // The words behind two spaces say what the example is for.
+        // The text after two spaces describes the example.
         const std::string arguments = line.substr(10, line.find("  ", 10) - 10);
         CAPTURE(arguments);
         const Outcome outcome = run(arguments);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps show`: what it takes for a number, and what it prints of one.
+// `macheps show`: the numbers that it accepts, and what it prints about them.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -37,7 +37,7 @@ TEST_CASE("show prints a code's fields, and its value as a fraction and in hexad
     fs::remove_all(scratch());
 }
 
-TEST_CASE("show takes fractions and formats of any widths", "[program]") {
+TEST_CASE("show accepts fractions and formats of any width", "[program]") {
     const json third = json::parse(run("show 1/3 -2/3 -f fp16,e5m6,e3m4 --json").out);
     CHECK(third[0]["hex"] == "0x1.5555555555555p-2");
     CHECK(third[0]["formats"][0]["value"] == 0.333251953125);
@@ -47,15 +47,15 @@ TEST_CASE("show takes fractions and formats of any widths", "[program]") {
     CHECK(third[0]["formats"][1]["fields"] == "0|01101|010101");
     CHECK(third[1]["input"] == "-2/3");
     CHECK(third[1]["hex"] == "-0x1.5555555555555p-1");
-    // A name of widths is the row's where a row has them.
+    // If a known format has the given widths, its name is printed.
     CHECK(says(run("show 1 -f e5m10").out, "fp16  "));
     struct Case {
         const char *arguments, *says;
     };
-    for (const Case& c :
-         {Case{"1/0", "'1/0' is no number"}, Case{"0.5/3", "is no number"}, Case{"1/", "is no number"},
-          Case{"/3", "is no number"}, Case{"1/3/5", "is no number"}, Case{"1 -f e9m3", "unknown format"},
-          Case{"1 -f e4m3", "ambiguous"}, Case{"1 -f e5m0", "unknown format"}}) {
+    for (const Case& c : {Case{"1/0", "'1/0' is not a valid number"}, Case{"0.5/3", "is not a valid number"},
+                          Case{"1/", "is not a valid number"}, Case{"/3", "is not a valid number"},
+                          Case{"1/3/5", "is not a valid number"}, Case{"1 -f e9m3", "unknown format"},
+                          Case{"1 -f e4m3", "ambiguous"}, Case{"1 -f e5m0", "unknown format"}}) {
         const Outcome outcome = run(std::string("show ") + c.arguments);
         CAPTURE(c.arguments, outcome.err);
         CHECK(outcome.code == 2);
@@ -64,9 +64,9 @@ TEST_CASE("show takes fractions and formats of any widths", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("show rounds what was typed once, in fp64 too", "[program]") {
+TEST_CASE("show rounds the typed number only once, also to fp64", "[program]") {
     const json shown = json::parse(run("show 0.1 1/3 -1e-400 1e400 0.5 -f fp64,fp32 --json").out);
-    // 0.1 in fp64 is 3602879701896397 2^-55, which is 0.1 + 2^-55 / 5 (5 x 3602879701896397 = 2^54 + 1, halved).
+    // 0.1 in fp64 is 3602879701896397 2^-55, which is 0.1 + 2^-55 / 5, because 5 x 3602879701896397 = 2^54 + 1.
     CHECK(shown[0]["formats"][0]["error"] == 0x1p-55 / 5);
     CHECK(shown[0]["formats"][0]["ulp_error"] == 0.4);
     CHECK(shown[0]["formats"][1]["ulp_error"].get<double>() == 0.2);
@@ -75,7 +75,7 @@ TEST_CASE("show rounds what was typed once, in fp64 too", "[program]") {
     CHECK(shown[2]["formats"][0]["relative_error"] == 1);
     CHECK(shown[3]["formats"][0]["error"] == "inf");
     CHECK(shown[4]["formats"][0]["error"] == 0);
-    // Just above the tie between 1 and the next fp32 number, by less than fp64 can tell: through fp64 it would fall to 1.
+    // Slightly above the tie between 1 and the next fp32 number. In fp64 it would become the tie, and then round to 1.
     const Outcome tie = run("show 1.00000005960464477539062500000000000001 -f fp32,fp64 -r nearest_even");
     CHECK(says(tie.out, "fp32    1.0000001192092896"));
     CHECK(says(tie.out, " ~ 0x1.000001p+0, nearest_even"));
@@ -85,7 +85,7 @@ TEST_CASE("show rounds what was typed once, in fp64 too", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("show prints CSV, a row for each number and format", "[program]") {
+TEST_CASE("show --csv prints a row for each number and format", "[program]") {
     const Outcome csv = run("show 0.1 1000 -f fp16,e4m3fn --csv");
     CHECK(csv.out ==
           "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields,unheld\n"
@@ -104,7 +104,7 @@ TEST_CASE("show prints CSV, a row for each number and format", "[program]") {
 
 namespace {
 
-/// A format by its fields, typed in again: a sign bit, exponent bits, fraction bits, bias.
+/// A format by its fields, independent of the library: sign bit, exponent bits, fraction bits, bias.
 struct Fields {
     const char* name;
     int sign, exponent, fraction, bias;
@@ -146,7 +146,7 @@ double value_of(const Fields& f, int code) {
 TEST_CASE("show prints every typed code of every format of up to 16 bits unchanged", "[program]") {
     for (const Fields& f : all_fields) {
         CAPTURE(f.name);
-        constexpr int piece = 1 << 13;  // a command line has its limits
+        constexpr int piece = 1 << 13;  // the length of a command line is limited
         int wrong = 0;
         for (int first = 0; first < 1 << f.bits(); first += piece) {
             const int end = std::min(first + piece, 1 << f.bits());
@@ -194,7 +194,7 @@ TEST_CASE("show names the random bits of a stochastic rounding", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("show names the formats that cannot hold the sign, zero, NaN or infinity of a number", "[program]") {
+TEST_CASE("show names the formats that cannot represent the sign, zero, NaN or infinity of a number", "[program]") {
     struct Case {
         const char *arguments, *says;
     };

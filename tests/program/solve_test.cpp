@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps solve` as people and programs call it.
+// `macheps solve`: its rows, its JSON and its errors.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -11,7 +11,7 @@ namespace solve_test {
 using namespace macheps::test;
 using nlohmann::json;
 
-TEST_CASE("solve prints rows, and the same rows into a file and as JSON", "[program][solve]") {
+TEST_CASE("solve writes the same rows to stdout, to a file and as JSON", "[program][solve]") {
     fs::remove_all(scratch());
     const std::string what = "solve -n 20 --matrix randsvd --sweep kappa=1e1..1e2 --factor fp16,e4m3fn ";
     const Outcome rows = run(what + "--steps steps.csv");
@@ -35,7 +35,7 @@ TEST_CASE("solve prints rows, and the same rows into a file and as JSON", "[prog
     fs::remove_all(scratch());
 }
 
-TEST_CASE("solve reads matrices from files, and refuses what is none", "[program][solve]") {
+TEST_CASE("solve reads matrices from files, and refuses files without a square, finite matrix", "[program][solve]") {
     fs::remove_all(scratch());
     write("a.mtx", "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 4\n2 2 4\n3 3 4\n2 1 -1\n");
     const Outcome rows = run("solve -q --json --matrix file:a.mtx --factor fp16 --method ir");
@@ -48,14 +48,14 @@ TEST_CASE("solve reads matrices from files, and refuses what is none", "[program
     write("wide.mtx", "%%MatrixMarket matrix array real general\n1 2\n1\n1\n");
     const Outcome wide = run("solve -q --matrix file:wide.mtx");
     CHECK(wide.code == 3);
-    CHECK(wide.err.find("wide.mtx:2: 1 x 2 is not square") != std::string::npos);
+    CHECK(wide.err.find("wide.mtx:2: the matrix is 1 x 2, which is not square") != std::string::npos);
     write("inf.mtx", "%%MatrixMarket matrix array real general\n1 1\ninf\n");
     CHECK(run("solve -q --matrix file:inf.mtx").code == 3);
     CHECK(run("solve -q --matrix file:none.mtx").code == 3);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("solve fails where convergence was required and did not come", "[program][solve]") {
+TEST_CASE("solve exits with 1 if a system must converge and does not", "[program][solve]") {
     CHECK(run("solve -q -n 20 --factor fp32 --method ir --require converged").code == 0);
     const Outcome failed = run("solve -q -n 20 --factor e5m2 --matrix randsvd:1e6 --method ir --require converged");
     CHECK(failed.code == 1);
@@ -63,7 +63,7 @@ TEST_CASE("solve fails where convergence was required and did not come", "[progr
     fs::remove_all(scratch());
 }
 
-TEST_CASE("solve runs its blocked updates on machines, and says what cannot be", "[program][solve]") {
+TEST_CASE("solve runs its blocked updates on machines, and refuses impossible options", "[program][solve]") {
     const Outcome rows = run("solve -q --json --preset hplmxp -n 48 --lu block:16 -M sm90.wgmma.fp16,fp32.chain");
     CAPTURE(rows.err);
     REQUIRE(rows.code == 0);
@@ -81,17 +81,17 @@ TEST_CASE("solve runs its blocked updates on machines, and says what cannot be",
         const char *arguments, *told;
     };
     const Case c =
-        GENERATE(Case{"-M fp32.chain", "a machine updates blocks"},
-                 Case{"-M kahan:fp16 --lu block:8", "takes no addend"}, Case{"--lu block:0", "no way to factor"},
-                 Case{"--factor fp8", "fp8"}, Case{"--factor e8m0fnu", "no format to compute in"},
-                 Case{"--work fp128", "fp128 stands in"}, Case{"--residual fp16", "cannot hold fp64"},
+        GENERATE(Case{"-M fp32.chain", "a machine is used only in blocked LU"},
+                 Case{"-M kahan:fp16 --lu block:8", "has no addend"}, Case{"--lu block:0", "unknown variant 'block:0'"},
+                 Case{"--factor fp8", "fp8"}, Case{"--factor e8m0fnu", "cannot compute in e8m0fnu"},
+                 Case{"--work fp128", "use fp128 only in"}, Case{"--residual fp16", "cannot hold every number of fp64"},
                  Case{"--substitution e4m3fn", "cannot hold"}, Case{"--matrix randsvd", "0 numbers"},
-                 Case{"--sweep kapa=1..2", "an axis is n, kappa"}, Case{"-n 5000", "5000"},
+                 Case{"--sweep kapa=1..2", "must begin with n, kappa"}, Case{"-n 5000", "5000"},
                  Case{"--gmres-tol 0", "above 0"}, Case{"--factorisation cholesky", "randsvd:1e3 is not symmetric"},
-                 Case{"--factorisation lu,qr --lu block:8", "are LU's"},
-                 Case{"--factorisation cholesky --matrix minij --scale two-sided", "scaled apart"},
-                 Case{"--shift 2", "nothing is shifted"},
-                 Case{"--factorisation cholesky --matrix minij --shift -1", "0 to 10^6"});
+                 Case{"--factorisation lu,qr --lu block:8", "only LU supports"},
+                 Case{"--factorisation cholesky --matrix minij --scale two-sided", "separately scaled"},
+                 Case{"--shift 2", "only cholesky shifts the matrix"},
+                 Case{"--factorisation cholesky --matrix minij --shift -1", "from 0 to 10^6"});
     CAPTURE(c.arguments);
     const Outcome refused = run(std::string("solve -q ") + c.arguments);
     CHECK(refused.code == 2);
@@ -99,7 +99,8 @@ TEST_CASE("solve runs its blocked updates on machines, and says what cannot be",
     fs::remove_all(scratch());
 }
 
-TEST_CASE("solve factors in three ways, and a shift keeps what rounding would lose", "[program][solve]") {
+TEST_CASE("solve has three factorisations, and a shift keeps the rounded matrix positive definite",
+          "[program][solve]") {
     const Outcome rows =
         run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation lu,cholesky,qr --method gmres-ir");
     CAPTURE(rows.err);
@@ -123,7 +124,7 @@ TEST_CASE("solve factors in three ways, and a shift keeps what rounding would lo
     fs::remove_all(scratch());
 }
 
-TEST_CASE("solve says that a cast overflowed, and calls no regular matrix singular", "[program][solve]") {
+TEST_CASE("solve reports that a cast overflowed, and does not call a regular matrix singular", "[program][solve]") {
     fs::remove_all(scratch());
     write("overflow.mtx", "%%MatrixMarket matrix array real general\n2 2\n70000\n1\n3\n1\n");
     const json document =
@@ -133,7 +134,7 @@ TEST_CASE("solve says that a cast overflowed, and calls no regular matrix singul
         CHECK(row["verdict"] == "cast_overflow");
         CHECK(row["cast_overflow"] == 1);
     }
-    // Scaled, nothing overflows: the first x is not refined, and then it is.
+    // With scaling nothing overflows. lu does not refine x, but ir does.
     const json scaled =
         json::parse(run("solve -q --json --matrix file:overflow.mtx --factor fp16 --method lu,ir").out, nullptr, false);
     CHECK(scaled["rows"][0]["verdict"] == "unrefined");

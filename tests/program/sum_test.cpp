@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps sum` as people and programs call it.
+// `macheps sum`: its rows, its tables, its JSON and its errors.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -11,7 +11,7 @@ namespace sum_test {
 using namespace macheps::test;
 using nlohmann::json;
 
-TEST_CASE("sum prints rows, and the same rows into a file and as JSON", "[program][sum]") {
+TEST_CASE("sum writes the same rows to stdout, to a file and as JSON", "[program][sum]") {
     fs::remove_all(scratch());
     const std::string what =
         "sum --sweep n=2^4..2^6 -f fp16,bf16 --method recursive,machine:sm90.wgmma.fp16,exact "
@@ -20,7 +20,7 @@ TEST_CASE("sum prints rows, and the same rows into a file and as JSON", "[progra
     CAPTURE(rows.err);
     REQUIRE(rows.code == 0);
     CHECK(rows.out.starts_with("method,format,round,data,seed,trials,n,result,value,exact,cond,abs_error,error_unit,"));
-    // The machine multiplies no bf16: of that format it has no row.
+    // The machine does not multiply bf16, so it has no rows in that format.
     CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 3 * 2 * (5 + 4));
     CHECK(rows.err.find("positive, fp16, n = 16") != std::string::npos);
     const Outcome file = run(what + "-q -o rows.csv --threads 1", "MACHEPS_SIMD=scalar");
@@ -50,7 +50,7 @@ TEST_CASE("sum, solve and eval print a table on a terminal, and rows elsewhere",
     CHECK(run(what + "--table --csv").code == 2);
     CHECK(run("solve -q -n 8 --factor fp16 --table").out.find("verdict") != std::string::npos);
     CHECK(run("eval x+1 --x=-1:1 -f e4m3fn -q --table").out.find("mean bits") != std::string::npos);
-    // util-linux's script gives a program a terminal, where the system has any to give.
+    // util-linux's script runs a program on a terminal, if the system provides one.
     if (std::system("script -qec true /dev/null >/dev/null 2>&1 </dev/null") == 0) {
         const auto on_terminal = [&](const std::string& arguments) {
             write("on_terminal.sh", "'" MACHEPS_PROGRAM "' " + arguments + "\n");
@@ -68,19 +68,19 @@ TEST_CASE("sum, solve and eval print a table on a terminal, and rows elsewhere",
     fs::remove_all(scratch());
 }
 
-TEST_CASE("sum says what cannot be", "[program][sum]") {
+TEST_CASE("sum refuses invalid options", "[program][sum]") {
     struct Case {
         const char *arguments, *told;
     };
-    const Case c =
-        GENERATE(Case{"--method kahn", "did you mean kahan"}, Case{"--method chain", "adds products"},
-                 Case{"--method blocked:x", "no whole number"}, Case{"-f fp8", "fp8"},
-                 Case{"-f e8m0fnu", "no format to compute in"}, Case{"--round nearest", "unknown rounding mode"},
-                 Case{"-d gauss", "no data are called"}, Case{"-d cancel", "cancel has no c"}, Case{"-n 0", "0"},
-                 Case{"--dot -d cancel:4 -n 7", "even n"}, Case{"--sweep k=1..2", "an axis is n, c"},
-                 Case{"--sweep n=2^40", "too many"}, Case{"--trials 0", "0"}, Case{"--lambda 0", "above 0"},
-                 Case{"--method machine:sm90.wgmma.fp8 -f bf16", "takes none of these formats"},
-                 Case{"-n 268435456 --memory 1M", "memory"});
+    const Case c = GENERATE(Case{"--method kahn", "did you mean kahan"}, Case{"--method chain", "adds products"},
+                            Case{"--method blocked:x", "not a whole number"}, Case{"-f fp8", "fp8"},
+                            Case{"-f e8m0fnu", "cannot compute in e8m0fnu"},
+                            Case{"--round nearest", "unknown rounding mode"}, Case{"-d gauss", "unknown data 'gauss'"},
+                            Case{"-d cancel", "cancel needs a value of c"}, Case{"-n 0", "0"},
+                            Case{"--dot -d cancel:4 -n 7", "even n"}, Case{"--sweep k=1..2", "must begin with n, c"},
+                            Case{"--sweep n=2^40", "too many"}, Case{"--trials 0", "0"}, Case{"--lambda 0", "above 0"},
+                            Case{"--method machine:sm90.wgmma.fp8 -f bf16", "accepts none of these formats"},
+                            Case{"-n 268435456 --memory 1M", "memory"});
     CAPTURE(c.arguments);
     const Outcome refused = run(std::string("sum -q ") + c.arguments);
     CAPTURE(refused.err);

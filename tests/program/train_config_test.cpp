@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train --config`: configs as policies, what is told of them, and what is refused.
+// `macheps train --config`: configs as policies, their findings, and refused configs.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -22,12 +22,12 @@ constexpr const char* deepspeed =
     "  \"gradient_accumulation_steps\": 2, \"train_micro_batch_size_per_gpu\": 2}\n";
 constexpr const char* arguments = "{bf16: true, fp16: false, max_grad_norm: 0.5, learning_rate: 3.0e-4}\n";
 
-/// The text behind `key: ` in the manifest's policies.
+/// Returns the entry of a policy in the manifest of a run.
 json policy_in(const std::string& run, const std::string& name) {
     return json::parse(contents(scratch() / run / "manifest.json")).at("policies").at(name);
 }
 
-/// Cells of a column of a table, for one policy.
+/// Returns the cells of a column of a CSV file for one policy.
 std::vector<std::string> column(const std::string& file, const std::string& name, const std::string& policy) {
     std::istringstream lines(contents(scratch() / file));
     std::string line;
@@ -50,7 +50,7 @@ std::vector<std::string> column(const std::string& file, const std::string& name
 
 }  // namespace
 
-TEST_CASE("train --config: each file is a policy beside fp32, and findings are told", "[program][config]") {
+TEST_CASE("train --config: each file is a policy in addition to fp32, and findings are reported", "[program][config]") {
     write("ds.json", deepspeed);
     write("hf.yaml", arguments);
     const Outcome outcome = run(std::string(quick) + "--config ds.json hf.yaml -q --out run");
@@ -72,47 +72,46 @@ TEST_CASE("train --config: each file is a policy beside fp32, and findings are t
     }
     CHECK(toml.find("lr = ") == std::string::npos);
     CHECK_FALSE(policy_in("run", "fp32").contains("config"));
-    // The gap to fp32 is also that of another optimiser: the table says so, and a report of the rows alone.
+    // The gap to fp32 is also due to another optimiser. The table says so, and so does a report made from the rows.
     const std::string also =
-        "warning: ds does not differ from fp32 in precision alone, and its gap is that of all: "
+        "warning: ds differs from fp32 in more than precision, and all of the differences contribute to its gap: "
         "micro_batches 2 (fp32: 1), beta1 0.8 (fp32: 0.9), beta2 0.99 (fp32: 0.95), eps 1e-07 (fp32: 1e-08).\n";
     CHECK(outcome.out.find(also) != std::string::npos);
     CHECK(run("report run").out.find(also) != std::string::npos);
-    CHECK(outcome.out.find("hf does not differ from fp32 in precision alone, ") != std::string::npos);  // clip 0.5
+    CHECK(outcome.out.find("hf differs from fp32 in more than precision, ") != std::string::npos);  // clip 0.5
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: the baseline that is added trains with what the configs say alike", "[program][config]") {
+TEST_CASE("train --config: the added baseline has the settings on which all configs agree", "[program][config]") {
     write("ds.json", deepspeed);
     const Outcome alone = run(std::string(quick) + "--config ds.json --take lr -q --out alone");
     CAPTURE(alone.out, alone.err);
     REQUIRE(alone.code == 0);
-    CHECK(alone.err.find(
-              "fp32 trains with the configs' kind adamw, lr 0.0002, beta1 0.8, beta2 0.99, eps 1e-07, max_norm 1, "
-              "micro_batches 2;") != std::string::npos);
-    CHECK(alone.out.find("in precision alone") == std::string::npos);  // no warning: nothing else differs
+    CHECK(alone.err.find("fp32 uses these settings of the configs: kind adamw, lr 0.0002, beta1 0.8, beta2 0.99, eps "
+                         "1e-07, max_norm 1, micro_batches 2;") != std::string::npos);
+    CHECK(alone.out.find("in more than precision") == std::string::npos);  // no warning: nothing else differs
     CHECK_FALSE(json::parse(contents(scratch() / "alone/manifest.json")).contains("beside_precision"));
     const std::string toml = policy_in("alone", "fp32").at("toml");
     CHECK(toml.find("beta1 = 0.8\n") != std::string::npos);
-    CHECK(toml.find("kernel") == std::string::npos);  // where numbers round is the config's own
+    CHECK(toml.find("kernel") == std::string::npos);  // it decides where numbers are rounded
     CHECK(toml.find("formula") == std::string::npos);
     const auto rates = column("alone/steps.csv", "lr", "fp32");
     CHECK(rates == column("alone/steps.csv", "lr", "ds"));
     const auto initial = column("alone/evals.csv", "eval_loss", "fp32");
 
-    // Named, it is the preset, and so it is where configs say nothing alike.
+    // If fp32 is named, it is the preset. It is also the preset if the configs agree on nothing.
     REQUIRE(run(std::string(quick) + "--policy fp32 --config ds.json -q --out named").code == 0);
     CHECK(policy_in("named", "fp32").at("toml").get<std::string>().find("beta1") == std::string::npos);
     CHECK(json::parse(contents(scratch() / "named/manifest.json")).contains("beside_precision"));
     CHECK(initial != column("named/evals.csv", "eval_loss", "fp32"));
 
-    // It is repeated and resumed like any other policy.
+    // The added baseline can be repeated like any other policy.
     REQUIRE(run("train --from alone/manifest.json -q --out again").code == 0);
     CHECK(contents(scratch() / "alone/steps.csv") == contents(scratch() / "again/steps.csv"));
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: a run is repeated and resumed without the config's file", "[program][config]") {
+TEST_CASE("train --config: a run can be repeated and resumed without the file of the config", "[program][config]") {
     write("ds.json", deepspeed);
     REQUIRE(run(std::string(quick) + "--config ds.json -q --out run").code == 0);
     fs::remove(scratch() / "ds.json");
@@ -125,11 +124,11 @@ TEST_CASE("train --config: a run is repeated and resumed without the config's fi
     CHECK(run("train --resume run -q").code == 0);
     const Outcome both = run("train --from run/manifest.json --config ds.json --out x");
     CHECK(both.code == 2);
-    CHECK(both.err.find("--config cannot be given with --from") != std::string::npos);
+    CHECK(both.err.find("--config cannot be used with --from") != std::string::npos);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: two files are one config, and a key may be changed", "[program][config]") {
+TEST_CASE("train --config: + joins files into one config, or changes a key", "[program][config]") {
     write("args.yaml", "{bf16: false, fp16: true, output_dir: out}\n");
     write("more.yaml", "{bf16: true, fp16: false}\n");
     const Outcome joined =
@@ -174,7 +173,7 @@ TEST_CASE("train --config: the manifest keeps the text of files that a config na
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: a config's gradient checkpointing counts in bytes and in no bit", "[program][config]") {
+TEST_CASE("train --config: gradient checkpointing of a config changes its bytes and no result", "[program][config]") {
     write("args.yaml", "{bf16: true, fp16: false, output_dir: out}\n");
     const Outcome both =
         run(std::string(quick) + "--config args.yaml args.yaml+gradient_checkpointing=true -q --out run");
@@ -192,11 +191,11 @@ TEST_CASE("train --config: a config's gradient checkpointing counts in bytes and
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: micro-batches divide the samples of a step, as far as they can", "[program][config]") {
+TEST_CASE("train --config: micro-batches divide the samples of a step as far as possible", "[program][config]") {
     write("many.yaml", "{bf16: true, fp16: false, gradient_accumulation_steps: 3}\n");
     const Outcome outcome = run(std::string(quick) + "--config many.yaml -q --out run");
     CHECK(outcome.code == 0);
-    CHECK(outcome.err.find("many asks for 3 micro-batches; a step has 1 x 2 samples, which are divided into 2") !=
+    CHECK(outcome.err.find("many asks for 3 micro-batches, but a step has 1 x 2 samples; it is divided into 2") !=
           std::string::npos);
     CHECK(column("run/steps.csv", "tokens", "many") == column("run/steps.csv", "tokens", "fp32"));
     fs::remove_all(scratch());
@@ -208,7 +207,7 @@ TEST_CASE("train --config: --take lr takes the config's learning rate", "[progra
     REQUIRE(run(std::string(quick) + "--config hf.yaml --take lr -q --out taken").code == 0);
     CHECK(column("run/steps.csv", "lr", "hf") == column("run/steps.csv", "lr", "fp32"));
     CHECK(column("taken/steps.csv", "lr", "hf").front() == "3e-04");
-    CHECK(column("taken/steps.csv", "lr", "fp32") == column("taken/steps.csv", "lr", "hf"));  // the baseline's too
+    CHECK(column("taken/steps.csv", "lr", "fp32") == column("taken/steps.csv", "lr", "hf"));  // also for the baseline
     REQUIRE(run(std::string(quick) + "--policy fp32 --config hf.yaml --take lr -q --out named").code == 0);
     CHECK(column("named/steps.csv", "lr", "fp32") == column("run/steps.csv", "lr", "fp32"));
     const Outcome lost = run(std::string(quick) + "--take lr --policy amp-bf16");
@@ -235,7 +234,7 @@ TEST_CASE("train --config: LLaMA-Factory's, Axolotl's and LongSpec's configs tra
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: what a framework refuses never trains", "[program][config]") {
+TEST_CASE("train --config: a config that its framework or macheps refuses never trains", "[program][config]") {
     write("axolotl.yaml", "{base_model: my/model, bf16: full}\n");
     write("scaler.yaml", "{autocast: {enabled: false}, model_dtype: float16, grad_scaler: {}}\n");
     write("hf.yaml", arguments);
@@ -255,7 +254,7 @@ TEST_CASE("train --config: what a framework refuses never trains", "[program][co
         CHECK(outcome.err.find(rule) != std::string::npos);
         CHECK_FALSE(fs::exists(scratch() / "run"));
     }
-    // What is only not ours is no error of the framework's.
+    // A module name that matches nothing in macheps' models is not an error of the framework.
     for (const char* name : {"classes.yaml", "modules.json"})
         CHECK(run(std::string("policy import ") + name).code == 0);
     CHECK(run(std::string(quick) + "--config missing.json").code == 3);
@@ -264,7 +263,7 @@ TEST_CASE("train --config: what a framework refuses never trains", "[program][co
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: an fp8 recipe that only the program knows is refused by its key", "[program][config]") {
+TEST_CASE("train --config: an fp8 recipe that only the user's program defines is refused", "[program][config]") {
     write("fp8.args", "--num-layers 2 --bf16 --fp8-format hybrid --fp8-recipe custom\n");
     const Outcome outcome = run(std::string(quick) + "--config fp8.args --device-profile h100 --out run");
     CAPTURE(outcome.err);
@@ -286,7 +285,8 @@ TEST_CASE("train --config: bits do not depend on threads or on the SIMD path", "
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: a file that another config names is not a policy, in either order", "[program][config]") {
+TEST_CASE("train --config: a file that another config names is not a policy of its own, in either order",
+          "[program][config]") {
     write("ds_z3.json",
           "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0, \"initial_scale_power\": 16},\n"
           " \"bf16\": {\"enabled\": \"auto\"}, \"zero_optimization\": {\"stage\": 3}}\n");
@@ -315,7 +315,7 @@ TEST_CASE("train --config: a file that another config names is not a policy, in 
     }
     REQUIRE(tomls.size() == 4);
     for (const std::string& toml : tomls) CHECK(toml == tomls.front());
-    // Configs of two frameworks stay two policies; joined by a plus, they are refused.
+    // Configs of two frameworks that do not name each other cannot be joined by a plus.
     write("hf.yaml", arguments);
     write("ds.json", deepspeed);
     const Outcome joined = run(std::string(quick) + "--config hf.yaml+ds.json -q --out joined");

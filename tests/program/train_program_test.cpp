@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps_train`, the program that scripts/demo builds first: what it writes is what `macheps train` writes.
+// `macheps_train`, the program that scripts/demo builds first: it writes the same rows as `macheps train`.
 #include "tests/program/program.hpp"
 
 #include <string>
@@ -8,7 +8,7 @@ namespace train_program_test {
 
 using namespace macheps::test;
 
-TEST_CASE("the program of the verb train alone writes the rows of the whole one", "[program]") {
+TEST_CASE("the program with only the verb train writes the same rows as the whole program", "[program]") {
     const std::string arguments = std::string(quick) + "--policy fp32,amp-fp16,fp8-tensorwise --seeds 0,1 --out ";
     REQUIRE(run(arguments + "whole").code == 0);
     const std::string alone = "cd '" + scratch().string() + "' && '" MACHEPS_TRAIN_PROGRAM "' " + arguments +
@@ -20,7 +20,7 @@ TEST_CASE("the program of the verb train alone writes the rows of the whole one"
         CHECK(!rows.empty());
         CHECK(contents(scratch() / "alone" / name) == rows);
     }
-    // Another verb is unknown to it, in words and with the exit code of a usage error.
+    // Any other verb is a usage error.
     CHECK(std::system(("'" MACHEPS_TRAIN_PROGRAM "' show 0.1 2>'" + (scratch() / "err.txt").string() + "'").c_str()) >>
               8 ==
           2);
@@ -28,7 +28,7 @@ TEST_CASE("the program of the verb train alone writes the rows of the whole one"
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the revision stands in one section of the program, without which scripts/demo compares it", "[program]") {
+TEST_CASE("the revision is in one section of the program, which scripts/demo removes before it compares", "[program]") {
     const std::string version = run("--version").out;
     const std::size_t open = version.rfind('('), close = version.rfind(')');
     REQUIRE((open != std::string::npos && close > open + 1));
@@ -41,7 +41,7 @@ TEST_CASE("the revision stands in one section of the program, without which scri
                                 "objcopy --remove-section=.macheps_revision trainer";
     REQUIRE(std::system(command.c_str()) == 0);
     const std::string section = contents(scratch() / "section");
-    CHECK(section.size() == 96);  // whatever it says
+    CHECK(section.size() == 96);  // for any revision
     CHECK(section.c_str() == revision);
     if (revision != "unknown") CHECK(contents(scratch() / "trainer").find(revision) == std::string::npos);
     fs::remove_all(scratch());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train --config` on a config of every framework: a sample that says what matters, and one that its project
-// publishes. Each ends in a report, or is refused by its framework's own rule.
+// `macheps train --config` on configs of every framework: a sample with the important keys, and a published config.
+// Each training ends with a report, or is refused by a rule of the framework.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -29,7 +29,7 @@ const Sample samples[] = {
      "{compute_environment: LOCAL_MACHINE, distributed_type: FSDP, mixed_precision: fp8, num_processes: 8,\n"
      " fp8_config: {backend: AO, enable_fsdp_float8_all_gather: true, pad_inner_dim: true},\n"
      " fsdp_config: {fsdp_version: 2, fsdp_cpu_ram_efficient_loading: false, fsdp_reshard_after_forward: true}}\n",
-     "accelerate"},  // on the usual a100, which Accelerate gives fp16
+     "accelerate"},  // on the default a100, for which Accelerate chooses fp16
     {"ds.json",
      "{\"fp16\": {\"enabled\": true, \"loss_scale\": 0, \"initial_scale_power\": 16, \"loss_scale_window\": 1000,\n"
      "  \"hysteresis\": 2, \"min_loss_scale\": 1}, \"zero_optimization\": {\"stage\": 2},\n"
@@ -55,7 +55,7 @@ const Sample samples[] = {
     {"megatron.args", "--bf16\n", "megatron"},
 };
 
-/// Trains beside fp32 and looks at what it leaves; the framework that the config was taken for.
+/// Trains the config and fp32, checks the files of the run, and returns the framework that was recognised.
 std::string trained(const std::string& config) {
     const Outcome outcome = run(std::string(quick) + "--config '" + config + "' -q --force --out run");
     CAPTURE(config, outcome.err);
@@ -64,7 +64,7 @@ std::string trained(const std::string& config) {
     CHECK(page.size() > 1000);
     CHECK(page.find("</html>") != std::string::npos);
     const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
-    // The config and fp32, and both with the stress if a format of narrow range computes.
+    // The config and fp32, and both with the stress if the config computes in a format of narrow range.
     REQUIRE(policies.size() == (policies.contains("fp32+outliers") ? 4 : 2));
     for (const auto& [name, policy] : policies.items()) {
         CHECK(page.find(name) != std::string::npos);
@@ -73,7 +73,7 @@ std::string trained(const std::string& config) {
     return "";
 }
 
-/// Every file of LongSpec's tree, with its placeholder replaced by a folder's name.
+/// Copies LongSpec's tree, and replaces the placeholder in its files by the name of a folder.
 void write_longspec(const fs::path& from) {
     for (const auto& entry : fs::recursive_directory_iterator(from)) {
         const fs::path to = scratch() / "longspec" / fs::relative(entry.path(), from);
@@ -92,7 +92,7 @@ void write_longspec(const fs::path& from) {
 
 }  // namespace
 
-TEST_CASE("train --config: the sample of every framework ends in a report", "[program][config][samples]") {
+TEST_CASE("train --config: the sample of every framework trains and gives a report", "[program][config][samples]") {
     for (const Sample& sample : samples) {
         write(sample.name, sample.text);
         CHECK(trained(sample.name) == sample.framework);
@@ -115,7 +115,8 @@ TEST_CASE("train --config: the sample that Axolotl refuses is refused on every d
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: a published config of every framework ends in a report", "[program][config][samples]") {
+TEST_CASE("train --config: a published config of every framework trains and gives a report",
+          "[program][config][samples]") {
     const fs::path shared = shared_folder() / "configs";
     if (shared_folder().empty() || !fs::is_directory(shared)) SKIP_TEST("no folder of published configs");
     const std::pair<const char*, const char*> published[] = {
@@ -132,7 +133,7 @@ TEST_CASE("train --config: a published config of every framework ends in a repor
             continue;  // a stressed policy extends the config's
         const std::string toml = policy.at("toml");
         CHECK(toml.find("kind = \"ds-zero\"") != std::string::npos);
-        CHECK(policy.at("config").at("files").size() >= 2);  // the experiment, and what its defaults name
+        CHECK(policy.at("config").at("files").size() >= 2);  // the experiment, and the files that its defaults name
     }
     fs::remove_all(scratch());
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests `macheps train --stress`: a config that gives NaN in fp16 is not called safe, and the user's data are not weighted.
+// Tests `macheps train --stress`: a config that gives NaN in fp16 is not called safe, and
+// the user's data are not weighted.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -23,7 +24,7 @@ constexpr const char* small =
     "train --steps 12 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 --seeds 0,1 "
     "-q ";
 
-/// The row of a policy in `train --json`.
+/// Returns the row of a policy in `train --json`.
 json row_of(const json& outcome, const std::string& policy) {
     for (const json& row : outcome.at("summary").at("policies")) {
         if (row.at("policy") == policy) return row;
@@ -60,7 +61,7 @@ TEST_CASE(
         REQUIRE(policies_of(all) ==
                 std::vector<std::string>{"fp32", "half", "brain", "fp32+outliers", "half+outliers", "brain+outliers"});
         const json plain = row_of(all, "half"), stressed = row_of(all, "half+outliers");
-        CHECK(has(plain.at("range"), "of 65504 (fp16); an overflow would not have been seen"));
+        CHECK(has(plain.at("range"), "of 65504 (fp16); this cannot rule out an overflow in a pretrained model"));
         CHECK(stressed.at("verdict") == "diverged");
         CHECK(stressed.at("stress") == "outliers=2^11");
         CHECK(plain.at("stress").is_null());
@@ -71,7 +72,7 @@ TEST_CASE(
             CAPTURE(name);
             const json other = row_of(all, name + "+outliers"), same = row_of(all, name);
             CHECK(other.at("verdict") != "diverged");
-            CHECK(other.at("loss") == same.at("loss"));  // to the bit
+            CHECK(other.at("loss") == same.at("loss"));  // bit for bit
             CHECK(other.at("forward_overflow_step").is_null());
         }
         const std::string page = contents(scratch() / "run/report.html");
@@ -83,7 +84,7 @@ TEST_CASE(
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --stress: on by default if a config computes in a format of narrow range, and on request",
+TEST_CASE("train --stress: the stress is on by default for a config with a format of narrow range, and on request",
           "[program][stress]") {
     write("half.yaml", fp16_config);
     write("brain.yaml", bf16_config);
@@ -93,7 +94,7 @@ TEST_CASE("train --stress: on by default if a config computes in a format of nar
     CHECK(policies_of(trained("--policy amp-fp16 --out c")) == Names{"fp32", "amp-fp16"});
     CHECK(policies_of(trained("--policy amp-bf16 --stress outliers=2^11 --out d")) ==
           Names{"fp32", "amp-bf16", "fp32+outliers", "amp-bf16+outliers"});
-    // A policy of a file in another folder, named with ./, and presets that it extends.
+    // A policy in a file of another folder, which extends another file and a preset.
     fs::create_directories(scratch() / "sub");
     write("sub/base.toml", "extends = \"amp-fp16\"\n[clip]\nmax_norm = 0.5\n");
     write("sub/mine.toml", "extends = \"base.toml\"\n");
@@ -110,7 +111,7 @@ TEST_CASE("train --stress: on by default if a config computes in a format of nar
         CHECK(outcome.code == 2);
         CHECK(has(outcome.err, "--stress"));
     }
-    // The plan has the stressed runs and their time.
+    // The plan includes the stressed runs and their time.
     const Outcome plan = run(std::string(small) + "--config half.yaml --dry-run --json --out f");
     const json planned = json::parse(plan.out);
     CHECK(planned.at("runs") == 8);
@@ -120,7 +121,7 @@ TEST_CASE("train --stress: on by default if a config computes in a format of nar
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --stress: a stressed run is resumed and repeated, and its plain runs are those without a stress",
+TEST_CASE("train --stress: stressed runs can be repeated and resumed, and plain runs are the same without a stress",
           "[program][stress]") {
     write("half.yaml", fp16_config);
     trained("--config half.yaml --out run");
@@ -132,14 +133,14 @@ TEST_CASE("train --stress: a stressed run is resumed and repeated, and its plain
         CHECK(contents(scratch() / "run" / name) == contents(scratch() / "again" / name));
     }
     CHECK(run("train --resume run -q").code == 0);
-    // The rows of both contain every line of the plain runs.
+    // The rows with the stress contain every line of the rows without it.
     const std::string both = contents(scratch() / "run/steps.csv");
     std::istringstream lines(contents(scratch() / "plain/steps.csv"));
     for (std::string line; std::getline(lines, line);) CHECK(has(both, line + "\n"));
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train: the user's own data keep the weight of their tokens unless one is asked for", "[program][stress]") {
+TEST_CASE("train: tokens of the user's own data have weight 1 unless --token-weight is given", "[program][stress]") {
     std::string text;
     for (int i = 0; i < 40; ++i) text += "The quick brown fox jumps over the lazy dog. ";
     write("own.txt", text);

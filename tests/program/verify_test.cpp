@@ -16,7 +16,7 @@ namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// A trace of three rows, the first result off by `error` units.
+/// Writes a trace of three rows, with the bits of `error` flipped in the first result. Returns its path.
 std::string trace_of(const std::string& folder, std::uint64_t error) {
     evidence::Trace trace;
     trace.form = {"sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3", macheps::e4m3fn, macheps::e4m3fn, macheps::fp32};
@@ -56,7 +56,7 @@ TEST_CASE("verify lists what it would run without a device", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("verify says that there is no device, and what it cannot read", "[program]") {
+TEST_CASE("an error of verify is one line with a remedy, and its kind decides the exit code", "[program]") {
     fs::create_directories(scratch() / "empty");
     write("not-a-trace.jsonl", "{}\n");
     const struct {
@@ -72,14 +72,14 @@ TEST_CASE("verify says that there is no device, and what it cannot read", "[prog
                  {"verify --list --replay y", "excludes", 2},
                  {"verify --seconds -1", "--seconds", 2},
                  {"verify --replay missing", "missing: no such folder", 3},
-                 {"verify --replay empty", "empty: no traces", 3},
-                 {"verify --replay .", "not-a-trace.jsonl:1: no header of a trace", 3}};
+                 {"verify --replay empty", "empty: there are no traces", 3},
+                 {"verify --replay .", "not-a-trace.jsonl:1: the first line is not the header of a trace", 3}};
     for (const auto& c : cases) {
         const Outcome outcome = run(c.arguments, "CUDA_VISIBLE_DEVICES=");
         CAPTURE(c.arguments, outcome.err);
         CHECK(outcome.code == c.code);
         CHECK(has(outcome.err, c.says));
-        CHECK(has(outcome.err, "("));  // what to do about it
+        CHECK(has(outcome.err, "("));  // the remedy is in parentheses
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
         CHECK(outcome.out.empty());
     }
@@ -87,7 +87,7 @@ TEST_CASE("verify says that there is no device, and what it cannot read", "[prog
     fs::remove_all(scratch());
 }
 
-TEST_CASE("verify says of a library what it found, by its exit code too", "[program]") {
+TEST_CASE("verify --library reports a verdict on a library, which decides the exit code", "[program]") {
     const std::string few = " --shapes 3";
     struct Case {
         std::string arguments;
@@ -100,7 +100,7 @@ TEST_CASE("verify says of a library what it found, by its exit code too", "[prog
              Case{MACHEPS_STUB_FP64 + few, 0, "bits       order only: 0 of 3 shapes", ""},
              Case{MACHEPS_STUB_FP64 + few + " --rule blas.openblas.44", 2, "", "did you mean"},
              Case{MACHEPS_STUB_FP64 + few + " --rule sm90.wgmma.fp8", 2, "",
-                  "--rule: sm90.wgmma.fp8 is no rule of products of fp32"},
+                  "--rule: sm90.wgmma.fp8 is not a rule for products of fp32"},
              Case{MACHEPS_STUB_UNSTEADY + few, 1, "bits       nondeterministic: ", ""},
              Case{MACHEPS_STUB_CRASH + few, 1, "", "signal 11"},
          }) {
@@ -121,7 +121,7 @@ TEST_CASE("verify says of a library what it found, by its exit code too", "[prog
     fs::remove_all(scratch());
 }
 
-TEST_CASE("verify replays traces, and a wrong result is exit 1", "[program]") {
+TEST_CASE("verify replays traces, and exits with 1 if a result is wrong", "[program]") {
     trace_of("right", 0);
     const Outcome right = run("verify --replay right");
     CAPTURE(right.out, right.err);
@@ -151,12 +151,12 @@ TEST_CASE("verify replays traces, and a wrong result is exit 1", "[program]") {
     CHECK(run("verify --replay wrong --only 'replay:mma*'").code == 2);
     CHECK(run("verify --replay right --only 'wgmma*'").code == 0);
 
-    // The same file for `machine eval`.
+    // A truncated trace is refused. `machine eval` reads the text of a trace.
     if (file.ends_with(".zst")) {
         fs::resize_file(file, fs::file_size(file) - 3);
         const Outcome cut = run("verify --replay wrong");
         CHECK(cut.code == 3);
-        CHECK(has(cut.err, "cut off"));
+        CHECK(has(cut.err, "ends early"));
         CHECK(has(cut.err, fs::path(file).filename().string()));
     }
     evidence::Trace trace = evidence::read_trace(scratch() / "right" / fs::path(file).filename());

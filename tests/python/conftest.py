@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that tell wrong casts apart, and the program."""
+"""Numbers that reveal wrong casts, and a fixture for the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ SOURCE = Path(__file__).parents[2]
 
 
 def adversarial(format: str, count: int = 4096, dtype=np.float32) -> np.ndarray:
-    """Values of the format, midpoints between neighbours, both sides of them, specials, and noise over all exponents."""
+    """Returns values of the format, midpoints between neighbours, the numbers next to both, specials, and noise over all
+    exponents."""
     info = me.finfo(format)
     bits = info.container_bits
     step = 1 << (bits - info.bits)
@@ -43,8 +44,8 @@ def adversarial(format: str, count: int = 4096, dtype=np.float32) -> np.ndarray:
 
 
 def a_million(format: str) -> np.ndarray:
-    """2**20 fp32 numbers: values of the format and midpoints between neighbours, all of them where there are so few, and to both
-    sides as many fp32 numbers as there is room for."""
+    """Returns 2**20 fp32 numbers: values of the format and midpoints between neighbours (all of them if the format has at most
+    19 bits), each with as many of the nearest fp32 numbers as there is room for."""
     info = me.finfo(format)
     step = 1 << (info.container_bits - info.bits)
     codes = np.arange(1 << min(info.bits, 19), dtype=np.uint64)
@@ -62,15 +63,15 @@ def a_million(format: str) -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """The program of this build."""
+    """Returns the program of this build."""
     found = os.environ.get("MACHEPS") or shutil.which("macheps")
     try:
         return found or me.find_program()
     except me.Error:
-        pytest.skip("there is no program macheps: set MACHEPS")
+        pytest.skip("the program macheps was not found: set MACHEPS")
 
 
 def same_bits(a, b) -> bool:
-    """Equal in every bit, the signs of zeros and of NaNs among them."""
+    """Returns whether two arrays are equal in every bit, including the signs of zeros and NaNs."""
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hands arrays of every description to every function: an exception says what is wrong, and nothing crashes.
+"""Passes random arrays of many kinds to every function: an exception must have a message, and nothing may crash.
 
-usage: python tests/python/fuzz_arrays.py [SECONDS] [SEED]     30 seconds when left out; a crash is the exit code of a signal
+usage: python tests/python/fuzz_arrays.py [SECONDS] [SEED]     30 seconds by default; a crash gives the exit code of a signal
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ TYPES = ["?", "i1", "u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">u4", "<i8", "<f2"
          "M8[D]", "m8[s]", "V2", "i4,f4"]  # fmt: skip
 FORMATS = [f.format for f in me.formats()] + ["e5m6", "e8m23", "e4m3", "", "no", "\u00e4", "float8_e4m3fn", "e2m1", "E4M3FN"]
 MODES = ["nearest_even", "nearest_away", "toward_zero", "up", "down", "stochastic", "to_odd", "rne", "", "no"]
-#: What may be raised for what is wrong. Anything else is a defect.
+#: Exceptions for wrong arguments. Any other exception is a defect.
 EXPECTED = (me.Error, TypeError, MemoryError, OverflowError)
 
 
 class Odd:
-    """Something that says it is an array, and is none."""
+    """An object that pretends to be an array."""
 
     def __init__(self, kind: int) -> None:
         self.kind = kind
@@ -72,7 +72,7 @@ def some_array(r: random.Random) -> Any:
         elif change == 4 and array.ndim and array.dtype.names is None:
             array = np.asfortranarray(array)
         elif change == 5 and array.size and array.ndim == 1 and array.dtype.itemsize > 1 and array.flags.c_contiguous and array.dtype.kind in "fiu":
-            moved = np.empty(array.nbytes + 1, np.uint8)  # where no element begins at a multiple of its size
+            moved = np.empty(array.nbytes + 1, np.uint8)  # no element is aligned to its size
             moved[1:] = array.view(np.uint8)
             array = moved[1:].view(array.dtype)
         elif change == 6 and array.ndim < 30:
@@ -119,7 +119,7 @@ def main() -> int:
                 some_call(random.Random(seed))
         except EXPECTED as error:
             refused += 1
-            assert str(error), f"seed {seed}: an error without a word"
+            assert str(error), f"seed {seed}: an error without a message"
         except Exception:
             traceback.print_exc()
             print(f"seed {seed}: an error of the wrong kind", file=sys.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts beside their yardsticks in one process, one thread: least times, and results checked first.
+"""Prints the speed of casts and of functions to compare with, in one process and one thread. Checks the results first.
 
 usage: python tests/python/speed.py
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 
 def least(work: Callable[[], object], repeats: int = 30) -> float:
-    """Seconds of processor time of the fastest call."""
+    """Returns the processor time of the fastest call, in seconds."""
     times = []
     for _ in range(repeats):
         start = time.thread_time()

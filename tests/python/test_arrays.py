@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be handed in, what comes out, and what is refused."""
+"""Arrays and arguments that functions accept and refuse, and the results."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ class OnGpu:
         return (2, 0)
 
     def __dlpack__(self, **words):
-        raise AssertionError("nobody may copy it in silence")
+        raise AssertionError("it must not be copied silently")
 
 
 class OnGpuWithArray(OnGpu):
-    """CuPy's: it has the method, which refuses."""
+    """An array as in CuPy, whose __array__ raises an error."""
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
@@ -116,7 +116,7 @@ class OnGpuWithArray(OnGpu):
 def test_arrays_on_a_gpu_are_refused():
     for function in (lambda x: me.round(x, "bf16"), lambda x: me.encode(x, "bf16"), lambda x: me.decode(x, "bf16"), lambda x: me.matmul(x, x),
                      lambda x: me.scale(x, "row", "e4m3fn"), lambda x: me.check(x, x, x)):  # fmt: skip
-        with pytest.raises(TypeError, match=r"computes on the CPU, and this array is on device \(2, 0\): copy it"):
+        with pytest.raises(TypeError, match=r"computes on the CPU, but this array is on device \(2, 0\): copy it"):
             function(OnGpu())
         with pytest.raises(TypeError, match=r"Please use `.get\(\)`"):
             function(OnGpuWithArray())
@@ -170,7 +170,7 @@ def test_error_survives_pickling():
 
 
 def test_host_modes_change_no_bit():
-    """Somebody's library may have switched subnormals off (-ffast-math does while it is loaded)."""
+    """Another library may have changed the rounding mode of the processor."""
     libm = __import__("ctypes").CDLL("libm.so.6")
     libm.fesetround(0x800)  # toward +infinity on x86
     try:
@@ -239,12 +239,12 @@ def test_ctrl_c(call):
     sent = time.monotonic()
     assert child.stdout.readline() == "interrupted\n"
     took = time.monotonic() - sent
-    child.kill()  # what goes on in the background is not waited for
+    child.kill()  # without waiting for work in the background
     child.wait()
-    assert took < 5  # 1 s on a machine with nothing else to do
+    assert took < 5  # 1 s on an idle machine
 
 
 def test_bad_number_of_threads_in_the_environment():
     made = subprocess.run([sys.executable, "-c", "import macheps as me; me.round(1.0, 'bf16')"], capture_output=True, text=True,
                           env={**os.environ, "MACHEPS_THREADS": "many"})
-    assert made.returncode == 1 and "MACHEPS_THREADS: 'many' is no number of threads" in made.stderr
+    assert made.returncode == 1 and "MACHEPS_THREADS: 'many' is not a valid number of threads" in made.stderr

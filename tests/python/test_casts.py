@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts against ml_dtypes, against the program, and against themselves by other ways."""
+"""Compares casts with ml_dtypes, with the program, and with other ways to compute them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ def test_codes_are_those_of_ml_dtypes(format):
     x = adversarial(format)
     ours, theirs = me.encode(x, format), oracle_codes(x, format)
     if not me.finfo(format).has_nan:
-        keep = ~np.isnan(x)  # a NaN becomes the largest value here, as in CUDA, and -0 there
+        keep = ~np.isnan(x)  # a NaN becomes the largest value in macheps, as in CUDA, and -0 in ml_dtypes
         ours, theirs, x = ours[keep], theirs[keep], x[keep]
     differ = ours != theirs
-    if format == "e8m0fnu":  # zero and negative numbers: the least scale here, NaN there; from 2**-127 to 2**-126: nearest here
+    # For zero macheps gives the smallest scale, and for negative numbers their magnitude; ml_dtypes gives NaN. From 2**-127 to
+    # 2**-126 only macheps rounds to nearest.
+    if format == "e8m0fnu":
         differ &= (x > 0) & ((x <= 2.0**-127) | (x >= 1.5 * 2.0**-127))
     nans = np.isnan(me.decode(ours, format)) & np.isnan(x)
     assert not (differ & ~nans).any(), x[differ & ~nans][:8]
@@ -133,14 +135,14 @@ def test_a_generator_advances():
 
 
 def test_a_generator_takes_the_words_of_one_call():
-    """Calls on pieces give the bits of one call, whatever the pieces; words() are the program's."""
+    """Calls on any pieces give the bits of one call. words() returns the words that rounding uses."""
     x = np.random.default_rng(1).standard_normal(1001).astype(np.float32)
     for source in (x, x.astype(np.float64)):
         whole = me.encode(source, "e4m3fn", mode="stochastic", seed=3, stream=2)
         g = me.Generator(3, stream=2)
         pieces = [me.encode(source[a:b], "e4m3fn", mode="stochastic", generator=g) for a, b in ((0, 1), (1, 6), (6, 7), (7, 700), (700, 1001))]
         assert same_bits(np.concatenate(pieces), whole) and g.position == 1001
-    # One third of a step above 1: up for words of at least 2/3 of 2**32.
+    # A number one third of a step above 1 rounds up for words of at least 2/3 of 2**32.
     g = me.Generator(5)
     up = me.round(np.full(64, 1 + 2.0**-7 / 3), "bf16", mode="stochastic", generator=g) > 1
     assert np.array_equal(up, me.Generator(5).words(64) >= 2**32 - np.floor(2**32 / 3))
@@ -236,7 +238,7 @@ def test_fp64_codes_are_the_programs(format, mode, program):
 
 
 def test_fp64_is_rounded_once():
-    """Through fp32 the first would become a tie, and the tie would go down."""
+    """If the first number were rounded to fp32 first, it would become a tie, and the tie would round down."""
     x = np.array([1 + 2.0**-8 + 2.0**-40, -(1 + 2.0**-8 + 2.0**-40), 1 + 2.0**-8 - 2.0**-40])
     assert me.round(x, "bf16").tolist() == [1 + 2.0**-7, -(1 + 2.0**-7), 1.0]
     assert me.round(x.astype(np.float32), "bf16").tolist() == [1.0, -1.0, 1.0]
@@ -275,7 +277,7 @@ def test_random_words_do_not_depend_on_pieces():
 
 
 def test_random_words_do_not_depend_on_chunks():
-    """The module looks for signals every 2**22 elements."""
+    """The module checks for signals every 2**22 elements."""
     count = 2**22 + 1000
     x = np.full(count, 1.01, np.float32)
     whole = me.encode(x, "e4m3fn", mode="stochastic", seed=1)
@@ -298,7 +300,7 @@ def random_words_of_the_chunk(into, cast, x, made, seed, stream, word, counts):
 
 
 def random_words_of_the_first_call(into, cast, x, made, seed, stream, word, counts):
-    """Each call begins with the first random word, as a hidden constant seed has it."""
+    """Each call begins with the first random word, as with a hidden constant seed."""
     return into(cast, x, made, seed, stream, 0, counts)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of kernels, their bounds and inputs, and the plugin of pytest."""
+"""Checks of kernels, their bounds and inputs, and the pytest plugin."""
 
 from __future__ import annotations
 
@@ -115,4 +115,4 @@ def test_the_plugin(pytester, request):
     loaded = request.config.pluginmanager.hasplugin("pytest_macheps") or request.config.pluginmanager.hasplugin("macheps")
     made = pytester.runpytest(*([] if loaded else ["-p", "pytest_macheps"]), "--strict-markers")
     made.assert_outcomes(passed=1, failed=2)
-    made.stdout.fnmatch_lines(["*macheps: what the checks found*", "*test_right*gemm*pass*caught * of *", "*test_wrong*fail*", "*test_refused*refused*"])
+    made.stdout.fnmatch_lines(["*macheps: results of the checks, and their power*", "*test_right*gemm*pass*caught * of *", "*test_wrong*fail*", "*test_refused*refused*"])

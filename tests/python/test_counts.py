@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of casts with scales, products in an order with bias and scale, and verdicts, each against NumPy written out."""
+"""Compares counts of casts with scales, products with bias and scale, and verdicts with plain NumPy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ RNG = np.random.default_rng(5)
 
 
 def special_rows(format: str) -> np.ndarray:
-    """Zeros, infinities, NaN, and numbers around 2^emin and the largest number of the format, in rows of 64."""
+    """Returns zeros, infinities, NaN, and numbers around 2^emin and the largest number of the format, in rows of 64."""
     info = me.finfo(format)
     x = RNG.standard_normal((16, 64)).astype(np.float32)
     x[0, :8], x[1, 0], x[1, 1], x[2, 0], x[3, :] = 0, np.inf, -np.inf, np.nan, 0
     edges = np.array([1, 0.5, 0.25, 0.75, 0.999, 1.001, 2**-30], np.float32)
     x[4, :7], x[4, 7:] = edges * np.float32(info.smallest_normal or 1), 0
-    x[4, 8] = info.max  # so that a scale of this row is 1 where it is a power of two
+    x[4, 8] = info.max  # so that the scale of this row is 1 if it is a power of two
     x[5, :4] = np.float32(info.max) * np.array([1, -1, 0.99, 0.5], np.float32)
     return x
 
@@ -63,7 +63,7 @@ def test_scale_comes_before_bias_on_every_machine(machine, out_format):
     sums = me.matmul(a, b, machine=machine, **formats)
     wanted = sums * np.float32(0.75) + bias
     made = me.matmul(a, b, machine=machine, bias=bias, scale=0.75, out_format=out_format, **formats)
-    own = machine.partition(":")[2] or "fp32"  # the format of an order is that of its results
+    own = machine.partition(":")[2] or "fp32"  # the results of an order are in its format
     assert same_bits(made, me.round(wanted, out_format or own))
 
 
@@ -78,7 +78,7 @@ def test_a_promotion_is_that_of_the_named_machine():
         assert same_bits(made, me.matmul(a, b, machine=f"sm90.wgmma.fp8+promote{promote}", format_a="e4m3fn"))
         assert not same_bits(made, plain)
     for promote in (1, 31, 33):
-        with pytest.raises(me.Error, match=rf"promote{promote}: {promote} is no multiple"):
+        with pytest.raises(me.Error, match=rf"promote{promote}: {promote} is not a multiple"):
             me.matmul(a, b, machine="sm90.wgmma.fp8", promote=promote, format_a="e4m3fn")
 
 
@@ -91,7 +91,7 @@ def test_a_product_of_scaled_operands_has_all_their_scales(granularity, format, 
     left, right = me.scale(a, granularity, format), me.scale(b, granularity, format, axis=None if granularity == "tensor" else 0)
     sizes = np.abs(left.decoded).astype(np.float64) @ np.abs(right.decoded).astype(np.float64)
     exact = left.decoded.astype(np.float64) @ right.decoded.astype(np.float64)
-    # 128 products, each sum cut or rounded to at least 23 bits, and three roundings of scales
+    # 128 products, with each sum truncated or rounded to at least 23 bits, and three roundings of scales
     assert (np.abs(me.matmul(left, right, machine=machine) - exact) <= 132 * 2.0**-23 * sizes).all()
 
 

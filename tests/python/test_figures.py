@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every figure of a run directory, and of its summary, computed again from the rows that docs/columns.md names."""
+"""Recomputes every figure of a run directory and of its summary from the rows that docs/columns.md names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def documented_columns(file):
 
 
 def require_all(file, compared, elsewhere):
-    """Every documented column is compared here, or named with the reason why not."""
+    """Requires that every documented column is compared here, or is in `elsewhere` with a reason."""
     columns = set(documented_columns(file))
     assert compared | set(elsewhere) == columns, (file, columns ^ (compared | set(elsewhere)))
 
@@ -141,7 +141,7 @@ def test_sites_follow_from_their_counts_and_histograms(run):
         where = (row["run"], row["step"], row["site"])
         counts = {name: int(row[name] or 0) for name in ("count", "zero_in", "underflow", "to_subnormal", "overflow", "saturated", "nan_in", "inf_in",
                                                     "subnormal_inexact", "overflow_rounded")}  # fmt: skip
-        if row["mse"] == "":  # a matrix unit rounded these, and nobody saw them before
+        if row["mse"] == "":  # a matrix unit rounded these, so the exact values are not known
             assert where not in bins and ":forward.out" in row["site"] and row["policy"] not in ("fp32", "amp-fp16", "pure-bf16"), where
             seen["delivered"] += 1
             continue
@@ -166,7 +166,7 @@ def test_sites_follow_from_their_counts_and_histograms(run):
         if row["scale_exp_hist"]:
             powers = dict(item.split(":") for item in row["scale_exp_hist"].split(";"))
             whole = [int(name) for name in powers if name not in ("zero", "inf", "nan")]
-            # fp32 holds these scales, and floor(log2) of a number is its exponent.
+            # These scales are fp32 numbers, and floor(log2) of a number is its exponent.
             assert min(whole) == math.frexp(scales[0])[1] - 1 and max(whole) == math.frexp(scales[1])[1] - 1, where
             seen["scales"] += 1
         if row["cosine"] and row["proj"] and row["sqnr_db"] not in ("", "inf", "nan") and float(row["cosine"]) > 0:
@@ -184,7 +184,7 @@ def test_sites_follow_from_their_counts_and_histograms(run):
     assert not missing, seen
 
 
-# --- A folder by hand: each column of the summary
+# --- A handmade folder: each column of the summary
 
 
 SEEDS, LENGTH = (3, 4, 8), 40
@@ -200,7 +200,7 @@ def write_rows(path, names, rows):
 
 @pytest.fixture(scope="module")
 def by_hand(tmp_path_factory, program, run):
-    """A folder of two policies with another number in each cell. The curves part at step 20."""
+    """Makes a folder of two policies with a different number in each cell. The curves diverge from step 20 + seed on."""
     folder = tmp_path_factory.mktemp("by_hand")
     draw = random.Random(7)
     runs, steps, sites = [], [], []
@@ -299,7 +299,7 @@ def test_each_column_of_the_summary_is_its_formula(by_hand):
     spread = math.sqrt(sum((gap - centre) ** 2 for gap in gaps) / 2)
     half = T_975_OF_2 * spread / math.sqrt(3)
     compare("low", "gap_mean", centre)
-    compare("low", "gap_ci_low", centre - half, rel=1e-7)  # t has at least 8 digits
+    compare("low", "gap_ci_low", centre - half, rel=1e-7)  # t is accurate to at least 8 digits
     compare("low", "gap_ci_high", centre + half, rel=1e-7)
     base = mean(mean(row["loss"] for row in [r for r in steps if r["policy"] == "fp32" and r["seed"] == seed][-min(50, LENGTH // 4):])
                 for seed in SEEDS)  # fmt: skip
@@ -310,7 +310,7 @@ def test_each_column_of_the_summary_is_its_formula(by_hand):
     compare("low", "forced", None)
     # The smoothed gap exceeds 0.1 % of the loss in the first step that has a gap: 0.1 x 0.125 > 0.001 x 3.1.
     compare("low", "diverged_step", 20 + min(SEEDS))
-    # 99 of at most 2000 values are more than 1 %; nothing before is (8 of 1000 at most).
+    # 99 of at most 2000 values are more than 1 %. Before, there are at most 8 of 1000.
     compare("low", "first_site", SITES[2])
     greatest = max(row["amax"] for row in sites if row["policy"] == "low" and ":forward." in row["site"])
     compare("low", "forward_ranges", f"fp16:{greatest:g}/65504")

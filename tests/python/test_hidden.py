@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that mean more than their numbers, and numbers that are not whole: right or refused in every function, never cut."""
+"""Arrays that mean more than their numbers, and numbers that are not whole. Every function handles them correctly or refuses
+them, and never drops a part."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ CODES = np.zeros((4, 4), np.uint8)
 
 
 class WithUnit(np.ndarray):
-    """A subclass as libraries of units have."""
+    """A subclass as in libraries for physical units."""
 
     unit = "km"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every public name has an example that is run; what notebooks show; types."""
+"""Every public name has an example that runs. Also tests the HTML for notebooks, and the types."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_public_name_says_what_it_is(name):
 
 
 class Tags(HTMLParser):
-    """Tags that were opened and not closed."""
+    """Collects all tags, and those that were opened and not closed."""
 
     def __init__(self):
         super().__init__()
@@ -96,7 +96,7 @@ def test_formats_are_those_of_ml_dtypes():
 
 
 def test_show_is_the_programs(program):
-    # The program takes a decimal as it is typed; Python's 0.1 is the number of fp64 that is next to it.
+    # The program takes a decimal exactly as typed. Python's 0.1 is the nearest fp64 number.
     made = subprocess.run([program, "show", (0.1).hex(), "--csv"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     ours = me.show(0.1)
     for line, shown in zip(made, ours, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every notebook runs, asserts its answers, and would notice other data."""
+"""Every notebook runs, asserts its answers, and fails with other data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bytes_in(folder: Path) -> int:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebook(path, data_folder, tmp_path):
-    """Within 60 s on two free cores, which 60 processor seconds are in any case; 1 GB a process; 6 MB of data."""
+    """A notebook takes at most 60 processor seconds (so at most 60 s on free cores), 1 GB per process and 6 MB of data."""
     before, data_before = resource.getrusage(resource.RUSAGE_CHILDREN), bytes_in(data_folder)
     book = execute(jupytext.read(path), path.parent)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -74,7 +74,7 @@ def test_solutions(path, data_folder):
     execute(jupytext.read(path), path.parents[1])
 
 
-#: What a notebook stands on: a column that it reads, renamed; and a policy or a machine, exchanged for one that is exact.
+#: Changes with which a notebook must fail: a column that it reads is renamed; a policy, machine, format or matrix is exchanged.
 CHANGES = {
     "01_formats": [('"fraction_bits", "max", "min_positive"', '"fraction_bits", "largest", "min_positive"'), ('in ("fp16", "bf16")}', 'in ("fp32", "bf16")}')],
     "02_loss_scaling": [("one.loss_scale", "one.scale_of_loss"), ("fp16-noscale,amp-fp16", "fp32,amp-fp16")],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands between people and the package: packages of the system that are missing, and notebooks that install it."""
+"""Installation of the package: messages about missing system packages, and notebooks that install it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from conftest import SOURCE
 
-#: What CMake calls a package, and what the message calls it.
+#: Names of packages in CMake, and their names in the message.
 PACKAGES = {"fmt": "fmt", "hwy": "hwy", "tomlplusplus": "tomlplusplus", "nlohmann_json": "nlohmann-json", "yaml-cpp": "yaml-cpp", "CLI11": "CLI11",
             "ZLIB": "zlib"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def build_folder(tmp_path_factory) -> Path:
-    """One for all: what CMake found out about the compiler stays there, its cache does not."""
+    """Returns one folder for all tests. It keeps what CMake found out about the compiler, but not CMake's cache."""
     return tmp_path_factory.mktemp("build")
 
 
@@ -34,18 +34,18 @@ def configured(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("missing", [["hwy"], ["fmt", "yaml-cpp"], ["boost"], [*PACKAGES, "boost"]], ids=lambda names: "+".join(names)[:20])
 def test_missing_packages_are_named_with_the_command_that_brings_them(missing, build_folder):
     words = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in missing if name in PACKAGES]
-    if "boost" in missing:  # headers alone: nothing that CMake has a switch for, so all headers but zlib's are out of its sight
+    if "boost" in missing:  # CMake has no switch for a library of headers, so all headers except zlib's are hidden
         words += ["-DCMAKE_FIND_ROOT_PATH=/nowhere", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DZLIB_INCLUDE_DIR=/usr/include"]
     made = configured(build_folder, *words)
     assert made.returncode != 0
-    said, names = " ".join(made.stderr.split()), ", ".join(PACKAGES.get(name, name) for name in missing)  # CMake breaks lines as it likes
+    said, names = " ".join(made.stderr.split()), ", ".join(PACKAGES.get(name, name) for name in missing)  # CMake wraps lines
     assert f"macheps needs the C++ packages {names} to build. On Debian or Ubuntu: apt-get install g++ cmake" in said, made.stderr
     assert "libboost-dev" in said and "or install a wheel: pip install --only-binary :all: macheps" in said
     assert said.count("CMake Error") == 1, "one message, and nothing about configuration files"
 
 
 def test_the_message_names_what_scripts_install():
-    """A package that the build came to need is in both lists, or in none."""
+    """Every library that scripts/setup installs is in the message."""
     setup = re.search(r"^packages=\((.*)\)$", (SOURCE / "scripts/setup").read_text(), re.M).group(1).split()
     text = (SOURCE / "python/needed_packages.cmake").read_text()
     told = text[text.index("apt-get install") :].split('")')[0].replace("\\", " ").split()
@@ -54,7 +54,7 @@ def test_the_message_names_what_scripts_install():
 
 
 def first_cell(path: Path) -> str:
-    """The first cell of code."""
+    """Returns the first code cell."""
     return re.split(r"^# %%.*$", path.read_text(), flags=re.M)[2]
 
 
@@ -68,7 +68,7 @@ def test_the_first_cell_installs_the_package_where_it_is_missing(path, tmp_path,
     cell = compile(first_cell(path), str(path), "exec")
     monkeypatch.chdir(path.parent)
     exec(cell, {})
-    assert called == [], "it is there"
+    assert called == [], "the package is installed"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     pip = [sys.executable, "-m", "pip", "install", "--quiet"]
     places = {"wheel": tmp_path / "a" / "notebooks", "tree": tmp_path / "b" / "notebooks", "none": tmp_path / "c" / "notebooks"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run directories: types, values, filters, damage; and the program as a child."""
+"""Run directories: types, values, filters and damage. Also tests the program as a child process."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ def test_the_program_says_what_is_wrong(program):
 def test_no_program(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("MACHEPS", str(tmp_path / "none"))
-    with pytest.raises(me.Error, match="is no program"):
+    with pytest.raises(me.Error, match="is not a program"):
         me.find_program()
     monkeypatch.delenv("MACHEPS")
     beside = __import__("pathlib").Path(me.__file__).with_name("bin")
     if not beside.exists():
-        with pytest.raises(me.Error, match="is not here"):
+        with pytest.raises(me.Error, match="was not found"):
             me.find_program()
 
 
@@ -160,6 +160,6 @@ def test_ctrl_c_stops_the_program_where_it_can_be_resumed(tmp_path, program):
 
 
 def test_exact_decimals(folder):
-    """Every digit of the file arrives: the engines' fast readers lose the last one."""
+    """Every digit of the file is read, although the engines' fast readers lose the last one."""
     text = json.dumps(me.read_run(folder).steps["grad_norm"].tolist())
     assert np.array_equal(np.float32(json.loads(text)), me.read_run(folder).steps["grad_norm"].to_numpy().astype(np.float32))

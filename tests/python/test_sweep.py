@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps as tables: the units by themselves, against the rows that `macheps merge` joins; and as Parquet."""
+"""Sweeps as tables: rows from the units equal the rows that `macheps merge` joins. Also tests sweeps as Parquet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 pd = pytest.importorskip("pandas")
 
-# Two policies, and so little time for a unit that each has one of its own, beside fp32.
+# Two policies, and so little time for a unit that each unit has fp32 and only one of them.
 PLAN = """
 name = "small"
 [train]
@@ -44,7 +44,7 @@ def run(program, folder, *words):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, program):
-    """A sweep whose units are finished, not merged."""
+    """Returns a sweep whose units are finished but not merged."""
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "small.toml").write_text(PLAN)
     run(program, folder, "sweep", "run", "small.toml", "-q")
@@ -61,7 +61,7 @@ def merged(finished, tmp_path_factory, program):
 
 def test_units_give_the_bytes_of_merge(finished, merged):
     units = me.read_sweep(finished)
-    assert len(list(finished.glob("units/*/*/done"))) == len(units.units) == 8, "fp32 stands in all of them, and is read once"
+    assert len(list(finished.glob("units/*/*/done"))) == len(units.units) == 8, "fp32 is in all units, and is read once"
     for table in TABLES:
         assert units._data(finished, f"{table}.csv") == (merged / "merged" / f"{table}.csv").read_bytes(), table
     assert units.notes == [] and "8 units" in repr(units)
@@ -89,7 +89,7 @@ def test_a_merge_of_fewer_units_is_passed_over(merged, tmp_path, program):
     (folder / "merged" / "steps.csv").write_text("".join(line for line in lines if not line.endswith(last)))
     sweep = me.read_sweep(folder)
     assert sweep.notes == [] and len(sweep.steps) == 48
-    assert len(sweep.notes) == 1 and "steps.csv is not of these units" in sweep.notes[0]
+    assert len(sweep.notes) == 1 and "steps.csv does not belong to these units" in sweep.notes[0]
 
 
 def test_merged_rows_alone(merged, tmp_path):
@@ -126,7 +126,7 @@ def test_other_engines(finished, engine):
 
 @pytest.mark.parametrize("engine", ["pyarrow", "duckdb"])
 def test_parquet(finished, tmp_path, engine):
-    """Read back by the other library where it is there, in the schema's types, every value."""
+    """pyarrow reads every value back, in the types of the schema."""
     pytest.importorskip(engine)
     reader = pytest.importorskip("pyarrow.dataset")
     sweep = me.read_sweep(finished)
@@ -145,7 +145,7 @@ def test_parquet(finished, tmp_path, engine):
         rows = {}
         for which, frame in (("ours", ours), ("theirs", read.to_pandas().astype({"policy": object}))):
             frame = frame[list(ours.columns)].astype(object).where(lambda f: f.notna(), None)
-            if "floor_log2" in frame.columns:  # to_pandas makes fp64 of integers beside empty cells
+            if "floor_log2" in frame.columns:  # to_pandas converts integers to fp64 in columns with empty cells
                 frame["floor_log2"] = frame["floor_log2"].map(lambda cell: None if cell is None or cell != cell else int(cell))
             rows[which] = sorted(map(repr, frame[order + [name for name in ours.columns if name not in order]].itertuples(index=False, name=None)))
         assert rows["ours"] == rows["theirs"], folder.name

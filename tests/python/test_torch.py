@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors: zero copies, refusals, and gradients by hand. Skipped where there is no torch, which nothing here installs."""
+"""Tensors: results, refusals, and gradients computed by hand. Skipped without torch, which nothing here installs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_scale_is_a_factor_of_the_gradient():
 
 
 def test_a_gradient_that_is_cast():
-    assert graph(NUMBERS, grad_format="e5m2") == [1.0, 1.25, -0.75, 2.0]  # two fraction bits: 1.3 and 0.7 by hand
+    assert graph(NUMBERS, grad_format="e5m2") == [1.0, 1.25, -0.75, 2.0]  # two fraction bits: 1.3 to 1.25, 0.7 to 0.75
     assert graph(NUMBERS, grad="clipped", saturate=True, grad_format="e5m2") == [1.0, 1.25, 0.0, 0.0]
     assert graph(NUMBERS, grad_format="e5m2", grad_mode="toward_zero") == [1.0, 1.25, -0.625, 2.0]
 

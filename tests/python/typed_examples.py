@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How people call the package, for `mypy --strict`."""
+"""Typical calls of the package, for `mypy --strict`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ using namespace macheps::reports;
 
 namespace {
 
-/// fp32 at a loss of 2 and `low` at 2 + gaps[seed], for 100 steps. Both begin at 4: a run that ends above its beginning failed.
+/// Returns runs of 100 steps: fp32 at a loss of 2 and `low` at 2 + gaps[seed]. Both begin at 4, because a run that ends
+/// above its beginning counts as failed.
 Log pairs(const std::vector<double>& gaps) {
     Log log;
     for (std::size_t seed = 0; seed < gaps.size(); ++seed) {
@@ -63,8 +64,8 @@ TEST_CASE("quantiles of Student's t are those of the distribution, for every num
         CAPTURE(df);
         const boost::math::students_t_distribution<long double> exact(static_cast<long double>(df));
         for (const auto& [p, ours] : {std::pair{0.95L, t_quantile_95(df)}, std::pair{0.975L, t_quantile_975(df)}}) {
-            // Tables have six decimals. Beyond them the expansion ends, and the error is about its first term left out
-            // (Abramowitz and Stegun 26.7.5).
+            // The table has six decimals. Beyond 30 degrees of freedom an expansion is used, whose error is about its
+            // first omitted term (Abramowitz and Stegun 26.7.5).
             const long double z = p == 0.95L ? 1.6448536269514722L : 1.959963984540054L, z2 = z * z;
             const long double left_out = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
             const long double n = static_cast<long double>(df);
@@ -74,7 +75,8 @@ TEST_CASE("quantiles of Student's t are those of the distribution, for every num
     }
 }
 
-TEST_CASE("a policy is worse where the 95 % interval leaves zero out, and not before", "[reports][divergence]") {
+TEST_CASE("a policy is worse if the 95 % interval lies above zero, and not if it contains zero",
+          "[reports][divergence]") {
     for (std::size_t seeds = 2; seeds <= 12; ++seeds) {
         CAPTURE(seeds);
         // Deviations with mean zero: -k .. k.
@@ -99,8 +101,7 @@ TEST_CASE("a policy is worse where the 95 % interval leaves zero out, and not be
     }
 }
 
-TEST_CASE("a policy is equivalent where the 90 % interval lies within the margin, and not beyond",
-          "[reports][divergence]") {
+TEST_CASE("a policy is equivalent if and only if the 90 % interval lies within the margin", "[reports][divergence]") {
     constexpr double margin = 0.0025 * 2;  // of fp32's loss
     for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}, std::size_t{12}}) {
         CAPTURE(seeds);
@@ -124,7 +125,7 @@ TEST_CASE("a policy is equivalent where the 90 % interval lies within the margin
     }
 }
 
-TEST_CASE("an undecided verdict was forced where the 90 % interval is wider than the margin, and not before",
+TEST_CASE("an undecided verdict is forced if and only if the 90 % interval is wider than the margin",
           "[reports][divergence]") {
     constexpr double margin = 0.0025 * 2;  // of fp32's loss
     for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}}) {
@@ -143,17 +144,17 @@ TEST_CASE("an undecided verdict was forced where the 90 % interval is wider than
             CAPTURE(share);
             CHECK(low.row.verdict == "undecided");
             CHECK(low.row.forced.value_or("") == (share > 1 ? "wide_interval" : ""));
-            // The seeds that are needed follow from the scatter alone.
+            // The number of seeds that are needed depends only on the scatter.
             CHECK(low.seeds_needed == samples_to_detect(margin, deviation * share / half_90 * margin));
         }
     }
 }
 
-TEST_CASE("a gap is a difference of losses of one step, without skipped steps whose loss is infinite",
+TEST_CASE("a gap compares losses of the same step, and leaves out skipped steps whose loss is infinite",
           "[reports][divergence]") {
     const auto gap_of = [](const Log& log) { return summarise(log).policies.at(1).row.gap_mean.value(); };
     Log log = pairs({0.125});
-    log.runs[1].steps[97].loss = 1000;  // fp32 has no row of this step
+    log.runs[1].steps[97].loss = 1000;  // fp32 has no row for this step
     log.runs[0].steps.erase(log.runs[0].steps.begin() + 97);
     CHECK(gap_of(log) == 0.125);
     log.runs[1].steps[95].loss = std::numeric_limits<double>::infinity();
@@ -165,7 +166,7 @@ TEST_CASE("a gap is a difference of losses of one step, without skipped steps wh
     CHECK(std::isinf(gap_of(log)));
 }
 
-TEST_CASE("a policy's divergence is that of the seed that diverged first", "[reports][divergence]") {
+TEST_CASE("the step of a policy's divergence is that of the seed that diverged first", "[reports][divergence]") {
     for (const auto& [first, second] : {std::pair{20, 30}, std::pair{30, 20}, std::pair{20, 20}}) {
         Log log = pairs({0, 0});
         const std::int64_t begins[] = {first, second};
@@ -176,7 +177,8 @@ TEST_CASE("a policy's divergence is that of the seed that diverged first", "[rep
     }
 }
 
-TEST_CASE("a run fails after a number of steps above its least loss, and not one earlier", "[reports][divergence]") {
+TEST_CASE("a run fails after 50 steps that are more than one nat above its smallest loss, and not one step earlier",
+          "[reports][divergence]") {
     constexpr std::int64_t steps = DivergenceRules::failure_steps;
     constexpr double rise = DivergenceRules::failure_rise;
     CHECK(steps == 50);
@@ -218,7 +220,7 @@ TEST_CASE("a forward value is notable beyond half of its format's range", "[repo
     CHECK(reach(0, 0.51f * 65504).first_step == 3);
 }
 
-TEST_CASE("a rate has three decimals below one percent, and a sign where it rounds to nothing", "[reports][summary]") {
+TEST_CASE("a rate has three decimals below one percent, and the sign < if it rounds to zero", "[reports][summary]") {
     struct Case {
         double rate;
         const char* text;
@@ -255,7 +257,7 @@ TEST_CASE("the value of an axis is a number or a power of two", "[reports][sweep
     }
 }
 
-TEST_CASE("the best learning rate has the least loss of the runs that did not diverge", "[reports][sweeps]") {
+TEST_CASE("the best learning rate has the smallest loss of the runs that did not diverge", "[reports][sweeps]") {
     SweepSummary sweep;
     sweep.axes = {"size", "lr"};
     const auto add = [&](const char* policy, const char* size, const char* rate, double loss,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the schemas of SARIF and of JUnit's XML that macheps writes. SARIF's is of OASIS (sarif-schema-2.1.0.json):
-// required members, members that there are, types, ranges. JUnit's XML has no norm: elements and attributes are those that
-// Jenkins (junit-10.xsd), GitLab and pytest have in common, with `properties` of a test case, as pytest writes them.
+// The parts of the schemas of SARIF and of JUnit's XML that macheps writes. SARIF's schema is from OASIS
+// (sarif-schema-2.1.0.json); required members, permitted members, types and ranges are checked. JUnit's XML has no
+// standard. The permitted elements and attributes are those that Jenkins (junit-10.xsd), GitLab and pytest have in
+// common, and `properties` of a test case, as pytest writes them.
 #pragma once
 #include "core/text/json.hpp"
 
@@ -22,18 +23,18 @@ inline void need(bool holds, const std::string& what) {
 
 // --- SARIF
 
-/// An object has every member of `required`, and none beside those and `optional`.
+/// Checks that an object has every member of `required`, and no others except those of `optional`.
 inline void members(const Json& json, const std::string& what, const std::set<std::string>& required,
                     const std::set<std::string>& optional = {}) {
-    need(json.is_object(), what + " is no object");
+    need(json.is_object(), what + " is not an object");
     for (const std::string& name : required) need(json.contains(name), what + " lacks " + name);
     for (const Json::Member& member : json.items())
         need(required.contains(member.key) || optional.contains(member.key), what + " has a member " + member.key);
 }
 inline void at_least_one(const Json& json, const std::string& what) {
-    need(json.is_number_integer() && json.get<std::int64_t>() >= 1, what + " is no positive integer");
+    need(json.is_number_integer() && json.get<std::int64_t>() >= 1, what + " is not a positive integer");
 }
-/// RFC 3986: no character but those of a reference, and percents with two digits.
+/// Checks a URI reference (RFC 3986): it has only permitted characters, and two digits follow each percent sign.
 inline void uri_reference(const std::string& text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
@@ -42,7 +43,7 @@ inline void uri_reference(const std::string& text) {
         else
             need(std::isalnum(static_cast<unsigned char>(c)) ||
                      std::string_view("-._~:/?#[]@!$&'()*+,;=").find(c) != std::string_view::npos,
-                 "no URI reference: " + text);
+                 "not a URI reference: " + text);
     }
 }
 
@@ -67,15 +68,15 @@ inline void check_result(const Json& result, const Json& rules) {
     const std::string level = result.at("level").string();
     need(std::set<std::string>{"none", "note", "warning", "error"}.contains(level), "level " + level);
     const auto rule = result.at("ruleIndex").get<std::size_t>();
-    need(rule < rules.size() && rules[rule].at("id") == result.at("ruleId"), "a rule that is another");
+    need(rule < rules.size() && rules[rule].at("id") == result.at("ruleId"), "ruleIndex and ruleId differ");
     for (const Json& location : result.at("locations")) check_location(location);
     if (const Json* prints = result.find("partialFingerprints")) {
-        for (const Json::Member& one : prints->items()) need(one.value.is_string(), "a fingerprint that is no text");
+        for (const Json::Member& one : prints->items()) need(one.value.is_string(), "a fingerprint is not a text");
     }
-    if (const Json* bag = result.find("properties")) need(bag->is_object(), "properties that are no object");
+    if (const Json* bag = result.find("properties")) need(bag->is_object(), "properties are not an object");
 }
 
-/// Throws where the document breaks the schema.
+/// Throws if the document violates the schema.
 inline void check_sarif(const Json& log) {
     members(log, "the log", {"version", "runs"}, {"$schema"});
     need(log.at("version").string() == "2.1.0", "version");
@@ -104,7 +105,7 @@ struct Element {
     const std::string& at(const std::string& attribute) const { return attributes.at(attribute); }
 };
 
-/// Reads XML 1.0 in UTF-8 as far as documents of elements, attributes and text go; anything else is refused.
+/// Reads XML 1.0 in UTF-8 that consists of elements, attributes and text, and refuses everything else.
 class XmlReader {
   public:
     explicit XmlReader(std::string_view text) : text_(text) {}
@@ -114,7 +115,7 @@ class XmlReader {
         space();
         Element root = element();
         space();
-        need(text_.empty(), "something behind the root");
+        need(text_.empty(), "text after the root");
         return root;
     }
 
@@ -136,7 +137,7 @@ class XmlReader {
         need(!word.empty() && std::isalpha(static_cast<unsigned char>(word[0])), "no name");
         return word;
     }
-    /// Text up to `end`, with its references resolved.
+    /// Returns the text up to `end`, with references resolved.
     std::string characters(char end) {
         std::string out;
         while (need(!text_.empty(), "the end is missing"), text_[0] != end) {
@@ -160,7 +161,7 @@ class XmlReader {
             out += c;
             text_.remove_prefix(1);
         }
-        // Whatever JSON takes for UTF-8 is some.
+        // dump() throws if the text is not valid UTF-8.
         Json(out).dump();
         return out;
     }
@@ -203,7 +204,7 @@ inline void check_test_case(const Element& one) {
     for (std::size_t i = 0; i < one.children.size(); ++i) {
         const Element& child = one.children[i];
         if (child.name == "properties") {
-            need(i == 0, "properties stand first");
+            need(i == 0, "properties must be first");
             for (const Element& property : child.children) {
                 need(property.name == "property" && property.children.empty(), "properties hold properties");
                 check_attributes(property, {"name", "value"});
@@ -211,12 +212,12 @@ inline void check_test_case(const Element& one) {
             continue;
         }
         need(child.name == "failure" || child.name == "error" || child.name == "skipped", "element " + child.name);
-        need(child.children.empty(), child.name + " holds text alone");
+        need(child.children.empty(), child.name + " contains more than text");
         check_attributes(child, {"message"}, {"type"});
     }
 }
 
-/// The one suite of a document. Throws where the document breaks the schema or its counts are wrong.
+/// Returns the only suite of a document. Throws if the document violates the schema or its counts are wrong.
 inline Element check_junit(std::string_view xml) {
     const Element root = XmlReader(xml).document();
     need(root.name == "testsuites" && root.attributes.empty() && root.children.size() == 1, "one suite of suites");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CI servers read: JUnit's XML, SARIF and annotations, with names that were made to break them.
+// Formats that CI servers read: JUnit's XML, SARIF and annotations, with names that are meant to break them.
 #include "reports/ci/annotations.hpp"
 #include "reports/ci/junit.hpp"
 #include "reports/ci/sarif.hpp"
@@ -18,7 +18,7 @@ using namespace macheps::reports;
 
 namespace {
 
-/// Names of kernels and files, as somebody who wants to break a report would choose them.
+/// Names of kernels and files that are meant to break a report.
 const std::vector<std::string> hostile{"plain",
                                        "a<b>&\"c'",
                                        "]]> <!-- --> <?x?>",
@@ -36,7 +36,7 @@ const std::vector<std::string> hostile{"plain",
 
 }  // namespace
 
-TEST_CASE("JUnit's XML holds its schema whatever names and texts are", "[reports][ci]") {
+TEST_CASE("JUnit's XML conforms to its schema, whatever the names and texts are", "[reports][ci]") {
     using Result = JUnitCase::Result;
     std::vector<JUnitCase> cases;
     for (const std::string& name : hostile) {
@@ -61,7 +61,7 @@ TEST_CASE("JUnit's XML holds its schema whatever names and texts are", "[reports
     CHECK(suite.children[8 * 4].at("name").find('\xf4') == std::string::npos);
 }
 
-TEST_CASE("JUnit's XML has a time where a case has one", "[reports][ci]") {
+TEST_CASE("JUnit's XML has a time if a case has one", "[reports][ci]") {
     const std::vector<JUnitCase> cases{{.classname = "a", .name = "b", .seconds = 0.25},
                                        {.classname = "a", .name = "c", .seconds = 1.5}};
     const Element suite = check_junit(junit_text("s", cases));
@@ -70,7 +70,7 @@ TEST_CASE("JUnit's XML has a time where a case has one", "[reports][ci]") {
     CHECK(check_junit(junit_text("none", {})).children.empty());
 }
 
-TEST_CASE("the reader of the schema refuses what breaks it", "[reports][ci]") {
+TEST_CASE("the schema checks refuse documents that violate the schema", "[reports][ci]") {
     const std::string head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
     const std::string suite = "<testsuite name=\"s\" tests=\"1\" failures=\"0\" errors=\"0\" skipped=\"0\">";
     const std::string end = "</testsuite></testsuites>";
@@ -84,7 +84,7 @@ TEST_CASE("the reader of the schema refuses what breaks it", "[reports][ci]") {
     CHECK_THROWS(check_sarif(Json::parse(R"({"version": "2.1.0", "runs": [{"tool": {"driver": {"rules": []}}}]})")));
 }
 
-TEST_CASE("SARIF holds its schema whatever names and texts are", "[reports][ci]") {
+TEST_CASE("SARIF conforms to its schema, whatever the names and texts are", "[reports][ci]") {
     std::vector<SarifResult> results;
     for (const std::string& name : hostile) {
         results.push_back({.rule = "KC0" + std::to_string(results.size() % 3),
@@ -102,11 +102,11 @@ TEST_CASE("SARIF holds its schema whatever names and texts are", "[reports][ci]"
     CHECK(run.at("results").size() == hostile.size());
     CHECK(run.at("tool").at("driver").at("rules").size() == 3);
     CHECK(run.at("tool").at("driver").at("rules")[0].at("shortDescription").at("text") == Json("a rule"));
-    CHECK(run.at("results")[13].at("locations").empty());  // the name that is empty
+    CHECK(run.at("results")[13].at("locations").empty());  // the empty name
     REQUIRE_NOTHROW(check_sarif(sarif_document("1.0", {})));
 }
 
-TEST_CASE("no name ends an annotation or begins another", "[reports][ci]") {
+TEST_CASE("no name can end an annotation or begin another one", "[reports][ci]") {
     std::vector<Annotation> annotations;
     for (const std::string& name : hostile)
         annotations.push_back({.level = "error", .title = name, .text = name, .file = name, .line = 7});
@@ -118,7 +118,7 @@ TEST_CASE("no name ends an annotation or begins another", "[reports][ci]") {
         at += line.size() + 1;
         CAPTURE(name, line);
         CHECK(line.starts_with(name.empty() ? "::error line=7," : "::error file="));
-        // The message stands behind the second `::`, and properties hold no separator of their own.
+        // The message follows the second `::`, and the values of properties contain no separator.
         const std::string properties = line.substr(8, line.find("::", 8) - 8);
         CHECK(std::count(properties.begin(), properties.end(), ',') == (name.empty() ? 1 : 2));
         CHECK(line.find('\r') == std::string::npos);
@@ -130,7 +130,7 @@ TEST_CASE("no name ends an annotation or begins another", "[reports][ci]") {
     CHECK(annotation_lines(one) == "::notice file=f,line=2,col=3,title=t::a%0Ab\n");
 }
 
-TEST_CASE("a digest in hexadecimal", "[reports][ci]") {
+TEST_CASE("sha256_text gives a digest in hexadecimal", "[reports][ci]") {
     CHECK(sha256_text("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-4
 }
 

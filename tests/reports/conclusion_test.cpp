@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a page says first: a sentence per question, made of the verdicts, the bytes and the diagnoses.
+// The conclusion at the top of a page: one sentence per question, composed from the verdicts, the bytes and the
+// diagnoses.
 #include "reports/findings/conclusion.hpp"
 
 #include "reports/pages/html.hpp"
@@ -54,7 +55,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("names are listed as people list them", "[reports][conclusion]") {
+TEST_CASE("names are listed with commas and a final 'and'", "[reports][conclusion]") {
     CHECK(listed({}).empty());
     CHECK(listed({"a"}) == "a");
     CHECK(listed({"a", "b"}) == "a and b");
@@ -67,7 +68,7 @@ TEST_CASE("the title says what was compared", "[reports][conclusion]") {
     Summary summary;
     CHECK(conclude({}, summary, {}).title.empty());
     summary.policies = {policy("fp32", "baseline")};
-    CHECK(conclude(log_of(summary), summary, {}).title == "fp32 alone, with nothing to compare it with");
+    CHECK(conclude(log_of(summary), summary, {}).title == "fp32 only, with nothing to compare");
     summary.policies.push_back(policy("tf32", "equivalent"));
     CHECK(conclude(log_of(summary), summary, {}).title == "tf32 against fp32");
     for (const char* name : {"a", "b", "c", "d"}) summary.policies.push_back(policy(name, "worse", 0.01));
@@ -77,7 +78,7 @@ TEST_CASE("the title says what was compared", "[reports][conclusion]") {
     CHECK(has(conclude(log_of(summary), summary, {}).title, ", without an fp32 run"));
 }
 
-TEST_CASE("each verdict has its words in the first sentence", "[reports][conclusion]") {
+TEST_CASE("the first sentence describes every verdict", "[reports][conclusion]") {
     Summary summary;
     summary.policies = {policy("fp32", "baseline"),   policy("same", "equivalent", 1e-5),
                         policy("bad", "worse", 0.01), policy("worst", "worse", 0.2),
@@ -85,12 +86,12 @@ TEST_CASE("each verdict has its words in the first sentence", "[reports][conclus
     summary.policies[1].row.detectable_gap = 0.0013;
     const std::string all = answer(summary, safe);
     CAPTURE(all);
-    CHECK(all.starts_with(
-        "Safe in what was tried: same (no difference from fp32 that matters; 300 steps, 3 seeds; a gap of 0.0013 nats "
-        "per token would have been seen). "));
+    CHECK(
+        all.starts_with("Safe in these runs: same (no difference from fp32 that matters; 300 steps, 3 seeds; smallest "
+                        "detectable gap 0.0013 nats per token). "));
     CHECK(has(all, "worst is worse by 20 % of fp32's loss, bad by 1.0 %"));
     CHECK(has(all, "broken diverged"));
-    CHECK(has(all, "open is undecided: more seeds would tell"));
+    CHECK(has(all, "open is undecided: run more seeds"));
 
     summary.policies = {policy("fp32", "baseline"), policy("bad", "worse", 0.01)};
     CHECK(answer(summary, safe).starts_with("None, as far as these runs show. bad is worse by 1.0 %"));
@@ -99,12 +100,12 @@ TEST_CASE("each verdict has its words in the first sentence", "[reports][conclus
     for (PolicySummary& each : summary.policies) each.row.seeds = 1, each.row.steps = 30;
     const std::string weak = answer(summary, safe);
     CAPTURE(weak);
-    CHECK(has(weak, "Of single one seed was run"));
-    CHECK(has(weak, "30 steps"));  // and why that is little
+    CHECK(has(weak, "single was run with one seed, which cannot distinguish a gap from chance"));
+    CHECK(has(weak, "30 steps"));  // the basis of the verdict
     CHECK_FALSE(has(weak, "Safe"));
 }
 
-TEST_CASE("costs are told by bytes, alike ones together, and the least that is safe is named",
+TEST_CASE("costs are given in bytes, equal ones together, and the safe policy with the fewest bytes is named",
           "[reports][conclusion]") {
     Summary summary;
     summary.policies = {policy("fp32", "baseline"), policy("amp", "equivalent"), policy("fp8", "equivalent"),
@@ -115,24 +116,25 @@ TEST_CASE("costs are told by bytes, alike ones together, and the least that is s
         SummaryRow& row = summary.policies[i].row;
         row.static_bytes = kept[i], row.activation_bytes = activations[i], row.memory_ratio = ratio[i];
     }
-    CHECK(
-        answer(summary, cost) ==
-        "Bytes per parameter, kept from step to step + for activations: 8.0 + 20 with pure; 16 + 30 with amp and fp8; "
-        "16 + 40 with fp32. The least without a difference: amp, 82 % of fp32's bytes.");
-    // Whichever comes first, the policy with the fewest bytes is named.
-    for (const auto& [amp, fp8, words] : {std::tuple{0.6, 0.7, "amp, 60 %"}, std::tuple{0.7, 0.6, "fp8, 60 %"}}) {
+    CHECK(answer(summary, cost) ==
+          "Bytes per parameter (kept from step to step + activations): 8.0 + 20 with pure; 16 + 30 with amp and fp8; "
+          "16 + 40 with fp32. The smallest without a difference: amp, with 82 % of fp32's bytes.");
+    // The policy with the fewest bytes is named, whatever the order is.
+    for (const auto& [amp, fp8, words] :
+         {std::tuple{0.6, 0.7, "amp, with 60 %"}, std::tuple{0.7, 0.6, "fp8, with 60 %"}}) {
         summary.policies[1].row.memory_ratio = amp, summary.policies[2].row.memory_ratio = fp8;
         CHECK(answer(summary, cost)
-                  .ends_with("The least without a difference: " + std::string(words) + " of fp32's bytes."));
+                  .ends_with("The smallest without a difference: " + std::string(words) + " of fp32's bytes."));
     }
 }
 
-TEST_CASE("what hurts is told of policies that were hurt, the worst first", "[reports][conclusion]") {
+TEST_CASE("the causes are given only for policies that are worse, and the worst policy comes first",
+          "[reports][conclusion]") {
     Summary summary;
     summary.policies = {policy("fp32", "baseline"), policy("same", "equivalent"), policy("bad", "worse", 0.01),
                         policy("worst", "worse", 0.2)};
     Verdicts verdicts{.policies = {"fp32", "same", "bad", "worst"}, .findings = {}, .unseen = {}};
-    CHECK(answer(summary, where, verdicts) == "Nowhere that the loss shows.");
+    CHECK(answer(summary, where, verdicts) == "Nowhere that affects the loss.");
     const auto named = [](std::string_view id) {
         for (const Diagnosis& each : diagnoses()) {
             if (each.id == id) return &each;
@@ -145,7 +147,7 @@ TEST_CASE("what hurts is told of policies that were hurt, the worst first", "[re
             {.diagnosis = named(id), .policy = name, .seeds = 3, .of_seeds = 3, .seen = std::move(seen)});
     };
     finding("no-master", "same", {.figures = {{"bytes", 2}}});
-    CHECK(answer(summary, where, verdicts) == "Nowhere that the loss shows, though there is a finding below.");
+    CHECK(answer(summary, where, verdicts) == "Nowhere that affects the loss, although there is a finding below.");
     finding("stagnation", "bad", {.step = 4, .figures = {{"percent", 90.0}, {"lost", 12.0}}});
     finding("gradient-underflow", "worst",
             {.step = 75, .site = "loss:grad.out", .figures = {{"percent", 98.0}, {"first", 0.0}}});
@@ -157,7 +159,7 @@ TEST_CASE("what hurts is told of policies that were hurt, the worst first", "[re
     CHECK(has(all, "1 more finding below."));
 }
 
-TEST_CASE("the page opens with its conclusion, and names in it are text", "[reports][conclusion]") {
+TEST_CASE("a page begins with its conclusion, and names in it are escaped", "[reports][conclusion]") {
     const TemporaryFolder folder;
     test::write_sample_run(folder / "run", {.steps = 60, .seeds = 2, .layers = 1});
     const std::vector<std::filesystem::path> folders{folder / "run"};

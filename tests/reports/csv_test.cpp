@@ -85,7 +85,7 @@ void set(std::optional<Value>& field, int i) {
     }
 }
 
-/// Rows whose every field takes awkward values, another one in each row.
+/// Returns rows in which every field has an awkward value, a different one in each row.
 template <class Row>
 std::vector<Row> awkward_rows() {
     std::vector<Row> rows(12);
@@ -107,7 +107,7 @@ void check_round_trip() {
     writer.flush();
     const std::vector<Row> back = CsvReader<Row>(path).rows();
     CHECK(back == rows);
-    // -0 and 0 compare equal, so the text is compared too.
+    // -0 and 0 compare equal, so the text is also compared.
     CHECK(text_of_rows(back) == text_of_rows(rows));
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("NaN is written as nan, whatever its sign, and read as NaN", "[reports
     CHECK(value != value);
 }
 
-TEST_CASE("headers hold the promised columns in the promised order", "[reports][csv]") {
+TEST_CASE("headers contain the promised columns in the promised order", "[reports][csv]") {
     CHECK(csv::header<RunRow>() ==
           "run,policy,seed,status,steps,tokens,final_loss,best_loss,skipped_steps,diverged_step,seconds,tokens_per_"
           "second,"
@@ -162,7 +162,7 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
         "forward_overflow_format,forward_overflow_site,forward_overflow_step");
 }
 
-TEST_CASE("a file's text is what the columns and the shortest digits say", "[reports][csv]") {
+TEST_CASE("the text of a file has the columns in their order and the shortest digits", "[reports][csv]") {
     const TemporaryFolder folder;
     const auto path = folder / "steps.csv";
     CsvWriter<StepRow> writer(path);
@@ -187,7 +187,8 @@ TEST_CASE("a file's text is what the columns and the shortest digits say", "[rep
         "run,step,site,exponent,count,kind,floor_log2\nr,1,s,-24,5,,\nr,1,s,zero,6,,\nr,1,s,inf,7,,\nr,1,s,nan,8,,\n");
 }
 
-TEST_CASE("a file cut anywhere reads as the whole rows before the cut, and can be continued", "[reports][csv]") {
+TEST_CASE("a file that is truncated anywhere is read up to its last complete row, and can be continued",
+          "[reports][csv]") {
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
     const std::vector<ExponentRow> rows{
@@ -215,7 +216,7 @@ TEST_CASE("a file cut anywhere reads as the whole rows before the cut, and can b
     }
 }
 
-TEST_CASE("a process that is killed while it writes leaves whole rows", "[reports][csv]") {
+TEST_CASE("a process that is killed while it writes leaves complete rows", "[reports][csv]") {
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
     const pid_t child = ::fork();
@@ -242,7 +243,7 @@ TEST_CASE("a process that is killed while it writes leaves whole rows", "[report
     }
 }
 
-TEST_CASE("a full disk is an error with its own exit code, and leaves whole rows", "[reports][csv]") {
+TEST_CASE("a full disk is an error with its own exit code, and leaves complete rows", "[reports][csv]") {
     if (std::filesystem::exists("/dev/full")) {
         try {
             CsvWriter<ExponentRow> writer("/dev/full");
@@ -252,8 +253,8 @@ TEST_CASE("a full disk is an error with its own exit code, and leaves whole rows
             CHECK(std::string(error.what()).find("/dev/full: cannot write") == 0);
         }
     }
-    // A limit on the size of files makes write(2) end short and then fail, as a full disk does. It holds in the child
-    // alone.
+    // A limit on the size of files makes write(2) end short and then fail, as a full disk does. It applies only to the
+    // child.
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
     const ExponentRow row{.run = "run", .step = 12345, .site = "some.site:forward.a", .exponent = {}, .count = 1};
@@ -286,7 +287,7 @@ TEST_CASE("a full disk is an error with its own exit code, and leaves whole rows
     }());
 }
 
-TEST_CASE("a folder that is not there is an error when the writer opens", "[reports][csv]") {
+TEST_CASE("a missing folder is an error when the writer opens its file", "[reports][csv]") {
     const TemporaryFolder folder;
     try {
         CsvWriter<RunRow> writer(folder / "missing/runs.csv");
@@ -296,7 +297,7 @@ TEST_CASE("a folder that is not there is an error when the writer opens", "[repo
     }
 }
 
-TEST_CASE("a writer continues an older file with the columns that it began with", "[reports][csv]") {
+TEST_CASE("a writer continues an older file with the columns of that file", "[reports][csv]") {
     const TemporaryFolder folder;
     const auto path = folder / "steps.csv";
     const std::string older =
@@ -313,7 +314,7 @@ TEST_CASE("a writer continues an older file with the columns that it began with"
     CHECK_FALSE(read.effective_lr.has_value());
     read.effective_lr = 0.25;
     CHECK(read == row);
-    // A column that is never empty is no older file's to lack, and neither may the order differ.
+    // An older file must not lack a column that is never empty, and must not have another order.
     for (const char* header : {"run,policy,seed,step,tokens,baseline_loss,gap,grad_norm\n", "policy,run\n"}) {
         write_text(path, header);
         CHECK_THROWS_AS(CsvWriter<StepRow>(path), Error);
@@ -341,21 +342,24 @@ TEST_CASE("damaged files are refused with file, line and column", "[reports][csv
     const std::string header = "run,step,site,exponent,count\n";
     const Case cases[] = {
         {"run,step,site,count\n", "no column 'exponent'", "a column is missing"},
-        {header + "r,1,s,0,1\nr,x,s,0,1\n", ":3: 'x' is no value for column 'step'", "a word where a number should be"},
-        {header + "r,1,s,0,-1\n", ":2: '-1' is no value for column 'count'", "a negative count"},
-        {header + "r,1,s,0,\n", ":2: '' is no value for column 'count'", "an empty cell that may not be empty"},
-        {header + "r,1,s,1.5,1\n", ":2: '1.5' is no value for column 'exponent'", "a fraction for an integer"},
-        {header + "r,1,s,0,1\nr,1,s,50000000,1\n", ":3: '50000000' is no value for column 'exponent'",
-         "room for it would be made from the first exponent on"},
-        {header + "r,1,s,-2001,1\n", ":2: '-2001'", "one beyond the least"},
-        {header + "r,1,s,2001,1\n", ":2: '2001'", "one beyond the largest"},
+        {header + "r,1,s,0,1\nr,x,s,0,1\n", ":3: 'x' is not a valid value for column 'step'",
+         "a word where a number should be"},
+        {header + "r,1,s,0,-1\n", ":2: '-1' is not a valid value for column 'count'", "a negative count"},
+        {header + "r,1,s,0,\n", ":2: '' is not a valid value for column 'count'",
+         "an empty cell in a column that is never empty"},
+        {header + "r,1,s,1.5,1\n", ":2: '1.5' is not a valid value for column 'exponent'", "a fraction for an integer"},
+        {header + "r,1,s,0,1\nr,1,s,50000000,1\n", ":3: '50000000' is not a valid value for column 'exponent'",
+         "a histogram would need memory for all exponents up to it"},
+        {header + "r,1,s,-2001,1\n", ":2: '-2001'", "one below the minimum"},
+        {header + "r,1,s,2001,1\n", ":2: '2001'", "one above the maximum"},
         {header + "r,1,s,-2147483648,1\n", ":2: '-2147483648'", "a number without an absolute value in its type"},
-        {header + "r,1,s,none,1\n", ":2: 'none' is no value for column 'exponent'", "a word that is none of the three"},
+        {header + "r,1,s,none,1\n", ":2: 'none' is not a valid value for column 'exponent'",
+         "a word other than zero, inf and nan"},
         {header + "r,99999999999999999999,s,0,1\n", ":2: '99999999999999999999'", "beyond 64 bits"},
-        {header + "r,1,s,0\n", ":2: 4 cells where the header has 5", "a short row"},
-        {header + "r,1,s,0,1,9\n", ":2: 6 cells where the header has 5", "a long row"},
-        {header + "r,1,\"s\"x,0,1\n", ":2: a quote in the wrong place", "text after a closing quote"},
-        {header + "\"a\nb\",1,s,0,1\nr,?,s,0,1\n", ":4: '?'", "lines inside quotes count too"},
+        {header + "r,1,s,0\n", ":2: the row has 4 cells, but the header has 5", "a short row"},
+        {header + "r,1,s,0,1,9\n", ":2: the row has 6 cells, but the header has 5", "a long row"},
+        {header + "r,1,\"s\"x,0,1\n", ":2: the row has a quote in the wrong place", "text after a closing quote"},
+        {header + "\"a\nb\",1,s,0,1\nr,?,s,0,1\n", ":4: '?'", "lines inside quotes are counted"},
     };
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
@@ -377,7 +381,7 @@ TEST_CASE("damaged files are refused with file, line and column", "[reports][csv
     CHECK_THROWS_AS(CsvReader<ExponentRow>(folder.path()), Error);
 }
 
-TEST_CASE("a file without a whole header has no rows and a note", "[reports][csv]") {
+TEST_CASE("a file without a complete header has no rows and one note", "[reports][csv]") {
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
     for (const char* text : {"", "r", "run,step,site,exponent,count", "\"run\n"}) {
@@ -386,7 +390,7 @@ TEST_CASE("a file without a whole header has no rows and a note", "[reports][csv
         const CsvReader<ExponentRow> reader(path);
         CHECK(reader.rows().empty());
         REQUIRE(reader.notes().size() == 1);
-        CHECK(reader.notes()[0].find(path.string() + ": no whole header yet") == 0);
+        CHECK(reader.notes()[0].find(path.string() + ": the header is incomplete") == 0);
     }
 }
 
@@ -397,7 +401,7 @@ TEST_CASE("the exponents of every format are read", "[reports][csv]") {
     CHECK(CsvReader<ExponentRow>(path).rows().size() == 4);
 }
 
-TEST_CASE("spellings of floats that no writer makes are refused", "[reports][csv]") {
+TEST_CASE("spellings of floats that no writer produces are refused", "[reports][csv]") {
     for (const char* text : {"NaN", "infinity", "nan(1)", "0x1p3", " 1", "1 ", "+1", "1e999", "--1", ""}) {
         CAPTURE(text);
         double value = 0;
@@ -405,7 +409,7 @@ TEST_CASE("spellings of floats that no writer makes are refused", "[reports][csv
     }
 }
 
-TEST_CASE("a reader goes by names: other orders, further columns and CRLF are fine", "[reports][csv]") {
+TEST_CASE("a reader finds columns by name, and accepts other orders, additional columns and CRLF", "[reports][csv]") {
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
     write_text(path, "count,new_column,run,exponent,step,site\r\n5,\"a,b\",r,zero,1,s\r\n");

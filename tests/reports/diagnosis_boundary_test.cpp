@@ -18,7 +18,7 @@ namespace {
 
 using Steps = std::vector<StepRow>;
 
-/// Runs of fp32 and of `low` in which there is nothing to see: the loss falls by a hundredth in each step.
+/// Returns runs of fp32 and of `low` without any finding: the loss falls by 0.01 in each step.
 Log healthy(std::size_t steps, std::int64_t seeds = 1) {
     Log log;
     log.folders.resize(1);
@@ -43,7 +43,7 @@ Log healthy(std::size_t steps, std::int64_t seeds = 1) {
     return log;
 }
 
-/// The finding `id` of `low` after `change` of its steps, or null.
+/// Returns the finding `id` of `low` after `change` has edited its steps, or nothing if there is none.
 template <class Change>
 std::optional<Diagnosed> found(const std::string& id, std::size_t count, Change change) {
     Log log = healthy(count);
@@ -110,7 +110,7 @@ TEST_CASE("skipped steps are reported if they have more than 1 % of the sum of l
         return found("schedule-over-skips", 100, [&](Steps& steps) {
             steps[5].skipped = true;
             steps[6].lr = 2;     // the schedule goes on
-            steps[7].lr = rest;  // the sum is 100 and this
+            steps[7].lr = rest;  // the sum is 100 + rest
         });
     };
     CHECK_FALSE(share(0.5f));
@@ -118,13 +118,13 @@ TEST_CASE("skipped steps are reported if they have more than 1 % of the sum of l
     CHECK_FALSE(found("schedule-over-skips", 20, [](Steps& steps) { steps[5].skipped = true; }));
 }
 
-TEST_CASE("the first step alone is a first step that was skipped", "[reports][diagnosis]") {
+TEST_CASE("skipped first steps are reported only if the very first step was skipped", "[reports][diagnosis]") {
     CHECK(figure(found("first-steps-skipped", 40, [](Steps& steps) { steps[0].skipped = steps[1].skipped = true; }),
                  "skipped") == 2);
     CHECK_FALSE(found("first-steps-skipped", 40, [](Steps& steps) { steps[1].skipped = true; }));
 }
 
-TEST_CASE("a norm that is not finite is an update only in a step that was not skipped", "[reports][diagnosis]") {
+TEST_CASE("a norm that is not finite is reported only if its step was not skipped", "[reports][diagnosis]") {
     const auto update = [](bool skipped, float norm) {
         return found("nonfinite-update", 40,
                      [&](Steps& steps) { steps[7].skipped = skipped, steps[7].grad_norm = norm; });
@@ -147,7 +147,7 @@ TEST_CASE("updates stagnate below a mean efficiency of 0.98", "[reports][diagnos
     CHECK_FALSE(mean(0.98 + 1e-9));
 }
 
-TEST_CASE("moments are frozen where a fifth of them is in the second half of the steps", "[reports][diagnosis]") {
+TEST_CASE("moments are frozen if a fifth of them stagnates in the second half of the steps", "[reports][diagnosis]") {
     const auto shares = [](double first, double second) {
         return found("frozen-moments", 40, [&](Steps& steps) {
             for (std::size_t t = 0; t < steps.size(); ++t) steps[t].moment_stagnation = t < 20 ? first : second;
@@ -159,7 +159,7 @@ TEST_CASE("moments are frozen where a fifth of them is in the second half of the
     CHECK(shares(0, 0.2 + 1e-9)->seen.step == 20);
 }
 
-TEST_CASE("weights without masters have the bytes of their format", "[reports][diagnosis]") {
+TEST_CASE("weights without masters are reported with the bytes of their format", "[reports][diagnosis]") {
     const auto bytes = [](std::int64_t params, std::int64_t master) -> std::optional<Diagnosed> {
         Log log = healthy(40);
         log.runs[1].row.bytes_params = params, log.runs[1].row.bytes_master = master;
@@ -175,7 +175,7 @@ TEST_CASE("weights without masters have the bytes of their format", "[reports][d
     CHECK_FALSE(bytes(200, 400));
 }
 
-TEST_CASE("norms that are off by the loss scale, to three powers of two, were clipped before they were unscaled",
+TEST_CASE("norms that differ by the loss scale, within a factor of 8, were clipped before they were unscaled",
           "[reports][diagnosis]") {
     const auto clipped = [](std::size_t count, float scale, double power) {
         return found("clip-before-unscale", count, [&](Steps& steps) {
@@ -194,7 +194,8 @@ TEST_CASE("norms that are off by the loss scale, to three powers of two, were cl
     }
 }
 
-TEST_CASE("gradients are halved where their norm drops to 0.4 to 0.6 as the scale grows", "[reports][diagnosis]") {
+TEST_CASE("gradients are halved if their norm drops to between 0.4 and 0.6 of its value when the scale grows",
+          "[reports][diagnosis]") {
     const auto halved = [](std::size_t growths, std::size_t others, float drop) {
         return found("half-gradient-on-growth", growths + others, [&](Steps& steps) {
             for (std::size_t t = 0; t < growths; ++t)
@@ -213,7 +214,7 @@ TEST_CASE("gradients are halved where their norm drops to 0.4 to 0.6 as the scal
 
 TEST_CASE("a spike of more than half a nat is reported if the mean rises by a quarter of a nat in the end",
           "[reports][diagnosis]") {
-    // In each step the loss is the moving mean and `jumps[t]`, of which a tenth enters the mean.
+    // In each step the loss is the moving mean plus `jumps[t]`, and a tenth of the jump is added to the mean.
     const auto diverged = [](const std::vector<double>& jumps) {
         return found("divergence-after-spike", 10 + jumps.size(), [&](Steps& steps) {
             double mean = 2;
@@ -240,7 +241,7 @@ TEST_CASE("a spike of more than half a nat is reported if the mean rises by a qu
     CHECK_FALSE(diverged(recovered));
 }
 
-TEST_CASE("losses are rounded where at most half of their values are left", "[reports][diagnosis]") {
+TEST_CASE("losses are rounded if at most half of them are distinct", "[reports][diagnosis]") {
     const auto rounded = [](std::size_t count, std::size_t values) {
         return found("loss-rounded", count, [&](Steps& steps) {
             for (std::size_t t = 0; t < steps.size(); ++t) steps[t].loss_rounded = float(t % values);

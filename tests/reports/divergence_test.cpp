@@ -23,7 +23,7 @@ namespace {
 
 constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
 
-/// A run whose loss at step t = 1, 2, ... is loss(t).
+/// Returns a run whose loss at step t = 1, 2, ... is loss(t).
 RunLog made(const std::string& policy, std::int64_t seed, std::int64_t steps,
             const std::function<float(std::int64_t)>& loss) {
     RunLog run;
@@ -36,7 +36,7 @@ RunLog made(const std::string& policy, std::int64_t seed, std::int64_t steps,
     return run;
 }
 
-/// fp32 at a constant loss of 2 and `policy` at 2 + gaps[seed].
+/// Returns runs of fp32 at a constant loss of 2 and of `low` at 2 + gaps[seed].
 Log pairs(const std::vector<float>& gaps, std::int64_t steps = 100) {
     Log log;
     for (std::size_t seed = 0; seed < gaps.size(); ++seed) {
@@ -70,7 +70,7 @@ TEST_CASE("quantiles of Student's t agree with the published table", "[reports][
                           {60, 1.671, 2.000}, {120, 1.658, 1.980}};
     for (const Case& c : cases) {
         CAPTURE(c.df);
-        // Half of the table's last digit.
+        // The bound is half a unit in the last digit of the table.
         CHECK(std::abs(t_quantile_95(c.df) - c.p95) <= 0.0005);
         CHECK(std::abs(t_quantile_975(c.df) - c.p975) <= 0.0005);
     }
@@ -93,7 +93,7 @@ TEST_CASE("a paired mean has the t interval of a textbook", "[reports][divergenc
     CHECK(paired_mean(std::vector<double>{0.5, 0.5}).half_width_95.value() == 0);
 }
 
-TEST_CASE("verdicts follow the intervals", "[reports][divergence]") {
+TEST_CASE("verdicts follow from the intervals", "[reports][divergence]") {
     struct Case {
         std::vector<float> gaps;
         const char *verdict, *why;
@@ -104,11 +104,11 @@ TEST_CASE("verdicts follow the intervals", "[reports][divergence]") {
         {{0, 0, 0}, "equivalent", "no difference at all"},
         {{0.001f, 0.0012f, 0.0011f, 0.0009f},
          "equivalent",
-         "above zero for sure, and within the margin: too small to matter"},
+         "the interval is above zero and within the margin: too small to matter"},
         {{0.03f, 0.031f, 0.029f, 0.03f}, "worse", "the interval is above zero and beyond the margin"},
-        {{-0.03f, -0.031f, -0.029f, -0.03f}, "undecided", "better than fp32 is nothing that the three verdicts name"},
+        {{-0.03f, -0.031f, -0.029f, -0.03f}, "undecided", "no verdict means better than fp32"},
         {{0.02f, -0.02f, 0.03f}, "undecided", "an interval wider than the margin on both sides of zero"},
-        {{0.004f, 0.0062f}, "undecided", "two seeds: t is 12.7, the interval holds zero"},
+        {{0.004f, 0.0062f}, "undecided", "two seeds: t is 12.7, and the interval contains zero"},
     };
     for (const Case& c : cases) {
         CAPTURE(c.why);
@@ -124,14 +124,14 @@ TEST_CASE("verdicts follow the intervals", "[reports][divergence]") {
     }
 }
 
-TEST_CASE("the window is a quarter of the steps, 50 at most, 1 at least", "[reports][divergence]") {
+TEST_CASE("the window is a quarter of the steps, but at least 1 and at most 50", "[reports][divergence]") {
     struct Case {
         std::int64_t steps, window;
     };
     for (const Case c : {Case{1, 1}, Case{3, 1}, Case{8, 2}, Case{100, 25}, Case{200, 50}, Case{1000, 50}}) {
         CAPTURE(c.steps);
         Log log = pairs({0}, c.steps);
-        // Only the steps of the window carry a gap of one.
+        // Only the steps of the window have a gap of -1.
         for (StepRow& step : log.runs[1].steps) step.loss = step.step > c.steps - c.window ? 1.0f : 2.0f;
         CHECK(of(log).window == c.window);
         CHECK(of(log).row.gap_mean.value() == -1);
@@ -152,7 +152,7 @@ TEST_CASE("divergence begins with the first of ten steps whose smoothed gap exce
     CHECK(step_of([](std::int64_t) { return -0.0021; }).value() == 1);
     // A gap of 0.004 from step 20 on: the ema is 0.004 (1 - 0.9^k) after k steps and passes 0.002 at k = 7, step 26.
     CHECK(step_of([](std::int64_t t) { return t >= 20 ? 0.004 : 0.0; }).value() == 26);
-    // Nine steps in a row are not ten: step 26 to 34 above, then a gap that pulls the ema back at once.
+    // Nine steps in a row are not enough: steps 26 to 34 exceed the threshold, then a gap pulls the ema back at once.
     CHECK_FALSE(
         step_of([](std::int64_t t) { return t >= 20 && t <= 34 ? 0.004
                                             : t > 34           ? -0.0001 - 0.04 * (t == 35)
@@ -164,8 +164,7 @@ TEST_CASE("divergence begins with the first of ten steps whose smoothed gap exce
     CHECK(step_of([](std::int64_t t) { return t == 7 ? NAN : 0.0; }).value() == 7);
 }
 
-TEST_CASE("a skipped step with an infinite loss is no divergence; one that was not skipped is",
-          "[reports][divergence]") {
+TEST_CASE("an infinite loss is a divergence, unless the step was skipped", "[reports][divergence]") {
     for (const bool is_skipped : {true, false}) {
         Log log = pairs({0.0f, 0.0f});
         log.runs[1].steps[40].loss = std::numeric_limits<float>::infinity();
@@ -178,7 +177,7 @@ TEST_CASE("a skipped step with an infinite loss is no divergence; one that was n
     }
 }
 
-TEST_CASE("a run fails on NaN, on a rise of a nat for 50 steps, and on an end above its beginning",
+TEST_CASE("a run fails if its loss becomes NaN, rises by a nat for 50 steps, or ends above its beginning",
           "[reports][divergence]") {
     const auto verdict = [](std::int64_t steps, const std::function<float(std::int64_t)>& loss) {
         Log log;
@@ -199,7 +198,7 @@ TEST_CASE("a run fails on NaN, on a rise of a nat for 50 steps, and on an end ab
               return t == 1 ? 9.0f : t < 100 ? 3.0f : 3.9f;
           }) == "worse");  // under a nat
     CHECK(verdict(40, [](std::int64_t t) { return t == 1 ? 2.0f : 2.1f; }) == "diverged");
-    CHECK(verdict(39, [](std::int64_t t) { return t == 1 ? 2.0f : 2.1f; }) == "worse");  // too short to say
+    CHECK(verdict(39, [](std::int64_t t) { return t == 1 ? 2.0f : 2.1f; }) == "worse");  // too short to decide
 }
 
 TEST_CASE("the first notable site is the first by step, then by its place in the file", "[reports][divergence]") {
@@ -236,7 +235,7 @@ TEST_CASE("the first notable site is the first by step, then by its place in the
     }
 }
 
-TEST_CASE("rates and ratios are sums over sums", "[reports][divergence]") {
+TEST_CASE("rates and ratios are quotients of sums", "[reports][divergence]") {
     Log log = pairs({0, 0});
     for (RunLog& run : log.runs) {
         if (run.policy == "fp32") continue;
@@ -252,8 +251,8 @@ TEST_CASE("rates and ratios are sums over sums", "[reports][divergence]") {
     const PolicySummary low = of(log);
     CHECK(low.row.underflow_rate.value() == 10.0 / 8000);
     CHECK(low.gradient_underflow_rate.value() == 10.0 / 2000);
-    CHECK(summary_table(summarise(log), Colour::never).find("of gradients alone: low 0.500 %.\n") != std::string::npos);
-    CHECK_FALSE(low.row.slowdown.has_value());  // of emulation, and so nothing of the policy
+    CHECK(summary_table(summarise(log), Colour::never).find("of gradients only: low 0.500 %.\n") != std::string::npos);
+    CHECK_FALSE(low.row.slowdown.has_value());  // a time of the emulation says nothing about the policy
     CHECK(low.row.memory_ratio.value() == 0.5);
     CHECK(low.row.skipped_rate == 0.01);
     CHECK(low.lost_updates_per_step == 10);
@@ -267,13 +266,14 @@ TEST_CASE("without an fp32 run there is no gap, and the summary says so", "[repo
     CHECK(of(log).row.verdict == "no_baseline");
     CHECK_FALSE(of(log).row.gap_mean.has_value());
     CHECK(summarise(log).notes.size() == 1);
-    // The losses that the trainer wrote beside its own will do.
+    // The fp32 losses that the trainer wrote into the same rows are used instead.
     for (StepRow& step : log.runs[0].steps) step.baseline_loss = 1.75f;
     CHECK(of(log).row.verdict == "one_seed");
     CHECK(of(log).row.gap_mean.value() == 0.25);
 }
 
-TEST_CASE("directories are joined: more seeds, repeats, and policies that disagree", "[reports][run_log]") {
+TEST_CASE("joined directories add seeds, drop repeated runs, and keep policies that differ apart",
+          "[reports][run_log]") {
     const TemporaryFolder folder;
     const auto write = [&](const std::string& name, std::int64_t seed, float loss) {
         std::filesystem::create_directories(folder / name);
@@ -298,7 +298,7 @@ TEST_CASE("directories are joined: more seeds, repeats, and policies that disagr
     CHECK(of(read_runs(differing), "low@other").row.gap_mean.value() == Approx(0.4));
 }
 
-TEST_CASE("a run that was cut off is shown as far as it came", "[reports][run_log]") {
+TEST_CASE("a run that was interrupted is shown up to its last step", "[reports][run_log]") {
     const TemporaryFolder folder;
     CsvWriter<RunRow>{folder / "runs.csv"}.flush();
     {
@@ -313,12 +313,12 @@ TEST_CASE("a run that was cut off is shown as far as it came", "[reports][run_lo
     CHECK(log.runs[0].steps.size() == 5);
 }
 
-TEST_CASE("seeds that were stopped have no part in a verdict beside finished ones", "[reports][divergence]") {
+TEST_CASE("unfinished seeds do not count in a verdict if other seeds are finished", "[reports][divergence]") {
     Log log = pairs({0.1f, 0.11f, 5.0f});
     RunLog& stopped = log.runs.back();
     stopped.row.status = "unfinished";
     stopped.steps.resize(1);
-    stopped.steps[0].skipped = 1;  // no step that counts, which would be a failure at a run's end
+    stopped.steps[0].skipped = 1;  // no step counts, which would be a failure in a finished run
     const PolicySummary low = of(log);
     CHECK(low.row.seeds == 2);
     CHECK(low.row.verdict == "worse");
@@ -327,11 +327,11 @@ TEST_CASE("seeds that were stopped have no part in a verdict beside finished one
     CHECK(of(log, "fp32").row.seeds == 3);
     const std::vector<std::string> notes = summarise(log).notes;
     CHECK(std::find(notes.begin(), notes.end(),
-                    "low: 1 unfinished seed left out; `macheps train --resume` ends what was stopped") != notes.end());
-    // A stopped baseline has no end to be compared with either.
+                    "low: 1 unfinished seed left out; `macheps train --resume` finishes stopped runs") != notes.end());
+    // An unfinished baseline is not compared with either.
     log.runs[2].row.status = "unfinished";
     CHECK(of(log).row.verdict == "one_seed");
-    // While nothing is finished, what is there is shown, and nothing has diverged.
+    // If no run is finished, the unfinished runs are shown, and none has diverged.
     for (RunLog& run : log.runs) run.row.status = "unfinished";
     CHECK(of(log).row.seeds == 3);
     CHECK(of(log).row.verdict != "diverged");
@@ -349,22 +349,22 @@ TEST_CASE("missing folders and files are errors that name them", "[reports][run_
         }
         return std::string("no error");
     };
-    CHECK(says(folder / "nowhere").find("nowhere: no such folder") != std::string::npos);
+    CHECK(says(folder / "nowhere").find("nowhere: the file or folder does not exist") != std::string::npos);
     CHECK(says(folder.path()).find("no runs.csv") != std::string::npos);
     CsvWriter<RunRow>{folder / "runs.csv"}.flush();
-    CHECK(says(folder / "runs.csv").find("not a folder") != std::string::npos);
-    CHECK(says(folder.path()) == "no error");  // a run in its first moments
+    CHECK(says(folder / "runs.csv").find("neither a folder nor a CSV file") != std::string::npos);
+    CHECK(says(folder.path()) == "no error");  // a run that has only just begun
     CsvWriter<StepRow>{folder / "steps.csv"}.flush();
     CHECK(says(folder.path()) == "no error");
     std::ofstream(folder / "manifest.json") << "{\"schema\": 1";
-    CHECK(says(folder.path()).find("manifest.json: not a JSON object") != std::string::npos);
+    CHECK(says(folder.path()).find("manifest.json: the file is not a JSON object") != std::string::npos);
     for (int schema = 1; schema <= schema_version + 1; ++schema) {
         std::ofstream(folder / "manifest.json") << "{\"schema\": " << schema << "}";
         CHECK((says(folder.path()).find("newer") != std::string::npos) == (schema > schema_version));
     }
 }
 
-TEST_CASE("the table aligns, tells no terminal codes unless asked, and takes none from names", "[reports][summary]") {
+TEST_CASE("the table is aligned, has terminal codes only on request, and takes none from names", "[reports][summary]") {
     Log log = pairs({0.03f, 0.031f, 0.029f});
     for (RunLog& run : log.runs) {
         if (run.policy == "low") run.policy = "l\x1b[31mow";
@@ -372,23 +372,20 @@ TEST_CASE("the table aligns, tells no terminal codes unless asked, and takes non
     const Summary summary = summarise(log);
     CHECK(summary_table(summary) ==
           "policy       seeds    loss      gap to fp32  verdict   skipped  underflow  lost updates  bytes/param  "
-          "activations"
-          "  peak\n"
+          "activations  peak\n"
           "fp32             3  2.0000                -  baseline      0 %          -             0            -        "
-          "    -"
-          "     -\n"
+          "    -     -\n"
           "l\\x1b[31mow      3  2.0300  +0.030 ± 0.0025  worse         0 %          -             0            -       "
-          "     -"
-          "     -\n"
-          "loss and gap in nats: means of the last 25 steps, seeds paired, ± is the 95 % t interval.\n"
+          "     -     -\n"
+          "loss and gap in nats per token: means of the last 25 steps, paired by seed; ± is the 95 % t interval.\n"
           "  l\\x1b[31mow: worse by 0.030 ± 0.0025 (1.5 % of fp32's loss; 100 steps, 3 seeds).\n"
-          "    range: not measured: no site was sampled (--probe-every).\n"
-          "warning: 100 steps: under 200 a verdict says little of a longer run.\n");
+          "    range: not measured, because no site was sampled (--probe-every).\n"
+          "warning: 100 steps: with fewer than 200 steps, a verdict says little about a longer run.\n");
     CHECK(summary_table(summary, Colour::always).find("\x1b[33mworse\x1b[0m") != std::string::npos);
 }
 
 TEST_CASE("the footnote gives each row its own window", "[reports][summary]") {
-    // fp32 and full of 300 steps each; short ends after 3; of early's two seeds one ends after 100.
+    // fp32 and `full` have 300 steps each, `short` ends after 3, and one of the two seeds of `early` ends after 100.
     Log log;
     const auto add = [&](const char* policy, std::int64_t seed, std::int64_t steps) {
         log.runs.push_back(made(policy, seed, steps, [](std::int64_t t) { return t > 2 ? 3.0f : 2.0f; }));
@@ -400,20 +397,21 @@ TEST_CASE("the footnote gives each row its own window", "[reports][summary]") {
         return table.substr(at, table.find('\n', at) + 1 - at);
     };
     add("fp32", 0, 300), add("fp32", 1, 300), add("full", 0, 300), add("full", 1, 300);
-    CHECK(footnote() == "loss and gap in nats: means of the last 50 steps, seeds paired, ± is the 95 % t interval.\n");
+    CHECK(footnote() ==
+          "loss and gap in nats per token: means of the last 50 steps, paired by seed; ± is the 95 % t interval.\n");
     add("short", 0, 3), add("short", 1, 3);
     add("early", 0, 300), add("early", 1, 100);
     CHECK(footnote() ==
-          "loss and gap in nats: means of the last 50 steps (short: 1; early: 25 to 50), seeds paired, ± is the 95 % t "
-          "interval.\n");
+          "loss and gap in nats per token: means of the last 50 steps (short: 1; early: 25 to 50), paired by seed; ± "
+          "is the 95 % t interval.\n");
     CHECK(of(log, "short").row.loss == 3);  // the mean of its one last step, not of three
 
     log.runs.resize(1);
     log.runs[0].steps.resize(3);
-    CHECK(footnote() == "loss and gap in nats: means of the last 1 step, seeds paired.\n");
+    CHECK(footnote() == "loss and gap in nats per token: means of the last 1 step, paired by seed.\n");
 }
 
-TEST_CASE("summary.csv reads back as the rows it was made of", "[reports][summary]") {
+TEST_CASE("summary.csv is read back as the rows that were written", "[reports][summary]") {
     const TemporaryFolder folder;
     const Summary summary = summarise(pairs({0.03f, 0.031f, 0.029f}));
     write_summary(summary, folder / "summary.csv");

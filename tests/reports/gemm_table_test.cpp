@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of matrix products: read back, summed up in tables, put into the page.
+// Rows of matrix products: reading, tables and the page.
 #include "reports/pages/studies/gemm_table.hpp"
 
 #include "core/error.hpp"
@@ -37,7 +37,7 @@ std::string page_of(const Log& log) { return page_html(log, summarise(log)); }
 
 }  // namespace
 
-TEST_CASE("rows of matrix products come back as they were", "[reports][gemm]") {
+TEST_CASE("rows of matrix products are read back unchanged", "[reports][gemm]") {
     const TemporaryFolder folder;
     std::vector<GemmRow> rows = test::sample_gemm();
     rows[0].max_rel.reset(), rows[0].mean_rel.reset(), rows[0].rms_rel.reset(), rows[0].sqnr_db.reset();
@@ -48,7 +48,7 @@ TEST_CASE("rows of matrix products come back as they were", "[reports][gemm]") {
     CHECK(CsvReader<GemmRow>(folder / "gemm.csv").rows() == rows);
 }
 
-TEST_CASE("a file, or the gemm.csv of a folder, is read with runs or without", "[reports][gemm]") {
+TEST_CASE("a file, or the gemm.csv of a folder, is read with or without runs", "[reports][gemm]") {
     const TemporaryFolder folder;
     const std::vector<GemmRow> rows = test::sample_gemm();
     test::write_sample_run(folder / "run", {.steps = 5, .layers = 1});
@@ -98,7 +98,7 @@ TEST_CASE("the table has the longest sum of each machine and kind of operands", 
     const std::string html = gemm_html(rows);
     CHECK(html.find("stalls &lt;/script&gt;&lt;b&gt;") != std::string::npos);
     CHECK(html.find("<b>") == std::string::npos);
-    // The larger product stands for its machine, whatever the order of the rows.
+    // The larger product represents its machine, whatever the order of the rows is.
     std::reverse(rows.begin(), rows.end());
     CHECK(gemm_cells(rows)[6][5] == "1.56e-02");  // the second seed is now the first
 }
@@ -116,7 +116,7 @@ TEST_CASE("machines with different outputs share a chart, and one with several h
     CHECK(gemm_series_names(rows) == std::vector<std::string>{rows[0].machine, "pairwise:fp16"});
 }
 
-TEST_CASE("the rows as JSON: shortest numbers, null and words where JSON has none", "[reports][gemm]") {
+TEST_CASE("rows in JSON have the shortest digits, null for empty cells, and words for inf and nan", "[reports][gemm]") {
     GemmRow row = test::sample_gemm()[2];
     row.first = 0.1f;
     row.max_rel.reset();
@@ -132,7 +132,7 @@ TEST_CASE("the rows as JSON: shortest numbers, null and words where JSON has non
     CHECK(json["rows"][0].size() == column_count<GemmRow>);
 }
 
-TEST_CASE("the page's data holds the matrix products, up to its limit", "[reports][gemm][html]") {
+TEST_CASE("the page's data contains the matrix products, up to a limit", "[reports][gemm][html]") {
     const TemporaryFolder folder;
     const std::vector<GemmRow> rows = test::sample_gemm();
     write_rows(folder / "gemm.csv", rows);
@@ -161,7 +161,7 @@ TEST_CASE("the page's data holds the matrix products, up to its limit", "[report
     CHECK(few["left_out"] == rows.size() - 5);
 }
 
-TEST_CASE("a page shows the sections of what was read", "[reports][gemm][html]") {
+TEST_CASE("a page shows only the sections of the rows that were read", "[reports][gemm][html]") {
     const TemporaryFolder folder;
     test::write_sample_run(folder / "run", {.steps = 5, .layers = 1});
     write_rows(folder / "sums.csv", test::sample_gemm());

@@ -31,7 +31,7 @@ Log sample(const TemporaryFolder& folder, const test::SampleOptions& options = {
     return read_runs(folders);
 }
 
-/// The page without the text of Chart.js, whose licence comment names its home.
+/// Returns the page without the text of Chart.js, whose licence comment contains an address.
 std::string without_chart(std::string page) {
     const std::size_t at = page.find(page_assets::chart);
     return page_assets::chart.empty() || at == std::string::npos ? page : page.erase(at, page_assets::chart.size());
@@ -49,14 +49,14 @@ std::size_t count_of(const std::string& text, const std::string& part) {
     return n;
 }
 
-/// A run's steps, which the data says once for all runs that have the same.
+/// Returns the steps of a run. The data contains them once for all runs with the same steps.
 nlohmann::json steps_of(const nlohmann::json& data, const nlohmann::json& run) {
     return data["steps"][run["step"].get<std::size_t>()];
 }
 
 }  // namespace
 
-TEST_CASE("a page stands alone: no address, no link, no import", "[reports][html]") {
+TEST_CASE("a page is self-contained: it has no address, no link and no import", "[reports][html]") {
     const TemporaryFolder folder;
     const Log log = sample(folder, {.steps = 60, .layers = 1});
     const std::string page = without_chart(page_html(log, summarise(log)));
@@ -84,7 +84,7 @@ TEST_CASE("a page has the licence notices of the libraries that it contains", "[
     CHECK(notices.find("Permission is hereby granted") != std::string::npos);
 }
 
-TEST_CASE("names from the log are text, wherever they stand", "[reports][html]") {
+TEST_CASE("names from the log are escaped everywhere", "[reports][html]") {
     const TemporaryFolder folder;
     const Log log = sample(folder, {.steps = 60, .layers = 1});
     const std::string page = without_chart(page_html(log, summarise(log)));
@@ -98,7 +98,7 @@ TEST_CASE("names from the log are text, wherever they stand", "[reports][html]")
     CHECK(page.find("&#39;fp32,amp bf16&#39; --steps 300") != std::string::npos);
 }
 
-TEST_CASE("the data in the page is JSON and holds what the rows hold", "[reports][html]") {
+TEST_CASE("the data in the page is JSON and has the numbers of the rows", "[reports][html]") {
     const TemporaryFolder folder;
     const Log log = sample(folder, {.steps = 60, .seeds = 2, .layers = 1});
     const std::string page = page_html(log, summarise(log));
@@ -108,7 +108,7 @@ TEST_CASE("the data in the page is JSON and holds what the rows hold", "[reports
     CHECK(data["policies"][0]["baseline"] == true);
     const auto& fp16 = data["runs"][2];
     CHECK(fp16["run"] == "amp-fp16.0");
-    CHECK(data["steps"].size() == 1);  // all runs have the same, and it stands there once
+    CHECK(data["steps"].size() == 1);  // all runs have the same steps, which are stored once
     CHECK(steps_of(data, fp16).size() == 60);
     CHECK(fp16["loss"][59].get<double>() == Approx(log.runs[2].steps[59].loss).epsilon(1e-5));
     CHECK(fp16["gap"][9].get<double>() == Approx(log.runs[2].steps[9].loss - log.runs[0].steps[9].loss).epsilon(1e-4));
@@ -124,7 +124,7 @@ TEST_CASE("the data in the page is JSON and holds what the rows hold", "[reports
     REQUIRE(heat["underflow"][0].size() == 1 + 7);
     CHECK(heat["underflow"][0][0] == 0);
     CHECK(heat["underflow"][0][1] == std::uint64_t(1e6 * double(first.underflow) / double(first.count) + 0.5));
-    CHECK(heat["overflow"].empty());  // nothing of the kind happened at any site
+    CHECK(heat["overflow"].empty());  // no overflow at any site
     nlohmann::json histogram;
     for (std::size_t i = 0; i < data["exponent_fields"].size(); ++i) {
         histogram[data["exponent_fields"][i].get<std::string>()] = data["runs"][4]["exps"][0][i];
@@ -183,7 +183,7 @@ TEST_CASE("long runs and many sites are thinned to the page's limits", "[reports
     CHECK_FALSE(data["runs"][12].contains("exps"));
 }
 
-TEST_CASE("a site that lost its values is told from one that was not sampled", "[reports][html]") {
+TEST_CASE("a site that lost its values is distinguished from a site that was not sampled", "[reports][html]") {
     const TemporaryFolder folder;
     Log log = sample(folder, {.policies = {{.name = "fp32"}, {.name = "low", .format = "fp16", .underflow = 0.1}},
                               .steps = 20,
@@ -204,7 +204,7 @@ TEST_CASE("a site that lost its values is told from one that was not sampled", "
     CHECK(heat["not_finite"] == nlohmann::json::parse("[[0,0,null,31]]"));  // 2 of 65536, in parts per million
 }
 
-TEST_CASE("a small page holds the same policies in fewer points", "[reports][html]") {
+TEST_CASE("a small page has the same policies with fewer points", "[reports][html]") {
     const TemporaryFolder folder;
     const Log log = sample(folder, {.steps = 300, .seeds = 2, .layers = 2});
     const Summary summary = summarise(log);
@@ -217,11 +217,11 @@ TEST_CASE("a small page holds the same policies in fewer points", "[reports][htm
     CHECK(steps_of(data, data["runs"][0]).back() == 300);
     CHECK(data["runs"][1].contains("heat"));
     CHECK_FALSE(data["runs"][9].contains("heat"));
-    CHECK(full.find("what it means for this model") != std::string::npos);
-    CHECK(small.find("what it means for this model") == std::string::npos);
+    CHECK(full.find("resolved for this model") != std::string::npos);
+    CHECK(small.find("resolved for this model") == std::string::npos);
 }
 
-TEST_CASE("a log with next to nothing in it still makes a page", "[reports][html]") {
+TEST_CASE("an almost empty log still makes a page", "[reports][html]") {
     const TemporaryFolder folder;
     CsvWriter<RunRow>{folder / "runs.csv"}.flush();
     CsvWriter<StepRow>{folder / "steps.csv"}.flush();
@@ -244,7 +244,7 @@ TEST_CASE("a page that cannot be written is an error with its own exit code", "[
     }
 }
 
-TEST_CASE("settings read well with whatever a manifest holds", "[reports][html]") {
+TEST_CASE("settings are readable, whatever the manifest contains", "[reports][html]") {
     const auto html = [](const char* manifest) { return settings_html({.manifest = manifest}); };
     CHECK(html("").find("unknown") != std::string::npos);
     CHECK(html("{}").find("<table>") == std::string::npos);
@@ -254,7 +254,7 @@ TEST_CASE("settings read well with whatever a manifest holds", "[reports][html]"
     for (const char* part :
          {"macheps train &#39;it&#39;\\&#39;&#39;s&#39;", "cpu &lt;1&gt;", "0, 1", "learning rate</th><td>0.001",
           "weight of each token&#39;s loss", "nested: deep</th><td>yes", "unheard of</th><td>not given", "x = 1",
-          "a:forward.out", "no multiple of what the policy asks for: lm_head"}) {
+          "a:forward.out", "a size is not a multiple of what the policy requires: lm_head"}) {
         CAPTURE(part);
         CHECK(all.find(part) != std::string::npos);
     }
@@ -274,7 +274,7 @@ TEST_CASE("settings read well with whatever a manifest holds", "[reports][html]"
     CHECK(html(R"({"machines": []})").find("<li>") == std::string::npos);
 }
 
-TEST_CASE("settings that say nothing of a run are left out", "[reports][html]") {
+TEST_CASE("settings that have no effect on a run are left out", "[reports][html]") {
     const auto shows = [](const char* manifest, const char* label) {
         return settings_html({.manifest = manifest}).find(std::string(">") + label + "</th>") != std::string::npos;
     };
@@ -299,12 +299,12 @@ TEST_CASE("settings that say nothing of a run are left out", "[reports][html]") 
         CHECK(shows(gpt, c.label) == c.gpt);
         CHECK(shows(llama, c.label) == c.llama);
     }
-    // A manifest that does not say its model or optimiser loses nothing.
+    // If a manifest does not name its model or optimiser, no setting is left out.
     CHECK(shows(R"({"model": {"rope_theta": 10000.0}})", "rope theta"));
     CHECK(shows(R"({"train": {"momentum": 0.9}})", "momentum"));
 }
 
-TEST_CASE("every element of a page is closed in its order", "[reports][html]") {
+TEST_CASE("every element of a page is closed, in the correct order", "[reports][html]") {
     if (std::system("python3 -c pass >/dev/null 2>&1") != 0) SKIP_TEST("no python3");
     const TemporaryFolder folder;
     sample(folder, {.steps = 20, .layers = 1});
@@ -338,7 +338,7 @@ TEST_CASE("a page allows its own scripts and style by their hashes, and nothing 
     const std::string policy = between(page, "Content-Security-Policy\" content=\"", "\"");
     CHECK(policy.find("unsafe") == std::string::npos);
     CHECK(policy.find("default-src 'none';") == 0);
-    std::vector<std::string> parts;  // what stands between the tags, as a browser hashes it
+    std::vector<std::string> parts;  // the text between the tags, which is what a browser hashes
     for (const std::string tag : {"style", "script"}) {
         for (std::size_t at = page.find("<" + tag + ">"); at != std::string::npos;) {
             const std::size_t from = at + tag.size() + 2, to = page.find("</" + tag + ">", from);
@@ -352,7 +352,7 @@ TEST_CASE("a page allows its own scripts and style by their hashes, and nothing 
         CHECK(policy.find(csp_source(part)) != std::string::npos);
     }
     CHECK(count_of(policy, "'sha256-") == 3);
-    // A style attribute would need a hash of its own, and an event's attribute cannot have one.
+    // A style attribute would need another hash, and an event attribute cannot have one.
     for (const char* forbidden : {" style=", " onclick=", " onload=", " onerror=", "javascript:"}) {
         CAPTURE(forbidden);
         CHECK(without_chart(page).find(forbidden) == std::string::npos);
@@ -371,7 +371,7 @@ TEST_CASE("SHA-256 gives the digests of FIPS 180-4's examples", "[reports][sha25
           "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
     CHECK(hex(std::string(1'000'000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     CHECK(csp_source("") == "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
-    // Against the system's own, at every length around the ends of a block.
+    // Compares with the system's sha256sum at lengths near the end of a block.
     if (std::system("command -v sha256sum >/dev/null 2>&1") != 0) return;
     const TemporaryFolder folder;
     for (std::size_t length = 50; length<135; length += length % 64> 58 || length % 64 < 2 ? 1 : 7) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run directories in number, and in their first moments.
+// Large numbers of run directories, and run directories that were only just created.
 #include "core/error.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/pages/drawn.hpp"
@@ -26,7 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `folders` directories of fp32 and a policy of its own, the later the further from fp32.
+/// Writes `folders` directories, each with fp32 and a policy that no other directory has. Later policies are further
+/// from fp32.
 std::vector<fs::path> write_many(const TemporaryFolder& folder, int folders) {
     std::vector<fs::path> paths;
     for (int i = 0; i < folders; ++i) {
@@ -55,7 +56,7 @@ std::vector<std::string> names_of(const Summary& summary) {
 
 }  // namespace
 
-TEST_CASE("a page draws the policies that differ most, in their order", "[reports][drawn]") {
+TEST_CASE("a page draws the policies that differ most from fp32, in the order of the summary", "[reports][drawn]") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     Summary summary;
     summary.notes = {"a note"};
@@ -70,12 +71,12 @@ TEST_CASE("a page draws the policies that differ most, in their order", "[report
     CHECK(names_of(five) == std::vector<std::string>{"fp32", "small", "below", "broken", "middle", "gone"});
     REQUIRE(five.notes.size() == 2);
     CHECK(five.notes[0] ==
-          "6 policies were compared; this page shows the 5 whose loss differs most from fp32's, and "
-          "summary.csv has them all");
+          "6 policies were compared; this page shows the 5 whose loss differs most from that of fp32, and summary.csv "
+          "contains all of them");
     CHECK(five.notes[1] == "a note");
 }
 
-TEST_CASE("what a summary says does not depend on the rows that are kept", "[reports][drawn]") {
+TEST_CASE("a summary does not depend on the rows that are kept in memory", "[reports][drawn]") {
     const TemporaryFolder folder;
     test::write_sample_run(folder / "a", {.steps = 60, .seeds = 2, .layers = 1});
     test::write_sample_run(folder / "b", {.steps = 50, .seeds = 1, .layers = 1});
@@ -86,12 +87,12 @@ TEST_CASE("what a summary says does not depend on the rows that are kept", "[rep
     CHECK(summary_csv(summarise(lean)) == summary_csv(summary));
     CHECK(summarise(lean).notes == summary.notes);
     for (const RunLog& run : lean.runs) CHECK((run.sites.capacity() == 0 && run.exponents.capacity() == 0));
-    // And with its samples read again it is the log that was read whole.
+    // After its samples are read, the log gives the same page as the log that was read completely.
     CHECK(read_samples(lean, names_of(summary)).empty());
     CHECK(page_html(lean, summary) == page_html(whole, summary));
 }
 
-TEST_CASE("of hundreds of folders a page shows a hundred policies and says so", "[reports][drawn]") {
+TEST_CASE("a page shows at most a hundred policies of many folders, and says so", "[reports][drawn]") {
     const TemporaryFolder folder;
     const std::vector<fs::path> folders = write_many(folder, 130);
     Log log = read_runs(folders, Keep::summary);
@@ -114,7 +115,7 @@ TEST_CASE("of hundreds of folders a page shows a hundred policies and says so", 
     CHECK(page.find("own-029\"") == std::string::npos);
     CHECK(page.find("130 policies were compared; this page shows the 100") != std::string::npos);
     CHECK(page.find("From 000 + 001 + 002 + 003 and 126 more.</p>") != std::string::npos);
-    CHECK(page.find("Left out: the settings of 29 folders") != std::string::npos);  // the first has the fp32 run
+    CHECK(page.find("Not shown: the settings of 29 folders") != std::string::npos);  // the first has the fp32 run
     CHECK(page.size() < 6'000'000);
     CHECK(summary_csv(summary).find("own-000") != std::string::npos);
 }
@@ -131,7 +132,7 @@ TEST_CASE("many long runs share the points of a page", "[reports][drawn]") {
     CHECK(points_bucket(log, drawn_of(summary, 1), {.all_points = 400}) == 1);  // two policies of two seeds
 }
 
-TEST_CASE("a run directory is readable from its first moment on", "[reports][run_log]") {
+TEST_CASE("a run directory is readable from the moment of its creation", "[reports][run_log]") {
     const TemporaryFolder folder;
     const fs::path whole = folder / "whole", cut = folder / "cut";
     test::write_sample_run(whole, {.policies = {{.name = "fp32"}, {.name = "bf16", .format = "bf16"}},
@@ -157,20 +158,21 @@ TEST_CASE("a run directory is readable from its first moment on", "[reports][run
         fs::copy(whole, cut);
         fs::remove(cut / name);
         CHECK(read(name + " is missing").empty() == is_optional);
-        // Lengths within the header and the first rows, and then by leaps; a manifest is published whole, or is empty.
+        // Lengths in steps of 7 bytes within the header and the first rows, and in larger steps after them. A manifest
+        // is either complete or empty, because it is published.
         for (std::size_t length = 0; length <= (is_manifest ? 0 : text.size()); length += length < 600 ? 7 : 1997) {
             std::ofstream(cut / name, std::ios::binary) << text.substr(0, length);
             const std::vector<std::string> notes = read(fmt::format("{} has {} bytes", name, length));
             const bool is_half = length == 0 || text[length - 1] != '\n';
             CAPTURE(name, length);
             const bool is_noted = std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
-                return note.find(is_manifest ? "an empty manifest.json" : (cut / name).string() + ": ") !=
+                return note.find(is_manifest ? "manifest.json is empty" : (cut / name).string() + ": ") !=
                        std::string::npos;
             });
             CHECK(is_noted == is_half);
         }
     }
-    // Before the first row file, and with nothing that says a training began.
+    // A directory without rows is read if it has a manifest, and refused if it has none.
     fs::remove_all(cut);
     fs::create_directories(cut);
     fs::copy(whole / "manifest.json", cut / "manifest.json");
@@ -180,7 +182,8 @@ TEST_CASE("a run directory is readable from its first moment on", "[reports][run
     CHECK_THROWS_AS(read_runs(std::span(&cut, 1)), Error);
 }
 
-TEST_CASE("a manifest that nests too deep or is too large is refused by its place", "[reports][run_log]") {
+TEST_CASE("a manifest that nests too deeply or is too large is refused, and the error names its place",
+          "[reports][run_log]") {
     const TemporaryFolder folder;
     const fs::path run = folder / "run";
     test::write_sample_run(run, {.steps = 2, .layers = 1});
@@ -195,8 +198,8 @@ TEST_CASE("a manifest that nests too deep or is too large is refused by its plac
         return "";
     };
     const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
-    CHECK(complaint("{\"a\":\n" + deep + "}").find("manifest.json:2: brackets nest deeper than 256 levels") !=
-          std::string::npos);
+    CHECK(complaint("{\"a\":\n" + deep + "}")
+              .find("manifest.json:2: the brackets are nested more than 256 levels deep") != std::string::npos);
     CHECK(complaint(deep).find("manifest.json:1: ") != std::string::npos);
     CHECK(complaint("{\"a\": \"" + deep + "\"}").empty());
     CHECK(complaint("{\"a\": \"" + std::string(std::size_t{64} << 20, 'x') + "\"}").find("67108864 bytes") !=

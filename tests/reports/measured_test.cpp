@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of sums, linear systems and formulas: told apart by their first columns, in tables, and as figures of the page.
+// Rows of sums, linear systems and formulas: recognition by their first columns, tables, and figures of the page.
 #include "reports/pages/html.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
 #include "reports/rows/csv.hpp"
@@ -30,7 +30,7 @@ void write_measured(const std::filesystem::path& path, const std::vector<Row>& r
     file.flush();
 }
 
-/// Two methods over n = 16 .. 4096; the second makes no error.
+/// Returns rows of two methods for n = 16 .. 4096. The second method makes no error.
 std::vector<SumRow> sample_sums() {
     std::vector<SumRow> rows;
     for (std::int64_t n = 16; n <= 4096; n *= 4) {
@@ -116,7 +116,7 @@ std::string page_of_files(const std::vector<std::filesystem::path>& paths) {
 
 }  // namespace
 
-TEST_CASE("files of measured rows are told by their first columns, and found in folders by their names",
+TEST_CASE("files of measured rows are recognised by their first columns, and found in folders by their names",
           "[reports][measured]") {
     const TemporaryFolder folder;
     write_measured(folder / "a.csv", sample_sums());
@@ -144,17 +144,18 @@ TEST_CASE("files of measured rows are told by their first columns, and found in 
     CHECK_THROWS_WITH(read_runs(alone), Catch::Contains("eval.csv"));
     std::ofstream(folder / "other.csv") << "method,format,speed\nx,fp16,1\n";
     const std::vector<std::filesystem::path> other{folder / "other.csv"};
-    CHECK_THROWS_WITH(read_runs(other), Catch::Contains("nor rows that a report draws"));
+    CHECK_THROWS_WITH(read_runs(other), Catch::Contains("nor a CSV file that a report can show"));
 }
 
-TEST_CASE("a table says once what all rows say, and leaves out what none says", "[reports][measured]") {
+TEST_CASE("a table gives values that all rows share once, and leaves out columns without values",
+          "[reports][measured]") {
     const std::string text = table_of(std::span<const SumRow>(sample_sums())).text();
     CHECK(text.starts_with("data positive, seed 0, format bf16, round nearest_even\n\nn     method"));
     CHECK(text.find("4096  recursive   256   2048     64   4095       256\n") != std::string::npos);
     CHECK(text.find("stagnates") == std::string::npos);
     const std::string html = table_of(std::span<const SumRow>(sample_sums())).html(3);
     CHECK(html.find("exact &lt;b&gt;") != std::string::npos);
-    CHECK(html.find("And 7 more rows.") != std::string::npos);
+    CHECK(html.find("7 more rows are not shown.") != std::string::npos);
     const std::string steps = table_of(std::span<const SolveStepRow>(sample_steps())).text();
     CHECK(count_of(steps, "\n") == 2 + 3);
     CHECK(steps.find("fp32        3              1      1.00e-09") != std::string::npos);
@@ -182,16 +183,17 @@ TEST_CASE("the page has a figure for each question that the rows answer", "[repo
     const std::string sums = page_of_files({folder / "sum.csv"});
     CHECK(count_of(sums, "<svg id=\"sum-error-1\"") == 1);
     CHECK(count_of(sums, "<svg id=\"sum-value-1\"") == 1);
-    CHECK(sums.find("Without any error: exact &lt;b&gt;.") != std::string::npos);
+    CHECK(sums.find("No error: exact &lt;b&gt;.") != std::string::npos);
     CHECK(count_of(sums, "class=\"line dashed\"") == 1);
     CHECK(count_of(sums, "class=\"line dotted\"") == 1);
-    CHECK(sums.find("10 sums, each against the exact one") != std::string::npos);
+    CHECK(sums.find("10 sums, each compared with the exact sum") != std::string::npos);
 
     write_measured(folder / "solve.csv", sample_systems());
     write_measured(folder / "solve_steps.csv", sample_steps());
     const std::string systems = page_of_files({folder / "solve.csv", folder / "solve_steps.csv"});
     CHECK(count_of(systems, "<svg id=\"verdicts-1\"") == 1);
-    // The worst verdict of two seeds stands in the cell, the most steps in the others; theory promises kappa below 256.
+    // A cell shows the worst verdict of its two seeds, or the larger number of steps if both converged. Theory
+    // guarantees convergence for kappa below 256.
     CHECK(systems.find("<title>bf16, 1e3: diverged, 1 of 2 converged</title>") != std::string::npos);
     CHECK(systems.find(">4</text><circle") != std::string::npos);
     CHECK(systems.find("<title>fp32, 10: converged, 2 of 2 converged, as theory promises</title>") !=
@@ -202,7 +204,7 @@ TEST_CASE("the page has a figure for each question that the rows answer", "[repo
     const std::string formulas = page_of_files({folder / "points.csv"});
     CHECK(count_of(formulas, "<svg id=\"bits-1\"") == 1);
     CHECK(formulas.find("exp(x)-1</span>") != std::string::npos);
-    // Of several inputs there is a line in the table and no curve.
+    // A formula with several inputs has a row in the table and no curve.
     CHECK(formulas.find("<td>x-y</td>") != std::string::npos);
     CHECK(formulas.find("x-y</span>") == std::string::npos);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run directories of other versions: what 0.1.0 wrote must render for ever, and what a later version adds is passed over.
+// Run directories of other versions: those of 0.1.0 must always render, and additions of later versions are ignored.
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
 #include "reports/findings/summary_table.hpp"
@@ -25,14 +25,14 @@ const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/run_schema1
 
 Log read_one(const fs::path& folder) { return read_runs(std::vector<fs::path>{folder}); }
 
-/// A copy of the golden directory, to be spoiled.
+/// A copy of the golden directory that a test may change.
 struct Copy {
     Copy() { fs::copy(golden, folder); }
     test::TemporaryFolder temporary{};
     fs::path folder = temporary / "run";
 };
 
-/// `text` with `edit` applied to each line; the line's number from 0 is the second argument.
+/// Returns `text` with `edit` applied to each line. The second argument of `edit` is the line number, counted from 0.
 template <class Edit>
 std::string each_line(const std::string& text, Edit edit) {
     std::string out;
@@ -45,10 +45,10 @@ std::string each_line(const std::string& text, Edit edit) {
     return out;
 }
 
-/// The charts of the page as JSON, without the folder's name.
+/// Returns the charts of the page as JSON, without the folder's name.
 std::string charts_of(const Log& log) { return page_data(log, summarise(log)); }
 
-/// What EvalRow may become: a column whose cell may be empty, and one that came with a later schema.
+/// A possible later EvalRow, with a column whose cells may be empty and a column of a later schema.
 struct LaterEvalRow {
     std::string run{};
     std::int64_t step = 0;
@@ -61,7 +61,7 @@ struct LaterEvalRow {
                    column("added", &LaterEvalRow::added), column("counted", &LaterEvalRow::counted, since(2)));
     }
 };
-/// A mistake: a new column that older files lack, and nothing said about it.
+/// A mistake: a new column that older files lack, without `since`.
 struct ForgetfulEvalRow {
     std::string run{};
     std::int64_t counted = 7;
@@ -77,15 +77,16 @@ struct ForgetfulEvalRow {
 TEST_CASE("a run directory of schema 1 renders to the same summary", "[reports][old]") {
     const Log log = read_one(golden);
     REQUIRE(log.runs.size() == 4);
-    // Its `loss` is another one than today's, and that is said.
+    // Its `loss` has another meaning than today's, and a note says so.
     REQUIRE(log.notes.size() == 1);
-    CHECK(log.notes[0].starts_with(golden.string() + ": its rows are of schema 1, whose `loss` is the policy's own"));
+    CHECK(
+        log.notes[0].starts_with(golden.string() + ": the rows have schema 1. Their `loss` is the policy's own loss"));
     for (const RunLog& run : log.runs) {
         for (const StepRow& step : run.steps) CHECK(step.loss == double{static_cast<float>(step.loss)});
     }
     CHECK(log.gemm.size() == 2);
     const Summary summary = summarise(log);
-    // What it could not hold is left out, and the ratio of times that it held.
+    // Columns that schema 1 lacks are not compared, nor is the ratio of times that it has.
     std::vector<SummaryRow> then = CsvReader<SummaryRow>(golden / "summary.csv").rows();
     REQUIRE(then.size() == summary.policies.size());
     for (std::size_t i = 0; i < then.size(); ++i) {
@@ -104,7 +105,7 @@ TEST_CASE("a run directory of schema 1 renders to the same summary", "[reports][
     CHECK(page.find("fp16-noscale") != std::string::npos);
 }
 
-TEST_CASE("rows of today need no word about their loss, and keep all of its bits", "[reports][old]") {
+TEST_CASE("rows of the current schema need no note about their loss, and keep all of its bits", "[reports][old]") {
     const test::TemporaryFolder temporary;
     const fs::path folder = temporary / "run";
     fs::create_directories(folder);
@@ -122,7 +123,7 @@ TEST_CASE("rows of today need no word about their loss, and keep all of its bits
     CHECK(log.runs[0].row.final_loss == 0.1);
 }
 
-TEST_CASE("columns and settings that a later version adds are passed over", "[reports][old]") {
+TEST_CASE("columns and settings that a later version adds are ignored", "[reports][old]") {
     const Copy copy;
     const fs::path& folder = copy.folder;
     for (const auto& file : fs::directory_iterator(folder)) {
@@ -143,7 +144,8 @@ TEST_CASE("columns and settings that a later version adds are passed over", "[re
     CHECK_FALSE(page_html(log, summarise(log)).empty());
 }
 
-TEST_CASE("an older file lacks new columns: optional ones are empty, others keep their value", "[reports][old]") {
+TEST_CASE("new columns that an older file lacks are empty if they are optional, and have a default otherwise",
+          "[reports][old]") {
     const std::vector<LaterEvalRow> rows = CsvReader<LaterEvalRow>(golden / "evals.csv").rows();
     REQUIRE_FALSE(rows.empty());
     for (const LaterEvalRow& row : rows) {
@@ -168,7 +170,7 @@ TEST_CASE("every optional column of today may be missing from a file", "[reports
     CHECK_FALSE(page_html(log, summarise(log)).empty());
 }
 
-TEST_CASE("a file that another version began is not continued, and the reason is said", "[reports][old]") {
+TEST_CASE("a file that another version began is not continued, and the error gives the reason", "[reports][old]") {
     const Copy copy;
     const fs::path& folder = copy.folder;
     const std::string before = csv::read_text(folder / "evals.csv");
@@ -184,11 +186,11 @@ TEST_CASE("a file that another version began is not continued, and the reason is
     const std::string said = refusal();
     CAPTURE(said);
     CHECK(said.find("it lacks 'added', 'counted', and has 'policy', 'seed'") != std::string::npos);
-    CHECK(said.find("continue it with the version that began it, or name a new folder") != std::string::npos);
+    CHECK(said.find("continue with the version that created the file, or use a new folder") != std::string::npos);
     CHECK(csv::read_text(folder / "evals.csv") == before);
 
     publish(folder / "evals.csv", "step,run,counted,added\n");
-    CHECK(refusal().find("the same ones in another order") != std::string::npos);
+    CHECK(refusal().find("they are in a different order") != std::string::npos);
 }
 
 }  // namespace old_runs_test

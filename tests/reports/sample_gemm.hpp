@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of matrix products as `macheps gemm` writes them, made up.
+// Made-up rows of matrix products in the form that `macheps gemm` writes.
 #pragma once
 #include "reports/rows/gemm_row.hpp"
 
@@ -9,8 +9,8 @@
 
 namespace macheps::test {
 
-/// Three machines over k = 16 .. 4096, normal operands, two seeds; then equal operands, of which the first machine's
-/// sum stops at 4. The third machine makes no error. A name that would end a script stands among them.
+/// Returns rows of three machines for k = 16 .. 4096 and two seeds, first with normal and then with equal operands. The
+/// first machine's name would end a script, and its sum of equal operands stops at 4. The third machine makes no error.
 inline std::vector<reports::GemmRow> sample_gemm() {
     std::vector<reports::GemmRow> rows;
     for (const char* distribution : {"normal", "equal"}) {

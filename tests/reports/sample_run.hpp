@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A made-up run directory: the shapes of a real one, from arithmetic alone, the same on every machine.
+// A made-up run directory with the shapes of a real one. It is computed by arithmetic alone, so it is the same on every
+// machine.
 #pragma once
 #include "reports/rows/csv.hpp"
 #include "tests/scratch.hpp"
@@ -12,8 +13,8 @@
 
 namespace macheps::test {
 
-/// One made-up policy. `bias` is the gap it settles at; a loss scale of 0 means none; it diverges from step `breaks`
-/// on.
+/// A made-up policy. Its gap converges to `bias`. A loss scale of 0 means that there is none. The policy diverges from
+/// step `breaks` on.
 struct SamplePolicy {
     std::string name;
     std::string format = "fp32";
@@ -63,7 +64,7 @@ struct SampleOptions {
     bool with_manifest = true;
 };
 
-/// -1 to 1, of a run's (policy, seed, step, purpose).
+/// Returns a number from -1 to 1 that depends on (policy, seed, step, purpose).
 inline double sample_noise(std::uint64_t policy, std::uint64_t seed, std::uint64_t step, std::uint64_t purpose) {
     std::uint64_t x = policy * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u + step * 0x94d049bb133111ebu + purpose;
     for (int i = 0; i < 3; ++i) x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many run directories, and sweeps, as settings x policies: the same figures as of a few, and a page that stays small.
+// Many run directories, and sweeps, as settings x policies: they give the same figures as a few directories, and their
+// page stays small.
 #include "core/error.hpp"
 #include "reports/findings/many_folders.hpp"
 #include "reports/findings/summary_table.hpp"
@@ -30,7 +31,7 @@ namespace fs = std::filesystem;
 const std::vector<SamplePolicy> two_policies{
     {.name = "fp32"}, {.name = "own", .format = "fp16", .bias = 0.05, .underflow = 0.05, .loss_scale = 1024}};
 
-/// A directory of one seed.
+/// Writes a directory of one seed.
 fs::path write_seed(const fs::path& folder, std::int64_t seed, std::int64_t steps = 60) {
     test::write_sample_run(
         folder, {.policies = two_policies, .steps = steps, .layers = 1, .sample_every = 20, .first_seed = seed});
@@ -46,7 +47,7 @@ void edit(const fs::path& file, const std::string& from, const std::string& to) 
     std::ofstream(file, std::ios::binary) << text;
 }
 
-/// Leaves the runs of a policy out of a directory.
+/// Removes the runs of a policy from a directory.
 void leave_out(const fs::path& folder, const std::string& policy) {
     for (const char* name : {"runs.csv", "steps.csv", "evals.csv", "sites.csv", "exponents.csv"}) {
         std::istringstream lines(csv::read_text(folder / name));
@@ -58,7 +59,7 @@ void leave_out(const fs::path& folder, const std::string& policy) {
     }
 }
 
-/// As if the steps did not say what fp32's loss was.
+/// Removes fp32's loss from the steps.
 void forget_baselines(const fs::path& folder) {
     std::vector<StepRow> steps = CsvReader<StepRow>(folder / StepRow::file).rows();
     fs::remove(folder / StepRow::file);
@@ -83,11 +84,11 @@ std::vector<std::string> names_of(const SweepSummary& summary) {
 
 }  // namespace
 
-TEST_CASE("directories of one setting sum up to what they are when they are joined", "[reports][study]") {
+TEST_CASE("directories of one setting give the same summary as when they are joined", "[reports][study]") {
     const TemporaryFolder folder;
     std::vector<fs::path> folders;
     for (std::int64_t seed = 0; seed < 5; ++seed) folders.push_back(write_seed(folder / std::to_string(seed), seed));
-    // A policy's runs, and those of fp32 that they are compared with, each in a directory of its own.
+    // The runs of a policy, and the fp32 runs that they are compared with, are in separate directories.
     folders.push_back(write_seed(folder / "own", 7));
     leave_out(folders.back(), "fp32");
     folders.push_back(write_seed(folder / "fp32", 7));
@@ -102,10 +103,10 @@ TEST_CASE("directories of one setting sum up to what they are when they are join
     CHECK(sweep_summary_csv(summary) == summary_csv(joined));
     REQUIRE(summary.rows.size() == 2);
     CHECK(summary.rows.front().curve.points().empty());
-    CHECK(summary.rows.back().curve.points().size() == 31);  // 60 steps, two a point, from step 1 on
+    CHECK(summary.rows.back().curve.points().size() == 31);  // 60 steps, two per point, starting at step 1
 }
 
-TEST_CASE("what differs between manifests are axes, and each setting sums up alone", "[reports][study]") {
+TEST_CASE("differences between manifests are axes, and each setting has its own summary", "[reports][study]") {
     const TemporaryFolder folder;
     std::vector<fs::path> all, slow;
     for (std::int64_t seed = 0; seed < 3; ++seed) {
@@ -114,11 +115,11 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
         slow.push_back(all.back());
         edit(slow.back() / "manifest.json", "\"lr\": 0.001, \"warmup\": 20", "\"lr\": 0.0003, \"warmup\": 7");
     }
-    // In whichever order a manifest names them.
+    // The order of the settings in a manifest does not matter.
     edit(all[0] / "manifest.json", "\"steps\": 300, \"batch\": 16,", "\"batch\": 16, \"steps\": 300,");
     const SweepSummary summary = gather_folders(all, {});
     CHECK(summary.axes == std::vector<std::string>{"lr"});
-    CHECK(has_note(summary, "warmup: not shown, as each lr here has its own"));
+    CHECK(has_note(summary, "warmup: not shown, because lr determines it"));
     REQUIRE(summary.rows.size() == 4);
     CHECK(summary.rows[0].values == std::vector<std::string>{"0.001"});
     CHECK(summary.rows[3].values == std::vector<std::string>{"0.0003"});
@@ -131,7 +132,7 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
     CHECK(page.find("12 runs of 2 settings in 6 run directories") != std::string::npos);
     CHECK(page.find("<h2>Gap against each axis</h2>") != std::string::npos);
     CHECK(page.find("<th>lr</th><th class=\"n\">fp32</th><th class=\"n\">own</th>") != std::string::npos);
-    // Of more policies than settings each policy has a line of its own.
+    // If there are more policies than settings, each policy has its own line.
     SweepSummary tall = summary;
     std::erase_if(tall.rows, [](const SweepRow& row) { return row.setting > 0; });
     CHECK(sweep_page_html(tall).find("<th>policy</th><th class=\"n\">lr=0.001</th>") != std::string::npos);
@@ -139,25 +140,25 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
     CHECK(page.find("<script") == std::string::npos);
 }
 
-TEST_CASE("an axis is a name whose values differ, unless it follows from another one", "[reports][study]") {
+TEST_CASE("an axis is a setting whose values differ, unless it follows from another one", "[reports][study]") {
     const SettingAxes axes = setting_axes(
         {{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
          {{"layers", "4"}, {"width", "128"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
          {{"layers", "6"}, {"width", "128"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}},
          {{"layers", "2"}, {"width", "64"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}, {"ranks", "4"}}});
-    // The width follows from the layers and not the other way round; `ranks` is empty where it is not said.
+    // The width follows from the layers, but not the other way round. `ranks` is empty if it is not given.
     CHECK(axes.names == std::vector<std::string>{"layers", "lr", "ranks"});
     CHECK(axes.values.at(0) == std::vector<std::string>{"2", "1", ""});
     CHECK(axes.values.at(3) == std::vector<std::string>{"2", "2", "4"});
-    CHECK(axes.notes == std::vector<std::string>{"width: not shown, as each layers here has its own",
-                                                 "min_lr: not shown, as each lr here has its own"});
-    // Of two that follow from each other the rate stays.
+    CHECK(axes.notes == std::vector<std::string>{"width: not shown, because layers determines it",
+                                                 "min_lr: not shown, because lr determines it"});
+    // If two settings follow from each other, the learning rate stays.
     CHECK(setting_axes({{{"steps", "1"}, {"lr", "2"}}, {{"steps", "3"}, {"lr", "4"}}}).names ==
           std::vector<std::string>{"lr"});
     CHECK(setting_axes({{{"lr", "2"}}}).names.empty());
 }
 
-TEST_CASE("runs that stand twice, are not finished or have no baseline are counted", "[reports][study]") {
+TEST_CASE("runs that occur twice, are not finished or have no baseline are counted in notes", "[reports][study]") {
     const TemporaryFolder folder;
     const fs::path first = write_seed(folder / "first", 0), again = write_seed(folder / "again", 0),
                    other = write_seed(folder / "other", 0), lonely = write_seed(folder / "lonely", 9),
@@ -171,21 +172,21 @@ TEST_CASE("runs that stand twice, are not finished or have no baseline are count
     const std::vector<fs::path> folders{first, again, other, lonely, begun};
     const SweepSummary summary = gather_folders(folders, {});
     CHECK(names_of(summary) == std::vector<std::string>{"fp32", "own", "own@other"});
-    CHECK(has_note(summary, "3 runs repeat an earlier directory's"));
-    CHECK(has_note(summary, "1 run differs from one of the same policy"));
+    CHECK(has_note(summary, "3 runs have the same losses as runs of an earlier directory"));
+    CHECK(has_note(summary, "1 run differs from another one of the same policy"));
     CHECK(has_note(summary, "1 run has no fp32 run"));
     CHECK(has_note(summary, "2 runs are not finished"));
     CHECK(summary.rows.at(1).policy.row.seeds == 3);
     CHECK(summary.rows.at(1).policy.seed_gaps.size() == 2);
     CHECK(sweep_summary_csv(summary).find("own@other") != std::string::npos);
-    // The same names, as a few directories have them.
+    // The names are the same as for a few directories.
     std::vector<std::string> joined;
     for (const PolicySummary& policy : summarise(read_runs(folders, Keep::summary)).policies)
         joined.push_back(policy.row.policy);
     CHECK(joined == names_of(summary));
 }
 
-TEST_CASE("policies of one name and two texts stand apart, and what is no run directory is refused",
+TEST_CASE("policies of the same name and different texts are kept apart, and other folders are refused",
           "[reports][study]") {
     const TemporaryFolder folder;
     const fs::path first = write_seed(folder / "first", 0), second = write_seed(folder / "second", 1),
@@ -197,7 +198,7 @@ TEST_CASE("policies of one name and two texts stand apart, and what is no run di
     std::vector<fs::path> folders{first, second, bare};
     const SweepSummary summary = gather_folders(folders, {});
     CHECK(has_note(summary, "1 directory has no manifest.json"));
-    CHECK(summary.settings == 2);  // the one without settings is another one
+    CHECK(summary.settings == 2);  // the directory without settings counts as another one
     CHECK(names_of(summary) == std::vector<std::string>{"fp32", "own", "own@second", "fp32", "own"});
     const auto refusal = [&](const fs::path& path) -> std::string {
         const std::vector<fs::path> more{first, path};
@@ -209,15 +210,15 @@ TEST_CASE("policies of one name and two texts stand apart, and what is no run di
         }
         return "";
     };
-    CHECK(refusal(folder / "none").find("no such folder") != std::string::npos);
+    CHECK(refusal(folder / "none").find("the folder does not exist") != std::string::npos);
     CHECK(refusal(folder.path()).find("no runs.csv in this folder") != std::string::npos);
     std::ofstream(bare / "manifest.json") << "[1]";
     CHECK(refusal(bare).find("not a JSON object") != std::string::npos);
     std::ofstream(bare / "manifest.json") << "{\"schema\": 99}";
-    CHECK(refusal(bare).find("schema 99 is newer") != std::string::npos);
+    CHECK(refusal(bare).find("the file has schema 99") != std::string::npos);
     fs::remove(bare / "manifest.json");
     edit(bare / "steps.csv", "own.2,own,2,60,", "own.2,own,2,sixty,");
-    CHECK(refusal(bare).find("'sixty' is no value for column 'step'") != std::string::npos);
+    CHECK(refusal(bare).find("'sixty' is not a valid value for column 'step'") != std::string::npos);
 }
 
 TEST_CASE("the page of a study stays below ten megabytes, whatever the study", "[reports][study]") {
@@ -247,24 +248,24 @@ TEST_CASE("the page of a study stays below ten megabytes, whatever the study", "
     const std::string page = sweep_page_html(sweep);
     CHECK(page.size() < 10'000'000);
     CHECK(page.find("of 4000 settings with the largest gaps") != std::string::npos);
-    CHECK(page.find("The first 60 of 70 policies") != std::string::npos);
+    CHECK(page.find("Only the first 60 of 70 policies are shown") != std::string::npos);
     CHECK(page.find("<h2>The 20 largest gaps</h2>") != std::string::npos);
     CHECK(page.find(">0.4</th>") != std::string::npos);     // the setting of the largest gap
-    CHECK(page.find(">0.0001</th>") == std::string::npos);  // that of the least
-    const std::string small = sweep_page_html(sweep, {.most_settings = 3, .most_policies = 2});
-    CHECK(std::count(small.begin(), small.end(), '\n') < 800);  // 700 of them are style, script and words
-    CHECK(small.find("The 3 of 4000 settings") != std::string::npos);
-    CHECK(page.find("Of 70 policies those 14 with the largest gaps") != std::string::npos);
+    CHECK(page.find(">0.0001</th>") == std::string::npos);  // the setting of the smallest gap
+    const std::string small = sweep_page_html(sweep, {.max_settings = 3, .max_policies = 2});
+    CHECK(std::count(small.begin(), small.end(), '\n') < 800);  // 700 of them are style, script and text
+    CHECK(small.find("Only the 3 of 4000 settings") != std::string::npos);
+    CHECK(page.find("Of 70 policies, only the 14 with the largest gaps are shown") != std::string::npos);
 }
 
-TEST_CASE("labels of a chart lie within it, and none upon another", "[reports][study]") {
+TEST_CASE("labels of a chart lie inside it and do not overlap", "[reports][study]") {
     LineChart chart{.title = "a & b", .x_name = "lr", .y_name = "gap", .lines = {{.name = "<p>"}}, .has_log_x = true};
     for (const double x : {1e-3, 3e-4, 0.00123456, 1e-2, 1.5e-5, 1e-4})
         chart.lines[0].points.push_back({x, 0.1, -0.1, 0.2});
     const std::string svg = chart_svg(chart);
     CHECK(svg.find("a &amp; b") != std::string::npos);
     CHECK(svg.find("&lt;p&gt;") != std::string::npos);
-    // <text x="554.0" y="236.0" text-anchor="middle">0.01</text>, all of the line below the axis
+    // Labels below the axis have this form: <text x="554.0" y="236.0" text-anchor="middle">0.01</text>
     const std::string opening = "<text x=\"", height = "y=\"236.0\" text-anchor=\"middle\">";
     double end = 0, last = 0;
     int labels = 0;
@@ -282,8 +283,8 @@ TEST_CASE("labels of a chart lie within it, and none upon another", "[reports][s
         end = middle + half, last = std::strtod(label.c_str(), nullptr);
         ++labels;
     }
-    CHECK(last == 0.01);  // the greatest has its label
-    CHECK(labels == 5);   // 0.00123 stands where 0.001 has its own
+    CHECK(last == 0.01);  // the largest value has a label
+    CHECK(labels == 5);   // 0.00123 would overlap the label of 0.001
     CHECK(chart_svg({.title = "none"}).empty());
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a verdict rests on and how it is worded: the power of a comparison, what could not have come out otherwise, spikes, bytes and
-// peaks.
+// The basis of a verdict and its wording: the power of a comparison, forced verdicts, spikes, bytes and peaks.
 #include "reports/findings/verdict.hpp"
 
 #include "reports/findings/spikes.hpp"
@@ -35,7 +34,7 @@ RunLog made(const std::string& policy, std::int64_t seed, std::int64_t steps, co
     return run;
 }
 
-/// An fp32 loss that falls from 4 to 3 at once, and `low` at a distance of gaps[seed] from it.
+/// Returns runs of fp32, whose loss falls from 4 to 3 at once, and of `low`, whose loss differs from it by gaps[seed].
 Log log_of(const std::vector<double>& gaps, std::int64_t steps = 300) {
     Log log;
     log.folders.push_back(
@@ -61,8 +60,8 @@ std::string sentence(const Log& log, const SummaryOptions& options = {}) {
     return verdict_sentence(summary.policies.at(1));
 }
 
-/// The probability that the 95 % t interval of df + 1 samples leaves zero out, whose true mean is `shift` standard errors:
-/// Simpson's rule over the density of the sample deviation.
+/// Returns the probability that the 95 % t interval of df + 1 samples excludes zero if their true mean is `shift`
+/// standard errors. Applies Simpson's rule to the density of the sample deviation.
 double power(double shift, int df) {
     const double t = t_quantile_975(df), half = df / 2.0;
     const auto normal = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
@@ -81,20 +80,20 @@ double power(double shift, int df) {
 
 }  // namespace
 
-TEST_CASE("the gap that would have been seen has a power of four in five", "[reports][verdict]") {
+TEST_CASE("the smallest detectable gap is detected with a probability of 80 %", "[reports][verdict]") {
     for (int df = 1; df <= 60; ++df) {
         CAPTURE(df);
         CHECK(power(detectable_shift(df), df) == Approx(0.8).margin(df <= 30 ? 1e-5 : 1e-4));
         CHECK(detectable_shift(df) > detectable_shift(df + 1));
     }
     CHECK(detectable_shift(1'000'000) == Approx(1.959964 + 0.841621).margin(1e-4));
-    // Of 1 2 3 4 the standard error is sqrt(5 / 12).
+    // The standard error of 1, 2, 3, 4 is sqrt(5 / 12).
     const std::vector<double> four{1, 2, 3, 4};
     CHECK(paired_mean(four).detectable.value() == Approx(detectable_shift(3) * std::sqrt(5.0 / 12)));
     CHECK_FALSE(paired_mean(std::vector<double>{1}).detectable.has_value());
 }
 
-TEST_CASE("the seeds that a gap needs are the least of which it would be seen", "[reports][verdict]") {
+TEST_CASE("the number of seeds that a gap needs is the smallest one that detects it", "[reports][verdict]") {
     const std::int64_t n = samples_to_detect(0.01, 0.02).value();
     CHECK(n > 2);
     CHECK(power(0.01 / 0.02 * std::sqrt(double(n)), int(n) - 1) >= 0.8 - 1e-4);
@@ -104,7 +103,7 @@ TEST_CASE("the seeds that a gap needs are the least of which it would be seen", 
     CHECK_FALSE(samples_to_detect(0, 1).has_value());
 }
 
-TEST_CASE("numbers have two significant digits, and a gap its sign", "[reports][verdict]") {
+TEST_CASE("numbers have two significant digits, and gaps have a sign", "[reports][verdict]") {
     struct Case {
         double x;
         const char* text;
@@ -128,7 +127,7 @@ TEST_CASE("numbers have two significant digits, and a gap its sign", "[reports][
     CHECK(gap_words(row) == "not finite");
 }
 
-TEST_CASE("a verdict says what was run and what would have been seen", "[reports][verdict]") {
+TEST_CASE("a verdict says what was run and which gap would have been detected", "[reports][verdict]") {
     const Log log = log_of({0.001, -0.001, 0.0005});
     const PolicySummary low = low_of(log);
     CHECK(low.row.verdict == "equivalent");
@@ -136,16 +135,18 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
     CHECK_FALSE(low.row.forced.has_value());
     CHECK(low.row.margin.value() == Approx(0.0025 * 3));
     CHECK(low.row.steps.value() == 300);
-    // sd of the three is 0.00104, its standard error 0.000601, and a gap of 5.65 of these is seen in four cases of five.
+    // The three gaps have a standard deviation of 0.00104 and a standard error of 0.000601. A gap of 5.65 standard
+    // errors is detected with a probability of 80 %.
     const double shown = detectable_shift(2) * std::sqrt(1.0833333333e-6 / 3);
     CHECK(low.row.detectable_gap.value() == Approx(shown));
-    CHECK(sentence(log) == "no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; a gap of " +
-                               two_digits(shown) + " would have been seen)");
+    CHECK(sentence(log) ==
+          "no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; smallest detectable gap " +
+              two_digits(shown) + ")");
 
     const std::string worse = sentence(log_of({0.03, 0.031, 0.029}));
     CHECK(worse ==
           "worse by 0.030 ± 0.0025 (1.0 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
-    // Told from zero, and still too small to matter.
+    // A gap that differs significantly from zero, and is too small to matter.
     const Log small = log_of({0.003, 0.0031, 0.0029});
     CHECK(low_of(small).row.verdict == "equivalent");
     CHECK(verdict_words(low_of(small).row) == "within the margin");
@@ -156,13 +157,12 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
     CHECK(sentence(better).starts_with(
         "a difference of -0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
     CHECK(sentence(log_of({-0.03, -0.031, -0.029}))
-              .starts_with("undecided: -0.030 ± 0.0025 is below zero, and not within"));
+              .starts_with("undecided: -0.030 ± 0.0025 is below zero but not within"));
 
     const std::string one = sentence(log_of({0.02}));
-    CHECK(one.starts_with("one seed: a gap of +0.020 cannot be told from chance"));
-    CHECK(
-        one.find("only a run that fails would have been seen (2 layers x 64, 300 steps, 1 seed, token weight 2^-12)") !=
-        std::string::npos);
+    CHECK(one.starts_with("one seed: neither the gap of +0.020 nor its sign can be distinguished from chance"));
+    CHECK(one.find("only a failing run would be detected (2 layers x 64, 300 steps, 1 seed, token weight 2^-12)") !=
+          std::string::npos);
     CHECK(verdict_words(low_of(log_of({0.02})).row) == "one seed");
     CHECK_FALSE(low_of(log_of({0.02})).row.detectable_gap.has_value());
 
@@ -173,7 +173,7 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
     CHECK(verdict_sentence(summarise(log).policies[0]).empty());  // fp32 itself
 }
 
-TEST_CASE("a verdict that could not have come out otherwise says so", "[reports][verdict]") {
+TEST_CASE("a verdict that could have had only one outcome says so", "[reports][verdict]") {
     const auto forced = [](const Log& log) { return low_of(log).row.forced.value_or(""); };
     const auto ends = [](const Log& log, const Forced& reason) {
         const std::string text = sentence(log), end = std::string(reason.clause);
@@ -185,10 +185,10 @@ TEST_CASE("a verdict that could not have come out otherwise says so", "[reports]
 
     CHECK(forced(log_of({0, 0, 0})) == "same_losses");
     CHECK(ends(log_of({0, 0, 0}), forced::same_losses));
-    CHECK(sentence(log_of({0, 0, 0})).find("would have been seen") == std::string::npos);
+    CHECK(sentence(log_of({0, 0, 0})).find("smallest detectable gap") == std::string::npos);
     CHECK(forced(log_of({1e-12, 0, 0})).empty());
 
-    // fp32 falls by 0.007 where the margin is 0.0075: what stays at the beginning passes too.
+    // fp32's loss falls by 0.007 and the margin is 0.0075, so a run that stays at its first loss would also pass.
     Log flat = log_of({0.001, -0.001, 0.0005});
     for (RunLog& run : flat.runs) run.steps[0].loss = 3.007;
     CHECK(low_of(flat).row.verdict == "equivalent");
@@ -203,7 +203,7 @@ TEST_CASE("a verdict that could not have come out otherwise says so", "[reports]
     CHECK(ends(wide, forced::wide_interval));
     const std::int64_t needed = low_of(wide).seeds_needed.value();
     CHECK(needed > 3);
-    CHECK(sentence(wide).find(std::to_string(needed) + " seeds that scatter alike would show a gap of 0.0075") !=
+    CHECK(sentence(wide).find(std::to_string(needed) + " seeds with the same scatter would detect a gap of 0.0075") !=
           std::string::npos);
 
     Log both = log_of({0, 0, 0});
@@ -217,7 +217,7 @@ TEST_CASE("a verdict that could not have come out otherwise says so", "[reports]
     CHECK(words.size() == std::size(forced::all));
 }
 
-TEST_CASE("equivalence is judged by the margin that is asked for", "[reports][verdict]") {
+TEST_CASE("equivalence is judged by the given margin", "[reports][verdict]") {
     const Log log = log_of({0.003, 0.0031, 0.0029});
     CHECK(low_of(log).row.verdict == "equivalent");
     CHECK(low_of(log, {.margin = 0.0005}).row.verdict == "worse");
@@ -225,29 +225,30 @@ TEST_CASE("equivalence is judged by the margin that is asked for", "[reports][ve
     CHECK(low_of(log_of({0.03, 0.031, 0.029}), {.margin = 0.02}).row.verdict == "equivalent");
 }
 
-TEST_CASE("few steps and few seeds are warned of", "[reports][verdict]") {
+TEST_CASE("few steps and few seeds cause warnings", "[reports][verdict]") {
     const auto warnings = [](const Log& log) { return warnings_of(summarise(log)); };
     CHECK(warnings(log_of({0.03, 0.031, 0.029}, 200)).empty());
     CHECK(warnings(log_of({0.03, 0.031, 0.029}, 199)) ==
-          std::vector<std::string>{"199 steps: under 200 a verdict says little of a longer run"});
+          std::vector<std::string>{"199 steps: with fewer than 200 steps, a verdict says little about a longer run"});
     CHECK(warnings(log_of({0.03, 0.031}, 200)) ==
-          std::vector<std::string>{"2 seeds: with fewer than 3 the interval of a gap is very wide"});
+          std::vector<std::string>{"2 seeds: with fewer than 3 seeds, the interval of a gap is very wide"});
     const std::vector<std::string> both = warnings(log_of({0.03}, 30));
     REQUIRE(both.size() == 2);
-    CHECK(both[1].starts_with("one seed: with fewer than 3 "));
+    CHECK(both[1].starts_with("one seed: with fewer than 3 seeds, "));
     const std::string table = summary_table(summarise(log_of({0.03}, 30)));
-    CHECK(table.find("warning: 30 steps: under 200 a verdict says little of a longer run.\n") != std::string::npos);
+    CHECK(table.find("warning: 30 steps: with fewer than 200 steps, a verdict says little about a longer run.\n") !=
+          std::string::npos);
 }
 
-TEST_CASE("a policy that trains otherwise than fp32 beside its formats is warned of", "[reports][verdict]") {
+TEST_CASE("a policy whose training differs from fp32 in more than its formats causes a warning", "[reports][verdict]") {
     Log log = log_of({0.03, 0.031, 0.029});
     log.folders[0].manifest = R"x({"beside_precision": {"low": "lr 1e-05 (fp32: 0.001)", "fp32": 3}})x";
     CHECK(warnings_of(summarise(log)) ==
-          std::vector<std::string>{
-              "low does not differ from fp32 in precision alone, and its gap is that of all: lr 1e-05 (fp32: 0.001)"});
+          std::vector<std::string>{"low differs from fp32 in more than precision, and all of the differences "
+                                   "contribute to its gap: lr 1e-05 (fp32: 0.001)"});
 }
 
-TEST_CASE("each of two policies of one name has the warning of its own folder", "[reports][verdict]") {
+TEST_CASE("two policies of the same name each have the warning of their own folder", "[reports][verdict]") {
     // The second folder's runs are shown as `low@second`, and its manifest calls them `low`.
     Log log = log_of({0.03, 0.031, 0.029});
     log.folders[0].manifest = R"x({"beside_precision": {"low": "lr 1e-05 (fp32: 0.001)"}})x";
@@ -264,12 +265,13 @@ TEST_CASE("each of two policies of one name has the warning of its own folder", 
     const std::vector<std::string> texts = warnings_of(summarise(log));
     CHECK(texts ==
           std::vector<std::string>{
-              "low does not differ from fp32 in precision alone, and its gap is that of all: lr 1e-05 (fp32: 0.001)",
-              "low@second does not differ from fp32 in precision alone, and its gap is that of all: lr 2e-05 (fp32: "
-              "0.001)"});
+              "low differs from fp32 in more than precision, and all of the differences contribute to its gap: lr "
+              "1e-05 (fp32: 0.001)",
+              "low@second differs from fp32 in more than precision, and all of the differences contribute to its gap: "
+              "lr 2e-05 (fp32: 0.001)"});
 }
 
-TEST_CASE("the step at which curves part is told where a difference was found", "[reports][verdict]") {
+TEST_CASE("the step at which curves part is given only if a difference was found", "[reports][verdict]") {
     // The smoothed gap of 0.0035 exceeds a thousandth of the loss, 0.003, and lies within the margin of 0.0075.
     const PolicySummary within = low_of(log_of({0.0035, 0.0036, 0.0034}));
     CHECK(within.row.verdict == "equivalent");
@@ -279,23 +281,24 @@ TEST_CASE("the step at which curves part is told where a difference was found", 
     CHECK(parts_at_step(worse.row) == std::to_string(worse.row.diverged_step.value()));
 }
 
-TEST_CASE("a spike is seven deviations from the middle of the window before it", "[reports][verdict]") {
-    // Alternating 0 and 2: median 1, median deviation 1; a spike begins at 1 + 7 * 1.4826 = 11.3782.
+TEST_CASE("a spike is at least seven deviations from the median of the window before it", "[reports][verdict]") {
+    // The values alternate between 0 and 2, so the median is 1 and the median deviation is 1. A spike begins at 1 + 7 *
+    // 1.4826 = 11.3782.
     std::vector<double> values;
     for (int i = 0; i < 300; ++i) values.push_back(i % 2 == 0 ? 0 : 2);
     CHECK(spike_score(values).value() == 0);
     values[150] = 11.378;
     CHECK(spike_score(values).value() == 0);
     values[150] = 11.379;
-    CHECK(spike_score(values).value() == 0.5);  // of the two hundred values that have a window
+    CHECK(spike_score(values).value() == 0.5);  // percent of the 200 values that have a window
     values[280] = -9.379;
     CHECK(spike_score(values).value() == 1);
-    values[10] = 1e9;  // before any window is full, and no matter to a median
+    values[10] = 1e9;  // before any window is full, and without effect on a median
     CHECK(spike_score(values).value() == 1);
     CHECK_FALSE(spike_score(std::vector<double>(100, 1.0)).has_value());
     CHECK(spike_score(std::vector<double>(101, 1.0)).value() == 0);
 
-    // 2000 values: mean 0 and deviation sqrt(1000 / 999) of 1000 alternating -1 and 1.
+    // A window of 1000 values that alternate between -1 and 1 has mean 0 and deviation sqrt(1000 / 999).
     std::vector<double> many;
     for (int i = 0; i < 2000; ++i) many.push_back(i % 2 == 0 ? -1 : 1);
     many[1000] = 7.003;
@@ -314,7 +317,7 @@ TEST_CASE("the summary has the spikes of a run and the means of its steps", "[re
             if (step.step % 100 == 0) step.grad_cosine = 0.99, step.grad_proj = 0.5;
             step.update_stagnation = 0.25, step.update_eff = 0.75;
         }
-        run.steps[0].grad_norm = INFINITY;  // a skipped step's
+        run.steps[0].grad_norm = INFINITY;  // as in a skipped step
         if (run.row.seed == 1) run.steps[250].grad_norm = 100, run.steps[260].loss = 4;
     }
     const SummaryRow row = low_of(log).row;
@@ -326,7 +329,7 @@ TEST_CASE("the summary has the spikes of a run and the means of its steps", "[re
     CHECK(row.update_eff.value() == 0.75);
 }
 
-TEST_CASE("bytes per parameter come apart from activations, and the emulation's time is in no summary",
+TEST_CASE("bytes per parameter are separate from activations, and no summary contains the emulation's time",
           "[reports][verdict]") {
     Log log = log_of({0.001, -0.001, 0.0005});
     for (RunLog& run : log.runs) {
@@ -346,9 +349,10 @@ TEST_CASE("bytes per parameter come apart from activations, and the emulation's 
     CHECK(summary_table(summarise(log)).find("slowdown") == std::string::npos);
 }
 
-TEST_CASE("stated peaks are what the units make of their clock", "[report][peaks]") {
-    // Streaming multiprocessors or compute units, their boost clock in MHz, and multiply-adds of each in a clock: from the
-    // vendors' descriptions of the architectures, and not from the data sheets that state the peaks.
+TEST_CASE("stated peaks are the number of units times their clock times operations per clock", "[report][peaks]") {
+    // Number of streaming multiprocessors or compute units, their boost clock in MHz, and multiply-adds per unit and
+    // clock. They come from the vendors' descriptions of the architectures, not from the data sheets that state the
+    // peaks.
     struct Unit {
         std::string_view gpu;
         double units, mhz, fp32, tf32, half, fp8;
@@ -374,8 +378,7 @@ TEST_CASE("stated peaks are what the units make of their clock", "[report][peaks
     }
 }
 
-TEST_CASE("a peak is the vendor's, of the slower operand, in multiply-adds that take their time",
-          "[reports][verdict]") {
+TEST_CASE("a relative peak weights multiply-adds by the vendor's peak for the slower operand", "[reports][verdict]") {
     CHECK(relative_peak("bf16*bf16:10", "h100").value() == 1);
     CHECK(relative_peak("fp32*fp32:10", "h100").value() == Approx(66.9 / 989.4));
     CHECK(relative_peak("e4m3fn*e5m2:10", "h100").value() == Approx(1978.9 / 989.4));
@@ -383,7 +386,7 @@ TEST_CASE("a peak is the vendor's, of the slower operand, in multiply-adds that 
     // Half of the work at 1x and half at 2x takes 3/4 of the time.
     CHECK(relative_peak("bf16*bf16:50;e4m3fn*e4m3fn:50", "b200").value() == Approx(4.0 / 3));
     CHECK(relative_peak("e2m1fn*e2m1fn:1", "b200").value() == 4);
-    CHECK(relative_peak("fp16*fp16:1", "t4").value() == 1);  // no bf16 there: fp16 is the unit
+    CHECK(relative_peak("fp16*fp16:1", "t4").value() == 1);  // a T4 has no bf16, so fp16 is the unit
     CHECK_FALSE(relative_peak("bf16*bf16:1", "t4").has_value());
     CHECK_FALSE(relative_peak("e4m3fn*e4m3fn:1", "a100").has_value());
     for (const char* text : {"", "bf16*bf16", "bf16*bf16:", "bf16*bf16:x", "bf16*bf16:1;"})
@@ -393,7 +396,7 @@ TEST_CASE("a peak is the vendor's, of the slower operand, in multiply-adds that 
         CAPTURE(row.gpu, row.kind);
         CHECK(find_vendor_gpu(row.gpu) != nullptr);
         CHECK(row.source.find(std::string(row.gpu == "mi300x" ? "AMD" : "NVIDIA")) == 0);
-        // Narrower operands are never slower, and no vendor claims more than 4 times a format of twice the width.
+        // The peak of fp8 is twice that of bf16.
         for (const VendorPeak& other : vendor_peaks()) {
             if (other.gpu != row.gpu || row.kind != "bf16" || other.kind != "fp8") continue;
             CHECK(other.tflops / row.tflops == Approx(2).epsilon(0.02));
@@ -415,7 +418,8 @@ TEST_CASE("a peak is the vendor's, of the slower operand, in multiply-adds that 
           std::string::npos);
 }
 
-TEST_CASE("the settings are told in one line, the weight as the power that it is", "[reports][verdict]") {
+TEST_CASE("the settings are given in one line, and a token weight that is a power of two as a power",
+          "[reports][verdict]") {
     CHECK(power_words(0x1p-12) == "2^-12");
     CHECK(power_words(0.5) == "0.5");
     CHECK(power_words(1) == "1");
@@ -423,15 +427,14 @@ TEST_CASE("the settings are told in one line, the weight as the power that it is
     CHECK(power_words(0.3) == "0.3");
     const Summary summary = summarise(log_of({0, 0, 0}));
     CHECK(summary.setup ==
-          "seeds 0, 1, 2; every token's loss weighted 2^-12 in the backward pass, a stand-in for a batch 4096 times as "
-          "large, in which gradients are that small (--seeds, --token-weight)");
+          "seeds 0, 1, 2; the loss of every token is weighted by 2^-12 in the backward pass, which makes the gradients "
+          "as small as those of a batch 4096 times as large (--seeds, --token-weight)");
     CHECK(summary_table(summary).find(summary.setup + ".\n") != std::string::npos);
     const ManifestFacts facts{.seeds = {0}, .token_weight = 1.0}, other{.seeds = {1}, .token_weight = 1.0};
-    CHECK(setup_words(std::vector{facts}) ==
-          "seed 0; every token's loss weighted 1: the batch as it stands (--seeds, --token-weight)");
+    CHECK(setup_words(std::vector{facts}) == "seed 0; the loss of every token has weight 1 (--seeds, --token-weight)");
     CHECK(setup_words(std::vector{facts, other}).empty());
     CHECK(setup_words({}).empty());
-    // Manifests of anybody's making.
+    // Manifests with members of other types give no facts.
     for (const char* text : {"", "[]", "{\"model\": 3}", "{\"model\": {\"layers\": \"x\", \"parameters\": 1e99}}",
                              "{\"seeds\": {}, \"train\": {\"token_weight\": \"\"}}"}) {
         CHECK(manifest_facts({.path = "run", .manifest = text}) == ManifestFacts{});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What check values of matrices are made of: FNV-1a over the little-endian bytes of numbers, or of their codes.
+// Check values of matrices: FNV-1a over the little-endian bytes of numbers, or of their codes.
 #pragma once
 #include "core/codec.hpp"
 

@@ -183,17 +183,18 @@ struct Counts {
                 unknown = 0;
 };
 
-/// Returns true if MPFR settles a value with the digits that an enclosure may have. It gets twice the bits, because it counts half of
-/// them as lost to cancellation.
+/// Returns true if MPFR settles a value with the digits that an enclosure may have. It gets twice the bits, because it
+/// counts half of them as lost to cancellation.
 template <class Value>
 bool is_settled(const FormatPair& pair, Round mode, const Value& value) {
-    mpfr_context = {.bits = 2 * most_enclosure_bits(pair.format)};
+    mpfr_context = {.bits = 2 * max_enclosure_bits(pair.format)};
     const bool is_known = value().rounded(pair.figures, mode).has_value();
     mpfr_context = {};
     return is_known;
 }
 
-/// Compares one formula at one input in all modes. `exact` is its value; `value` computes it again, a rounding for each operation.
+/// Compares one formula at one input in all modes. `exact` is its value; `value` computes it again, with a rounding
+/// after each operation.
 template <class Value>
 void compare(const FormatPair& pair, const Expression& expression, const std::vector<double>& inputs, const Mp& exact,
              const Value& value, Counts& counts) {
@@ -266,8 +267,9 @@ Counts compare_formulas(int drawn, mpfr_prec_t bits) {
     return counts;
 }
 
-/// If the enclosures do not settle an input, MPFR does not settle it with as many digits either. It is an identity in a directed mode,
-/// or its value is nearer to a number of the format than the limit of digits can tell.
+/// Checks that MPFR does not settle any input, with as many digits, that the enclosures do not settle. The formula is
+/// an identity at such an input in a directed mode, or its value is nearer to a number of the format than the limit of
+/// digits can distinguish.
 void check(const Counts& counts) {
     CAPTURE(counts.compared, counts.unresolved, counts.unknown);
     CHECK(counts.unresolved_alone == 0);
@@ -277,7 +279,7 @@ void check(const Counts& counts) {
 
 }  // namespace
 
-TEST_CASE("references are exact values rounded once, where fp64 and 150 digits mislead", "[analysis][eval]") {
+TEST_CASE("references are exact values rounded once, even if fp64 and 150 digits mislead", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const DefaultFloatModes float_modes;
     struct Case {
@@ -294,13 +296,13 @@ TEST_CASE("references are exact values rounded once, where fp64 and 150 digits m
         {"cos(x)", fp64, Round::nearest_even, 1e300, -0.5753861119575491, "the same"},
         {"exp(x)", fp64, Round::nearest_even, 2131.5, HUGE_VAL, "a value beyond 2^3073"},
         {"exp(x)", fp64, Round::toward_zero, 2131.5, 0x1.fffffffffffffp1023, "the same, rounded inwards"},
-        {"x*x*x*x", fp64, Round::nearest_even, 1e300, HUGE_VAL, "the same of a product"},
+        {"x*x*x*x", fp64, Round::nearest_even, 1e300, HUGE_VAL, "the same for a product"},
         {"(1+x)-1", fp64, Round::nearest_even, 1e-200, 1e-200, "cancels 200 decimal digits"},
         {"(1-cos(x))/(x*x)", fp64, Round::nearest_even, 1e-100, 0.5, "the same"},
         {"(1-cos(x))/(x*x)", fp64, Round::down, 1e-100, 0x1.fffffffffffffp-2, "it is a little less"},
         {"exp(x)-1", fp64, Round::nearest_even, 0x1p-1000, 0x1p-1000, "the same"},
         {"exp(x)-1", fp64, Round::up, 0x1p-1000, 0x1.0000000000001p-1000, "it is a little more"},
-        {"1+0.00390625+exp(x)", bf16, Round::nearest_even, -400, 1.0078125, "a tie but for 2^-577"},
+        {"1+0.00390625+exp(x)", bf16, Round::nearest_even, -400, 1.0078125, "a tie except for 2^-577"},
         {"1+0.00390625", bf16, Round::nearest_even, 0, 1, "a tie"},
         {"expm1(x)", bf16, Round::up, -328, -0.99609375, "more than -1"},
         {"expm1(x)", fp64, Round::up, -1e300, -0x1.fffffffffffffp-1, "the same"},
@@ -308,7 +310,7 @@ TEST_CASE("references are exact values rounded once, where fp64 and 150 digits m
         {"1+exp(x)", fp64, Round::up, -1e30, 0x1.0000000000001p0, "more than 1"},
         {"exp(x)", fp32, Round::up, -1.1e12, 0x1p-149, "more than 0"},
         {"erfc(x)", fp32, Round::toward_zero, -200, 0x1.fffffep0, "less than 2"},
-        {"exp(x)", fp16, Round::up, 1, 2.71875, "the mode that was asked for"},
+        {"exp(x)", fp16, Round::up, 1, 2.71875, "the requested mode"},
     };
     for (const Case& each : cases) {
         CAPTURE(each.text, each.why, each.x);
@@ -320,21 +322,22 @@ TEST_CASE("references are exact values rounded once, where fp64 and 150 digits m
     }
 }
 
-TEST_CASE("functions of any number are MPFR's in every format and mode", "[analysis][eval]") {
+TEST_CASE("functions of one and of two numbers agree with MPFR in every format and mode", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     mpfr_set_emax(mpfr_get_emax_max());
     mpfr_set_emin(mpfr_get_emin_min());
     check(compare_functions(4));
 }
 
-TEST_CASE("formulas, results and references, are MPFR's in every format and mode", "[analysis][eval]") {
+TEST_CASE("results and references of formulas agree with MPFR in every format and mode", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     mpfr_set_emax(mpfr_get_emax_max());
     mpfr_set_emin(mpfr_get_emin_min());
     check(compare_formulas(0, 8192));
 }
 
-TEST_CASE("formulas and functions at many inputs are MPFR's, with 10,000 decimal digits", "[analysis][eval][slow]") {
+TEST_CASE("formulas and functions at many inputs agree with MPFR, with up to 10,000 decimal digits",
+          "[analysis][eval][slow]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     mpfr_set_emax(mpfr_get_emax_max());
     mpfr_set_emin(mpfr_get_emin_min());

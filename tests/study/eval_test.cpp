@@ -41,7 +41,7 @@ struct Figures {
 struct TableLine {
     const char* text;
     double least, greatest;
-    Figures half, brain, quarter;  ///< fp16, bf16, e4m3fn; no inputs: not in the table
+    Figures half, brain, quarter;  ///< fp16, bf16, e4m3fn; inputs is 0 if the table does not give it
 };
 const TableLine table_lines[] = {
     {"log(1+exp(x))", -20, 20, {1.1350, 13.657, 18828, 39426}, {0.1668, 13.894, 2004, 33602}, {1.0836, 8, 71, 182}},
@@ -59,7 +59,7 @@ const TableLine table_lines[] = {
 
 }  // namespace
 
-TEST_CASE("formulas have the counts and bits of error of the table, over every input", "[analysis][eval]") {
+TEST_CASE("formulas have the table's counts and bits of error over all inputs", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     for (const TableLine& line : table_lines) {
         const auto check = [&](const Format& format, const Figures& figures) {
@@ -77,7 +77,7 @@ TEST_CASE("formulas have the counts and bits of error of the table, over every i
     }
 }
 
-TEST_CASE("the half-angle formulas have the table's figures, zero left out", "[analysis][eval]") {
+TEST_CASE("the half-angle formulas have the table's figures over all inputs except zero", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     struct Line {
         const char* text;
@@ -103,7 +103,7 @@ TEST_CASE("the half-angle formulas have the table's figures, zero left out", "[a
     }
 }
 
-TEST_CASE("an infix formula is its FPCore", "[analysis][eval]") {
+TEST_CASE("an infix formula is translated to its FPCore", "[analysis][eval]") {
     struct Case {
         const char *infix, *core;
     };
@@ -131,7 +131,7 @@ TEST_CASE("a binding is printed with a name that no input has", "[analysis][eval
     CHECK(fpcore_text(same) == "(FPCore (t2 t2_) (let ([t2__ (+ t2 1)]) (* (* t2__ t2) t2_)))");
 }
 
-TEST_CASE("an FPCore's bindings and loops mean what they say", "[analysis][eval]") {
+TEST_CASE("bindings and loops of an FPCore have their specified meaning", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto value = [](const char* text) {
         const Expression expression = parse_cores(text, "here").expressions.at(0);
@@ -140,7 +140,7 @@ TEST_CASE("an FPCore's bindings and loops mean what they say", "[analysis][eval]
     CHECK(value("(FPCore (x) (let ([a (+ x 1)] [b x]) (* a b)))") == 12);
     CHECK(value("(FPCore (x) (let* ([a (+ x 1)] [b (* a 2)]) b))") == 8);
     CHECK(value("(FPCore (x) (let ([x 5] [y x]) (+ x y)))") == 8);
-    // Both updates see the old values; one after another, the second sees the new one.
+    // In `while`, both updates see the old values. In `while*`, the second update sees the new value.
     CHECK(value("(FPCore (x) (while (< a 10) ([a x (+ a 4)] [b 0 a]) b))") == 7);
     CHECK(value("(FPCore (x) (while* (< a 10) ([a x (+ a 4)] [b 0 a]) b))") == 11);
     CHECK(value("(FPCore (x) (! :precision binary64 (cast (/ 1 3))))") == Approx(1.0 / 3));
@@ -148,8 +148,9 @@ TEST_CASE("an FPCore's bindings and loops mean what they say", "[analysis][eval]
     CHECK_THROWS_WITH(value("(FPCore (x) (while (< 0 x) ([a x a]) a))"), Catch::Contains("does not end"));
 }
 
-// What is inside a context is the exact operation on whatever numbers come in, rounded once to the context's format.
-TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", "[analysis][eval]") {
+// An operation inside a context is exact on its operands, whatever their formats are, and is rounded once to the
+// context's format.
+TEST_CASE("the precision, rounding and casts of an FPCore take effect if they are kept", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto value = [](const char* text, std::vector<double> inputs, bool keeps = true) {
         const Expression expression = parse_cores(text, "here", keeps).expressions.at(0);
@@ -175,13 +176,14 @@ TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", 
               half(narrow * half(0.1, Round::up), Round::up));
         CHECK(value("(FPCore (x) (! :round toZero (sqrt x)))", {x}) ==
               decode64(fp32, encode64(fp32, std::sqrt(x), Round::toward_zero, Overflow::nonsaturate)));
-        // A number of a wider format comes out of its context as it is.
+        // A number of a wider format leaves its context unchanged.
         const double wide = value("(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) 1))", {narrow});
         CHECK(wide == half(narrow * narrow - 1));
         rounded_twice += wide != half(half(narrow * narrow) - 1);
     }
     CHECK(rounded_twice > 100);
-    // Where operands were rounded first the sum would be 1, and a sum rounded to fp32 first the middle of two numbers.
+    // If the operands were rounded first, the sum would be 1. If the sum were rounded to fp32 first, it would become a
+    // tie.
     CHECK(value("(FPCore (x y) (! :precision binary16 (+ x y)))", {1 + 0x1p-11, 0x1p-40}) == 1 + 0x1p-10);
     CHECK(value("(FPCore (x) (if (! :precision binary16 (== (+ 1 x) 1)) 7 8))", {0x1p-12}) == 7);
     CHECK(value("(FPCore (x) (! :precision binary16 (cast x)))", {1 + 0x1p-20}, false) == 1 + 0x1p-20);
@@ -195,13 +197,14 @@ TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", 
         "here", true);
     CHECK(left_out.expressions.empty());
     REQUIRE(left_out.skipped.size() == 4);
-    CHECK(left_out.skipped[0].why == "a precision binary80 is not computed in");
-    CHECK(left_out.skipped[1].why == "a rounding toOdd is not computed in");
-    CHECK(left_out.skipped[2].why == "an input has a precision of its own");
-    CHECK_THROWS_WITH(parse_cores("(FPCore (x) (! :precision x))", "here", true), Catch::Contains("with a value each"));
+    CHECK(left_out.skipped[0].why == "precision binary80 is not supported");
+    CHECK(left_out.skipped[1].why == "rounding toOdd is not supported");
+    CHECK(left_out.skipped[2].why == "an input sets its own precision");
+    CHECK_THROWS_WITH(parse_cores("(FPCore (x) (! :precision x))", "here", true),
+                      Catch::Contains("pairs of a property and a value"));
 }
 
-TEST_CASE("rows have the precision that a formula keeps, and :pre is about the numbers as they are",
+TEST_CASE("rows have the precision that a formula keeps, and the constants of :pre are not rounded",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Cores cores =
@@ -214,14 +217,14 @@ TEST_CASE("rows have the precision that a formula keeps, and :pre is about the n
     CHECK(rows[1].round == "nearest_even");
     CHECK(rows[0].inputs == 248);
     CHECK(rows[1].inputs == 254);
-    // 3.2 is no number of e4m3fn: 3.25 is the nearest, and beyond it.
+    // 3.2 is not a number of e4m3fn. The nearest number is 3.25, which is larger.
     const Expression between =
         parse_cores("(FPCore (x) :pre (and (<= -3.2 x 3.2) (!= x 0)) (tan (/ x 2)))", "here").expressions[0];
     CHECK(rows_of({.expressions = {between}, .formats = {e4m3fn}}).at(0).inputs == 136);
     CHECK(rows_of({.expressions = {between}, .formats = {bf16}}).at(0).inputs == 32920);
 }
 
-TEST_CASE("references are right over the default range of fp64, and rounded in the mode of the results",
+TEST_CASE("references are correct over the default range of fp64, and rounded in the mode of the results",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     ThreadPool pool(2);
@@ -245,7 +248,7 @@ TEST_CASE("references are right over the default range of fp64, and rounded in t
     }
 }
 
-TEST_CASE("a range of few numbers is evaluated at each of them, and one number once", "[analysis][eval]") {
+TEST_CASE("a range of few numbers is evaluated exactly once at each of them", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto inputs = [](const char* text, const Format& format, std::vector<InputRange> ranges) {
         return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = std::move(ranges)})
@@ -262,10 +265,11 @@ TEST_CASE("a range of few numbers is evaluated at each of them, and one number o
     const auto refused = [] {
         rows_of({.expressions = {parse_infix("x")}, .formats = {fp16}, .ranges = {{"x", 0.1, 0.1}}});
     };
-    CHECK_THROWS_WITH(refused(), Catch::Contains("0.1 is not a number of fp16") && Catch::Contains("0.0999755859375"));
+    CHECK_THROWS_WITH(refused(),
+                      Catch::Contains("0.1 cannot be represented in fp16") && Catch::Contains("0.0999755859375"));
 }
 
-TEST_CASE("FPCore's precisions of widths are formats", "[analysis][eval]") {
+TEST_CASE("FPCore precisions that are given by widths are formats", "[analysis][eval]") {
     const auto own = [](const char* text) { return parse_cores(text, "here", true).expressions.at(0).own.format; };
     CHECK(own("(FPCore (x) :precision (float 8 16) x)") == bf16);
     CHECK(own("(FPCore (x) :precision (float 5 16) x)") == fp16);
@@ -277,7 +281,7 @@ TEST_CASE("FPCore's precisions of widths are formats", "[analysis][eval]") {
         parse_cores("(FPCore (x) (! :precision (float 8 16) (* x x)))", "here", true).expressions.at(0);
     CHECK(inner.contexts.at(0).format == bf16);
     CHECK(parse_cores("(FPCore (x) :precision (float 15 80) x)", "here", true).skipped.at(0).why ==
-          "a precision (float 15 80) is not computed in");
+          "precision (float 15 80) is not supported");
 }
 
 TEST_CASE("every function of FPCore 2.0 is read", "[analysis][eval]") {
@@ -300,10 +304,10 @@ TEST_CASE("every function of FPCore 2.0 is read", "[analysis][eval]") {
     const FormulaRow normal =
         rows_of({.expressions = {parse_infix("if(isnormal(x), 1, 2)")}, .formats = {fp16}}).front();
     CHECK(normal.not_correct ==
-          2 * 1023);  // the real number has no least exponent, the format's subnormal numbers have
+          2 * 1023);  // real numbers have no minimum exponent, and the format has subnormal numbers
 }
 
-TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]") {
+TEST_CASE("errors about formulas that cannot be read give the place and the reason", "[analysis][eval]") {
     struct Case {
         const char *text, *told;
     };
@@ -313,27 +317,27 @@ TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]")
                           {"x y", "after the end"},
                           {"expp(x)", "did you mean exp"},
                           {"pow(x)", "pow takes 2 arguments"},
-                          {"x < 1", "no number"},
-                          {"1.2.3", "is no number"},
-                          {"1e99999", "is no number"},
-                          {"sqrt(x < 1)", "no comparison"},
+                          {"x < 1", "a comparison, not a number"},
+                          {"1.2.3", "is not a valid number"},
+                          {"1e99999", "is not a valid number"},
+                          {"sqrt(x < 1)", "not comparisons"},
                           {"x $ y", "after the end"},
-                          {"if(x, 1, 2)", "takes a comparison"}};
+                          {"if(x, 1, 2)", "needs a comparison"}};
     for (const Case& each : infix) {
         CAPTURE(each.text);
         CHECK_THROWS_WITH(parse_infix(each.text), Catch::Contains(each.told));
     }
-    CHECK_THROWS_WITH(parse_infix(std::string(100000, '(')), Catch::Contains("nested too deep"));
-    CHECK_THROWS_WITH(parse_infix(std::string(100000, '-')), Catch::Contains("nested too deep"));
-    const Case cores[] = {{"(FPCore (x) y)", "here:1: 'y' is no input"},
+    CHECK_THROWS_WITH(parse_infix(std::string(100000, '(')), Catch::Contains("nested deeper than 256 levels"));
+    CHECK_THROWS_WITH(parse_infix(std::string(100000, '-')), Catch::Contains("nested deeper than 256 levels"));
+    const Case cores[] = {{"(FPCore (x) y)", "here:1: 'y' is not an input"},
                           {"(FPCore (x)\n (foo x))", "here:2: unknown function"},
                           {"(FPCore (x) (+ x 1)", "not closed"},
-                          {"(FPCore x)", "begins with its inputs"},
-                          {"(define x 1)", "no FPCore"},
-                          {"(FPCore (x) :pre x x)", ":pre is no comparison"},
-                          {"(FPCore (x) (let ((a)) a))", "a binding is"},
-                          {")", "closes nothing"},
-                          {"(FPCore (x) \"", "does not end"}};
+                          {"(FPCore x)", "the list of inputs is missing"},
+                          {"(define x 1)", "not an FPCore"},
+                          {"(FPCore (x) :pre x x)", ":pre is not a comparison"},
+                          {"(FPCore (x) (let ((a)) a))", "a binding does not have the form"},
+                          {")", "no matching opening bracket"},
+                          {"(FPCore (x) \"", "a string is not closed"}};
     for (const Case& each : cores) {
         CAPTURE(each.text);
         CHECK_THROWS_WITH(parse_cores(each.text, "here"), Catch::Contains(each.told));
@@ -343,18 +347,19 @@ TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]")
     CHECK(arrays.expressions.size() == 1);
 }
 
-TEST_CASE("formulas are refused where nothing can be evaluated", "[analysis][eval]") {
+TEST_CASE("formulas are refused if nothing can be evaluated", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Expression x = parse_infix("exp2(x)");
     CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"y", 0, 1}}}),
                       Catch::Contains("no formula has an input 'y'"));
     CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"x", 1, 0}}}),
-                      Catch::Contains("no numbers"));
+                      Catch::Contains("the range from 1 to 0 is empty"));
     CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {e4m3fn}, .ranges = {{"x", 1.01, 1.02}}}),
                       Catch::Contains("has no number"));
-    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {e8m0fnu}}), Catch::Contains("no format to compute in"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {e8m0fnu}}),
+                      Catch::Contains("cannot compute in e8m0fnu"));
     CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .functions = Functions::macheps}),
-                      Catch::Contains("has no exp2"));
+                      Catch::Contains("does not have exp2"));
 }
 
 TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil the precondition", "[analysis][eval]") {
@@ -379,21 +384,22 @@ TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil th
         [](const std::string&) {});
 }
 
-TEST_CASE("inputs are drawn where the precondition allows them, and a loop without an end costs one input",
+TEST_CASE("inputs are drawn from the range of the precondition, and an endless loop costs one input",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
-    // Three inputs in a thousandth of all numbers each: draws from all of them would hardly ever meet the precondition.
+    // The precondition allows about a thousandth of all numbers for each of the three inputs. Draws from all numbers
+    // would hardly ever meet it.
     const Cores narrow =
         parse_cores("(FPCore (a b c) :pre (and (<= 1 a 2) (< -3 b (- 1.5)) (>= 4 c 3)) (+ a b c))", "here");
     const FormulaRow row = rows_of({.expressions = narrow.expressions, .formats = {fp32}, .points = 200}).front();
     CHECK(row.inputs == 200);
-    // From 1 on the sum does not move once h is too small.
+    // If h is too small, the sum stays at 1.
     const Cores loop = parse_cores("(FPCore (h) :pre (<= 1e-12 h 1) (while (< t 2) ([t 1 (+ t h)]) t))", "here");
     const FormulaRow turned = rows_of({.expressions = loop.expressions, .formats = {fp32}, .points = 8}).front();
     CHECK(turned.inputs > 0);
     CHECK(turned.unresolved > 0);
     CHECK(turned.inputs + turned.unresolved == 8);
-    // Intervals know nothing of 1/(x - x): they give up, and must not go on to count a loop that stands still.
+    // Intervals cannot enclose y / (x - x). They give up, and must not go on until the loop counts as endless.
     const Cores pole = parse_cores("(FPCore (x) (while (< i 10) ([y 1 (/ y (- x x))] [i 0 (+ i 1)]) x))", "here");
     CHECK(rows_of({.expressions = pole.expressions, .formats = {e4m3fn}}).front().unresolved == 0);
 }

@@ -28,7 +28,8 @@ Matrix rounded_to(const Format& format, Matrix a) {
     return cast_matrix(a, {}, format, counts);
 }
 
-/// Symmetric; diagonally dominant, so that it is definite, where it is not `wild`: then anything stands in it.
+/// Returns a symmetric matrix. It is diagonally dominant, and therefore definite, unless it is `wild`. A wild matrix
+/// may contain any numbers.
 Matrix drawn_matrix(const Format& format, std::int64_t n, std::uint64_t seed, bool wild) {
     std::mt19937_64 random(seed);
     Matrix a(n);
@@ -74,7 +75,7 @@ std::size_t different(const std::vector<double>& got, const std::vector<Float<F>
     return count;
 }
 
-/// Both factorisations by the kernels and by the definition; true where the definition's end was regular.
+/// Compares both factorisations by the kernels with the definition.
 template <Format F>
 void compare(std::int64_t n, bool wild, const std::vector<Simd>& levels, int threads) {
     ThreadPool pool(threads);
@@ -101,7 +102,7 @@ void compare(std::int64_t n, bool wild, const std::vector<Simd>& levels, int thr
             if (wild) continue;
             CHECK(cholesky.is_regular);
             CHECK(qr.is_regular);
-            // Backward errors that theory allows (Higham 2002, 10.4 and 19.4), without their constants.
+            // Bounds of the backward errors from theory (Higham 2002, 10.4 and 19.4), without their constants.
             const double u = F.unit_roundoff(), size = static_cast<double>(n);
             CHECK(lu_error(a, cholesky) <= 2 * size * u);
             CHECK(lu_error(a, qr) <= 4 * size * u);
@@ -125,7 +126,7 @@ TEST_CASE("symmetric scaling brings the largest element of a diagonal into [0.5,
     }
 }
 
-TEST_CASE("a row or a column that rounding empties is known", "[analysis]") {
+TEST_CASE("a row or a column that is rounded to zeros is detected", "[analysis]") {
     struct Case {
         double values[4];
         bool empties;
@@ -165,7 +166,8 @@ TEST_CASE("Cholesky and QR have the same bits on several threads", "[analysis][f
     CHECK(qr.betas == dealt.betas);
 }
 
-TEST_CASE("Cholesky refuses what is not definite, and QR what has no rank", "[analysis][factorisations]") {
+TEST_CASE("Cholesky refuses matrices that are not definite, and QR refuses matrices without full rank",
+          "[analysis][factorisations]") {
     ThreadPool pool(1);
     Matrix a(2);
     a.values = {1, 2, 2, 1};
@@ -176,7 +178,7 @@ TEST_CASE("Cholesky refuses what is not definite, and QR what has no rank", "[an
     CHECK(lu_error(a, factor_cholesky(a, fp16, pool)) >= 0);
     a.values = {0, 1, 0, 1};
     CHECK_FALSE(factor_qr(a, fp16, pool).is_regular);
-    // Reflections of 3, 4: by hand -5, and v = (0.75 + 1.25, 1) after the division by 4.
+    // The reflection of (3, 4) by hand: the diagonal is -5, and v = (0.75 + 1.25, 1) after the division by 4.
     a.values = {3, 1, 4, 2};
     const Factors qr = factor_qr(a, fp16, pool);
     CHECK(qr.diagonal[0] == -5);
@@ -200,7 +202,7 @@ TEST_CASE("systems are solved with every factorisation, and refined", "[analysis
         ++rows;
         CHECK((row.verdict == "converged" || row.verdict == "unrefined"));
         if (row.method == "gmres-ir") CHECK(row.verdict == "converged");
-        // What a solution with factors of u_f owes: kappa u_f, and n of it at the most.
+        // A solution with factors of unit roundoff u_f has an error of about kappa u_f, and of at most n times that.
         CHECK(*row.fe_first <= 12 * *row.kappa * (row.factor == "fp16" ? 0x1p-11 : 0x1p-8));
         CHECK(row.lu_error <= 4 * 12 * (row.factor == "fp16" ? 0x1p-11 : 0x1p-8));
     });
@@ -208,7 +210,7 @@ TEST_CASE("systems are solved with every factorisation, and refined", "[analysis
     CHECK(cost_of(grid, 1).flops == Approx(2 * 2 * (2.0 / 3 + 1.0 / 3 + 4.0 / 3) * 1728));
 }
 
-TEST_CASE("a shift keeps a matrix definite that rounding takes from it", "[analysis][factorisations]") {
+TEST_CASE("a shift keeps a matrix definite that rounding would make indefinite", "[analysis][factorisations]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("hilbert")};
     grid.sizes = {12};
@@ -227,7 +229,7 @@ TEST_CASE("a shift keeps a matrix definite that rounding takes from it", "[analy
     CHECK(verdict(4) == "cholesky+shift:4 symmetric converged");
 }
 
-TEST_CASE("what a factorisation cannot do is said before it runs", "[analysis][factorisations]") {
+TEST_CASE("matrices and options that a factorisation does not support are refused", "[analysis][factorisations]") {
     ThreadPool pool(1);
     SolveGrid grid;
     grid.matrices = {parse_matrix("uniform")};

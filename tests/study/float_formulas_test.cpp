@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Textbook formulas as plain loops over Float<F>, with the published figures: what cancels, and what was rearranged so that it does not.
+// Textbook formulas as plain loops over Float<F>, with published figures: formulas that lose digits to cancellation,
+// and rearranged ones that do not.
 #include "core/types/float.hpp"
 #include "experiments/study/operands.hpp"
 #include "tests/test.hpp"
@@ -16,14 +17,15 @@ using namespace macheps::study;
 
 namespace {
 
-/// The small root of x^2 + b x + 1, b > 0: by the formula of schools, and with the difference that cancels taken out of it.
+/// Returns the small root of x^2 + b x + 1 for b > 0, by the school formula and by a formula without cancellation.
 template <class Number>
 std::array<double, 2> small_root(double at) {
     const Number b(at), root = sqrt(b * b - Number(4)), two(2);
     return {double((-b + root) / two), double(two / (-b - root))};
 }
 
-/// The variance of 1000 numbers around c: sums of squares less the square of the sum; with the mean taken off first; Welford's.
+/// Returns the variance of 1000 numbers near c by three formulas: the sum of squares minus the square of the sum, the
+/// two-pass formula that subtracts the mean first, and Welford's formula.
 template <class Number>
 std::array<double, 3> variance(double c) {
     constexpr int n = 1000;
@@ -48,7 +50,8 @@ std::array<double, 3> variance(double c) {
     return {double(textbook), double(apart / less), double(moments / less)};
 }
 
-/// (x - 2)^9 expanded, by Horner's rule: its greatest error beside 2, plain and compensated (Graillat, Langlois, Louvet).
+/// Returns the largest error near 2 of the expanded polynomial (x - 2)^9 by Horner's rule, plain and compensated
+/// (Graillat, Langlois, Louvet).
 template <class Number>
 std::array<double, 2> horner() {
     const int coefficients[] = {1, -18, 144, -672, 2016, -4032, 5376, -4608, 2304, -512};
@@ -72,7 +75,8 @@ std::array<double, 2> horner() {
 
 }  // namespace
 
-TEST_CASE("the small root of a quadratic cancels, or does not", "[analysis][formulas]") {
+TEST_CASE("the small root of a quadratic loses its digits by the school formula, and not by the rearranged one",
+          "[analysis][formulas]") {
     CHECK(small_root<Float<fp32>>(0x1p8)[0] == -0.00390625);
     CHECK(small_root<Float<fp32>>(0x1p8)[1] == Approx(-0.0039063096).epsilon(1e-8));
     CHECK(small_root<Float<fp32>>(0x1p14)[0] == 0);
@@ -82,7 +86,8 @@ TEST_CASE("the small root of a quadratic cancels, or does not", "[analysis][form
     CHECK((half[1] == 0 && std::signbit(half[1])));
 }
 
-TEST_CASE("variances in three ways, every operation rounded", "[analysis][formulas]") {
+TEST_CASE("three formulas for the variance give the published values if every operation is rounded",
+          "[analysis][formulas]") {
     const auto single = variance<Float<fp32>>(100), brain = variance<Float<bf16>>(0), half = variance<Float<fp16>>(10);
     CHECK(single[0] == Approx(0.0610611).epsilon(1e-5));
     CHECK(single[1] == Approx(0.0840881).epsilon(1e-6));
@@ -96,7 +101,8 @@ TEST_CASE("variances in three ways, every operation rounded", "[analysis][formul
     CHECK(variance<double>(100)[2] == Approx(0.084088).epsilon(1e-5));
 }
 
-TEST_CASE("an expanded power by Horner's rule, plain and compensated", "[analysis][formulas]") {
+TEST_CASE("Horner's rule on an expanded power has the published errors, plain and compensated",
+          "[analysis][formulas]") {
     const auto single = horner<Float<fp32>>(), half = horner<Float<fp16>>();
     CHECK(single[0] == Approx(5.615e-3).epsilon(1e-3));
     CHECK(single[1] == Approx(9.309e-10).epsilon(1e-3));

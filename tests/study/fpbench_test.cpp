@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FPBench's 136 benchmarks (github.com/FPBench/FPBench at 7e2b76b; MACHEPS_FPBENCH names a clone, or a folder of its .fpcore files): all are read, nearly all run in binary32, and their references are those of MPFR with 500 bits.
+// FPBench's 136 benchmarks (github.com/FPBench/FPBench at 7e2b76b): all are read, nearly all run in binary32, and their
+// references agree with MPFR at 500 bits. MACHEPS_FPBENCH names a clone, or a folder of its .fpcore files.
 #include "core/format_table.hpp"
 #include "core/host/read_file.hpp"
 #include "experiments/study/eval/enclosure.hpp"
@@ -25,7 +26,7 @@ using namespace macheps::reports;
 
 namespace {
 
-/// A number of 500 bits that owns itself.
+/// An MPFR number of 500 bits that owns its memory.
 class MpfrNumber {
   public:
     MpfrNumber(double x = 0) { mpfr_init2(value_, 500), mpfr_set_d(value_, x, MPFR_RNDN); }
@@ -65,7 +66,7 @@ const MpfrTwoRow mpfr_twos[] = {{Op::add, mpfr_add},  {Op::sub, mpfr_sub},     {
 
 struct MpfrSystem {
     using Number = MpfrNumber;
-    bool is_complete = true;  ///< whether every function was one of the tables
+    bool is_complete = true;  ///< whether the tables have every function that was used
 
     static MpfrNumber of_text(const std::string& text) {
         MpfrNumber out;
@@ -135,7 +136,7 @@ struct BenchmarkPoint {
     double reference = 0;
 };
 
-/// The inputs of a row of points, as numbers.
+/// Returns the inputs of a row of points.
 std::vector<MpfrNumber> inputs_of(const std::string& text) {
     std::vector<MpfrNumber> inputs;
     std::istringstream in(text);
@@ -147,7 +148,7 @@ bool has_loop(const Node& node) {
     return node.kind == Node::Kind::loop || std::any_of(node.children.begin(), node.children.end(), has_loop);
 }
 
-/// Where FPBench's files lie; empty where nobody says.
+/// Returns the folder of FPBench's files, or an empty path if MACHEPS_FPBENCH is not set.
 std::filesystem::path benchmarks_folder() {
     const char* named = std::getenv("MACHEPS_FPBENCH");
     if (named == nullptr) return {};
@@ -160,7 +161,8 @@ struct BenchmarkCounts {
     std::vector<std::string> others{};  ///< names of those that did not run
 };
 
-/// Reads every file, runs every benchmark, or those without loops, at four inputs in binary32, and compares their references with MPFR's.
+/// Reads every file, runs every benchmark, or those without loops, at four inputs in binary32, and compares their
+/// references with MPFR's.
 BenchmarkCounts run_benchmarks(bool with_loops) {
     BenchmarkCounts counts;
     ThreadPool pool(1);
@@ -206,9 +208,10 @@ BenchmarkCounts run_benchmarks(bool with_loops) {
 
 }  // namespace
 
-TEST_CASE("FPBench's benchmarks are all read; those without loops run, with MPFR's references", "[analysis][eval]") {
+TEST_CASE("all of FPBench's benchmarks are read, and those without loops run with MPFR's references",
+          "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
-    if (benchmarks_folder().empty()) SKIP_TEST("MACHEPS_FPBENCH names no folder of FPBench's benchmarks");
+    if (benchmarks_folder().empty()) SKIP_TEST("MACHEPS_FPBENCH does not name a folder of FPBench's benchmarks");
     const BenchmarkCounts counts = run_benchmarks(false);
     CHECK(counts.files == 12);
     CHECK(counts.cores == 136);
@@ -216,14 +219,15 @@ TEST_CASE("FPBench's benchmarks are all read; those without loops run, with MPFR
     CHECK(counts.compared >= 4 * 100);
 }
 
-TEST_CASE("of FPBench's 136 benchmarks 126 run, and the others are known by name", "[analysis][eval][slow]") {
+TEST_CASE("126 of FPBench's 136 benchmarks run, and the names of the others are known", "[analysis][eval][slow]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
-    if (benchmarks_folder().empty()) SKIP_TEST("MACHEPS_FPBENCH names no folder of FPBench's benchmarks");
+    if (benchmarks_folder().empty()) SKIP_TEST("MACHEPS_FPBENCH does not name a folder of FPBench's benchmarks");
     BenchmarkCounts counts = run_benchmarks(true);
     CHECK(counts.cores == 136);
     CHECK(counts.run == 126);
     std::sort(counts.others.begin(), counts.others.end());
-    // Arrays and a truth value that is bound are not read; Filter turns for ever by design, others at the inputs drawn.
+    // Arrays and bindings of truth values are not supported. Filter loops forever by design, and others do so at the
+    // inputs that are drawn.
     CHECK(counts.others == std::vector<std::string>{"Arrow-Hurwicz", "Circle", "Eigenvalue Computation",
                                                     "Euler Oscillator", "Filter", "Flower",
                                                     "Iterative Gram-Schmidt Method", "Rocket Trajectory",

@@ -13,14 +13,14 @@ using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
 
-TEST_CASE("draws of matrices are the 53 bits of the operands' draws", "[analysis][gallery]") {
+TEST_CASE("random elements of matrices are the 53-bit draws of the operands", "[analysis][gallery]") {
     CHECK(unit_draw(Operand::a, 0, 0, 0) == 0.30052304014136377);
     CHECK(unit_draw(Operand::a, 0, 0, 1) == 0.2635770984986231);
     CHECK(unit_draw(Operand::a, 0, 1, 0) == 0.16015898173837939);
     CHECK(right_hand_side(3, 7)[2] == 2 * unit_draw(Operand::b, 7, 0, 2) - 1);
 }
 
-TEST_CASE("randsvd has the published bits, and its fp16 factors too", "[analysis][gallery]") {
+TEST_CASE("randsvd and its fp16 factors have the published bits", "[analysis][gallery]") {
     struct Case {
         const char* name;
         std::uint64_t hash;
@@ -49,7 +49,7 @@ TEST_CASE("randsvd has the published bits, and its fp16 factors too", "[analysis
     CHECK(factors.lu(99, 99) == Approx(c.corner).epsilon(1e-9));
 }
 
-TEST_CASE("gallery matrices are their formulas", "[analysis][gallery]") {
+TEST_CASE("gallery matrices follow their formulas", "[analysis][gallery]") {
     const auto made = [](const char* name, std::int64_t n) { return make_matrix(parse_matrix(name), n, 0); };
     CHECK(made("hilbert", 3)(1, 2) == 1.0 / 4);
     CHECK(made("lehmer", 4)(1, 3) == 2.0 / 4);
@@ -70,14 +70,15 @@ TEST_CASE("gallery matrices are their formulas", "[analysis][gallery]") {
     CHECK(growth_factor(wilkinson, factors) == 0x1p19);
 }
 
-TEST_CASE("a matrix that there is not is refused by name and number", "[analysis][gallery]") {
+TEST_CASE("unknown matrices and wrong parameters are refused with a reason", "[analysis][gallery]") {
     struct Case {
         const char *text, *told;
     };
-    const Case c = GENERATE(Case{"randsdv:1e3", "did you mean randsvd?"}, Case{"randsvd", "0 numbers"},
-                            Case{"randsvd:0.5", "1 or more"}, Case{"randsvd:1e3,5", "no mode 5"},
-                            Case{"randsvd:x", "'x' is no finite number"}, Case{"tridiag:1,2", "2 numbers"},
-                            Case{"file:", "a file has a path"}, Case{"hilbert:inf", "no finite number"});
+    const Case c =
+        GENERATE(Case{"randsdv:1e3", "did you mean randsvd?"}, Case{"randsvd", "0 numbers"},
+                 Case{"randsvd:0.5", "below 1"}, Case{"randsvd:1e3,5", "no mode 5"},
+                 Case{"randsvd:x", "'x' is not a finite number"}, Case{"tridiag:1,2", "2 numbers"},
+                 Case{"file:", "the path of the file is missing"}, Case{"hilbert:inf", "not a finite number"});
     CAPTURE(c.text);
     try {
         parse_matrix(c.text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products on machines against exact sums: the reference, the bounds, the stall, the figures of a row.
+// Compares matrix products on machines with exact sums: the reference, the bounds, the stall, and the figures of a row.
 #include "experiments/study/product/gemm.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -28,7 +28,7 @@ using boost::multiprecision::cpp_int;
 
 namespace {
 
-/// x * 2^800 as an integer, for finite x whose last digit is not below 2^-800.
+/// Returns x * 2^800 as an integer, for finite x whose last digit is not below 2^-800.
 cpp_int scaled_integer(double x) {
     int exponent = 0;
     const double fraction = std::frexp(x, &exponent);
@@ -53,7 +53,7 @@ GemmRow row_of(const char* machine, GemmGrid grid) {
     return rows.front();
 }
 
-/// An error's text, empty when there is none.
+/// Returns the text of an error, or an empty text if there is none.
 template <class Call>
 std::string error_of(const Call& call) {
     try {
@@ -69,17 +69,17 @@ std::string error_of(const Call& call) {
 
 TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[experiments][gemm]") {
     struct Case {
-        std::uint32_t exponents;  ///< of 256 fields, how many are drawn from
+        std::uint32_t exponents;  ///< number of exponent fields, of 256, that are drawn from
         bool cancels;
         const char* why;
     };
     const auto [exponents, cancels, why] =
         GENERATE(table<std::uint32_t, bool, const char*>({{255, false, "every exponent, subnormal numbers among them"},
-                                                          {255, true, "all but the last product cancel"},
-                                                          {8, false, "subnormal and least normal numbers only"},
+                                                          {255, true, "all products except the last cancel"},
+                                                          {8, false, "subnormal and small normal numbers only"},
                                                           {1, true, "subnormal numbers only"}}));
     CAPTURE(exponents, cancels, why);
-    const std::uint32_t fields = exponents;  // a lambda takes in no binding
+    const std::uint32_t fields = exponents;  // a lambda cannot capture a structured binding
     for (std::uint64_t trial = 0; trial < 200; ++trial) {
         ExactAccumulator sum;
         cpp_int expected = 0;
@@ -89,7 +89,7 @@ TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[e
             return bit_cast<float>((bits & 0x807fffffu) | ((bits >> 9) % fields) << 23);
         };
         for (int t = 0; t <= terms; ++t) {
-            // The last one is added once; the others come back with the other sign.
+            // The last product is added once. The others are added again with the opposite sign.
             const float a = number(std::uint64_t(2 * t)), b = number(std::uint64_t(2 * t + 1));
             const int times = cancels && t < terms ? 2 : 1;
             for (int twice = 0; twice < times; ++twice) {
@@ -109,7 +109,7 @@ TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[e
     CHECK(none.value().high == 0);
 }
 
-TEST_CASE("the nearest fp64 number of an exact sum is rounded once, near and below 2^-1022 too",
+TEST_CASE("the nearest fp64 number of an exact sum is rounded once, even near and below 2^-1022",
           "[experiments][gemm]") {
     struct Case {
         std::vector<int> ones;  ///< the value is the sum of these powers of two
@@ -143,7 +143,7 @@ TEST_CASE("carries of many products of one sign reach the sum", "[experiments][g
     CHECK(scaled_integer(value.high) + scaled_integer(value.low) == -100000 * one);
 }
 
-TEST_CASE("wgmma fp8 stops at 64 where every factor is 1/16, and promotion cures it", "[experiments][gemm]") {
+TEST_CASE("wgmma fp8 stops at 64 if every factor is 1/16, and promotion prevents that", "[experiments][gemm]") {
     GemmGrid grid{.formats = {{e4m3fn, e4m3fn}},
                   .distributions = {Distribution::equal},
                   .scales = {0.0625},
@@ -176,7 +176,7 @@ TEST_CASE("wgmma fp8 stops at 64 where every factor is 1/16, and promotion cures
 
 namespace {
 
-/// Outputs judged, and those beyond each bound.
+/// Number of judged outputs, and of those beyond each bound.
 struct Judged {
     std::uint64_t outputs = 0, beyond_bound = 0, beyond_probable = 0;
 
@@ -184,13 +184,13 @@ struct Judged {
         CAPTURE(row.machine, row.format_a, row.distribution, row.scaling, row.scale, row.k, row.output);
         REQUIRE(row.beyond_bound.has_value());
         REQUIRE(row.beyond_probable.has_value());
-        // Outputs whose products are all zero stand in no relative figure.
+        // Relative figures leave out outputs whose products are all zero.
         CHECK(row.max_error <= row.bound);
         CHECK(*row.beyond_bound == 0);
         CHECK(row.probable_bound <= row.bound);
         outputs += row.outputs;
         beyond_bound += *row.beyond_bound;
-        // Equal numbers have equal errors: the probable bound does not speak of them.
+        // Equal numbers have equal errors, for which the probable bound does not hold.
         if (row.distribution != "equal") beyond_probable += *row.beyond_probable;
     }
 };
@@ -198,12 +198,13 @@ struct Judged {
 constexpr Distribution every_distribution[] = {Distribution::normal,    Distribution::uniform, Distribution::positive,
                                                Distribution::lognormal, Distribution::equal,   Distribution::outliers};
 
-/// So many rows of a and columns of b.
+/// Number of rows of a and of columns of b.
 struct OutputShape {
     std::int64_t m = 3, n = 5;
 };
 
-/// Every machine, with promotion and slices too, on every format that it takes: all of a format's on the same operands.
+/// Judges every machine, also with promotion and with slices, on every format that it accepts. All machines with a
+/// format have the same operands.
 Judged judge_machines(const std::vector<double>& scales, const std::vector<std::int64_t>& k, double lambda,
                       OutputShape shape = {}) {
     Judged judged;
@@ -225,7 +226,7 @@ Judged judge_machines(const std::vector<double>& scales, const std::vector<std::
     return judged;
 }
 
-/// The scales of libraries, their rules and joins, and outputs of less range than the sums.
+/// Judges the scalings of libraries, their rules and joins, and outputs with a smaller range than the sums.
 Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::int64_t>& k, OutputShape shape = {}) {
     struct Case {
         const char* machine;
@@ -260,13 +261,13 @@ Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::
     return judged;
 }
 
-/// What an output exceeds the probable bound with.
+/// Returns the probability with which an output may exceed the probable bound.
 double stated_probability(double lambda) { return 2 * std::exp(-lambda * lambda / 2); }
 
 }  // namespace
 
-TEST_CASE("no output exceeds its certain bound, and few their probable one", "[experiments][gemm]") {
-    // Operands in the middle of the formats, subnormal ones, and those that saturate.
+TEST_CASE("no output exceeds its certain bound, and few exceed their probable bound", "[experiments][gemm]") {
+    // The scales give operands in the middle of the formats, subnormal operands, and operands that saturate.
     const Judged machines = judge_machines({0x1p-16, 0x1p-9, 0x1p-5, 1, 0x1p16}, {32, 700}, 4);
     CHECK(machines.outputs > 200000);
     CHECK(machines.beyond_bound == 0);
@@ -294,7 +295,8 @@ TEST_CASE("no output exceeds its certain bound, over every scale from 2^-16 to 2
 
 namespace {
 
-/// On positive data what is cut off adds up: errors are many deviations from zero, and within the probable bound all the same.
+/// Checks that truncation errors accumulate on positive data: they are many standard deviations from zero, and still
+/// within the probable bound.
 void check_mean_of_cutting(std::int64_t k) {
     for (const char* name : {"sm70.mma.fp16", "sm80.mma.fp16", "sm90.mma.fp16", "fp16.chain"}) {
         CAPTURE(name, k);
@@ -308,11 +310,11 @@ void check_mean_of_cutting(std::int64_t k) {
 
 }  // namespace
 
-TEST_CASE("errors of cutting have a mean, which the probable bound knows", "[experiments][gemm]") {
+TEST_CASE("truncation errors have a mean, which the probable bound includes", "[experiments][gemm]") {
     check_mean_of_cutting(1 << 14);
 }
 
-TEST_CASE("sums of up to 2^17 terms keep both bounds, on every machine", "[experiments][gemm][slow]") {
+TEST_CASE("sums of up to 2^17 terms stay within both bounds on every machine", "[experiments][gemm][slow]") {
     const std::vector<double> scales{0x1p-9, 0x1p-5, 1};
     const std::vector<std::int64_t> k{1 << 13, 1 << 15, 1 << 17};
     const Judged machines = judge_machines(scales, k, 4, {2, 2}), scalings = judge_scalings(scales, k, {2, 2});
@@ -328,7 +330,7 @@ TEST_CASE("sums of up to 2^17 terms keep both bounds, on every machine", "[exper
     check_mean_of_cutting(1 << 17);
 }
 
-TEST_CASE("what underflows or is flushed stands in the certain bound", "[experiments][gemm]") {
+TEST_CASE("the certain bound includes underflow and flushed operands", "[experiments][gemm]") {
     struct Case {
         const char* machine;
         double scale;
@@ -342,23 +344,23 @@ TEST_CASE("what underflows or is flushed stands in the certain bound", "[experim
         const GemmRow row =
             row_of(c.machine, {.formats = {{fp16, fp16}}, .scales = {c.scale}, .m = {8}, .n = {8}, .k = {1024}});
         CHECK(row.beyond_bound == 0);
-        CHECK(row.bound > 1.02 * *row.unit * double(row.k));  // the part of underflow shows
+        CHECK(row.bound > 1.02 * *row.unit * double(row.k));  // the part of the underflow is visible
         CHECK(row.max_error > error_bound(parse_machine("exact").rule, row.k, fp32, 0).relative());
     }
-    // By hand: a product 2^-30 underflows in fp16 whole, and 2^-25 is what any result there can lose.
+    // By hand: a product of 2^-30 underflows completely in fp16, and any result in fp16 can lose up to 2^-25.
     const ErrorBound bound = error_bound(parse_machine("fp16.chain").rule, 1, fp16, 0);
     CHECK(bound.certain({.magnitudes = 0x1p-30, .lifted = 0x1p-30}) ==
           Approx(0x1p-41 + (1 + 0x1p-11) * 0x1p-25).epsilon(1e-9));
-    // CDNA2 loses products of subnormal factors whole; the rest as before.
+    // CDNA2 loses products with subnormal factors completely. The rest of its bound is as before.
     const ErrorBound flushed = error_bound(parse_machine("cdna2.mfma.fp16").rule, 4, fp32, 0);
     CHECK(flushed.certain({.magnitudes = 1, .lifted = 2, .flushed = 0x1p-10}) ==
           Approx(flushed.relative() + (1 + flushed.relative()) * 0x1p-10).epsilon(1e-9));
-    // Terms are cut at the unit of the step, which a subnormal factor sets by the exponent of a normal one.
+    // Terms are truncated at the unit of the step. A subnormal factor sets this unit like the smallest normal number.
     const ErrorBound cut = error_bound(parse_machine("sm80.mma.fp16").rule, 8, fp32, 0);
     CHECK(cut.certain({.magnitudes = 1, .lifted = 3}) == Approx(8 * 3 * 0x1p-24 + 0x1p-23).epsilon(1e-9));
 }
 
-TEST_CASE("a machine's unit follows from its row", "[experiments][gemm]") {
+TEST_CASE("the certain bound of a machine follows from its row", "[experiments][gemm]") {
     struct Case {
         const char* machine;
         std::int64_t k;
@@ -367,16 +369,16 @@ TEST_CASE("a machine's unit follows from its row", "[experiments][gemm]") {
     };
     const double grown = (1 + 0x1p-11) * (1 + 0x1p-11);
     const auto [machine, k, bound, why] = GENERATE_COPY(table<const char*, std::int64_t, double, const char*>(
-        {{"fp32.chain", 1000, 1000 * 0x1p-24, "one rounding to nearest a term"},
+        {{"fp32.chain", 1000, 1000 * 0x1p-24, "one rounding to nearest per term"},
          {"bf16.chain", 10, 10 * 0x1p-8, "the same in bf16"},
          {"fp32.pairwise", 1000, 11 * 0x1p-24 * (1 + 11 * 0x1p-24), "the product, and ten levels"},
-         {"fp32.kahan", 1000, 4 * 0x1p-24 + 4012 * 0x1p-48, "four roundings, and what they make of each other"},
+         {"fp32.kahan", 1000, 4 * 0x1p-24 + 4012 * 0x1p-48, "four roundings, and their second-order terms"},
          {"exact", 1000, 0x1p-24, "one rounding"},
          {"sm80.mma.fp16", 1600, 1600 * 0x1p-24 + 200 * 0x1p-23, "F = 24, steps of 8 cut to 24 bits"},
          {"sm90.mma.fp16", 1600, 1600 * 0x1p-25 + 100 * 0x1p-23, "F = 25, steps of 16"},
          {"sm90.wgmma.fp8", 320, 320 * 0x1p-13 + 10 * 0x1p-13, "F = 13, steps of 32 cut to 14 bits"},
          {"sm90.wgmma.fp8+promote128", 1280, 132 * 0x1p-13 + 10 * 0x1p-24 * (1 + 132 * 0x1p-13),
-          "one block's, and ten additions of sums that have it"},
+          "the bound of one block, and ten additions of such sums"},
          {"sm90.wgmma.fp8.acc16", 64, grown * (64 * 0x1p-13 + 2 * 0x1p-11),
           "rounded to fp16 to nearest, which can lift two sums"},
          {"sm100.tcgen05.nvfp4", 128, 8 * 0x1p-35 + 2 * 0x1p-23, "groups of 16 cut at 35 bits"},
@@ -384,13 +386,14 @@ TEST_CASE("a machine's unit follows from its row", "[experiments][gemm]") {
     CAPTURE(machine, k, why);
     const SpelledRule spelled = parse_machine(machine);
     CHECK(error_bound(spelled.rule, k, spelled.rule.machine->result, 0).relative() == Approx(bound).epsilon(1e-12));
-    // Rounded to bf16 there is one more, and another where a scale is undone; each is relative to what it rounds.
+    // Rounding to bf16 adds one rounding, and undoing a scale adds another. Each is relative to the number that it
+    // rounds.
     CHECK(error_bound(spelled.rule, k, bf16, 1).relative() ==
           Approx((1 + bound) * (1 + 0x1p-24) * (1 + 0x1p-8) - 1).epsilon(1e-12));
 }
 
-TEST_CASE("the probable bound has the mean of what is cut, and a deviation", "[experiments][gemm]") {
-    // The numbers of the literature's form, mean + lambda half-widths, for lambda = 7.
+TEST_CASE("the probable bound has the mean of the truncation errors, and a deviation", "[experiments][gemm]") {
+    // Numbers from the literature, in the form mean + lambda half-widths, for lambda = 7.
     struct Case {
         const char* machine;
         std::int64_t k;
@@ -413,17 +416,17 @@ TEST_CASE("the probable bound has the mean of what is cut, and a deviation", "[e
     const auto at = [&](const char* name, std::int64_t k, double lambda) {
         return error_bound(parse_machine(name).rule, k, fp32, 0).probable(one, lambda);
     };
-    // To nearest it grows like the root of k and with lambda; where much is cut, like k.
+    // With rounding to nearest, the bound grows like sqrt(k) and like lambda. If much is truncated, it grows like k.
     CHECK(at("fp32.chain", 1 << 12, 4) == Approx(4 * at("fp32.chain", 1 << 8, 4)).epsilon(0.01));
     CHECK(at("fp32.chain", 1 << 12, 2) == Approx(at("fp32.chain", 1 << 12, 4) / 2).epsilon(0.01));
     CHECK(at("sm90.wgmma.fp8", 1 << 20, 4) == Approx(16 * at("sm90.wgmma.fp8", 1 << 16, 4)).epsilon(0.05));
-    // An accumulator that stalls is as wrong as it can be: fp16 after 2^12 terms.
+    // If an accumulator stalls, the probable bound is the certain one: fp16 after 2^12 terms.
     const ErrorBound stalled = error_bound(parse_machine("fp16.chain").rule, 1 << 12, fp16, 0);
     CHECK(stalled.probable(one, 4) == stalled.certain(one));
     CHECK(at("fp32.chain", 1, 4) <= error_bound(parse_machine("fp32.chain").rule, 1, fp32, 0).certain(one));
 }
 
-TEST_CASE("a row's figures are those of its outputs", "[experiments][gemm]") {
+TEST_CASE("the figures of a row are those of its outputs", "[experiments][gemm]") {
     constexpr std::int64_t m = 5, n = 7, k = 300;
     const GemmRow row =
         row_of("sm90.wgmma.fp8", {.formats = {{e4m3fn, e5m2}}, .seeds = {3}, .m = {m}, .n = {n}, .k = {k}});
@@ -446,7 +449,7 @@ TEST_CASE("a row's figures are those of its outputs", "[experiments][gemm]") {
            noise = 0;
     for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
-            // Multiples of 2^-25 below 2^20: sums of fp8 products are exact in fp64.
+            // Sums of fp8 products are multiples of 2^-25 below 2^20, so they are exact in fp64.
             double exact = 0, magnitudes = 0;
             for (std::int64_t p = 0; p < k; ++p) {
                 const double product = double{a.data()[i * k + p]} * double{b.data()[p * n + j]};
@@ -477,7 +480,7 @@ TEST_CASE("a row's figures are those of its outputs", "[experiments][gemm]") {
     CHECK(max_error > 0);
 }
 
-TEST_CASE("fp8 on Hopper keeps 14 bits, promotion every 128 cures it, Blackwell does not need it",
+TEST_CASE("fp8 on Hopper keeps 14 bits; promotion every 128 terms repairs this, and Blackwell does not need it",
           "[experiments][gemm]") {
     GemmGrid grid{.formats = {{e4m3fn, e4m3fn}}, .m = {4}, .n = {4}, .k = {1 << 14}};
     for (const char* name : {"sm90.wgmma.fp8", "sm90.wgmma.fp8+promote128", "sm100.tcgen05.fp8"})
@@ -518,7 +521,7 @@ TEST_CASE("distributions have the moments that their names promise", "[experimen
         Distribution distribution;
         double mean, deviation;
     };
-    // A mean of 20000 draws strays by deviation / 141; five times that is allowed.
+    // The standard error of a mean of 20000 draws is deviation / 141. Five times that is allowed.
     for (const Case& c : {Case{Distribution::normal, 0, 1}, Case{Distribution::uniform, 0, 1 / std::sqrt(3)},
                           Case{Distribution::positive, 0.5, 1 / std::sqrt(12)}, Case{Distribution::equal, 1, 0},
                           Case{Distribution::outliers, 0, std::sqrt(1 + 4095.0 / 128)}}) {
@@ -539,19 +542,19 @@ TEST_CASE("distributions have the moments that their names promise", "[experimen
     for (const int half : {above, positive}) CHECK(std::abs(half - count / 2) < 5 * std::sqrt(count / 4.0));
 }
 
-TEST_CASE("tensor scaling fills the format, whatever the operands' size", "[experiments][gemm]") {
+TEST_CASE("tensor scaling fills the format, whatever the size of the operands", "[experiments][gemm]") {
     GemmGrid grid{.formats = {{e4m3fn, e4m3fn}}, .scalings = {OperandScaling::tensor}, .m = {4}, .n = {4}, .k = {256}};
     const GemmRow plain = row_of("sm100.tcgen05.fp8", grid);
     grid.scales = {0x1p-12};
     const GemmRow small = row_of("sm100.tcgen05.fp8", grid);
-    // A power of two moves through every scale exactly.
+    // A power of two passes exactly through every scale.
     CHECK(small.first == plain.first * 0x1p-24f);
     CHECK(small.max_rel == plain.max_rel);
     CHECK(small.operand_sqnr_db.value() == Approx(plain.operand_sqnr_db.value()));
     CHECK(plain.operand_sqnr_db.value() > 25);
     grid.scalings = {OperandScaling::none};
     CHECK(row_of("sm100.tcgen05.fp8", grid).outputs == 16);
-    CHECK(row_of("sm100.tcgen05.fp8", grid).first == 0);  // 2^-12 is below half of e4m3fn's least number
+    CHECK(row_of("sm100.tcgen05.fp8", grid).first == 0);  // 2^-12 is below half of e4m3fn's smallest number
 }
 
 TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
@@ -559,7 +562,7 @@ TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
         const char* machine;
         Format format;
         OperandScaling scaling;
-        double least_sqnr, greatest_sqnr;  ///< dB, of rounding the operands
+        double min_sqnr, greatest_sqnr;  ///< dB, of rounding the operands
         const char* why;
     };
     const auto [machine, format, scaling, least, greatest, why] =
@@ -574,7 +577,8 @@ TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
             {"sm100.tcgen05.nvfp4", e2m1fn, OperandScaling::nvfp4, 14, 21, "fp4 with scales of 4 bits: 17.6 dB"},
         }));
     CAPTURE(machine, why);
-    // 300 terms: the last block is a short one. Operands of very different sizes, but for the scales.
+    // With 300 terms, the last block is short. The operands have sizes near 2^-6, and the scales move them into the
+    // range of the format.
     GemmGrid grid{
         .formats = {{format, format}}, .scalings = {scaling}, .scales = {0x1p-6}, .m = {5}, .n = {7}, .k = {300}};
     const GemmRow row = row_of(machine, grid);
@@ -584,15 +588,15 @@ TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
     CHECK(row.operand_sqnr_db.value() < greatest);
     CHECK(row.scaling == to_string(scaling));
     CHECK(find_scaling(row.scaling) == scaling);
-    // Without its scales the sum would be of another size.
+    // Without the scales, the sum would have another size.
     grid.machines = {parse_machine("exact")};
     grid.formats = {{fp32, fp32}}, grid.scalings = {OperandScaling::none};
     const GemmRow drawn = rows_of(grid).front();
     CHECK(std::fabs(row.first_exact / drawn.first_exact - 1) < 0.5);
 }
 
-TEST_CASE("two NVFP4 operands have one factor, made of both amaxes", "[experiments][gemm]") {
-    // Every element is the largest: codes of 6, block scales of 448, 16 products of 36 448^2.
+TEST_CASE("two NVFP4 operands have one factor, which is computed from both amaxes", "[experiments][gemm]") {
+    // Every element is the largest one: the codes are 6, the block scales are 448, and each of 16 products is 36 448^2.
     GemmGrid grid{.formats = {{e2m1fn, e2m1fn}},
                   .distributions = {Distribution::equal},
                   .scalings = {OperandScaling::nvfp4},
@@ -605,7 +609,7 @@ TEST_CASE("two NVFP4 operands have one factor, made of both amaxes", "[experimen
     CHECK(row_of("sm100.tcgen05.nvfp4", grid).first == 16 * 36 * 448.0f * 448.0f * factor);
 }
 
-TEST_CASE("a machine is left out where nothing takes the scales in", "[experiments][gemm]") {
+TEST_CASE("a machine is left out if it cannot apply the scales", "[experiments][gemm]") {
     struct Case {
         const char* machine;
         OperandScaling scaling;
@@ -629,8 +633,8 @@ TEST_CASE("a machine is left out where nothing takes the scales in", "[experimen
     CHECK(error_of([&grid] { rows_of(grid); }).find("formats, scalings: ") == 0);
 }
 
-TEST_CASE("factors of blocks meet the exact sums of their blocks", "[experiments][gemm]") {
-    // 3 = 1 * 1 + 2, 0.3f and 2^30 hide each other's digits in fp64: 2^60 0.3f + 0.3f 0.3f.
+TEST_CASE("factors of blocks multiply the exact sums of their blocks", "[experiments][gemm]") {
+    // The blocks have two terms and one term, so the sum is 2^31 0.3f + 0.3f 0.3f. These digits do not fit in fp64.
     ThreadPool pool(1);
     const std::vector<float> a{1, 1, 1}, b{1, 1, 1};
     const BlockFactors factors{.block = 2, .a = {0x1p30f, 0.3f}, .b = {0.3f, 0.3f}};
@@ -658,7 +662,7 @@ TEST_CASE("any number of threads gives the same rows", "[experiments][gemm]") {
     GemmGrid grid{.formats = {{e4m3fn, e4m3fn}, {e5m2, e4m3fn}}, .m = {9}, .n = {33}, .k = {64, 500}};
     grid.machines = {parse_machine("sm90.wgmma.fp8"), parse_machine("fp32.chain"), parse_machine("sm80.mma.fp16")};
     const std::vector<GemmRow> rows = rows_of(grid, 1);
-    CHECK(rows.size() == 8);  // fp16 instructions take no fp8
+    CHECK(rows.size() == 8);  // fp16 instructions do not accept fp8
     CHECK(rows_of(grid, 3) == rows);
 }
 
@@ -679,7 +683,7 @@ TEST_CASE("a sweep is a range of doublings or a list", "[experiments][gemm]") {
     }
 }
 
-TEST_CASE("a machine is spelt by its name and what is done with its sums", "[experiments][gemm]") {
+TEST_CASE("a machine is given by its name and by suffixes that say how its sums are joined", "[experiments][gemm]") {
     CHECK(parse_machine("sm90.wgmma.fp8").rule == MatmulRule{.machine = find_machine("sm90.wgmma.fp8")});
     const MatmulRule promoted = parse_machine("sm90.wgmma.fp8+promote128").rule;
     CHECK(promoted.promotion == Promotion::add);
@@ -695,7 +699,7 @@ TEST_CASE("a machine is spelt by its name and what is done with its sums", "[exp
                                                      {"sm90.wgmma.fp8+promote", "unknown suffix"},
                                                      {"sm90.wgmma.fp8+", "unknown suffix"},
                                                      {"sm90.wgmma.fp8+slices0", "unknown suffix"},
-                                                     {"cutlass2.splitk.serial", "serves many machines"},
+                                                     {"cutlass2.splitk.serial", "needs a machine"},
                                                      {"sm80.mma.fp16+cutlass2.splitk.serial", "slices4"},
                                                      {"", "unknown machine"}}) {
         CAPTURE(c.text);

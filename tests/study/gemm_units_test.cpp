@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every figure of gemm and gemm --via against exact rational arithmetic: the unit, and the digits that it is printed with.
+// Compares every figure of gemm and gemm --via with exact rational arithmetic: its unit, and the digits of the output.
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/study/product/gemm.hpp"
@@ -20,7 +20,7 @@ using namespace macheps::reports;
 
 namespace {
 
-/// One output, computed only from its operands.
+/// Exact values of one output, computed only from its operands.
 struct Truth {
     Rational exact = 0, magnitudes = 0;
 };
@@ -35,7 +35,8 @@ Truth truth_of(const std::vector<double>& a, const std::vector<double>& b) {
     return t;
 }
 
-/// The figures of a row with one output, from `out` and the exact value. Roundings in fp64 change a figure by a share of at most 2^-45.
+/// Checks the figures of a row with one output against `out` and the exact values. Roundings in fp64 change a figure by
+/// at most 2^-45 of its value.
 void check_figures(const GemmRow& row, double out, const Truth& t, const Format& output) {
     constexpr double tolerance = 0x1p-45;
     const Rational error = rational(out) - t.exact, size = abs(error);
@@ -116,7 +117,8 @@ TEST_CASE("every figure of a product is in the units of its output, for all mach
                     return;
                 }
                 check_figures(row, row.first, t, output.format);
-                // fp32 sums of 23 terms are right to 2^-12 of S: an output that did not saturate is within that of the range.
+                // fp32 sums of 23 terms are accurate to 2^-12 of S, so an output that did not saturate exceeds the
+                // range by no more than that.
                 if (row.machine == "fp32.chain" || row.machine == "exact") {
                     const Rational largest =
                         rational(decode64(output.format, output.format.max_finite_code() << output.format.padding));
@@ -130,7 +132,7 @@ TEST_CASE("every figure of a product is in the units of its output, for all mach
     CHECK(saturated > 20);
 }
 
-TEST_CASE("a certain bound of gemm holds in formats that saturate, and what saturated is counted",
+TEST_CASE("a certain bound of gemm holds in formats that saturate, and saturated outputs are counted",
           "[experiments][gemm]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
@@ -158,7 +160,7 @@ TEST_CASE("a certain bound of gemm holds in formats that saturate, and what satu
     CHECK(beyond == 0);
 }
 
-TEST_CASE("every figure of gemm --via is in the units of its output, and the plain product is listed too",
+TEST_CASE("every figure of gemm --via is in the units of its output, and so are those of the plain product",
           "[analysis][via]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
@@ -204,7 +206,8 @@ TEST_CASE("every figure of gemm --via is in the units of its output, and the pla
             CHECK_FALSE(row.bound.has_value());
             CHECK_FALSE(row.probable_bound.has_value());
             CHECK_FALSE(row.unit.has_value());
-            // Nine products of bf16 parts lose about what fp32 loses: the figure is a few units, not 2^29 of them.
+            // Nine products of bf16 parts lose about as much as fp32 does, so the figure is a few units, not 2^29
+            // units.
             if (way.output == fp32) CHECK(row.max_ulp < 64 * (1 + *row.plain_max_ulp));
         });
         CAPTURE(way.via);
@@ -213,7 +216,7 @@ TEST_CASE("every figure of gemm --via is in the units of its output, and the pla
 }
 
 TEST_CASE("exact sums of fp64 products keep every digit, whatever cancels", "[analysis][via]") {
-    // 2^1000 and its negative leave the rest; the rest of the least products leaves 2^-2148's digits, which only `low` can show.
+    // The first and the third product cancel. The product 2^-900 is far below the digits of the rest.
     const WideOperands x{.m = 1,
                          .n = 1,
                          .k = 4,

@@ -21,7 +21,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// Operations on numbers of F held as float, which fp32 rounds first, beside Float's.
+/// Compares operations on numbers of F that are stored as float, which fp32 rounds first, with those of Float.
 template <Format F, bool lifts>
 void compare_operations_in_float(int trials) {
     const PrefixRounder<lifts> round(F);
@@ -37,7 +37,7 @@ void compare_operations_in_float(int trials) {
         };
         const Float<F> a = drawn_code();
         Float<F> b = drawn_code();
-        // Every other pair has a product or a quotient around the smallest normal number, or nearly cancels.
+        // Every second pair has a product or a quotient around the smallest normal number, or nearly cancels.
         const auto size = static_cast<int>(random() % 24);
         if (i % 2 == 1)
             b = Float<F>(std::ldexp(double(Float<F>(1 + std::ldexp(static_cast<double>(random() >> 11), -53))),
@@ -57,7 +57,8 @@ void compare_operations_in_float(int trials) {
     CHECK(tiny > trials / 16);
 }
 
-/// Products so small that fp32 lacks `lost` of their bits, and so near the middle of two numbers of F that fp32 gives the middle.
+/// Returns the number of products that are so small that fp32 loses `lost` of their bits, and so near the midpoint of
+/// two numbers of F that fp32 gives the midpoint. Adds the number of wrong results to `wrong`.
 template <Format F, bool lifts>
 int products_beside_middles(int& wrong) {
     const PrefixRounder<lifts> round(F);
@@ -80,7 +81,8 @@ int products_beside_middles(int& wrong) {
     return found;
 }
 
-/// Numbers of F: mostly of moderate size, some at the ends of its range, zeros of both signs, and with `wild` Inf and NaN.
+/// Returns numbers of F: mostly of moderate size, some at the ends of its range, zeros of both signs, and with `wild`
+/// Inf and NaN.
 template <Format F>
 Matrix drawn(std::int64_t n, std::uint64_t seed, bool wild) {
     std::mt19937_64 random(seed);
@@ -99,7 +101,8 @@ Matrix drawn(std::int64_t n, std::uint64_t seed, bool wild) {
     return a;
 }
 
-/// Panels of `block` columns whose updates are made in F itself, product and difference rounded apart, compute what no panels do.
+/// Compares LU in panels of `block` columns with the definition, which has no panels. The updates are computed in F,
+/// with one rounding if `fused`, and otherwise with separate roundings of product and difference.
 template <Format F>
 void compare_with_definition(std::int64_t n, bool wild, bool fused, std::int64_t block = 0) {
     ThreadPool pool(1);
@@ -117,7 +120,7 @@ void compare_with_definition(std::int64_t n, bool wild, bool fused, std::int64_t
             const bool is_finite =
                 is_regular && std::all_of(expected.begin(), expected.end(), [](const auto& x) { return isfinite(x); });
             CHECK(factors.is_regular == is_finite);
-            // Behind a panel that failed nothing was done.
+            // Nothing is computed after a panel that failed.
             if (!is_finite && block > 0 && block < n) continue;
             ++compared;
             CHECK(factors.rows == rows);
@@ -155,8 +158,9 @@ TEST_CASE("LU kernels have the bits of loops over Float, on every instruction se
     }
 }
 
-// One panel of everything leaves what loops leave where a pivot fails, too. Sizes leave parts of vectors and of tiles.
-TEST_CASE("LU by panels has the bits of loops over Float, on every instruction set", "[analysis][lu]") {
+// With a single panel, the results are those of the loops even if a pivot fails. The sizes leave incomplete vectors and
+// tiles.
+TEST_CASE("LU in panels has the bits of loops over Float, on every instruction set", "[analysis][lu]") {
     const auto compare = [&]<Format F>() {
         for (const bool wild : {false, true}) {
             compare_with_definition<F>(53, wild, false, 64);
@@ -175,12 +179,13 @@ TEST_CASE("LU by panels has the bits of loops over Float, on every instruction s
     compare.template operator()<e3m2fn>();
     compare.template operator()<fp32>();
     compare.template operator()<fp64>();
-    // Where U alone has many columns: rows beside a panel, whole and in part.
+    // Only U has many columns here, so there are complete and incomplete rows next to a panel.
     compare_with_definition<fp16>(140, false, false, 20);
     compare_with_definition<bf16>(140, false, false, 20);
 }
 
-TEST_CASE("what fp32 rounds first is rounded once in formats that are fp32 with fewer digits", "[analysis][lu]") {
+TEST_CASE("operations that fp32 rounds first are rounded once in formats that are fp32 with fewer digits",
+          "[analysis][lu]") {
     compare_operations_in_float<bf16, false>(40000);
     compare_operations_in_float<tf32, true>(40000);
     constexpr Format nine{.bits = 17, .precision = 9, .exponent_bias = 127};
@@ -190,13 +195,13 @@ TEST_CASE("what fp32 rounds first is rounded once in formats that are fp32 with 
     CHECK(products_beside_middles<nine, true>(wrong) > 1);
     CHECK(wrong == 0);
     CHECK(products_beside_middles<tf32, false>(wrong) > 100);
-    CHECK(wrong > 10);  // without lifting they are rounded twice
+    CHECK(wrong > 10);  // without lifting, they are rounded twice
     CHECK(is_prefix_of_fp32(bf16));
     CHECK(is_prefix_of_fp32(tf32));
     for (const Format& other : {fp16, e5m2, e4m3fn, e8m0fnu, fp32, fp64}) CHECK_FALSE(is_prefix_of_fp32(other));
 }
 
-TEST_CASE("LU among subnormal numbers has the bits of loops over Float", "[analysis][lu]") {
+TEST_CASE("LU of subnormal numbers has the bits of loops over Float", "[analysis][lu]") {
     ThreadPool pool(1);
     const auto compare = [&]<Format F>() {
         for (int below = -2; below < F.precision; below += 3) {
@@ -234,7 +239,7 @@ TEST_CASE("fused LU kernels have the bits of fma over Float", "[analysis][lu]") 
     compare_with_definition<fp64>(13, true, true);
 }
 
-TEST_CASE("LU in the memory of earlier factors is the same", "[analysis][lu]") {
+TEST_CASE("LU that reuses the memory of earlier factors gives the same factors", "[analysis][lu]") {
     ThreadPool pool(1);
     for (const Format& format : {fp16, bf16, fp32, fp64}) {
         for (const bool fused : {false, true}) {
@@ -265,7 +270,7 @@ TEST_CASE("LU of a uniform matrix has the published codes and errors", "[analysi
         std::int64_t n;
         double right, blocked, stored_wide, bfloat;
     };
-    // n = 512 is in the slow part.
+    // The slow test has n = 512.
     const Case c =
         GENERATE(Case{32, 1.441e-3, 1.441e-3, 1.923e-7, 1.156e-2}, Case{64, 2.234e-3, 1.864e-3, 9.464e-4, 1.963e-2},
                  Case{128, 4.221e-3, 2.626e-3, 1.883e-3, 3.641e-2}, Case{256, 7.986e-3, 4.134e-3, 3.936e-3, 6.148e-2});
@@ -289,7 +294,8 @@ TEST_CASE("a machine that chains in fp32 updates a block as fp32 does", "[analys
     const Factors expected = factor_lu(a, in_format, pool), got = factor_lu(a, on_machine, pool);
     CHECK(got.rows == expected.rows);
     CHECK(got.lu == expected.lu);
-    // Another machine adds otherwise, which fp32 shows and fp16 would round away; one thread does what two do.
+    // Another machine adds in another order, which fp32 shows and fp16 would round away. One thread gives the same bits
+    // as two.
     const Matrix wide = uniform_rounded(70, fp32);
     in_format.format = on_machine.format = fp32;
     on_machine.rule = MatmulRule{.machine = find_machine("sm90.wgmma.fp16")};
@@ -299,7 +305,7 @@ TEST_CASE("a machine that chains in fp32 updates a block as fp32 does", "[analys
     CHECK(unit.lu == factor_lu(wide, on_machine, one).lu);
 }
 
-TEST_CASE("LU of a permutation is exact, and of a singular matrix says so", "[analysis][lu]") {
+TEST_CASE("LU of a permutation is exact, and LU of a singular matrix is reported as such", "[analysis][lu]") {
     ThreadPool pool(1);
     Matrix permutation(7);
     for (std::int64_t i = 0; i < 7; ++i) permutation(i, (3 * i + 2) % 7) = 1;
@@ -328,7 +334,7 @@ TEST_CASE("powers of two leave the codes of L unchanged and shift those of U, in
     }
 }
 
-TEST_CASE("two-sided scaling saves what the range of fp16 loses", "[analysis][scale]") {
+TEST_CASE("two-sided scaling keeps the elements that leave the range of fp16 without it", "[analysis][scale]") {
     struct Case {
         double spread;
         std::int64_t overflow, underflow, subnormal;

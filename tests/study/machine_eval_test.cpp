@@ -16,7 +16,7 @@ using namespace macheps::study;
 
 namespace {
 
-/// 1 * 1 + 0 on a unit that adds eight products, with `d` and more keys.
+/// Returns a recorded line for 1 * 1 + 0 on a unit that adds eight products, with the result `d` and more keys.
 std::string line_with(const std::string& d, const std::string& more = "") {
     std::string one = R"(["3c00")";
     for (int i = 1; i < 8; ++i) one += R"(,"0000")";
@@ -46,7 +46,7 @@ TEST_CASE("recorded lines are judged on every engine of this CPU", "[experiments
     CHECK(found.counts[0].alternative == 1);
     CHECK(found.counts[0].ran == std::vector<std::size_t>(engines, 3));
     CHECK(found.counts[0].agreed == std::vector<std::size_t>(engines, 2));
-    // The second of three lines, in the fourth line of the text.
+    // The wrong line is the second of three, and line 4 of the text.
     REQUIRE(found.mismatches.size() == engines);
     CHECK(found.mismatches[0].number == 4);
     CHECK(found.mismatches[0].engine == "scalar");
@@ -57,17 +57,17 @@ TEST_CASE("recorded lines are judged on every engine of this CPU", "[experiments
     CHECK(evaluate(wrong + "\n" + wrong, 1).mismatches.size() == 1);
 }
 
-TEST_CASE("a recorded line that cannot be read is named by file and number", "[experiments][machine_eval]") {
+TEST_CASE("the error about a recorded line that cannot be read names file and line", "[experiments][machine_eval]") {
     try {
         (void)evaluate(line_with("3f800000") + "\nno JSON\n");
-        FAIL("a line that is no JSON was read");
+        FAIL("a line that is not JSON was read");
     } catch (const Error& error) {
         CHECK(std::string(error.what()).find("t:2") != std::string::npos);
     }
     CHECK(evaluate("").lines == 0);
 }
 
-TEST_CASE("captures of CPUs: sums by machines, conversions by codec profiles, integers refused by name",
+TEST_CASE("captures of CPUs: machines judge sums, codec profiles judge conversions, and integer units are refused",
           "[experiments][machine_eval]") {
     const auto path = test::shared_folder() / "vectors/cpu_captures.jsonl";
     if (!std::filesystem::exists(path)) SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
@@ -80,7 +80,7 @@ TEST_CASE("captures of CPUs: sums by machines, conversions by codec profiles, in
         (count.machine.starts_with("codec ") ? conversions : sums) += count.lines;
     }
     for (const RefusedLines& each : found.refused) {
-        CHECK(each.reason == "integer unit, no machine");
+        CHECK(each.reason == "an integer unit, which is not emulated");
         refused += each.lines;
     }
     CHECK(found.wrong == 0);
@@ -90,7 +90,8 @@ TEST_CASE("captures of CPUs: sums by machines, conversions by codec profiles, in
     CHECK(found.refused.size() == 6);
 }
 
-TEST_CASE("a wrong conversion is a mismatch, and one of another form an error", "[experiments][machine_eval]") {
+TEST_CASE("a wrong conversion is a mismatch, and an unknown form of conversion is an error",
+          "[experiments][machine_eval]") {
     const std::string right =
                           R"({"arch":"x86","instr":"vcvtneps2bf16","qual":"k1.bf16.f32","a":["3f800000"],"d":"3f80"})",
                       wrong =

@@ -28,27 +28,29 @@ TEST_CASE("Matrix Market files are read in every layout and symmetry", "[files][
     CHECK(values("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 7\n") == Values{0, -7, 7, 0});
 }
 
-TEST_CASE("what is no square real matrix is refused with its line", "[files][matrix_market]") {
+TEST_CASE("a file that is not a square real matrix is refused, and the error names the line",
+          "[files][matrix_market]") {
     struct Case {
         const char *text, *told;
     };
-    const Case c =
-        GENERATE(Case{"", "a.mtx:0: no Matrix Market header"}, Case{"1 2 3\n", "a.mtx:1: no Matrix Market header"},
-                 Case{"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n", "complex numbers"},
-                 Case{"%%MatrixMarket matrix coordinate real hermitian\n", "Hermitian"},
-                 Case{"%%MatrixMarket matrix array pattern general\n1 1\n", "a pattern has places"},
-                 Case{"%%MatrixMarket matrix array real general\n2 3\n", "a.mtx:2: 2 x 3 is not square"},
-                 Case{"%%MatrixMarket matrix array real general\n0 0\n", "0 rows"},
-                 Case{"%%MatrixMarket matrix array real general\n101 101\n", "101 rows"},
-                 Case{"%%MatrixMarket matrix array real general\n99999999999999999999 1\n", "is no count"},
-                 Case{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", "ends before"},
-                 Case{"%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "more elements"},
-                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", "no place 3 1"},
-                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "1 of 2 entries"},
-                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n", "'one' is no number"},
-                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1\n", "2 words"},
-                 Case{"%%MatrixMarket matrix coordinate real general\n2 2 0\n1 1 1\n", "more entries"},
-                 Case{"%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", "no diagonal"});
+    const Case c = GENERATE(
+        Case{"", "a.mtx:0: the Matrix Market header is missing"},
+        Case{"1 2 3\n", "a.mtx:1: the Matrix Market header is missing"},
+        Case{"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n", "complex numbers"},
+        Case{"%%MatrixMarket matrix coordinate real hermitian\n", "Hermitian"},
+        Case{"%%MatrixMarket matrix array pattern general\n1 1\n", "a pattern cannot be stored as an array"},
+        Case{"%%MatrixMarket matrix array real general\n2 3\n", "a.mtx:2: the matrix is 2 x 3, which is not square"},
+        Case{"%%MatrixMarket matrix array real general\n0 0\n", "0 rows"},
+        Case{"%%MatrixMarket matrix array real general\n101 101\n", "101 rows"},
+        Case{"%%MatrixMarket matrix array real general\n99999999999999999999 1\n", "is not a valid count"},
+        Case{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", "ends before"},
+        Case{"%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "more elements than"},
+        Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", "the place 3 1 is outside"},
+        Case{"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "1 of 2 entries"},
+        Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n", "'one' is not a valid number"},
+        Case{"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1\n", "2 words"},
+        Case{"%%MatrixMarket matrix coordinate real general\n2 2 0\n1 1 1\n", "more entries"},
+        Case{"%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", "cannot have diagonal entries"});
     CAPTURE(c.text);
     try {
         values(c.text);

@@ -65,7 +65,7 @@ inline double rounded_by_mpfr(const BinaryFormat& f, mpfr_srcptr v, int ternary,
     return result;
 }
 
-/// How numbers are computed: with `bits` digits, and rounded to a format after each operation if there is one.
+/// How numbers are computed: with a precision of `bits`, and rounded to a format after each operation if there is one.
 struct MpfrContext {
     mpfr_prec_t bits = 256;
     const BinaryFormat* format = nullptr;
@@ -154,7 +154,7 @@ inline Mp call(MpfrTwo function, const Mp& a, const Mp& b) {
     return Mp::of([&](mpfr_ptr out) { return function(out, a.get(), b.get(), MPFR_RNDN); },
                   a.is_exact() && b.is_exact(), a.is_useless() || b.is_useless());
 }
-/// A sum of zero has a minus sign where rounding is downwards (IEEE 754-2019 6.3).
+/// Returns a sum. A sum of zero is negative if rounding is downwards (IEEE 754-2019 6.3).
 inline Mp sum(MpfrTwo function, const Mp& a, const Mp& b) {
     const bool is_down = mpfr_context.format != nullptr && mpfr_context.mode == Round::down;
     return Mp::of([&](mpfr_ptr out) { return function(out, a.get(), b.get(), is_down ? MPFR_RNDD : MPFR_RNDN); },

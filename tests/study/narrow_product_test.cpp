@@ -18,7 +18,7 @@ using namespace macheps::study;
 
 namespace {
 
-/// 8 x 8 x 256, rows and columns of numbers whose sizes differ by up to 2^(8 spread).
+/// Returns operands of 8 x 8 x 256 with rows and columns of numbers whose sizes differ by up to 2^(8 spread).
 WideOperands spread_operands(double spread) {
     WideOperands x{.m = 8, .n = 8, .k = 256, .a = std::vector<double>(8 * 256), .b = std::vector<double>(8 * 256)};
     const auto element = [spread](Operand operand, std::int64_t outer, std::int64_t p) {
@@ -55,7 +55,7 @@ double error_of(const char* machine, int slices, int bits, const WideOperands& x
 
 }  // namespace
 
-TEST_CASE("as many bits make a digit as the machine's sums keep", "[analysis][via]") {
+TEST_CASE("a digit has as many bits as the machine's sums keep exactly", "[analysis][via]") {
     struct Case {
         const char* machine;
         int bits[4];  // at k = 64, 256, 1024, 4096
@@ -75,8 +75,8 @@ TEST_CASE("as many bits make a digit as the machine's sums keep", "[analysis][vi
     CHECK(exact_digit_bits(parse_machine("sm90.wgmma.fp8+promote128"), 1 << 18) == 4);
 }
 
-TEST_CASE("every digit product is exact under the rule, and not beyond it", "[analysis][via]") {
-    // Digits of one sign: the sums grow as far as the rule allows for.
+TEST_CASE("digit products are exact with as many bits as the rule allows, and not with more", "[analysis][via]") {
+    // All digits have one sign, so the sums grow as far as the rule allows.
     const WideOperands x = wide_operands(fp64, Distribution::positive, 0, 1, 4, 4, 256);
     CHECK(*made("sm90.wgmma.fp8", 14, 4, x).inexact == 0);
     CHECK(*made("sm90.wgmma.fp8", 11, 5, x).inexact > 0);
@@ -102,7 +102,7 @@ TEST_CASE("errors fall by a digit for each slice, as published", "[analysis][via
     CHECK(error_of("sm90.wgmma.fp8", 14, 4, x) == Approx(2.1e-17).epsilon(0.05));
 }
 
-TEST_CASE("with all digits and one rounding every output is the correctly rounded product", "[analysis][via]") {
+TEST_CASE("with all digits and a single rounding, every output is the correctly rounded product", "[analysis][via]") {
     const double spread = GENERATE(0.0, 1.0, 4.0);
     CAPTURE(spread);
     const WideOperands x = spread_operands(spread);
@@ -113,7 +113,7 @@ TEST_CASE("with all digits and one rounding every output is the correctly rounde
     CHECK(wide_errors(x, fp64_chain(x)).not_correct > 0);
 }
 
-TEST_CASE("parts of fp32 numbers make nearly fp32 products", "[analysis][via]") {
+TEST_CASE("parts of fp32 numbers give products of nearly fp32 accuracy", "[analysis][via]") {
     CpuBackend backend(1);
     const WideOperands x = wide_operands(fp32, Distribution::normal, 3, 1, 6, 5, 200);
     const auto error = [&](const char* via, const char* machine) {
@@ -121,7 +121,8 @@ TEST_CASE("parts of fp32 numbers make nearly fp32 products", "[analysis][via]") 
                            narrow_product(backend, {.via = parse_via(via), .machine = parse_machine(machine)}, x).out)
             .max_error;
     };
-    // Three parts of 8 bits hold all 24: what is left is the rounding of fp32 sums. One part alone is off by 2^-9 and more.
+    // Three parts of 8 bits contain all 24 bits, so only the rounding of fp32 sums remains. One part alone is off by
+    // 2^-9 or more.
     CHECK(error("bf16x9", "sm80.mma.bf16") < 0x1p-19);
     CHECK(error("tf32x3", "sm80.mma.tf32") < 0x1p-18);
     CHECK(error("fp16x2", "sm80.mma.fp16") < 0x1p-18);
@@ -133,7 +134,7 @@ TEST_CASE("parts of fp32 numbers make nearly fp32 products", "[analysis][via]") 
         3);
 }
 
-TEST_CASE("wide rows ask for more slices, and what cannot be is refused", "[analysis][via]") {
+TEST_CASE("rows with a wide range need more slices, and impossible plans are refused", "[analysis][via]") {
     CpuBackend backend(1);
     const auto slices = [&](double spread) {
         return narrow_product(backend, {.via = parse_via("ozaki1:auto"), .machine = parse_machine("sm90.wgmma.fp16")},
@@ -151,7 +152,7 @@ TEST_CASE("wide rows ask for more slices, and what cannot be is refused", "[anal
                     Error);
 }
 
-TEST_CASE("residues have the published moduli and as many bits as these leave", "[analysis][via]") {
+TEST_CASE("residues have the published moduli and as many bits as these allow", "[analysis][via]") {
     const std::vector<int> moduli{256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193};
     CHECK(coprime_moduli(16) == moduli);
     CHECK(residue_integer_bits(15, 1024) == 53);
@@ -164,7 +165,7 @@ TEST_CASE("residues have the published moduli and as many bits as these leave", 
     CHECK(has_exact_residues(parse_machine("sm80.mma.bf16"), 1024));
 }
 
-TEST_CASE("products of residues are those of the integers, in 128 bits", "[analysis][via]") {
+TEST_CASE("products by residues equal the products of the integers in 128 bits", "[analysis][via]") {
     const WideOperands x = spread_operands(0);
     const int moduli = GENERATE(8, 12, 15);
     CAPTURE(moduli);
@@ -201,12 +202,13 @@ TEST_CASE("products of residues are those of the integers, in 128 bits", "[analy
         }
     }
     CHECK(different == 0);
-    // t bits of each number leave 2^-t of the largest of its row and column, next to a mean of a quarter.
+    // Numbers with t bits have errors of 2^-t of the largest number of their row or column. The mean magnitude is a
+    // quarter.
     CHECK(wide_errors(x, got.out).max_error < 64 * std::ldexp(1.0, -got.digit_bits));
     if (moduli == 15) CHECK(wide_errors(x, got.out).max_error < 1.2e-16);
 }
 
-TEST_CASE("residues on a machine that keeps too few bits are counted", "[analysis][via]") {
+TEST_CASE("inexact residue products of a machine that keeps too few bits are counted", "[analysis][via]") {
     const WideOperands x = spread_operands(0);
     CpuBackend backend(1);
     const auto inexact = [&](const char* machine) {
@@ -217,7 +219,7 @@ TEST_CASE("residues on a machine that keeps too few bits are counted", "[analysi
     CHECK_THROWS_AS(inexact("sm90.wgmma.fp8"), Error);
 }
 
-TEST_CASE("integers of 8 and 32 bits give what exact sums of formats give", "[analysis][via]") {
+TEST_CASE("integers of 8 and 32 bits give the same results as exact sums of formats", "[analysis][via]") {
     const SpelledRule integers = parse_via_machine("exact.int32");
     CHECK(exact_digit_bits(integers, 1 << 18) == 7);
     CHECK(exact_digit_bits(integers, (1 << 18) + 1) == 6);
@@ -239,7 +241,7 @@ TEST_CASE("integers of 8 and 32 bits give what exact sums of formats give", "[an
     }
 }
 
-TEST_CASE("the integer unit's sums wrap, and are counted where they do", "[analysis][via]") {
+TEST_CASE("sums of the integer unit wrap around, and those that do are counted", "[analysis][via]") {
     const WideOperands shape{.m = 1, .n = 1, .k = 1 << 18};
     CpuBackend backend(1);
     IntegerProduct multiply(backend, {.machine = &exact_int32}, shape, Format{});

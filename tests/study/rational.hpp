@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact rational arithmetic for oracles: it shares no code with the formats, the codecs or the exact sums of the library.
+// Exact rational arithmetic for oracles: it shares no code with the formats, the codecs or the exact sums of the
+// library.
 #pragma once
 #include "core/format.hpp"
 
@@ -19,13 +20,13 @@ inline Rational rational(double x) {
     return r;
 }
 
-/// 2^exponent.
+/// Returns 2^exponent.
 inline Rational power_of_two(int exponent) {
     const boost::multiprecision::cpp_int one = 1;
     return exponent >= 0 ? Rational(one << exponent) : Rational(1, one << -exponent);
 }
 
-/// floor(log2 |x|), x != 0.
+/// Returns floor(log2 |x|) for x != 0.
 inline int floor_log2(const Rational& x) {
     const Rational size = abs(x);
     int e = static_cast<int>(msb(numerator(size))) - static_cast<int>(msb(denominator(size)));
@@ -33,12 +34,13 @@ inline int floor_log2(const Rational& x) {
     return e;
 }
 
-/// The place of the last digit of `x` in a format of `precision` digits with the least normal exponent `emin`.
+/// Returns the exponent of the last digit of `x` in a format of `precision` digits with the minimum normal exponent
+/// `emin`.
 inline int last_place(const Rational& x, int precision, int emin) {
     return std::max(x == 0 ? emin : floor_log2(x), emin) - precision + 1;
 }
 
-/// `x`, rounded to nearest, ties to even, with an unbounded range above.
+/// Rounds `x` to nearest, ties to even, with an unbounded range above.
 inline Rational nearest(const Rational& x, int precision, int emin) {
     if (x == 0) return 0;
     const Rational place = power_of_two(last_place(x, precision, emin)), scaled = abs(x) / place;
@@ -51,7 +53,8 @@ inline Rational nearest(const Rational& x, int precision, int emin) {
 
 inline double to_double(const Rational& x) { return static_cast<double>(nearest(x, 53, -1022)); }
 
-/// The unit in the last place of the format at `x`, that of the top binade beyond its largest number `largest`.
+/// Returns the unit in the last place of the format at `x`. Beyond the largest number `largest`, it is that of the top
+/// binade.
 inline Rational unit_in_last_place(const Format& f, const Rational& x, const Rational& largest) {
     if (f.encoding == Encoding::fixed_point) return power_of_two(1 - f.precision);
     const Rational size = abs(x);

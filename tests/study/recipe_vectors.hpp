@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared vectors of scale rules, which a reference made from the specification alone, and comparisons with them.
+// The shared vectors of scale rules, and comparisons with them. A reference that was written from the specification
+// alone computed the vectors.
 #pragma once
 #include "core/codec.hpp"
 #include "core/ulp.hpp"
@@ -18,7 +19,7 @@ namespace macheps::test {
 
 using nlohmann::json;
 
-/// Hexadecimal digits strung together, `digits` to a number; nothing for `nn` and `**`.
+/// Parses hexadecimal numbers of `digits` digits each, without separators. `nn` and `**` give no value.
 inline std::vector<std::optional<std::uint32_t>> words_of(const std::string& text, std::size_t digits) {
     std::vector<std::optional<std::uint32_t>> list;
     for (std::size_t at = 0; at < text.size(); at += digits) {
@@ -43,7 +44,7 @@ inline bool same(const std::vector<float>& a, const std::vector<float>& b) {
            std::equal(a.begin(), a.end(), b.begin(), [](float x, float y) { return same(x, y); });
 }
 
-/// A code that is a number must be that one; `nn` is any NaN, `**` anything.
+/// Returns whether codes equal the expected ones, in which `nn` is any NaN and `**` is any code.
 inline bool same_codes(const Format& format, const std::vector<std::uint32_t>& codes, const std::string& expected) {
     const auto words = words_of(expected, 2);
     if (words.size() != codes.size()) return false;

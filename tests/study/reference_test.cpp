@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference solutions of `macheps solve` against exact ones: elimination over the integers, or solutions by construction.
+// Compares the reference solutions of `macheps solve` with exact solutions, which come from elimination over the
+// integers or from the construction of the system.
 #include "experiments/study/solve/equilibrate.hpp"
 #include "experiments/study/solve/factor/lu.hpp"
 #include "experiments/study/solve/gallery.hpp"
@@ -26,7 +27,7 @@ struct System {
     std::string name{};
     Matrix a{};
     std::vector<double> b{};
-    std::vector<cpp_rational> exact{};  ///< empty where the matrix is singular
+    std::vector<cpp_rational> exact{};  ///< empty if the matrix is singular
 };
 
 template <class Number>
@@ -39,7 +40,8 @@ cpp_rational rational(const Number& x) {
     return exponent >= 0 ? cpp_rational(digits << exponent) : cpp_rational(digits, cpp_int(1) << -exponent);
 }
 
-/// Jordan's elimination over the integers, whose divisions are exact (Bareiss 1968). Each row is scaled by a power of two.
+/// Solves a system by Jordan's elimination over the integers, whose divisions are exact (Bareiss 1968). Each row is
+/// scaled by a power of two. The result is empty if the matrix is singular.
 std::vector<cpp_rational> exact_solution(const Matrix& a, const std::vector<double>& b) {
     const std::int64_t n = a.n;
     std::vector<std::vector<cpp_int>> rows;
@@ -71,12 +73,12 @@ std::vector<cpp_rational> exact_solution(const Matrix& a, const std::vector<doub
         before = rows[k][k];
     }
     std::vector<cpp_rational> x;
-    const cpp_int sign = before < 0 ? -1 : 1;  // cpp_rational takes no negative denominator
+    const cpp_int sign = before < 0 ? -1 : 1;  // cpp_rational does not accept a negative denominator
     for (std::size_t i = 0; i < size; ++i) x.emplace_back(cpp_int(sign * rows[i][size]), cpp_int(sign * before));
     return x;
 }
 
-/// norm(x - exact) / norm(exact).
+/// Returns norm(x - exact), divided by norm(exact) if `is_relative`.
 template <class Number>
 cpp_rational error_of(const std::vector<Number>& x, const std::vector<cpp_rational>& exact, bool is_relative = true) {
     cpp_rational most = 0, size = 0;
@@ -101,7 +103,7 @@ System of_gallery(const std::string& name, std::int64_t n) {
                           right_hand_side(n, 1));
 }
 
-/// Integers below 2^26 with a solution of integers below 2^10: b is exact.
+/// Returns a system of integers below 2^26 with a solution of integers below 2^10, so that b is exact.
 System of_integers(std::string name, Matrix a, std::mt19937_64& random) {
     System system{.name = std::move(name) + ", n = " + std::to_string(a.n), .a = std::move(a)};
     std::vector<std::int64_t> x;
@@ -124,8 +126,8 @@ System random_integers(std::int64_t n) {
     return of_integers("random integers", std::move(a), random);
 }
 
-/// P L U with unit diagonals and elements of -most..most: its determinant is 1 or -1, and its condition number grows like
-/// that of random triangular matrices, exponentially in n.
+/// Returns P L U with unit diagonals and elements from -most to most. Its determinant is 1 or -1, and its condition
+/// number grows exponentially in n, like that of random triangular matrices.
 System unimodular(std::int64_t n, int most) {
     std::mt19937_64 random(static_cast<std::uint64_t>(n));
     const auto draw = [&] {
@@ -147,7 +149,7 @@ System unimodular(std::int64_t n, int most) {
     return of_integers("unimodular to " + std::to_string(most), std::move(a), random);
 }
 
-/// Rows and columns scaled by powers of two from 2^-reach to 2^reach.
+/// Returns a system whose rows and columns are scaled by powers of two from 2^-reach to 2^reach.
 System badly_scaled(std::int64_t n, int reach) {
     std::mt19937_64 random(static_cast<std::uint64_t>(reach));
     Matrix a = make_matrix(parse_matrix("randsvd:1e3"), n, 2);
@@ -164,7 +166,7 @@ System badly_scaled(std::int64_t n, int reach) {
     return by_elimination("scaled to 2^" + std::to_string(reach), std::move(a), std::move(b));
 }
 
-/// Element (i, j) is 2^-(step |i - j|) times a number near 1.
+/// Returns a system whose element (i, j) is 2^-(step (i + j)) times a number from 1 to 2.
 System graded(std::int64_t n, int step) {
     Matrix a = make_matrix(parse_matrix("uniform"), n, 3);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -174,7 +176,7 @@ System graded(std::int64_t n, int step) {
     return by_elimination("graded by 2^-" + std::to_string(step), std::move(a), right_hand_side(n, 3));
 }
 
-/// The last row is the sum of the others, except for `off` in its last element.
+/// Returns a system whose last row is the sum of the others, except for `off` in its last element.
 System nearly_singular(std::int64_t n, double off) {
     Matrix a(n);
     std::mt19937_64 random(7);
@@ -196,7 +198,7 @@ System of_elements(std::string name, std::vector<double> values, std::vector<dou
     return by_elimination(std::move(name), std::move(a), std::move(b));
 }
 
-/// `false`: it was refused.
+/// Checks what a reference claims. Returns false if it claims no solution.
 bool check_claim(const System& system, const Reference& reference) {
     CAPTURE(system.name, reference.quality);
     if (reference.quality == "uncertain") {
@@ -214,7 +216,7 @@ bool check_claim(const System& system, const Reference& reference) {
 
 }  // namespace
 
-TEST_CASE("a reference solution is within its proven bound, or there is none", "[analysis][reference]") {
+TEST_CASE("a reference solution is within its proven bound", "[analysis][reference]") {
     ThreadPool pool(2);
     std::vector<System> systems;
     for (const std::int64_t n : {5, 12, 20, 30, 40}) systems.push_back(of_gallery("hilbert", n));
@@ -240,7 +242,7 @@ TEST_CASE("a reference solution is within its proven bound, or there is none", "
     }
 }
 
-TEST_CASE("beyond 113 digits, beyond fp64 and for singular matrices, no reference solution is claimed",
+TEST_CASE("no reference solution is claimed beyond 113 bits, beyond fp64 or for singular matrices",
           "[analysis][reference]") {
     ThreadPool pool(2);
     std::vector<System> systems;
@@ -266,7 +268,7 @@ TEST_CASE("the references of large systems are within their bounds", "[analysis]
     CHECK_FALSE(check_claim(beyond, reference_solution(beyond.a, beyond.b, pool)));
 }
 
-TEST_CASE("a wrong solution or a wrong inverse proves nothing false", "[analysis][reference]") {
+TEST_CASE("a wrong solution or a wrong inverse never proves a false bound", "[analysis][reference]") {
     ThreadPool pool(2);
     const System system = of_gallery("randsvd:1e6", 12);
     const Matrix& a = system.a;
@@ -307,7 +309,7 @@ TEST_CASE("a wrong solution or a wrong inverse proves nothing false", "[analysis
     CHECK_FALSE(contraction(a, std::vector<Quad>(inverse.size(), Quad(HUGE_VAL)), pool).holds());
 }
 
-TEST_CASE("without a reference solution the refinement goes on, and no verdict rests on a forward error",
+TEST_CASE("without a reference solution, refinement continues, and no verdict depends on a forward error",
           "[analysis][reference]") {
     ThreadPool pool(2);
     const Matrix a = make_matrix(parse_matrix("lehmer"), 12, 0);
@@ -329,13 +331,13 @@ TEST_CASE("without a reference solution the refinement goes on, and no verdict r
     plan.stop = Stop::oracle;
     CHECK(refine(a, b, factors, scaling, plan, proven).verdict == Verdict::converged);
     CHECK(refine(a, b, factors, scaling, plan, uncertain).verdict == Verdict::no_reference);
-    // A residual that shrinks is all that is known after one step.
+    // After one step it is only known that the residual shrinks.
     plan.stop = Stop::residual;
     plan.max_steps = 1;
     CHECK(refine(a, b, factors, scaling, plan, uncertain).verdict == Verdict::stagnated);
 }
 
-TEST_CASE("a residual that grows is a divergence, whatever is known of the solution", "[analysis][reference]") {
+TEST_CASE("a residual that grows is a divergence, whatever is known about the solution", "[analysis][reference]") {
     ThreadPool pool(2);
     const Matrix a = make_matrix(parse_matrix("randsvd:1e8"), 50, 0);
     const std::vector<double> b = right_hand_side(50, 0);
@@ -351,10 +353,11 @@ TEST_CASE("a residual that grows is a divergence, whatever is known of the solut
     }
 }
 
-TEST_CASE("the stop of an oracle asks for both errors", "[analysis][reference]") {
+TEST_CASE("the oracle's stopping rule requires both errors to be small", "[analysis][reference]") {
     ThreadPool pool(1);
-    // A x = b for x = (1, -1). The factors are those of another matrix, which maps (1 + 2u, -1 + 2u) to b: every component
-    // is off by 2u, and the residual (4u, 6u) by 6u / (norm(A) norm(x) + norm(b)) = 6u / (3 + 1).
+    // A x = b for x = (1, -1). The factors are those of another matrix, which maps (1 + 2u, -1 + 2u) to b. Every
+    // component is off by 2u, and the residual (4u, 6u) has a normwise error of 6u / (norm(A) norm(x) + norm(b)) = 6u /
+    // (3 + 1).
     const double u = 0x1p-24;
     Matrix a(2), other(2);
     a(0, 0) = a(0, 1) = a(1, 0) = other(0, 0) = other(1, 0) = 1;
@@ -372,12 +375,12 @@ TEST_CASE("the stop of an oracle asks for both errors", "[analysis][reference]")
     CHECK(refined.verdict == Verdict::unrefined);
 }
 
-TEST_CASE("systems of more than 256 rows beyond fp64 are proven by an inverse of 113 digits",
+TEST_CASE("systems of more than 256 rows beyond fp64 are proven by an inverse of 113 bits",
           "[analysis][reference][slow]") {
     ThreadPool pool(2);
     System system = unimodular(300, 1);
     CHECK_FALSE(check_claim(system, reference_solution(system.a, system.b, pool)));
-    // Two blocks: one with a condition number beyond 2^53, and multiples of the identity.
+    // Two blocks: one with a condition number above 2^53, and a multiple of the identity.
     const System inner = unimodular(60, 3);
     system = inner;
     system.a = Matrix(270);

@@ -44,13 +44,14 @@ Ran ran(const SolveGrid& grid, int threads = 2) {
     return out;
 }
 
-/// As the published tables have it: steps, with inner steps where there are some; s, d or n for what did not converge.
+/// Returns a cell as in the published tables: the steps, with inner steps if there are any, or s, d or n if the system
+/// did not converge.
 std::string cell_of(const SolveRow& row) {
     if (row.verdict != "converged") return row.verdict.substr(0, 1);
     return std::to_string(row.steps) + (row.inner ? "/" + std::to_string(*row.inner) : "");
 }
 
-/// bf16, fp16, fp32 by LU-IR, then by GMRES-IR.
+/// Returns the cells of bf16, fp16 and fp32, first by LU-IR and then by GMRES-IR.
 std::string cells_of(const std::vector<SolveRow>& rows) {
     std::string text;
     for (const char* method : {"ir", "gmres-ir"}) {
@@ -81,7 +82,7 @@ void check_published(const PublishedRow& c) {
 
 }  // namespace
 
-TEST_CASE("refinement takes the published steps", "[analysis][refine]") {
+TEST_CASE("refinement takes the published number of steps", "[analysis][refine]") {
     check_published(GENERATE(PublishedRow{"randsvd:1e1", "12 7 2 4/13 3/6 2/2", 2.24e2},
                              PublishedRow{"randsvd:1e3", "s 11 2 4/34 4/14 2/2", 1.28e4},
                              PublishedRow{"randsvd:1e2,2", "30 9 2 4/15 3/7 2/2", 1.93e3},
@@ -113,7 +114,7 @@ TEST_CASE("the forward error falls as published, step by step", "[analysis][refi
     }
     CHECK(*out.rows[0].contraction == Approx(0.05).epsilon(0.1));
     CHECK(*out.rows[0].cond_x == Approx(1.04e3).epsilon(5e-3));
-    // Residuals of fp64 alone leave u cond_x.
+    // With residuals in fp64 only, an error of about u cond_x remains.
     grid.methods = {Method::ir};
     grid.residual = fp64;
     const Ran narrow = ran(grid);
@@ -131,7 +132,8 @@ TEST_CASE("the reference is the published solution", "[analysis][reference]") {
     CHECK(reference.quality == "fp128");
 }
 
-TEST_CASE("a factorisation in fp8 is no solution by itself, and a NaN is never success", "[analysis][refine]") {
+TEST_CASE("a factorisation in fp8 does not solve a system by itself, and a NaN never counts as success",
+          "[analysis][refine]") {
     SolveGrid grid = published_grid("randsvd:100");
     grid.factors = {e4m3fn};
     grid.work = fp32;
@@ -144,7 +146,7 @@ TEST_CASE("a factorisation in fp8 is no solution by itself, and a NaN is never s
     CHECK(cell_of(out.rows[1]) == "3/86");
 }
 
-TEST_CASE("GMRES with fp8 factors converges as published, LU-IR never", "[analysis][refine][slow]") {
+TEST_CASE("GMRES with fp8 factors converges as published, and LU-IR never converges", "[analysis][refine][slow]") {
     struct Case {
         const char *matrix, *e4m3, *e5m2, *bfloat;
     };
@@ -168,7 +170,7 @@ TEST_CASE("GMRES with fp8 factors converges as published, LU-IR never", "[analys
     CHECK(cell_of(rows[5]) == c.bfloat);
 }
 
-TEST_CASE("fp16 factors serve fp32 work up to 1e4", "[analysis][refine][slow]") {
+TEST_CASE("fp16 factors suffice for fp32 work up to a condition number of 1e4", "[analysis][refine][slow]") {
     SolveGrid grid = published_grid("randsvd:10");
     grid.matrices.clear();
     for (const double condition : {1e1, 1e2, 1e3, 1e4, 1e5})
@@ -184,7 +186,7 @@ TEST_CASE("fp16 factors serve fp32 work up to 1e4", "[analysis][refine][slow]") 
     CHECK(cells == "3 3 5 13 d ");
 }
 
-TEST_CASE("what is exact takes no step, and threads change no row", "[analysis][refine]") {
+TEST_CASE("an exact solution takes no step, and the number of threads changes no row", "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("tridiag:0,8,0"), parse_matrix("randsvd:10")};
     grid.sizes = {16, 25};
@@ -212,7 +214,7 @@ TEST_CASE("blocks of an fp64 factorisation accumulate in fp64", "[analysis][refi
     grid.block = 16;
     const Ran out = ran(grid);
     REQUIRE(out.rows.size() == 1);
-    // |P A - L U| <= n u |L| |U|, |L| <= 1 by pivoting, and U grows by less than n here. Sums in fp32 leave 1e-8.
+    // P A - L U| <= n u |L| |U|, |L| <= 1 by pivoting, and U grows by less than n here. Sums in fp32 would leave 1e-8.
     CHECK(out.rows.front().lu_error <= 64 * 64 * 0x1p-53);
 }
 
@@ -229,7 +231,7 @@ TEST_CASE("a singular system and one beyond the range get different verdicts", "
     }
 }
 
-TEST_CASE("limits of convergence are those of the theory", "[analysis][refine]") {
+TEST_CASE("the limits of convergence agree with the theory", "[analysis][refine]") {
     const auto limit = [](Method method, const Format& factor, const Format& precond) {
         return convergence_limit({.method = method, .precond = precond}, factor);
     };
@@ -240,8 +242,7 @@ TEST_CASE("limits of convergence are those of the theory", "[analysis][refine]")
     CHECK(limit(Method::gmres_ir, fp16, fp64) == Approx(3.4e7).epsilon(0.03));
 }
 
-TEST_CASE("GMRES without a preconditioner converges where the matrix itself is benign, and takes more steps",
-          "[analysis][refine]") {
+TEST_CASE("GMRES without a preconditioner converges on a benign matrix, and takes more steps", "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("randsvd:10")};
     grid.sizes = {30};
@@ -253,10 +254,11 @@ TEST_CASE("GMRES without a preconditioner converges where the matrix itself is b
     CHECK(rows[1].verdict == "converged");
     CHECK(*rows[1].inner > 2 * *rows[0].inner);
     CHECK(rows[1].limit == 0x1p53);
-    // Both begin with the x of the factors; only one of them uses the factors again.
+    // Both methods begin with the solution from the factors. Only one of them uses the factors again.
     CHECK(*rows[0].fe_first == *rows[1].fe_first);
     CHECK(rows[1].flops_low == rows[0].flops_low);
-    // Of a multiple of the identity the first vector of GMRES is the answer: from any x, one inner step for each of the refinement.
+    // For a multiple of the identity, the first vector of GMRES is the solution. From any x, each step of the
+    // refinement takes one inner step.
     grid.matrices = {parse_matrix("tridiag:0,3,0")};
     grid.factors = {e4m3fn};
     grid.methods = {Method::gmres};
@@ -266,8 +268,8 @@ TEST_CASE("GMRES without a preconditioner converges where the matrix itself is b
 }
 
 TEST_CASE("the residual of GMRES is relative to the right-hand side, and at most the tolerance", "[analysis][refine]") {
-    // Without a preconditioner the residual is |r - A d| / |r|, which is computed here from A and d. With n = 12 and a condition
-    // number of about 3 its rounding error is below 100 n u.
+    // Without a preconditioner the residual is |r - A d| / |r|, which is computed here from A and d. With n = 12 and a
+    // condition number of about 3 its rounding error is below 100 n u.
     constexpr std::int64_t n = 12;
     Matrix a(n);
     std::vector<double> r(n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each way to take rows from rows in fp16, beside loops over Float.
+// Compares each kernel that subtracts multiples of rows from rows in fp16 with loops over Float.
 #include "experiments/study/solve/factor/row_tile.hpp"
 #include "core/format_table.hpp"
 #include "core/types/float.hpp"
@@ -17,12 +17,12 @@ using namespace macheps::study;
 
 namespace {
 
-constexpr std::int64_t gap = 5;  // numbers between rows, which nobody may touch
+constexpr std::int64_t gap = 5;  // numbers between rows, which must not change
 constexpr float untouched = 0x1p-30f;
 
 enum class Draw {
-    usual,  ///< not far from one
-    tiny,   ///< u and a around the least normal number
+    usual,  ///< near one
+    tiny,   ///< u and a are near the smallest normal number
     wild,   ///< any code
 };
 
@@ -34,20 +34,20 @@ struct Numbers {
         : l(static_cast<std::size_t>(rows * (terms + gap)), untouched),
           u(static_cast<std::size_t>(terms * (width + gap)), untouched),
           a(static_cast<std::size_t>(rows * (width + gap)), untouched) {
-        const auto draw = [&](std::vector<float>& numbers, std::int64_t of_row, std::uint64_t least_exponent) {
+        const auto draw = [&](std::vector<float>& numbers, std::int64_t of_row, std::uint64_t min_exponent) {
             for (std::size_t i = 0; i < numbers.size(); ++i) {
                 if (static_cast<std::int64_t>(i) % (of_row + gap) >= of_row) continue;
-                // Few are not finite, or every result would be a NaN.
+                // Only few numbers are not finite, because otherwise every result would be NaN.
                 std::uint64_t code = random() & 0xffff;
-                if (kind != Draw::wild) code = (code & 0x83ff) | ((least_exponent + random() % 6) << 10);
+                if (kind != Draw::wild) code = (code & 0x83ff) | ((min_exponent + random() % 6) << 10);
                 if ((code & 0x7c00) == 0x7c00 && random() % 64 != 0) code &= 0x83ff;
                 numbers[i] = static_cast<float>(decode64(fp16, static_cast<std::uint32_t>(code)));
             }
         };
-        const std::uint64_t least_exponent = kind == Draw::tiny ? 0 : 10;
+        const std::uint64_t min_exponent = kind == Draw::tiny ? 0 : 10;
         draw(l, terms, 10);
-        draw(u, width, least_exponent);
-        draw(a, width, least_exponent);
+        draw(u, width, min_exponent);
+        draw(a, width, min_exponent);
         tile = {rows, terms, width, l.data(), terms + gap, u.data(), width + gap, nullptr, width + gap};
     }
 };
@@ -66,7 +66,7 @@ std::vector<float> expected_of(const Numbers& x) {
     return result;
 }
 
-/// Of numbers whose bits differ; a NaN is equal to every other.
+/// Returns the number of elements whose bits differ. All NaNs are equal.
 int different(const std::vector<float>& x, const std::vector<float>& y) {
     int count = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -77,7 +77,8 @@ int different(const std::vector<float>& x, const std::vector<float>& y) {
     return count;
 }
 
-/// `update` leaves the bits of loops over Float, and nothing outside the tile, in tiles of all shapes.
+/// Checks that `update` gives the bits of loops over Float, and changes nothing outside the tile, for tiles of all
+/// shapes.
 template <class Update>
 void check(const Update& update) {
     std::mt19937_64 random(11);
@@ -102,7 +103,7 @@ void check(const Update& update) {
         }
     }
     CHECK(wrong == 0);
-    // The draw holds what it is for, and is not only that.
+    // The draws give enough special results, and not only those.
     CHECK(nans > 1000);
     CHECK(infinities > 1000);
     CHECK(subnormal > 1000);
@@ -111,7 +112,7 @@ void check(const Update& update) {
 
 }  // namespace
 
-TEST_CASE("rows of fp16 lose others' multiples with Float's bits", "[analysis][lu]") {
+TEST_CASE("subtracting multiples of rows in fp16 gives the bits of Float", "[analysis][lu]") {
     for (const Simd simd : available_simd()) {
         if (simd == Simd::scalar) continue;
         CAPTURE(simd_name(simd));
@@ -119,7 +120,7 @@ TEST_CASE("rows of fp16 lose others' multiples with Float's bits", "[analysis][l
     }
 }
 
-TEST_CASE("registers of fp16 give the same", "[analysis][lu]") {
+TEST_CASE("fp16 registers give the same bits", "[analysis][lu]") {
     if (!has_half_arithmetic()) {
         SUCCEED("this processor has no AVX512-FP16");
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of scale rules against the shared vectors, and what is refused.
+// Compares traces of scale rules with the shared vectors, and checks the errors.
 #include "experiments/study/scale/scale_trace.hpp"
 #include "core/error.hpp"
 #include "core/text/print.hpp"
@@ -15,7 +15,7 @@ using namespace macheps::study;
 
 namespace {
 
-/// What `macheps scale` would be asked by this command line.
+/// Returns the question that this command line asks `macheps scale`.
 ScaleQuestion question_of(const std::string& args) {
     ScaleQuestion question;
     std::istringstream in(args);
@@ -45,7 +45,7 @@ ScaleQuestion question_of(const std::string& args) {
 
 }  // namespace
 
-TEST_CASE("traces of scale rules are those of the shared vectors", "[scaling][shared]") {
+TEST_CASE("traces of scale rules agree with the shared vectors", "[scaling][shared]") {
     if (vectors().empty() || !std::filesystem::exists(vectors())) SKIP_TEST("no shared vectors");
     int count = 0;
     for (const json& line : lines_of_kind(vectors(), "scale")) {
@@ -66,8 +66,9 @@ TEST_CASE("traces of scale rules are those of the shared vectors", "[scaling][sh
     CHECK(count >= 155);
 }
 
-TEST_CASE("a trace of NVFP4 blocks has the tensor's scale in it", "[scaling]") {
-    // A tensor of amax 6 is brought to 6 x 448: the block with that amax has the scale 448, and its elements keep theirs.
+TEST_CASE("a trace of NVFP4 blocks includes the tensor's scale", "[scaling]") {
+    // A tensor with an amax of 6 is scaled to 6 x 448. The block with that amax has the scale 448, so its elements do
+    // not change.
     const auto steps = scale_trace({.rule = "te_nvfp4", .amax = {6, 3, 0}, .tensor_amax = 6.0f});
     CHECK(steps[0].scale == 1);
     CHECK(steps[0].scale_inv == 1);
@@ -84,7 +85,7 @@ TEST_CASE("a trace of NVFP4 blocks has the tensor's scale in it", "[scaling]") {
     CHECK(scale_trace({.rule = "te_nvfp4", .amax = {6, 24}})[1].scale == 0.25f);
 }
 
-TEST_CASE("what no scale can be made of is refused with the nearest word", "[scaling]") {
+TEST_CASE("questions without a scale are refused, with the nearest valid word", "[scaling]") {
     struct Case {
         ScaleQuestion question;
         const char* says;
@@ -94,13 +95,13 @@ TEST_CASE("what no scale can be made of is refused with the nearest word", "[sca
              {{.rule = "te_delayed", .amax = {1}, .history = 0}, "history: 0 is out of range"},
              {{.rule = "te_delayed", .amax = {1}, .margin = 200}, "margin: 200 is out of range"},
              {{.rule = "te_delayed", .amax = {1}, .algorithm = "most_recnt"}, "did you mean 'most_recent'?"},
-             {{.rule = "te_delayed", .amax = {-1}}, "-1 is no largest magnitude"},
-             {{.rule = "te_delayed", .amax = {}}, "amax: there are none"},
-             {{.rule = "te_current", .amax = {1}, .history = 4}, "it is for te_delayed"},
-             {{.rule = "te_current", .amax = {1}, .tensor_amax = 4.0f}, "it is for te_nvfp4"},
-             {{.rule = "te_nvfp4", .amax = {1}, .format = "e4m3fn"}, "e2m1fn elements only"},
+             {{.rule = "te_delayed", .amax = {-1}}, "-1 is not a valid maximum magnitude"},
+             {{.rule = "te_delayed", .amax = {}}, "amax: there are no values"},
+             {{.rule = "te_current", .amax = {1}, .history = 4}, "leave it out, or use te_delayed"},
+             {{.rule = "te_current", .amax = {1}, .tensor_amax = 4.0f}, "leave it out, or use te_nvfp4"},
+             {{.rule = "te_nvfp4", .amax = {1}, .format = "e4m3fn"}, "scales only e2m1fn elements"},
              {{.rule = "ao_fp8", .amax = {1}, .format = "e4m3nf"}, "did you mean 'e4m3fn'?"},
-             {{.rule = "ao_fp8", .amax = {1}, .format = "e8m0fnu"}, "no format of scaled elements"}}) {
+             {{.rule = "ao_fp8", .amax = {1}, .format = "e8m0fnu"}, "cannot be the format of scaled elements"}}) {
         CAPTURE(c.says);
         try {
             scale_trace(c.question);

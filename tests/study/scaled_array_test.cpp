@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes, scales and values of scaled arrays against the shared vectors, and what is refused.
+// Compares codes, scales and values of scaled arrays with the shared vectors, and checks the errors.
 #include "experiments/study/scale/scaled_array.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -85,20 +85,21 @@ TEST_CASE("arrays of zeros, infinities and NaN are scaled as the libraries do", 
     CHECK(propagated.codes == std::vector<std::uint32_t>(32, 0x7f));
 }
 
-TEST_CASE("a square of 32 x 32 has one power of two, whichever way a matmul sums", "[scaling]") {
+TEST_CASE("a block of 32 x 32 has one power of two, whichever axis a matmul sums", "[scaling]") {
     std::vector<float> x(64 * 96);
     for (std::size_t i = 0; i < x.size(); ++i)
         x[i] = std::ldexp(static_cast<float>(i * 37 % 101) - 50, static_cast<int>(i * 7 % 5));
-    x[40 * 96 + 70] = 3e5f;  // of the square in row 1, column 2
+    x[40 * 96 + 70] = 3e5f;  // in the block in row 1, column 2
     const ScaledArray rows = scaled({.format = e4m3fn, .granularity = "mx32_32x32"}, x, 64, 96),
                       columns = scaled({.format = e4m3fn, .granularity = "mx32_32x32", .axis = 0}, x, 64, 96);
     REQUIRE(rows.scale_codes.size() == 6);
     CHECK(rows.scale_codes == columns.scale_codes);
     CHECK(rows.codes == columns.codes);
     CHECK(rows.decoded == columns.decoded);
-    // Each is that of the square as one block: 3e5 / 448 = 670, rounded up to 2^10; of 50 * 16 = 800 elsewhere 2.
+    // Each scale is that of a whole block: 3e5 / 448 = 670, rounded up to 2^10. In the other blocks, 50 * 16 = 800
+    // gives 2.
     CHECK(rows.scale_codes == std::vector<std::uint8_t>{128, 128, 128, 128, 128, 137});
-    // The same numbers, cut into blocks of a row, have scales of their own.
+    // The same numbers in blocks along a row have separate scales.
     CHECK(scaled({.format = e4m3fn, .granularity = "mx32"}, x, 64, 96).scale_codes.size() == 192);
 }
 
@@ -112,15 +113,14 @@ TEST_CASE("an array that cannot be scaled is refused with the nearest word", "[s
              {{.format = e4m3fn, .granularity = "none"}, "unknown granularity"},
              {{.format = e4m3fn, .granularity = "tensor", .scale_rule = "te_curent"}, "did you mean 'te_current'?"},
              {{.format = e4m3fn, .granularity = "mx32", .scale_rule = "te_current"}, "one of te_mxfp8, ao_rceil"},
-             {{.format = e4m3fn, .granularity = "tensor", .scale_rule = "te_delayed"},
-              "macheps scale traces such a rule"},
-             {{.format = e4m3fn, .granularity = "nvfp4"}, "its elements are e2m1fn"},
-             {{.format = fp64, .granularity = "tensor"}, "no format of scaled elements"},
-             {{.format = e4m3fn, .granularity = "row", .axis = 0}, "take column"},
-             {{.format = e4m3fn, .granularity = "column", .axis = 1}, "take row"},
-             {{.format = e4m3fn, .granularity = "mx32"}, "blocks of 32 do not divide 40 columns"},
-             {{.format = e4m3fn, .granularity = "mx32", .axis = 0}, "blocks of 32 do not divide 16 rows"},
-             {{.format = e2m1fn, .granularity = "nvfp4_16x16"}, "blocks of 16 do not divide 40 columns"}}) {
+             {{.format = e4m3fn, .granularity = "tensor", .scale_rule = "te_delayed"}, "macheps scale traces this one"},
+             {{.format = e4m3fn, .granularity = "nvfp4"}, "use the format e2m1fn"},
+             {{.format = fp64, .granularity = "tensor"}, "cannot be the format of scaled elements"},
+             {{.format = e4m3fn, .granularity = "row", .axis = 0}, "use column"},
+             {{.format = e4m3fn, .granularity = "column", .axis = 1}, "use row"},
+             {{.format = e4m3fn, .granularity = "mx32"}, "40 columns cannot be divided into blocks of 32"},
+             {{.format = e4m3fn, .granularity = "mx32", .axis = 0}, "16 rows cannot be divided into blocks of 32"},
+             {{.format = e2m1fn, .granularity = "nvfp4_16x16"}, "40 columns cannot be divided into blocks of 16"}}) {
         CAPTURE(c.says);
         try {
             scaled_cast_of(c.choice, 16, 40);

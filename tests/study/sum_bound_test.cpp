@@ -52,8 +52,7 @@ void judge(const SumGrid& grid, Counts& counts) {
             if (*row.saturated > 0) {
                 const bool is_given = row.bound_unit.has_value() || row.probable_unit.has_value();
                 if (is_given)
-                    FAIL_CHECK("a bound of a sum that saturated: " << row.method << ' ' << row.format << ' '
-                                                                   << row.round);
+                    FAIL_CHECK("a saturated sum has a bound: " << row.method << ' ' << row.format << ' ' << row.round);
             }
             if (!row.error_unit || !row.bound_unit) return;
             ++counts.bounded;
@@ -68,15 +67,16 @@ void judge(const SumGrid& grid, Counts& counts) {
         [](const std::string&) {});
 }
 
-/// The numbers of a format, in ascending order: a table, so that the sums below need no codec of the library's kernels.
+/// Returns the numbers of a format in ascending order. The sums below search in this table, so they do not need the
+/// rounding of the library's kernels.
 std::vector<double> numbers_of(const Format& f) {
     std::set<double> all;
     for (std::uint64_t code = 0; code < std::uint64_t{1} << f.bits; ++code) all.insert(decode64(f, code));
     return {all.begin(), all.end()};
 }
 
-/// A recursive sum by search in the table, to nearest (ties to the even place) or toward zero; true where a sum left the range.
-/// All sums of these few narrow numbers are exact in fp64.
+/// Computes a recursive sum by search in the table, to nearest (ties to the even place) or toward zero. Returns whether
+/// a sum left the range. All sums of these few narrow numbers are exact in fp64.
 bool leaves_range(const std::vector<double>& numbers, const std::vector<double>& terms, Round mode) {
     const double largest = numbers.back(), step = largest - numbers[numbers.size() - 2];
     double s = 0;
@@ -105,7 +105,7 @@ bool leaves_range(const std::vector<double>& numbers, const std::vector<double>&
 
 }  // namespace
 
-TEST_CASE("no row of sum exceeds its certain bound, in formats that saturate too", "[analysis][sum]") {
+TEST_CASE("no row of sum exceeds its certain bound, even in formats that saturate", "[analysis][sum]") {
     Counts counts;
     for (const bool is_dot : {false, true}) judge(campaign(is_dot, {0, 1}, {3, 17, 64}), counts);
     CHECK(counts.rows == 5 * 8 * (12 + 15) * 5 * 2 * 3);
@@ -124,8 +124,7 @@ TEST_CASE("none of 259,200 rows of sum exceeds its certain bound", "[analysis][s
     CHECK(counts.beyond == 0);
 }
 
-TEST_CASE("sum counts the sums in which something saturated, as a search in the format's numbers does",
-          "[analysis][sum]") {
+TEST_CASE("sum counts the same saturated sums as a search in the format's numbers", "[analysis][sum]") {
     std::size_t saturated = 0, rows = 0;
     for (const Format& format : {e2m1fn, e2m3fn, e3m2fn}) {
         const std::vector<double> numbers = numbers_of(format);
@@ -154,7 +153,7 @@ TEST_CASE("sum counts the sums in which something saturated, as a search in the 
     CHECK(saturated > 100);
 }
 
-TEST_CASE("sum draws data with all digits of every format, and shows the errors of fp64", "[analysis][sum]") {
+TEST_CASE("sum draws data with all digits of every format, so that fp64 sums show their errors", "[analysis][sum]") {
     for (const NamedFormat& row : all_formats) {
         if (row.format.encoding != Encoding::binary) continue;
         for (const NamedDistribution& distribution : all_distributions) {
@@ -171,8 +170,8 @@ TEST_CASE("sum draws data with all digits of every format, and shows the errors 
                     digits = std::max(digits, own);
                     largest = std::max(largest, std::fabs(x));
                 }
-                // A draw has 53 bits, of which a sign takes one. Below the normal numbers a format has fewer digits, and the largest
-                // term may have been rounded up to a power of two.
+                // A draw has 53 bits, one of which is a sign. Below the normal numbers a format has fewer digits, and
+                // the largest term may have been rounded up to a power of two.
                 const int lost = std::max(0, row.format.emin() + 1 - std::ilogb(largest));
                 CAPTURE(row.name, distribution.name, digits, lost);
                 CHECK(digits >= std::min(row.format.precision - lost, 52));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The orders of summation a second time, in plain loops over one number: Float<F> to nearest, codes and op in every mode.
+// Independent definitions of the orders of summation, in plain loops over single numbers: Float<F> to nearest, and
+// codes with op in every mode.
 #pragma once
 #include "core/rng.hpp"
 #include "core/types/float.hpp"
@@ -16,7 +17,7 @@ Float<F> fused(Float<F> a, Float<F> b, Float<F> c) {
     return fma(a, b, c);
 }
 
-/// Float<F>'s own operators.
+/// Arithmetic with the operators of Float<F>.
 template <Format F>
 struct FloatSteps {
     using Number = Float<F>;
@@ -30,7 +31,7 @@ struct FloatSteps {
     Number minus(Number a) { return -a; }
 };
 
-/// op, with a word of the stream for each operation.
+/// Arithmetic with op, which takes one word of the stream for each operation.
 struct CodeSteps {
     using Number = std::uint64_t;
     Format format{};
@@ -121,7 +122,7 @@ class PlainSum {
             for (std::size_t l = 0; l < half; ++l) lane[l] = r.add(lane[l], lane[l + half]);
         return lane[0];
     }
-    /// Terms of one accumulator of torch.sum: those of lane l in its vectors.
+    /// The terms of one accumulator of torch.sum: those of one lane in its vectors.
     struct Strand {
         std::size_t first, step, at = 0;
         std::size_t next() { return first + step * at++; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps sum` against its definition, and against the check values of its tables.
+// Compares `macheps sum` with its definition, and with the check values of its tables.
 #include "experiments/study/sum/sum.hpp"
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
@@ -23,7 +23,7 @@ using namespace macheps::reports;
 
 namespace {
 
-/// Numbers of the format: mostly of moderate size, else any code, with NaN and infinities only where `wild`.
+/// Returns numbers of the format: mostly of moderate size, otherwise any code, with NaN and infinities only if `wild`.
 std::vector<double> numbers(const Format& f, std::size_t n, std::uint64_t seed, bool wild) {
     std::mt19937_64 random(seed);
     std::vector<double> out;
@@ -48,13 +48,13 @@ constexpr Choice choices[] = {
     {SumMethod::kahan, 0, false},     {SumMethod::neumaier, 0, false}, {SumMethod::sum2, 0, false},
     {SumMethod::sum_k, 3, false},     {SumMethod::chain, 0, true},     {SumMethod::dot2, 0, true}};
 
-/// Whether two results are one number: every NaN is one, and the zeros are two.
+/// Returns whether two results are the same number. All NaNs are the same, and the two zeros differ.
 bool is_same(double a, double b) {
     if (a != a || b != b) return a != a && b != b;
     return bit_cast<std::uint64_t>(a) == bit_cast<std::uint64_t>(b);
 }
 
-/// Sixteen sums with data of their own against one sum at a time, in one mode. How many of them are finite.
+/// Compares sixteen sums of different data with one sum at a time, in one mode. Returns how many of them are finite.
 template <class MakeSteps>
 std::size_t compare_with_definition(const Format& f, Round mode, std::size_t n, bool wild, MakeSteps make) {
     std::size_t finite = 0;
@@ -139,10 +139,10 @@ TEST_CASE("every sum equals its definition in Float<F> loops, on every instructi
             compare_with_floats<fp64>(n, wild);
         }
     }
-    compare_with_floats<fp16>(2100, false);  // chunks of the lane rule
+    compare_with_floats<fp16>(2100, false);  // more than one chunk of the lane rule
 }
 
-TEST_CASE("every mode of rounding equals op, word for word, on every instruction set", "[analysis][sum]") {
+TEST_CASE("sums equal op in every rounding mode, for each random word, on every instruction set", "[analysis][sum]") {
     const DefaultFloatModes modes;
     std::size_t finite = 0;
     for (const RoundName& row : round_names) {
@@ -171,13 +171,13 @@ TEST_CASE("a sum's rounding equals op on numbers far apart, ties and the ends of
                 const std::uint64_t mask = f.sign_bit() | f.magnitude_mask();
                 std::uint64_t a = random() & mask, b = random() & mask;
                 if (i % 4 == 0) b = (a ^ (random() & 3)) & mask;                   // neighbours, cancellation
-                if (i % 4 == 1) b = ((a & ~f.magnitude_mask()) | (random() & 7));  // the least numbers
+                if (i % 4 == 1) b = ((a & ~f.magnitude_mask()) | (random() & 7));  // the smallest numbers
                 const auto word = static_cast<std::uint32_t>(i % 8 == 0 ? 0 : i % 8 == 1 ? 0xffffffffu : random());
                 a <<= f.padding, b <<= f.padding;
                 const std::uint64_t expected =
                     op(Operation::add, f, a, b, 0, row.value, Overflow::nonsaturate, {word, 32}).bits;
                 ExactPair x = two_sum(decode64(f, a), decode64(f, b));
-                if (x.sum == 0) continue;  // whose sign is the adder's
+                if (x.sum == 0) continue;  // the adder decides the sign of zero
                 ++compared;
                 const double got = round(x, word);
                 if (is_same(got, decode64(f, expected))) continue;
@@ -189,7 +189,8 @@ TEST_CASE("a sum's rounding equals op on numbers far apart, ties and the ends of
     CHECK(compared > 1000000);
 }
 
-TEST_CASE("sums have the codes of the tables: 65536 positive terms, 1000 of either sign", "[analysis][sum]") {
+TEST_CASE("sums of 65536 positive terms, and of 1000 terms of either sign, have the codes of the tables",
+          "[analysis][sum]") {
     struct Line {
         const char* method;
         std::vector<std::string> positive, uniform;  // fp32 fp16 bf16 e5m2; fp32 fp16 bf16 e4m3fn
@@ -255,20 +256,20 @@ TEST_CASE("truncated and stochastic sums have the codes and deviations of the ta
     }
     CHECK_FALSE(positive[0].probable_unit.has_value());
     CHECK(*positive[3].probable_unit == Approx(2 * 4 * std::sqrt(65535.0)));
-    // Small formats stagnate, and that hides an overflow.
+    // Sums in small formats stagnate, which hides an overflow.
     const std::vector<SumRow> hidden = rows_of(grid_of("positive", 1000, {"exact", "recursive"}, {e4m3fn}));
     CHECK(hidden[0].nonfinite == 1);
     CHECK_FALSE(hidden[0].error_unit.has_value());
     CHECK(hidden[1].result == "58");
 }
 
-TEST_CASE("the harmonic series stops where a term is half a last place", "[analysis][sum]") {
+TEST_CASE("the harmonic series stops at the term that is half a unit in the last place", "[analysis][sum]") {
     struct Line {
         Format format;
         std::int64_t n, stagnated_at;
         double value;
     };
-    // Term k of the series has index k - 1. Its first terms that do not move a sum are followed by none that do.
+    // Term k of the series has index k - 1. After the first term that does not change the sum, no term changes it.
     const Line line = GENERATE(Line{e5m2, 64, 4, 2}, Line{e4m3fn, 64, 8, 3}, Line{tf32, 4096, 512, 7.0859375},
                                Line{bf16, 4096, 64, 5.0625}, Line{fp16, 4096, 512, 7.0859375});
     const std::vector<SumRow> rows = rows_of(grid_of("harmonic", line.n, {"recursive"}, {line.format}));
@@ -277,7 +278,7 @@ TEST_CASE("the harmonic series stops where a term is half a last place", "[analy
     CHECK(rows[0].stagnated_at == line.stagnated_at);
 }
 
-TEST_CASE("dot2 has the codes of its table, and in bf16 buys nothing", "[analysis][sum]") {
+TEST_CASE("dot2 has the codes of its table, and has no advantage in bf16", "[analysis][sum]") {
     struct Line {
         Format format;
         std::int64_t c;
@@ -309,7 +310,7 @@ struct TransformCounts {
     std::int64_t pairs = 0, sum_fails = 0, product_pairs = 0, product_fails = 0;
 };
 
-/// TwoSum and TwoProd of all pairs of finite codes whose sum or product does not overflow.
+/// Counts the failures of TwoSum and TwoProd over all pairs of finite codes whose sum or product does not overflow.
 TransformCounts transforms(const Format& f, Round mode) {
     std::vector<double> finite;
     for (std::uint64_t code = 0; code < std::uint64_t{1} << f.bits; ++code) {
@@ -353,7 +354,8 @@ TEST_CASE("error-free transformations of all pairs fail as often as the table sa
     const TransformCounts fn = transforms(e4m3fn, Round::nearest_even), e5 = transforms(e5m2, Round::nearest_even);
     CHECK(fn.pairs == 63680);
     CHECK(fn.sum_fails == 0);
-    // Pairs whose exact product is at most the largest number, +0 and -0 apart, as an enumeration in other words counts them.
+    // Pairs whose exact product is at most the largest number, with +0 and -0 as two numbers. An independent
+    // enumeration gives the same counts.
     CHECK(fn.product_pairs == 54364);
     CHECK(fn.product_fails == 11520);
     CHECK(e5.pairs == 60952);
@@ -362,7 +364,7 @@ TEST_CASE("error-free transformations of all pairs fail as often as the table sa
     CHECK(e5.product_fails == 8704);
 }
 
-TEST_CASE("no certain bound of a sum is broken, and few probable ones where rounding is random", "[analysis][sum]") {
+TEST_CASE("no sum exceeds its certain bound, or its probable bound if rounding is stochastic", "[analysis][sum]") {
     std::vector<std::string> methods = table_methods;
     methods.push_back("splitk:3");
     for (const char* data : {"positive", "uniform", "normal", "lognormal", "harmonic", "equal"}) {
@@ -392,8 +394,9 @@ TEST_CASE("no certain bound of a sum is broken, and few probable ones where roun
     }
 }
 
-TEST_CASE("certain bounds of dot products hold where products underflow", "[analysis][sum]") {
-    // Seed 1124 ends at 4.62 u S with two terms, more than the roundings of normal numbers allow; of dot2 others do.
+TEST_CASE("certain bounds of dot products hold even if products underflow", "[analysis][sum]") {
+    // With seed 1124, two terms have an error of 4.62 u S, which is more than the roundings of normal numbers allow.
+    // For dot2, other seeds do.
     SumGrid grid = grid_of("positive", 2, {"recursive", "chain", "muladd", "dot2"}, {e4m3fn}, true);
     grid.seeds = {516, 1124, 1189, 1691, 1972};
     double most = 0;
@@ -416,12 +419,13 @@ TEST_CASE("rows of sums depend neither on threads nor on the instruction set", "
     const std::vector<SumRow> rows = rows_of(grid, 1, Simd::scalar);
     CHECK(rows.size() == 2 * 19 * (12 * 2 + 1) + 19);
     for (const Simd simd : available_simd()) CHECK(rows_of(grid, 3, simd) == rows);
-    // A seed's rows are those that it has alone.
+    // The rows of a seed are the same as in a run with this seed only.
     grid.seeds = {17};
     for (const SumRow& alone : rows_of(grid)) CHECK(std::find(rows.begin(), rows.end(), alone) != rows.end());
 }
 
-TEST_CASE("a chain on a machine of that order is the recursive sum; exact sums know no order", "[analysis][sum]") {
+TEST_CASE("a machine that chains or adds pairwise gives the sum of that method, and exact sums are exact",
+          "[analysis][sum]") {
     const std::vector<SumRow> rows = rows_of(
         grid_of("normal", 777, {"recursive", "machine:chain:fp16", "pairwise", "machine:pairwise:fp16"}, {fp16}));
     CHECK(rows[0].result == rows[1].result);
@@ -430,20 +434,21 @@ TEST_CASE("a chain on a machine of that order is the recursive sum; exact sums k
     CHECK(forward[0].value == 2.25 * std::ldexp(1.0, -40));
 }
 
-TEST_CASE("what no sum can be made of is refused", "[analysis][sum]") {
+TEST_CASE("methods, data and formats that give no sum are refused", "[analysis][sum]") {
     CHECK_THROWS_WITH(parse_sum_method("pairwize", false), Catch::Contains("did you mean pairwise"));
-    CHECK_THROWS_WITH(parse_sum_method("blocked", false), Catch::Contains("a parameter is missing"));
+    CHECK_THROWS_WITH(parse_sum_method("blocked", false), Catch::Contains("the parameter is missing"));
     CHECK_THROWS_WITH(parse_sum_method("blocked:0", false), Catch::Contains("from 1 to"));
-    CHECK_THROWS_WITH(parse_sum_method("kahan:2", false), Catch::Contains("takes no parameter"));
+    CHECK_THROWS_WITH(parse_sum_method("kahan:2", false), Catch::Contains("has no parameter"));
     CHECK_THROWS_WITH(parse_sum_method("dot2", false), Catch::Contains("adds products"));
-    CHECK_THROWS_WITH(parse_sum_data("gaussian"), Catch::Contains("no data are called"));
+    CHECK_THROWS_WITH(parse_sum_data("gaussian"), Catch::Contains("unknown data 'gaussian'"));
     CHECK_THROWS_WITH(parse_sum_data("cancel:-1"), Catch::Contains("from 0 to 200"));
-    CHECK_THROWS_WITH(rows_of(grid_of("cancel", 4, {"exact"}, {fp32}, true)), Catch::Contains("cancel has no c"));
+    CHECK_THROWS_WITH(rows_of(grid_of("cancel", 4, {"exact"}, {fp32}, true)),
+                      Catch::Contains("cancel needs a value of c"));
     CHECK_THROWS_WITH(rows_of(grid_of("cancel:4", 5, {"exact"}, {fp32}, true)), Catch::Contains("even n"));
     CHECK_THROWS_WITH(rows_of(grid_of("positive", 5, {"exact"}, {e8m0fnu})),
-                      Catch::Contains("no format to compute in"));
+                      Catch::Contains("cannot compute in e8m0fnu"));
     CHECK_THROWS_WITH(rows_of(grid_of("positive", 5, {"machine:sm90.wgmma.fp8"}, {fp16})),
-                      Catch::Contains("takes none of these formats"));
+                      Catch::Contains("accepts none of these formats"));
 }
 
 TEST_CASE("the height of an order is the depth of its tree of additions", "[analysis][sums]") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestFloat's text format: lines as its generator writes them, names, and what is refused.
+// TestFloat's text format: lines as its generator writes them, names, and errors.
 #include "tests/test.hpp"
 #include "core/error.hpp"
 #include "experiments/study/eval/testfloat_function.hpp"
@@ -9,7 +9,7 @@ namespace testfloat_test {
 using namespace macheps;
 using namespace macheps::study;
 
-TEST_CASE("lines of testfloat_gen agree, result and flags", "[testfloat]") {
+TEST_CASE("results and flags agree with lines of testfloat_gen", "[testfloat]") {
     struct Case {
         const char *function, *line;
         TestFloatOptions options;
@@ -27,8 +27,8 @@ TEST_CASE("lines of testfloat_gen agree, result and flags", "[testfloat]") {
         {"i32_to_f16", "FFFFC48E F36E 01", plain},
         {"ui64_to_f16", "07FFFDFFFFFFFF7F 7C00 05", plain},
         {"f16_sub", "3C00 3C00 8000 00", down},
-        {"f16_sqrt", "BC00 FE00 10", plain},         // any NaN for any NaN
-        {"f16_to_ui32", "BC00 FFFFFFFF 10", plain},  // any integer where both are invalid
+        {"f16_sqrt", "BC00 FE00 10", plain},         // all NaNs agree
+        {"f16_to_ui32", "BC00 FFFFFFFF 10", plain},  // all integers agree if both are invalid
         {"e4m3fn_div", "38 00 7F 08", plain},
         {"tf32_mul", "3EAAA000 40400000 3F800000 01", plain},
         {"f64_to_e2m1fn", "3FF8000000000000 3 00", plain},
@@ -42,7 +42,7 @@ TEST_CASE("lines of testfloat_gen agree, result and flags", "[testfloat]") {
     }
 }
 
-TEST_CASE("a wrong bit and a wrong flag are found", "[testfloat]") {
+TEST_CASE("a wrong bit and a wrong flag are detected", "[testfloat]") {
     for (const auto& [name, line] : {std::pair{"f16_add", "87FF E850 E851 01"},
                                      {"f16_add", "87FF E850 E850 00"},
                                      {"f16_eq", "3C00 3C00 0 00"},
@@ -55,7 +55,8 @@ TEST_CASE("a wrong bit and a wrong flag are found", "[testfloat]") {
     }
 }
 
-TEST_CASE("what is no case is refused: columns, digits, flags, padding", "[testfloat]") {
+TEST_CASE("lines with wrong columns, digits, flags or padding are refused, and so are unknown functions",
+          "[testfloat]") {
     const TestFloatFunction add = parse_testfloat_function("f16_add"), six = parse_testfloat_function("e2m3fn_add"),
                             padded = parse_testfloat_function("tf32_sqrt");
     for (const char* line : {"", "87FF E850 E850", "87FF E850 E850 01 00", "7FF E850 E850 01", "87FG E850 E850 01",
@@ -72,7 +73,7 @@ TEST_CASE("what is no case is refused: columns, digits, flags, padding", "[testf
     }
 }
 
-TEST_CASE("what is generated reads back and agrees", "[testfloat]") {
+TEST_CASE("generated lines are read back and agree", "[testfloat]") {
     for (const char* name : {"f16_add", "bf16_mulAdd", "tf32_sqrt", "e4m3fn_div", "e2m1fn_mul", "f64_rem", "i64_to_f32",
                              "f32_to_ui64_r_minMag", "e5m2_le_quiet", "f64_to_f16"}) {
         CAPTURE(name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch computed on a CPU, recorded by tests/peers/golden.py: the rules of its products and of its sum give the same bits.
+// Compares the rules of PyTorch's products and sums bit by bit with results of PyTorch on CPUs, which
+// tests/peers/golden.py recorded.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/host/read_file.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 std::filesystem::path folder() { return std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/golden/torch_cpu"; }
 
-/// Number `i` of a stream, as the script makes it: Murmur's finaliser over counters.
+/// Returns number `i` of a stream, as the script computes it: Murmur's finaliser over counters.
 float number(std::uint32_t stream, std::int64_t i) {
     std::uint32_t x = static_cast<std::uint32_t>(i) * 0x9e3779b1u + stream * 0x85ebca6bu;
     x = (x ^ x >> 16) * 0x85ebca6bu;
@@ -58,7 +59,7 @@ GoldenProduct product_of(const Json& row) {
     return p;
 }
 
-/// The rule of a product on that instruction set.
+/// Returns the rule of a product on an instruction set.
 const char* rule_of(const GoldenProduct& p, const std::string& isa) {
     const bool all = isa == "ALL";
     if (p.format == fp32) return "blas.onednn";  // MKL's on an Intel CPU
@@ -90,7 +91,7 @@ std::vector<float> computed(const GoldenProduct& p, const MatmulRule& rule, Simd
     return out;
 }
 
-/// The numbers behind a string of codes.
+/// Returns the numbers of a string of codes.
 std::vector<float> decoded(const Format& format, const std::string& text) {
     const auto digits = static_cast<std::size_t>(format.bits / 4);
     std::vector<float> out;
@@ -115,7 +116,7 @@ std::vector<std::filesystem::path> recordings() {
 
 }  // namespace
 
-TEST_CASE("PyTorch's products on a CPU are those of their rules, by bits", "[analysis][torch]") {
+TEST_CASE("PyTorch's products on a CPU have the bits of their rules", "[analysis][torch]") {
     std::size_t products = 0;
     for (const auto& file : recordings()) {
         const Json golden = Json::parse(read_file(file));
@@ -128,7 +129,7 @@ TEST_CASE("PyTorch's products on a CPU are those of their rules, by bits", "[ana
             REQUIRE(want.size() == static_cast<std::size_t>(p.m * p.n));
             for (const Simd simd : available_simd())
                 CHECK(differing(computed(p, find_matmul_rule(name)->rule, simd), want) == 0);
-            // Operands that cancel tell a rule from others: no output is another order's by chance.
+            // Operands with cancellation distinguish the rules: with another order, most outputs differ.
             const MatmulRule other =
                 p.format == fp32 ? MatmulRule{}
                                  : find_matmul_rule(isa == "ALL" ? "torch.cpu.bf16" : "torch.cpu.bf16.amx")->rule;

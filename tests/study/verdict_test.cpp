@@ -22,7 +22,7 @@ struct Cause {
     std::int64_t n;
     Format factor;
     const char *lu, *cholesky,
-        *qr;  ///< the verdict of `lu`, of `ir`, and of `gmres-ir`; a dash where it is not applicable
+        *qr;  ///< the verdict of `lu`, of `ir`, and of `gmres-ir`; a dash if it is not applicable
     bool pivots = true;
     int max_steps = 30;
     Stop stop = Stop::residual;
@@ -44,7 +44,8 @@ const Cause causes[] = {
      "cast_overflow cast_overflow cast_overflow", "cast_overflow cast_overflow cast_overflow"},
     {"500 in e4m3fn", "500 1 1 3", 2, e4m3fn, "cast_overflow cast_overflow cast_overflow",
      "cast_overflow cast_overflow cast_overflow", "cast_overflow cast_overflow cast_overflow"},
-    // e2m1fn has neither Inf nor NaN: 70 becomes 6, and x is off by a factor of about 11 in one component. GMRES repairs it.
+    // e2m1fn has neither Inf nor NaN: 70 becomes 6, and x is off by a factor of about 11 in one component. GMRES
+    // repairs it.
     {"70 in e2m1fn", "70 0 0 1", 2, e2m1fn, "cast_overflow cast_overflow converged",
      "cast_overflow cast_overflow converged", "cast_overflow cast_overflow converged"},
     // The second row is below half of 2^-24.
@@ -61,12 +62,13 @@ const Cause causes[] = {
     // LU: -60000 - 60000; Cholesky: 60000 / 2^-12; QR: the norm of a column is 84853.
     {"60000 twice", "60000 60000 60000 -60000", 2, fp16, "factor_overflow factor_overflow factor_overflow", "-",
      "factor_overflow factor_overflow factor_overflow"},
-    {"60000 beside 2^-24", "5.9604644775390625e-8 60000 60000 1", 2, fp16, "-",
+    {"60000 and 2^-24", "5.9604644775390625e-8 60000 60000 1", 2, fp16, "-",
      "factor_overflow factor_overflow factor_overflow", "-"},
-    // The third row is the sum of the others; in fp16 it is off by 4. No solution can be proven, and the oracle has none.
+    // The third row is the sum of the others; in fp16 it is off by 4. No solution can be proven, and the oracle has
+    // none.
     {"a singular matrix, regular in fp16", "1 0 1 0 1 1 2049 2053 4102", 3, fp16,
      "no_reference no_reference no_reference", "-", "no_reference no_reference no_reference", true, 1, Stop::oracle},
-    // x is about 2^20, beyond 65504 in the substitution; GMRES's substitutions have 113 digits.
+    // x is about 2^20, beyond 65504 in the substitution. The substitutions of GMRES have 113 bits.
     {"2^-20 on the diagonal", "tridiag:0,9.5367431640625e-7,0", 3, fp16, "nonfinite nonfinite converged",
      "nonfinite nonfinite converged", "nonfinite nonfinite converged"},
 };
@@ -132,7 +134,8 @@ TEST_CASE("every verdict of solve names its cause, for every factorisation and m
 
 TEST_CASE("refinement stagnates or diverges only after a step, with every factorisation", "[analysis][verdict]") {
     SolveGrid grid;
-    // Condition numbers of about 1e4 against 2^8 and 2^3: the corrections are worth nothing, or too little for two steps.
+    // The condition numbers are about 1e4, and the limits are 2^8 and 2^3. The corrections are worthless, or too small
+    // for two steps.
     grid.matrices = {parse_matrix("minij"), parse_matrix("lehmer")};
     grid.sizes = {50};
     grid.factors = {bf16, e5m2};
@@ -156,7 +159,7 @@ TEST_CASE("refinement stagnates or diverges only after a step, with every factor
     CHECK(seen.contains("diverged"));
 }
 
-TEST_CASE("the words about the verdicts hold every row of the table once, in its order", "[analysis][verdict]") {
+TEST_CASE("the text about the verdicts has every row of the table once, in order", "[analysis][verdict]") {
     std::size_t at = 0;
     for (const SolveVerdictRow& row : solve_verdicts) {
         const std::string entry = "`" + std::string(row.name) + "`: " + std::string(row.words);

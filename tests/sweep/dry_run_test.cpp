@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dry run of a sweep says, and that it does nothing else.
+// Tests the report of a dry run of a sweep, and that a dry run does nothing else.
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
 
@@ -23,7 +23,7 @@ std::set<std::string> files_below(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a dry run of a sweep says where each unit stands, and makes and changes nothing", "[sweeps]") {
+TEST_CASE("a dry run of a sweep reports the state of each unit, and does not change the sweep", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"amp-bf16\"]\nseeds = \"0..2\"\n"));
     REQUIRE(folder.run("sweep run small.toml --dry-run") == 0);
@@ -51,7 +51,7 @@ TEST_CASE("a dry run of a sweep says where each unit stands, and makes and chang
     CHECK(done == 1);
     CHECK(said["seconds"].get<double>() == Approx(left));
 
-    // Of two shards each has its units, and together they have all.
+    // Each of two shards lists its units, and together they list all.
     int units = 0;
     for (const char* shard : {"0/2", "1/2"}) {
         REQUIRE(folder.run(std::string("sweep run small.toml --dry-run --json --shard ") + shard) == 0);
@@ -59,7 +59,8 @@ TEST_CASE("a dry run of a sweep says where each unit stands, and makes and chang
     }
     CHECK(units == 3);
 
-    // What is refused is refused here too; what one process would take in, it shows.
+    // A dry run of one of several shards refuses a changed plan, as a real run does. A dry run of a single process
+    // shows the new units.
     folder.write("small.toml", small_plan("policy = [\"amp-bf16\"]\nseeds = \"0..3\"\n"));
     CHECK(folder.run("sweep run small.toml --dry-run --shard 0/2") == 2);
     REQUIRE(folder.run("sweep run small.toml --dry-run --json") == 0);
@@ -68,7 +69,7 @@ TEST_CASE("a dry run of a sweep says where each unit stands, and makes and chang
     CHECK(folder.run("sweep run small --dry-run >/dev/full") == 5);
 }
 
-TEST_CASE("a dry run counts what failed as work only where it is tried again", "[sweeps]") {
+TEST_CASE("a dry run counts a failed unit as work only if it is retried", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"amp-bf16\"]\nseeds = 0\n"));
     REQUIRE(folder.run("sweep plan small.toml --out small --csv") == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps where something around them goes wrong: the disk, a network file system, the clock, the plan, the program itself.
-// What is finished stays whole, and what is done again ends with the same bytes.
+// Tests sweeps under faults of the disk, a network file system, the clock, the plan and the program. Finished units
+// stay complete, and repeated work writes the same bytes.
 #include "experiments/training/sweep/store/done.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
@@ -31,7 +31,7 @@ Start with_fault(const std::string& fault) {
     return {.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS, "MACHEPS_FAULT=" + fault}};
 }
 
-/// Writes what `change` makes of a JSON file.
+/// Applies `change` to a JSON file.
 template <class Change>
 void edit_json(const fs::path& path, const Change& change) {
     json document = json::parse(contents(path));
@@ -39,7 +39,7 @@ void edit_json(const fs::path& path, const Change& change) {
     std::ofstream(path) << document.dump(1) << '\n';
 }
 
-/// A disk of its own; false where nothing may be mounted.
+/// A small separate disk. It converts to false if mounting is not allowed.
 class SmallDisk {
   public:
     SmallDisk(const fs::path& path, const std::string& size) : path_(path.string()) {
@@ -64,10 +64,10 @@ class SmallDisk {
 
 }  // namespace
 
-TEST_CASE("a full disk ends a shard with exit 5, what is finished stays whole, and with space the rest is done",
+TEST_CASE("a full disk ends a shard with exit 5, finished units stay, and with more space the rest is trained",
           "[sweeps][faults]") {
     const SweepScratch folder;
-    // Twenty units of some hundred kB: the disk is full in the middle of one.
+    // The disk has space for half of the twenty units, so it becomes full in the middle of a unit.
     const std::string plan = small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..19\"\n");
     const MergedFiles at_once = undisturbed(folder, plan);
     std::uint64_t bytes = 0;
@@ -84,7 +84,7 @@ TEST_CASE("a full disk ends a shard with exit 5, what is finished stays whole, a
     CHECK(folder.run("merge disk/full --allow-missing -o merged" + std::string(all_rows)) == 0);
     CHECK(folder.run("sweep status disk/full --json") == 0);
     CHECK(json::parse(folder.out())["done"] == finished.size());
-    // Still full: nothing is lost by trying, and nothing is tried again, though an attempt is copied first.
+    // The disk is still full. Another run loses nothing, and does not retry, although it copies an attempt first.
     CHECK(folder.run("sweep run disk/full -q") == 5);
     CHECK(folder.err().find("No space left on device") != std::string::npos);
     CHECK(folder.err().find("trying again") == std::string::npos);
@@ -94,7 +94,7 @@ TEST_CASE("a full disk ends a shard with exit 5, what is finished stays whole, a
     CHECK(merged_again(folder, "disk/full") == at_once);
 }
 
-TEST_CASE("a quota, or a disk that is full for good, ends a shard with exit 5 and what to do", "[sweeps][faults]") {
+TEST_CASE("an exceeded quota or a disk that stays full ends a shard with exit 5 and a remedy", "[sweeps][faults]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed(folder);
     for (const int error : {EDQUOT, ENOSPC}) {
@@ -116,7 +116,7 @@ TEST_CASE("a quota, or a disk that is full for good, ends a shard with exit 5 an
     }
 }
 
-TEST_CASE("a stale handle is tried again three times, and ends the shard where it does not pass", "[sweeps][faults]") {
+TEST_CASE("a shard retries three times after a stale handle, and ends if the error persists", "[sweeps][faults]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed(folder);
     for (const int error : {ESTALE, EIO}) {
@@ -131,7 +131,7 @@ TEST_CASE("a stale handle is tried again three times, and ends the shard where i
             CHECK(fs::is_empty(folder / "stale/work"));
             CHECK(merged_again(folder, "stale") == at_once);
         }
-        // It does not pass: after three more tries the shard ends, as the next unit would end the same.
+        // The error persists. After three retries the shard ends, because the next unit would fail in the same way.
         copy_plan(folder, "one", "stale");
         const std::string fault = "rename:1:" + std::to_string(error) + ":sticky";
         const int code =
@@ -148,12 +148,12 @@ TEST_CASE("a stale handle is tried again three times, and ends the shard where i
     }
 }
 
-TEST_CASE("a machine that is short of something for a moment fails no unit", "[sweeps][faults]") {
+TEST_CASE("a temporary shortage of a system resource does not fail a unit", "[sweeps][faults]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed(folder);
     for (const int error : {EMFILE, ENFILE, ENOMEM, EBUSY}) {
         copy_plan(folder, "one", "short");
-        // Every open from the first unit's attempt on fails, and the shard ends. No unit is to blame.
+        // From the first unit's attempt on, every open fails, and the shard ends. No unit is to blame.
         const std::string fault = "open:60:" + std::to_string(error) + ":sticky";
         const int code =
             wait_for(folder.start({"sweep", "run", "short", "-q", "--patience", "0.1"}, 0, with_fault(fault)));
@@ -175,16 +175,16 @@ TEST_CASE("a machine that is short of something for a moment fails no unit", "[s
     }
 }
 
-TEST_CASE("nothing is concluded from a clock: it may jump, and files may be of any age", "[sweeps][faults]") {
+TEST_CASE("a sweep depends neither on the system clock, which may jump, nor on the age of files", "[sweeps][faults]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed(folder);
     copy_plan(folder, "one", "jumps");
     const Start jumping{.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_CLOCK}};
-    // A limit of hours does not pass by a jump.
+    // A jump of the clock does not end a limit of hours.
     CHECK(wait_for(folder.start({"sweep", "run", "jumps", "-q", "--max-minutes", "600"}, 0, jumping)) == 0);
     CHECK(merged_again(folder, "jumps") == at_once);
     copy_plan(folder, "one", "jumps");
-    // Stopped and gone on with, so that attempts, checkpoints and marks of two of its days meet.
+    // The sweep is stopped and resumed, so that attempts, checkpoints and marks have different days.
     int code = 75;
     for (int rounds = 1; code == 75 && rounds < 100; ++rounds) {
         code = wait_for(
@@ -193,7 +193,7 @@ TEST_CASE("nothing is concluded from a clock: it may jump, and files may be of a
         CHECK((code == 0 || code == 75));
         for (const char* part : {"units", "work"}) {
             if (!fs::exists(folder / ("jumps/" + std::string(part)))) continue;
-            // Half of what is there comes out of the future, the other half of long ago.
+            // Half of the files get a time in the future, and the other half a time long ago.
             int number = 0;
             for (const auto& file : fs::recursive_directory_iterator(folder / ("jumps/" + std::string(part)))) {
                 const timespec when{number++ % 2 == 0 ? 4000000000 : 1000, 0}, both[] = {when, when};
@@ -205,11 +205,11 @@ TEST_CASE("nothing is concluded from a clock: it may jump, and files may be of a
     CHECK(wait_for(folder.start({"sweep", "status", "jumps"}, 1, jumping)) == 0);
     CHECK(contents(folder / "log1.txt").find("2 done") != std::string::npos);
     CHECK(merged_again(folder, "jumps") == at_once);
-    // The times of runs come of the clock that only goes on.
+    // The times of runs come from the monotonic clock.
     CHECK(contents(folder / "jumps/merged/units.csv").find(",-") == std::string::npos);
 }
 
-TEST_CASE("the script of an array hands signals on: USR1 brings the task back, TERM does not", "[sweeps][faults]") {
+TEST_CASE("the script of an array forwards signals: USR1 requeues the task, and TERM does not", "[sweeps][faults]") {
     const SweepScratch folder;
     std::string plan = small_plan("policy = [\"pure-bf16\"]\nseeds = 0\n");
     plan.replace(plan.find("steps = 20"), 10, "steps = 2000");
@@ -232,7 +232,7 @@ TEST_CASE("the script of an array hands signals on: USR1 brings the task back, T
         ::execlp("bash", "bash", (folder / "array.sh").c_str(), nullptr);
         ::_exit(98);
     };
-    // At work, and before the program can listen: the traps stand first.
+    // The signal comes during training, or before the program can handle it. The script sets its traps first.
     for (const int number : {SIGUSR1, SIGTERM}) {
         for (const bool waits : {false, true}) {
             CAPTURE(number, waits);
@@ -242,7 +242,7 @@ TEST_CASE("the script of an array hands signals on: USR1 brings the task back, T
             if (waits) CHECK(folder.waits_for_checkpoint("array"));
             for (int i = 0; !waits && i < 4000 && contents("/proc/" + std::to_string(child) + "/comm") != "bash\n"; ++i)
                 ::usleep(200);
-            if (!waits) ::usleep(50000);  // for the three lines before the program
+            if (!waits) ::usleep(50000);  // for the three lines of the script before the program
             ::kill(child, number);
             const int code = wait_for(child);
             CAPTURE(contents(folder / "array.log"));
@@ -252,12 +252,12 @@ TEST_CASE("the script of an array hands signals on: USR1 brings the task back, T
     }
     CHECK(wait_for(begin()) == 0);
     CHECK(merged_again(folder, "array") == at_once);
-    // What the program ends with is what the task ends with.
+    // The task ends with the exit code of the program.
     fs::remove(folder / "array/sweep.json");
     CHECK(wait_for(begin()) == 3);
 }
 
-TEST_CASE("a plan that grows under a running shard is taken in by the next one", "[sweeps][faults]") {
+TEST_CASE("if a plan grows while a shard runs, the next shard trains the new units", "[sweeps][faults]") {
     const SweepScratch folder;
     const auto plan = [](const std::string& seeds, const std::string& rates) {
         std::string text = small_plan("policy = [\"mine.toml\"]\nseeds = \"" + seeds + "\"\nlr = " + rates + "\n");
@@ -275,7 +275,7 @@ TEST_CASE("a plan that grows under a running shard is taken in by the next one",
     folder.write("small.toml", plan("0..2", "[1e-3, 3e-4]"));
     REQUIRE(folder.run("sweep plan small.toml --out small --json") == 0);
     CHECK(json::parse(folder.out())["new_units"] == 4);
-    // Files of the folder that are there for people are no part of what is trained.
+    // Files in the folder that are only for people do not affect training.
     std::ofstream(folder / "small/plan.toml") << "not a plan\n";
     std::ofstream(folder / "small/policies/mine.toml") << "not a policy\n";
     CHECK(wait_for(running) == 0);
@@ -288,7 +288,7 @@ TEST_CASE("a plan that grows under a running shard is taken in by the next one",
     CHECK(merged_again(folder, "small") == at_once);
 }
 
-TEST_CASE("units of two versions of the program are not merged unless they may be, and are named then",
+TEST_CASE("units of two versions of the program are merged only with --allow-mixed, and the versions are named",
           "[sweeps][faults]") {
     const SweepScratch folder;
     undisturbed(folder);
@@ -296,7 +296,7 @@ TEST_CASE("units of two versions of the program are not merged unless they may b
     edit_json(unit / "done", [](json& done) { done["created_by"] = "macheps 0.0.1", done["git"] = "0123abcd"; });
     const std::string before = contents(folder / "one/merged/steps.csv");
     CHECK(folder.run("merge one") == 1);
-    CHECK(folder.err().find("the units came of 2 versions of the program") != std::string::npos);
+    CHECK(folder.err().find("the units were trained by 2 versions of the program") != std::string::npos);
     CHECK(folder.err().find("macheps 0.0.1 (0123abcd)") != std::string::npos);
     CHECK(contents(folder / "one/merged/steps.csv") == before);
     REQUIRE(folder.run("merge one --allow-mixed") == 0);
@@ -305,10 +305,11 @@ TEST_CASE("units of two versions of the program are not merged unless they may b
     const std::size_t line = units.find(unit.filename().string());
     CHECK(units.substr(line, units.find('\n', line) - line).ends_with(",macheps 0.0.1 (0123abcd)"));
     REQUIRE(folder.run("report one") == 0);
-    CHECK(folder.err().find("the units came of 2 versions of the program") != std::string::npos);
+    CHECK(folder.err().find("the units come from 2 versions of the program") != std::string::npos);
 }
 
-TEST_CASE("a program that makes another recipe of a unit than the one that planned it refuses it", "[sweeps][faults]") {
+TEST_CASE("a program refuses a unit if it computes another recipe than the program that planned it",
+          "[sweeps][faults]") {
     const SweepScratch folder;
     undisturbed(folder);
     copy_plan(folder, "one", "other");
@@ -330,13 +331,13 @@ TEST_CASE("a program that makes another recipe of a unit than the one that plann
     CHECK(folder.run("merge other") == 3);
 }
 
-TEST_CASE("a unit that two machines train differently is an error that names both, and neither is lost",
+TEST_CASE("if two machines train a unit differently, an error names both, and neither result is lost",
           "[sweeps][faults]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed(folder);
     const fs::path unit = folder.units("one").front();
     const std::string id = unit.filename().string();
-    // Another machine has finished the unit with other rows, and was ended before it could publish it.
+    // Another machine has finished the unit with different rows, and was killed before it could publish them.
     fs::create_directories(folder / "one/work");
     const fs::path attempt = folder.attempt("one", id, 0);
     fs::copy(unit, attempt, fs::copy_options::recursive);
@@ -346,14 +347,14 @@ TEST_CASE("a unit that two machines train differently is an error that names bot
     macheps::training::Done other = macheps::training::make_done(attempt, id, 0);
     other.host = "elsewhere";
     macheps::training::write_done(other, attempt);
-    for (int i = 0; i < 2; ++i) {  // nor by trying again
+    for (int i = 0; i < 2; ++i) {  // nor does a second run lose one
         CHECK(folder.run("sweep run one") == 1);
         CAPTURE(folder.err());
-        CHECK(folder.err().find("unit " + id + " was trained twice and came out with other rows") != std::string::npos);
+        CHECK(folder.err().find("unit " + id + " was trained twice, with different rows") != std::string::npos);
         CHECK(folder.err().find("on elsewhere (attempt ") != std::string::npos);
         CHECK(fs::exists(attempt / "done"));
         CHECK(folder.run("merge one") == 1);
-        CHECK(folder.err().find("came out with other rows") != std::string::npos);
+        CHECK(folder.err().find("with different rows") != std::string::npos);
         CHECK(folder.run("report one") == 0);
         CHECK(folder.err().find("note: ") != std::string::npos);
         CHECK(folder.err().find("unit " + id + " was trained twice") != std::string::npos);
@@ -362,18 +363,18 @@ TEST_CASE("a unit that two machines train differently is an error that names bot
     fs::remove_all(folder / "one/failed");
     CHECK(folder.run("sweep run one -q") == 0);
     CHECK(merged_again(folder, "one") == at_once);
-    // One with the same rows is no news.
+    // An attempt with the same rows is removed without an error.
     fs::copy(unit, attempt, fs::copy_options::recursive);
     CHECK(folder.run("sweep run one -q") == 0);
     CHECK_FALSE(fs::exists(attempt));
-    // And what was marked, but not renamed before a kill, is published as it stands.
+    // An attempt that was marked, but not renamed before a kill, is published without training.
     fs::rename(unit, attempt);
     CHECK(folder.run("sweep run one --json -q") == 0);
     CHECK(json::parse(folder.out())["trained"] == 0);
     CHECK(merged_again(folder, "one") == at_once);
 }
 
-TEST_CASE("a mark, a file or a column that is not what it was is named, and nothing is merged", "[sweeps][faults]") {
+TEST_CASE("if a mark or a file of a unit was changed, the error names it, and nothing is merged", "[sweeps][faults]") {
     const SweepScratch folder;
     undisturbed(folder);
     const fs::path unit = folder.units("one").back();
@@ -385,7 +386,7 @@ TEST_CASE("a mark, a file or a column that is not what it was is named, and noth
         CHECK(folder.err().find(says) != std::string::npos);
         CHECK(folder.err().find(unit.filename().string()) != std::string::npos);
         CHECK_FALSE(fs::exists(folder / "one/merged/runs.csv"));
-        // The report reads the same rows, and says the same.
+        // The report reads the same rows, and ends with the same error.
         CHECK(folder.run("report one") == code);
         CHECK(folder.err().find(says) != std::string::npos);
     };
@@ -396,14 +397,14 @@ TEST_CASE("a mark, a file or a column that is not what it was is named, and noth
         std::ofstream(unit / file) << before;
     };
     const std::string steps = contents(unit / "steps.csv");
-    with("steps.csv", steps.substr(0, steps.size() - 1), "row 40 (line 41) is not what it was");
-    with("steps.csv", steps.substr(0, steps.size() / 2), "bytes that are not the");
-    with("steps.csv", steps + "x", "bytes that are not the");
-    with("steps.csv", "", "bytes that are not the");
+    with("steps.csv", steps.substr(0, steps.size() - 1), "row 40 (line 41) has changed");
+    with("steps.csv", steps.substr(0, steps.size() / 2), "bytes are not the");
+    with("steps.csv", steps + "x", "bytes are not the");
+    with("steps.csv", "", "bytes are not the");
     with("done", "{}", "the mark of a finished unit is damaged", 3);
     with("done", "", "the mark of a finished unit is damaged", 3);
     fs::rename(unit / "sites.csv", unit / "elsewhere");
-    refused("this file is gone");
+    refused("this file is missing");
     fs::rename(unit / "elsewhere", unit / "sites.csv");
     CHECK(folder.run("merge one --rows runs,steps,sites") == 0);
 }

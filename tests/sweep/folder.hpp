@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps as tests run them: the program in a folder of its own, and what its files hold.
+// Helpers for tests of sweeps: they run the program in a temporary folder, and read its files.
 #pragma once
 #include "tests/program_folder.hpp"
 #include "tests/scratch.hpp"
@@ -13,7 +13,7 @@
 
 namespace macheps::test {
 
-/// A folder in memory, removed at the end; programs run in it.
+/// A folder in memory in which programs run. It is removed at the end.
 class SweepScratch {
   public:
     SweepScratch() {
@@ -29,7 +29,7 @@ class SweepScratch {
     SweepScratch& operator=(const SweepScratch&) = delete;
 
     fs::path operator/(const std::string& name) const { return path_ / name; }
-    /// The folder of attempt `number` (from 0) at a unit of the sweep in the folder `sweep`.
+    /// Returns the folder of attempt `number` (from 0) at a unit of the sweep in the folder `sweep`.
     fs::path attempt(const std::string& sweep, const std::string& unit, int number) const {
         return path_ / sweep / "work" / (unit + "." + std::to_string(number));
     }
@@ -40,7 +40,8 @@ class SweepScratch {
     std::string out() const { return contents(path_ / "out.txt"); }
     std::string err() const { return contents(path_ / "err.txt"); }
 
-    /// Runs `macheps ARGUMENTS` through a shell. Its exit code; 128 and the signal's number where one ended it.
+    /// Runs `macheps ARGUMENTS` in a shell. Returns its exit code, or 128 plus the signal's number if a signal ended
+    /// it.
     int run(const std::string& arguments, const std::string& environment = "") const {
         return shell(environment + " '" MACHEPS_PROGRAM "' " + arguments);
     }
@@ -48,16 +49,16 @@ class SweepScratch {
         const std::string line = "cd '" + path_.string() + "' && { " + command + "; } >out.txt 2>err.txt </dev/null";
         return exit_code(std::system(line.c_str()));
     }
-    /// Starts `macheps WORDS` and does not wait; what it says goes to files with that number in their names.
+    /// Starts `macheps WORDS` and does not wait. The output goes to the file logN.txt, where N is `number`.
     pid_t start(std::vector<std::string> words, int number, const Start& how = {}) const {
         const std::string log = "log" + std::to_string(number) + ".txt";
         return start_program(path_, std::move(words), log, log, how);
     }
 
-    /// Waits until an attempt at a unit of `out` has its first checkpoint, for twenty seconds at most.
+    /// Waits for at most twenty seconds until an attempt at a unit of `out` has its first checkpoint.
     bool waits_for_checkpoint(const std::string& out) const {
         for (int i = 0; i < 4000; ++i) {
-            std::error_code gone;  // whoever is at work removes what it no longer needs
+            std::error_code gone;  // a running process removes files that it no longer needs
             for (const auto& attempt : fs::directory_iterator(path_ / out / "work", gone)) {
                 for (const auto& file : fs::directory_iterator(attempt.path() / "checkpoints", gone)) {
                     if (file.path().filename().string().starts_with("run-")) return true;
@@ -68,11 +69,11 @@ class SweepScratch {
         return false;
     }
 
-    /// A file of rows without the columns that hold times, or say who trained what.
+    /// Returns a file of rows without the columns that contain times, attempts or hosts.
     std::string rows(const std::string& name) const {
         return without_columns(contents(path_ / name), {"seconds", "tokens_per_second", "attempts", "host"});
     }
-    /// All that `merge` wrote into a folder, by the names of the files.
+    /// Returns all files that `merge` wrote into a folder, by name.
     std::map<std::string, std::string> merged(const std::string& folder) const {
         std::map<std::string, std::string> files;
         for (const auto& entry : fs::directory_iterator(path_ / folder))
@@ -92,12 +93,13 @@ class SweepScratch {
     fs::path path_;
 };
 
-/// Options of a model that is trained in no time.
+/// Options of a training that takes almost no time.
 inline constexpr const char* small_train =
     "[train]\nsteps = 20\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nbatch = 2\neval-batches = 1\nwarmup = 1\n"
     "probe-every = 10\nsave-every = 5\n";
 
-/// 3 policies x 2 seeds x 2 learning rates, in units of one policy beside fp32.
+/// Returns a plan, by default of 3 policies (with fp32), 2 seeds and 2 learning rates. With `split_units`, each unit
+/// trains fp32 and one other policy.
 inline std::string small_plan(const std::string& axes =
                                   "policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = \"0..1\"\n"
                                   "lr = [3e-4, 1e-3]\n",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a sweep as nobody should leave it: members of sweep.json that are missing or of another kind, pipes and
-// folders in the place of files. Every verb ends with a sentence; none crashes, and none waits.
+// Tests damaged folders of sweeps: members of sweep.json that are missing or have another type, and pipes, folders and
+// devices in place of files. No verb crashes or hangs.
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
 
@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Two settings under a seed, finished, merged and reported.
+/// Trains, merges and reports a sweep of two settings with one seed.
 void make_sweep(const SweepScratch& folder) {
     folder.write("plan.toml",
                  std::string("[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n") +
@@ -23,7 +23,7 @@ void make_sweep(const SweepScratch& folder) {
     REQUIRE(folder.run("report good") == 0);
 }
 
-/// Runs a verb on the folder for ten seconds at most; 124 if it does not end.
+/// Runs a verb on the folder for at most ten seconds. Returns its exit code, or 124 if it did not end.
 int ends(const SweepScratch& folder, const std::string& words) {
     return folder.shell("timeout 10 '" MACHEPS_PROGRAM "' " + words);
 }
@@ -31,7 +31,7 @@ int ends(const SweepScratch& folder, const std::string& words) {
 constexpr const char* readers[] = {"report bad", "merge bad", "sweep status bad", "sweep run bad -q",
                                    "sweep plan bad --csv"};
 
-/// Every member of `document`, as a path.
+/// Appends the paths of all members of `document` below `at`; of an array, only the first element.
 void collect(const json& document, const json::json_pointer& at, std::vector<json::json_pointer>& members) {
     const json& here = document[at];
     if (here.is_object()) {
@@ -82,11 +82,11 @@ void edit_sweep(const std::vector<json>& values, const std::vector<const char*>&
 
 }  // namespace
 
-TEST_CASE("a member of sweep.json that is missing or of another kind is refused with its place", "[sweeps][faults]") {
+TEST_CASE("if a member of sweep.json is missing or has another type, the error names the place", "[sweeps][faults]") {
     edit_sweep({nullptr, json::array()}, {"report bad"});
 }
 
-TEST_CASE("members of sweep.json of all kinds, for every verb that reads it", "[sweeps][faults][slow]") {
+TEST_CASE("no verb that reads sweep.json crashes or hangs if a member has another type", "[sweeps][faults][slow]") {
     edit_sweep({nullptr,
                 true,
                 -1,
@@ -102,7 +102,7 @@ TEST_CASE("members of sweep.json of all kinds, for every verb that reads it", "[
                {std::begin(readers), std::end(readers)});
 }
 
-TEST_CASE("the axes of sweep.json are those of its settings", "[sweeps][faults]") {
+TEST_CASE("sweep.json is refused if its axes differ from those of its settings", "[sweeps][faults]") {
     const SweepScratch folder;
     make_sweep(folder);
     const json good = json::parse(contents(folder / "good/sweep.json"));
@@ -120,17 +120,15 @@ TEST_CASE("the axes of sweep.json are those of its settings", "[sweeps][faults]"
     }
 }
 
-TEST_CASE("a pipe, a folder or a device in the place of a file of a sweep ends every verb with a sentence",
-          "[sweeps][faults]") {
+TEST_CASE("no verb crashes or hangs if a pipe, a folder or a device replaces a file of a sweep", "[sweeps][faults]") {
     const SweepScratch folder;
     make_sweep(folder);
     const fs::path unit = folder.units("good").front();
     const std::string in_unit = unit.lexically_relative(folder / "good").string() + "/";
     struct Case {
         std::string file;
-        int code;  ///< of report and merge
+        int code;  ///< of report and merge, or -1 if it is not checked
     };
-    // Rows that merge does not read by itself, and the sweep's own results, are in neither.
     const Case cases[] = {{"sweep.json", 3},
                           {in_unit + "done", 3},
                           {in_unit + "runs.csv", 3},
@@ -186,7 +184,7 @@ TEST_CASE("scripts quote text for their language, or refuse it with a reason", "
         CHECK(scripts_of(name, 2).empty());
         CHECK(folder.err().find(name[0] == 'b' ? "backslash" : "control character") != std::string::npos);
     }
-    // Bash runs a script, and executes nothing that a name contains.
+    // When Bash runs a script, it executes nothing that a name contains.
     folder.write("array.sh", "set -- \n" + scripts_of("$(touch INJECTED) `touch INJECTED`; touch INJECTED"));
     folder.shell("PATH=/usr/bin:/bin SLURM_ARRAY_TASK_ID=0 bash array.sh");
     CHECK_FALSE(fs::exists(folder / "INJECTED"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shard that is killed before any call by which it asks something of the system: running again ends with the same bytes,
-// and leaves no attempt behind.
+// Tests that a shard that is killed before a system call can be run again, writes the same bytes, and leaves no
+// attempt.
 #include "tests/sweep/reference.hpp"
 
 #include <cstdio>
@@ -13,7 +13,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// The calls before which a kill leaves something else behind, and how often a shard makes each.
+/// Returns the calls before which a kill can leave different files, and how often a shard makes each of them.
 std::map<std::string, long> calls_of(const SweepScratch& folder) {
     copy_plan(folder, "one", "counted");
     const fs::path counts = folder / "counts.txt";
@@ -31,8 +31,8 @@ std::map<std::string, long> calls_of(const SweepScratch& folder) {
     return calls;
 }
 
-/// About `count` kills: before every mkdir, rename and unlink that there is room for, which are what a unit's life is made of,
-/// and evenly spread over what is written between them.
+/// Returns about `count` kills. Each function gets the same share: a kill before each of its calls if there are few,
+/// and otherwise before evenly spaced calls.
 std::vector<std::string> moments(const std::map<std::string, long>& calls, long count) {
     std::set<std::pair<std::string, long>> chosen;
     for (const auto& [name, there_are] : calls) {
@@ -52,7 +52,7 @@ void kill_at_each(const SweepScratch& folder, const MergedFiles& at_once, const 
         copy_plan(folder, "one", "killed");
         const Start start{.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS, "MACHEPS_FAULT=" + fault}};
         killed += wait_for(folder.start({"sweep", "run", "killed", "-q"}, 0, start)) == 128 + SIGKILL ? 1 : 0;
-        // Every finished unit is whole at any time.
+        // Every finished unit is complete at any time.
         if (fs::exists(folder / "killed/units"))
             for (const fs::path& unit : folder.units("killed")) CHECK(fs::exists(unit / "runs.csv"));
         const int code = folder.run("sweep run killed -q");
@@ -73,14 +73,13 @@ MergedFiles undisturbed_units(const SweepScratch& folder) {
 
 }  // namespace
 
-TEST_CASE("a shard that is killed before a call of the system ends with the same bytes when it runs again",
-          "[sweeps]") {
+TEST_CASE("a shard that is killed before a system call writes the same bytes when it runs again", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed_units(folder);
     kill_at_each(folder, at_once, moments(calls_of(folder), 21));
 }
 
-TEST_CASE("a shard that is killed at 200 moments ends with the same bytes each time it runs again", "[sweeps][slow]") {
+TEST_CASE("a shard that is killed at 200 moments writes the same bytes each time it runs again", "[sweeps][slow]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed_units(folder);
     const std::vector<std::string> faults = moments(calls_of(folder), 420);
@@ -88,15 +87,14 @@ TEST_CASE("a shard that is killed at 200 moments ends with the same bytes each t
     kill_at_each(folder, at_once, faults);
 }
 
-TEST_CASE("a shard that is killed again and again, and comes a little further each time, ends with the same bytes",
-          "[sweeps][slow]") {
+TEST_CASE("a shard that is killed repeatedly, each time a little later, writes the same bytes", "[sweeps][slow]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed_units(folder);
     std::mt19937 random(7);
     for (int round = 0; round < 5; ++round) {
         copy_plan(folder, "one", "killed");
         int code = -1;
-        // Three attempts that come no further count as failed: a kill comes later each time.
+        // Three attempts without progress count as failed, so kills come later and later.
         for (int i = 1; code != 0 && i <= 200; ++i) {
             const pid_t child = folder.start({"sweep", "run", "killed", "-q", "--retry-failed"}, 0);
             ::usleep(static_cast<useconds_t>(std::uniform_int_distribution<>(0, 20 * i)(random)) * 1000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of merged files, recomputed by hand.
+// Compares figures of merged files with figures that are computed here.
 #include "experiments/training/sweep/results/site_sums.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/folder.hpp"
@@ -24,7 +24,7 @@ std::vector<std::string> cells_of(const std::string& line) {
     return cells;
 }
 
-/// The cells of the column `name` of units.csv by unit.
+/// Returns the cells of the column `name` of units.csv by unit.
 std::map<std::string, std::string> column_of_units(const SweepScratch& folder, const std::string& sweep,
                                                    const std::string& name) {
     std::istringstream in(contents(folder / (sweep + "/merged/units.csv")));
@@ -50,7 +50,7 @@ std::vector<std::string> planned_units(const SweepScratch& folder, const std::st
 
 }  // namespace
 
-TEST_CASE("a merged site has the sums of its samples' counts, their largest amax and their least nonzero magnitude",
+TEST_CASE("a merged site has the summed counts, the largest amax and the smallest nonzero magnitude of its samples",
           "[sweeps]") {
     macheps::reports::SiteRow sample;
     sample.policy = "low", sample.site = "embed", sample.format = "fp16";
@@ -60,7 +60,7 @@ TEST_CASE("a merged site has the sums of its samples' counts, their largest amax
     larger.count = 1000, larger.zero_in = 10, larger.underflow = 20, larger.to_subnormal = 30, larger.overflow = 40;
     larger.saturated = 50, larger.nan_in = 60, larger.inf_in = 70, larger.amax = 80, larger.amin_nz = 0.75f;
     zeros = {.policy = "low", .site = "embed", .format = "fp16", .count = 10000, .zero_in = 10000};
-    // The sum does not depend on the order of the samples. A sample of zeros has no least nonzero magnitude.
+    // The sum does not depend on the order of the samples. A sample of zeros has no smallest nonzero magnitude.
     for (const auto& samples : {std::vector{sample, larger, zeros}, {zeros, sample, larger}, {larger, zeros, sample}}) {
         for (auto member : {&macheps::reports::SiteRow::policy, &macheps::reports::SiteRow::site,
                             &macheps::reports::SiteRow::format}) {
@@ -85,7 +85,7 @@ TEST_CASE("a merged site has the sums of its samples' counts, their largest amax
     CHECK(only_zeros.take().empty());
 }
 
-TEST_CASE("units.csv counts the attempts at each unit, the one that finished it too", "[sweeps]") {
+TEST_CASE("units.csv counts the attempts at each unit, including the one that finished it", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..2\"\n"));
     const std::vector<std::string> ids = planned_units(folder, "small");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is preloaded into the program: the clock of the day jumps by eleven days to and fro, each time that it is
-// asked. The clock that only goes on does so.
+// A library that is preloaded into the program. The system clock is alternately eleven days ahead and eleven days
+// behind when it is read. The monotonic clock does not change.
 #include <dlfcn.h>
 #include <sys/time.h>
 

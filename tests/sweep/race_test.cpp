@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that work at the same thing at the same time, without knowing of each other: none ends with an error, and the
-// bytes are those of one process alone.
+// Tests processes that do the same work at the same time without knowing of each other: none ends with an error, and
+// the bytes are those of a single process.
 #include "core/host/file_lock.hpp"
 #include "experiments/training/sweep/store/done.hpp"
 #include "tests/sweep/reference.hpp"
@@ -17,16 +17,16 @@ using namespace macheps::training;
 
 namespace {
 
-/// The smallest training of all.
-constexpr const char* least_train = "[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n";
+/// Options of the smallest training.
+constexpr const char* min_train = "[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n";
 
 MergedFiles planned_and_trained(const SweepScratch& folder) {
-    folder.write("small.toml", std::string(least_train) + "[axes]\npolicy = \"amp-bf16\"\nseeds = [0, 1]\n");
+    folder.write("small.toml", std::string(min_train) + "[axes]\npolicy = \"amp-bf16\"\nseeds = [0, 1]\n");
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
     return trained_at_once(folder, "one");
 }
 
-/// All lines that the processes said.
+/// Returns the output of all processes.
 std::string said_by(const SweepScratch& folder, int workers) {
     std::string said;
     for (int i = 0; i < workers; ++i) said += contents(folder / ("log" + std::to_string(i) + ".txt"));
@@ -104,20 +104,20 @@ fs::path make_attempt(const SweepScratch& folder, const std::string& sweep, cons
 
 }  // namespace
 
-TEST_CASE("workers that race for the units of one sweep all end well, with the same bytes", "[sweeps]") {
+TEST_CASE("all workers that race for the units of a sweep succeed, and the bytes are the same", "[sweeps]") {
     race(2, 4);
     race(8, 2);
 }
 
-TEST_CASE("two, five and eight workers race for the units of one sweep two hundred times", "[sweeps][slow]") {
+TEST_CASE("in two hundred races each, two, five and eight workers all succeed with the same bytes", "[sweeps][slow]") {
     for (const int workers : {2, 5, 8}) race(workers, 200);
 }
 
-TEST_CASE("four trainings that begin at the same time without --out each take a number", "[sweeps]") {
+TEST_CASE("four trainings that start at the same time without --out use four different numbers", "[sweeps]") {
     race_of_trainings(2);
 }
 
-TEST_CASE("four trainings that begin at the same time without --out, fifty times", "[sweeps][slow]") {
+TEST_CASE("in fifty repetitions, four simultaneous trainings without --out use different numbers", "[sweeps][slow]") {
     race_of_trainings(50);
 }
 
@@ -127,10 +127,10 @@ TEST_CASE("a training that is refused leaves no numbered directory", "[sweeps]")
     CHECK((!fs::exists(folder / "runs") || fs::is_empty(folder / "runs")));
 }
 
-TEST_CASE("an attempt counts as ended only if its lock can be taken, and never without a note", "[sweeps]") {
+TEST_CASE("an attempt counts as ended only if it has a note and its lock can be taken", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = planned_and_trained(folder);
-    // Three processes that have made their folders and nothing else.
+    // Three processes have created their folders and nothing else.
     copy_plan(folder, "one", "begun");
     const std::string id = first_unit(folder, "begun");
     for (int i = 0; i < 3; ++i) fs::create_directories(folder.attempt("begun", id, i));
@@ -139,7 +139,7 @@ TEST_CASE("an attempt counts as ended only if its lock can be taken, and never w
     CHECK(code == 0);
     CHECK(fs::is_empty(folder / "begun/work"));
     CHECK(merged_again(folder, "begun") == at_once);
-    // Three processes of another machine that are at work: this one holds their locks.
+    // Three processes of another machine are running; this process holds their locks.
     copy_plan(folder, "one", "alive");
     std::vector<Descriptor> locks;
     for (int i = 0; i < 3; ++i) {
@@ -151,7 +151,7 @@ TEST_CASE("an attempt counts as ended only if its lock can be taken, and never w
     CAPTURE(folder.err());
     CHECK(code == 0);
     CHECK(merged_again(folder, "alive") == at_once);
-    // Nobody touches them; once they have ended, the next shard removes them.
+    // Their attempts are not touched. Once they have ended, the next shard removes the attempts.
     for (int i = 0; i < 3; ++i) CHECK(fs::exists(folder.attempt("alive", id, i) / "attempt.json"));
     locks.clear();
     CHECK(folder.run("sweep run alive -q") == 0);
@@ -171,7 +171,7 @@ TEST_CASE("a failure of a process that lost a race does not stop merge", "[sweep
     CHECK(fs::is_empty(folder / "one/failed"));
 }
 
-TEST_CASE("no machine is called wrong on one read", "[sweeps]") {
+TEST_CASE("no machine is said to compute wrongly because of a single bad read", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = planned_and_trained(folder);
     const fs::path unit = folder.units("one").front(), attempt = folder.attempt("one", unit.filename().string(), 0);
@@ -187,7 +187,7 @@ TEST_CASE("no machine is called wrong on one read", "[sweeps]") {
     CHECK(folder.run("sweep run one -q") == 0);
     CHECK_FALSE(fs::exists(attempt));
     CHECK(merged_again(folder, "one") == at_once);
-    // The unit's own file was altered: that is said of the unit, and no machine is named.
+    // The file of the finished unit was changed. The error says so, and does not blame a machine.
     copy_unit();
     const std::string steps = contents(unit / "steps.csv");
     std::ofstream(unit / "steps.csv") << steps.substr(0, steps.size() - 2) << "9\n";
@@ -196,16 +196,16 @@ TEST_CASE("no machine is called wrong on one read", "[sweeps]") {
     CHECK(folder.run("sweep run one -q") == 1);
     CHECK(folder.err().empty());
     CHECK(folder.run("sweep run one") == 1);
-    CHECK(folder.err().find("its rows are not what they were when it was finished") != std::string::npos);
+    CHECK(folder.err().find("its rows have changed since it was finished") != std::string::npos);
     CHECK(folder.err().find("computes wrongly") == std::string::npos);
-    // As the message says: the folder is removed, and the attempt takes its place.
+    // As the message advises, the folder is removed. The unit is then trained again.
     fs::remove_all(unit);
     fs::remove_all(attempt);
     CHECK(folder.run("sweep run one -q --retry-failed") == 0);
     CHECK(merged_again(folder, "one") == at_once);
 }
 
-TEST_CASE("the children of a killed parent stop, and the sweep ends with the same bytes", "[sweeps]") {
+TEST_CASE("the children of a killed parent stop, and the next run of the sweep writes the same bytes", "[sweeps]") {
     const SweepScratch folder;
     std::string plan = small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n");
     plan.replace(plan.find("steps = 20"), 10, "steps = 3000");
@@ -217,7 +217,7 @@ TEST_CASE("the children of a killed parent stop, and the sweep ends with the sam
     CHECK(folder.waits_for_checkpoint("killed"));
     ::kill(parent, SIGKILL);
     wait_for(parent);
-    // An attempt of theirs can be locked soon after.
+    // Soon after, the attempts of the children can be locked.
     bool has_ended = false;
     for (int i = 0; i < 1000 && !has_ended; ++i) {
         ::usleep(5000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a disturbed sweep is compared with: the same plan, trained by one shard to which nothing happened.
+// The reference for a disturbed sweep: the same plan, trained by one undisturbed shard.
 #pragma once
 #include "tests/sweep/folder.hpp"
 
@@ -10,7 +10,7 @@ namespace macheps::test {
 
 using MergedFiles = std::map<std::string, std::string>;
 
-/// What is merged: everything that a unit has, so that no byte of it is left out.
+/// Option of merge for all rows of a unit, so that every byte is compared.
 inline constexpr const char* all_rows = " --rows runs,evals,steps,sites,site-sums";
 
 inline MergedFiles merged_again(const SweepScratch& folder, const std::string& name) {
@@ -20,7 +20,7 @@ inline MergedFiles merged_again(const SweepScratch& folder, const std::string& n
     return folder.merged(name + "/merged");
 }
 
-/// The sweep `name` trained by one shard, and merged.
+/// Trains the sweep `name` in one shard and merges it.
 inline MergedFiles trained_at_once(const SweepScratch& folder, const std::string& name) {
     const int code = folder.run("sweep run " + name + " -q");
     CAPTURE(folder.err());
@@ -29,7 +29,7 @@ inline MergedFiles trained_at_once(const SweepScratch& folder, const std::string
     return merged_again(folder, name);
 }
 
-/// Copies the sweep as it was planned, without what was trained of it.
+/// Copies the plan of a sweep, without its trained units.
 inline void copy_plan(const SweepScratch& folder, const std::string& from, const std::string& to) {
     fs::remove_all(folder / to);
     fs::create_directories(folder / to);

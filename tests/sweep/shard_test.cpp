@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which units a shard has, and where a shard learns which one it is.
+// Tests which units a shard has, and how a process finds its shard.
 #include "experiments/training/sweep/shard.hpp"
 #include "core/error.hpp"
 #include "experiments/training/sweep/plan_file.hpp"
@@ -40,7 +40,7 @@ std::string refusal_of(const Variables& variables) {
     return "taken";
 }
 
-/// A sweep of units with these costs, each wanted.
+/// Returns a sweep of units with these costs, all of which are needed.
 Sweep sweep_of(const std::vector<double>& seconds) {
     Sweep sweep;
     sweep.policies = {{.name = "fp32"}};
@@ -85,7 +85,7 @@ TEST_CASE("each engine's variables give its shard", "[sweeps]") {
         {"Open MPI", {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}, {1, 2}},
         {"PMI", {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}},
         {"PMI", {{"SGE_TASK_ID", "undefined"}, {"LSB_JOBINDEX", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}},
-        // mpirun in an allocation of one task, and two that agree
+        // mpirun in an allocation of one task, and two engines that agree
         {"Open MPI",
          {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
          {1, 2}},
@@ -98,9 +98,9 @@ TEST_CASE("each engine's variables give its shard", "[sweeps]") {
     }
 }
 
-TEST_CASE("half of what an engine should say, or two engines that disagree, are refused with what was seen",
+TEST_CASE("if an engine's variables are incomplete, or if two engines disagree, the error lists the variables",
           "[sweeps]") {
-    // sbatch --array=3,7 of an array of 64: the count is that of the tasks that run again.
+    // sbatch --array=3,7 repeats two tasks of an array of 64. The count is that of the repeated tasks.
     const std::string some = refusal_of({{"SLURM_ARRAY_TASK_ID", "3"},
                                          {"SLURM_ARRAY_TASK_COUNT", "2"},
                                          {"SLURM_ARRAY_TASK_MIN", "3"},
@@ -112,14 +112,14 @@ TEST_CASE("half of what an engine should say, or two engines that disagree, are 
     CHECK(refusal_of({{"PBS_ARRAY_INDEX", "4"}, {"MACHEPS_SHARD_COUNT", "4"}}).find("no shard 4 of 4") !=
           std::string::npos);
     CHECK(refusal_of({{"PBS_ARRAY_INDEX", "x"}, {"MACHEPS_SHARD_COUNT", "4"}}).find("is 'x'") != std::string::npos);
-    CHECK(refusal_of({}).find("no engine told this process its place") != std::string::npos);
+    CHECK(refusal_of({}).find("no engine gives this process a shard") != std::string::npos);
     CHECK(refusal_of({{"MACHEPS_SHARD_COUNT", "4"}}).find("no engine") != std::string::npos);
     const std::string two =
         refusal_of({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
     CHECK(two.find("srun says 1/2 (SLURM_PROCID=1 SLURM_NTASKS=2), and PMI says 0/2") != std::string::npos);
 }
 
-TEST_CASE("a shard is read as it is written", "[sweeps]") {
+TEST_CASE("a shard is written I/N, where I is below N", "[sweeps]") {
     CHECK(parse_shard("3/64") == Shard{3, 64});
     for (const char* bad : {"", "3", "3/", "/4", "4/4", "-1/4", "1/0", "1/4 ", "a/4", "1/2/3", "+1/4"}) {
         CAPTURE(bad);
@@ -127,7 +127,7 @@ TEST_CASE("a shard is read as it is written", "[sweeps]") {
     }
 }
 
-TEST_CASE("every unit is one shard's, and no shard is much longer than another", "[sweeps]") {
+TEST_CASE("every unit belongs to one shard, and no shard takes much longer than another", "[sweeps]") {
     std::vector<double> seconds;
     for (int i = 0; i < 495; ++i) seconds.push_back(1 + 30 * std::abs(std::sin(i)) + (i % 11 == 0 ? 200 : 0));
     const Sweep sweep = sweep_of(seconds);
@@ -151,9 +151,10 @@ TEST_CASE("every unit is one shard's, and no shard is much longer than another",
         CAPTURE(count);
         CHECK(seen.size() == seconds.size());
         CHECK(std::set<std::size_t>(seen.begin(), seen.end()).size() == seconds.size());
-        // In each round of a list that is dealt to and fro, two shards differ by at most the spread of the round, and the
-        // signs of these differences alternate. Shards thus differ by at most the spreads of every second round. The last
-        // round is filled up with units of no length. Sums of up to 495 numbers have relative errors below 495 u.
+        // In each round of a list that is dealt back and forth, two shards differ by at most the spread of the round,
+        // and the signs of these differences alternate. Shards thus differ by at most the spreads of every second
+        // round. The last round is filled up with units of no length. Sums of up to 495 numbers have relative errors
+        // below 495 u.
         double spreads[] = {0, 0};
         for (std::size_t first = 0, round = 0; first < sorted.size();
              first += static_cast<std::size_t>(count), ++round) {
@@ -164,7 +165,7 @@ TEST_CASE("every unit is one shard's, and no shard is much longer than another",
     }
 }
 
-TEST_CASE("the line of a file that was altered is found from four numbers", "[sweeps]") {
+TEST_CASE("a single changed line of a file is found from four numbers", "[sweeps]") {
     std::string text = "run,step,loss\n";
     for (int i = 0; i < 1000; ++i) text += fmt::format("fp32/0,{},{}\n", i, std::sqrt(i));
     const RowsMark before = mark_of_rows("steps.csv", text);
@@ -184,7 +185,7 @@ TEST_CASE("the line of a file that was altered is found from four numbers", "[sw
     CHECK_FALSE(changed_line(before, before));
 }
 
-TEST_CASE("runs.csv without its times", "[sweeps]") {
+TEST_CASE("without_times removes the columns of times from runs.csv", "[sweeps]") {
     CHECK(without_times("run,seconds,loss,tokens_per_second\n\"a,b\",1.5,2,3\nc,4,5,6\n") ==
           "run,loss,\n\"a,b\",2,\nc,5,\n");
 }

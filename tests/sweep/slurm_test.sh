@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# slurm_test.sh PROGRAM [SCENARIO...]: a sweep on a real Slurm, four nodes on this host with a configuration of their own: plain, a task
-# that fails, a requeue, a node that is killed, a controller that is restarted, a time limit. Each ends with the bytes of a
-# shard that was run alone. Where Slurm cannot be started the one line MACHEPS-SKIPPED is printed.
+# slurm_test.sh PROGRAM [SCENARIO...]: runs a sweep on a real Slurm with four nodes on this host and a separate
+# configuration. Scenarios: an undisturbed run, unusual names, a failing task, a requeue, a killed node, a restarted
+# controller, and a time limit. Each must give the bytes of a single shard. If Slurm cannot be started, one line
+# MACHEPS-SKIPPED is printed.
 set -u
 program=$1
 shift
@@ -19,7 +20,7 @@ getent hosts "$host" >/dev/null || skip "the name of this host, $host, does not 
 
 folder=$(mktemp -d /tmp/macheps-slurm-XXXXXX)
 chmod 755 "$folder"
-started=()  # process ids of what was started here
+started=()  # ids of the processes that were started here
 stop_all() {
     for pid in "${started[@]}"; do kill "$pid" 2>/dev/null; done
     sleep 0.5
@@ -28,7 +29,7 @@ stop_all() {
 }
 trap stop_all EXIT
 
-# --- munge and Slurm, with files and ports that are nobody else's
+# --- munge and Slurm, with private files and ports
 port=$((20000 + $$ % 20000))
 key=$folder/munge.key socket=$folder/munge.socket
 mungekey -c -k "$key" || skip "no munge key could be made"
@@ -87,7 +88,7 @@ sleep 1
 start_controller
 sleep 1
 for n in n1 n2 n3 n4; do start_node "$n"; done
-# wait_for SECONDS COMMAND...: until the command succeeds
+# wait_for SECONDS COMMAND...: waits until the command succeeds; returns 1 after SECONDS
 wait_for() {
     local end=$((SECONDS + $1))
     shift
@@ -99,7 +100,7 @@ wait_for() {
 all_idle() { [ "$(sinfo -h -N -o %T 2>/dev/null | grep -c '^idle$')" = 4 ]; }
 wait_for 90 all_idle || { tail -5 "$folder"/*.log >&2; skip "Slurm did not come up: its nodes are not idle"; }
 
-# --- the sweep, and what it comes to when one shard does all
+# --- the sweep, and its result with a single shard
 cd "$folder" || exit 1
 cat >plan.toml <<'PLAN'
 name = "slurm-test"
@@ -120,14 +121,14 @@ seeds = "0..31"
 [units]
 minutes = 1e-6
 PLAN
-"$program" sweep plan plan.toml --out alone >/dev/null 2>&1 || fail "the plan is refused"
+"$program" sweep plan plan.toml --out alone >/dev/null 2>&1 || fail "the plan was refused"
 cp alone/sweep.json planned.json
-"$program" sweep run alone -q || fail "a shard alone"
-"$program" merge alone 2>/dev/null || fail "its merge"
+"$program" sweep run alone -q || fail "the single shard failed"
+"$program" merge alone 2>/dev/null || fail "the merge of the single shard failed"
 count=$("$program" sweep plan alone --json | sed -n 's/.*"units": *\([0-9]*\).*/\1/p' | head -1)
-[ "$count" = 64 ] || fail "$count units in place of 64"
+[ "$count" = 64 ] || fail "$count units instead of 64"
 
-# The columns of times are those that may differ.
+# Only the columns of times may differ.
 rows() { python3 -c '
 import csv, sys
 for row in [list(csv.reader(open(sys.argv[1])))]:
@@ -140,7 +141,7 @@ same_rows() {
     [ -z "$(ls "$1/work")" ] || fail "$1: work is not empty"
 }
 
-# begin NAME [OPTIONS]: submits the sweep anew in a folder of its own; `array` and `merging` are its jobs.
+# begin NAME [OPTIONS]: submits the sweep in a new folder. `array` and `merging` are its jobs.
 begin() {
     out=$1
     shift
@@ -160,7 +161,7 @@ finish() {
 }
 running() { [ "$(squeue -h -j "$array" -t RUNNING 2>/dev/null | wc -l)" -ge "${1:-1}" ]; }
 
-# edited NAME SED: the same with the array's script changed.
+# edited NAME SED: submits the sweep in a new folder with a changed script of the array.
 edited() {
     out=$1
     mkdir "$out" && cp planned.json "$out/sweep.json"
@@ -177,13 +178,14 @@ plain() {
     wait_for 5 test -f plain/merged/runs.csv || fail "plain: the second job merged nothing"
 }
 
-# A task that ends with 3, once: the others go on, the merge says what is missing, and the array again does the rest.
+# One task ends with 3, once. The others continue, merge reports the missing units, and submitting the array again
+# trains them.
 fails() {
     edited fails "3a [ \"\$SLURM_ARRAY_TASK_ID\" = 1 ] \&\& mkdir $folder/once 2>/dev/null \&\& exit 3"
     wait_for 240 ended "$array" || fail "fails: did not end"
     scontrol show job "${array}_1" | grep -q 'ExitCode=3:0' || fail "fails: the task did not end with 3"
-    "$program" merge fails >/dev/null 2>fails.err && fail "fails: merged all the same"
-    grep -q "16 of 64 units are missing" fails.err || { cat fails.err; fail "fails: not told"; }
+    "$program" merge fails >/dev/null 2>fails.err && fail "fails: merge succeeded although units are missing"
+    grep -q "16 of 64 units are missing" fails.err || { cat fails.err; fail "fails: merge did not report the missing units"; }
     merging=$(sbatch --parsable --mem=100 fails/slurm/array.sh)
     finish
 }
@@ -225,29 +227,29 @@ lost() {
     finish
 }
 
-# The time limit nears: Slurm itself sends USR1 to the script, its shard saves, and the task goes back into the queue. Slurm looks
-# at limits twice a minute, so that the signal that is due after ten seconds may come after forty: so that the shard is at work
-# then, it is halted at its first checkpoint until the signal waits for it.
+# Before the time limit, Slurm sends USR1 to the script, the shard saves a checkpoint, and the task is requeued. Slurm
+# checks limits twice a minute, so a signal that is due after ten seconds may come after forty. So that the shard is
+# still training when the signal comes, it is halted at its first checkpoint until the signal is pending.
 limited() {
     local task reference shard
     sed -e 's/steps = 200/steps = 4000/' -e 's/seeds = .*/seeds = 0/' -e 's/"amp-bf16", //' plan.toml >long.toml
-    "$program" sweep plan long.toml --out long >/dev/null 2>&1 || fail "the long plan is refused"
+    "$program" sweep plan long.toml --out long >/dev/null 2>&1 || fail "the long plan was refused"
     cp long/sweep.json planned.json
     edited limited 's/--time=10 --signal=B:USR1@120/--time=1 --signal=B:USR1@50/'
-    grep -q -e '--time=1 --signal=B:USR1@50' limited/slurm/array.sh || fail "limited: its script has another limit"
+    grep -q -e '--time=1 --signal=B:USR1@50' limited/slurm/array.sh || fail "limited: the script has another time limit"
     at_work() { (cd limited && compgen -G "work/*/checkpoints/run-*") >/dev/null 2>&1; }
-    wait_for 120 at_work || fail "limited: nothing is at work"
+    wait_for 120 at_work || fail "limited: no shard is training"
     shard=$(pgrep -f "sweep run $folder/limited --shard 0/4")
-    kill -STOP "$shard" || fail "limited: its shard has ended already"
-    told() { ((0x$(awk '/^ShdPnd/ { print $2 }' "/proc/$shard/status") & 0x4000)); }  # the script's TERM waits
+    kill -STOP "$shard" || fail "limited: the shard has already ended"
+    told() { ((0x$(awk '/^ShdPnd/ { print $2 }' "/proc/$shard/status") & 0x4000)); }  # the TERM of the script is pending
     wait_for 120 told || fail "limited: Slurm sent no signal before the limit"
     kill -CONT "$shard"
     "$program" sweep run long -q &
     reference=$!
     started+=("$reference")
     wait_for 400 ended "$array" || { squeue; fail "limited: did not end"; }
-    wait "$reference" || fail "the long one alone"
-    "$program" merge long 2>/dev/null || fail "its merge"
+    wait "$reference" || fail "the single shard of the long plan failed"
+    "$program" merge long 2>/dev/null || fail "the merge of the long plan failed"
     rm -rf alone && mv long alone
     finish
     grep -q "stopped, run it again" limited/slurm/"${array}"_*.log ||
@@ -255,18 +257,18 @@ limited() {
     scontrol show job "${array}_0" | grep -q 'Restarts=[1-9]' || fail "limited: the task was not requeued"
 }
 
-# The path of the folder has what a shell and an #SBATCH line take for something else.
+# The path of the folder contains characters with a special meaning in a shell and in an #SBATCH line.
 named() {
     begin "it's 50% \"done\" #1 \$(touch injected)"
     finish
-    [ "$(find "$out/slurm" -name "${array}_[0-3].log" | wc -l)" = 4 ] || fail "named: no log of the array stands in its folder"
+    [ "$(find "$out/slurm" -name "${array}_[0-3].log" | wc -l)" = 4 ] || fail "named: the logs of the array are not in its folder"
     [ -f "$out/merged/runs.csv" ] || fail "named: the second job merged nothing"
     [ ! -e injected ] || fail "named: a name was run as a command"
 }
 
 all="plain named fails requeued restarted lost limited"
 for scenario in ${*:-$all}; do
-    [[ " $all " = *" $scenario "* ]] || fail "there is no scenario $scenario, only $all"
+    [[ " $all " = *" $scenario "* ]] || fail "unknown scenario $scenario (use one of: $all)"
     "$scenario"
 done
 echo "all ok ($SECONDS s)"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps from the plan to the merged rows: whatever the shards, however they ended, the bytes are the same.
+// Tests sweeps from the plan to the merged rows: the bytes are the same for all shards, however they ended.
 #include "experiments/training/sweep/store/done.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A plan of twelve runs in four units, whole, in shards of all kinds, and beside each other.
+/// Trains a plan of twelve runs in four units as a whole, in shards, and in parallel, and compares the merged files.
 void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int steps) {
     folder.write("small.toml", plan);
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
@@ -46,7 +46,7 @@ void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int 
     REQUIRE(folder.run("sweep run jobs -q --jobs 3") == 0);
     CHECK(merged_again(folder, "jobs") == at_once);
 
-    // By programs that start others, where they are installed.
+    // Shards are started by other programs, if these are installed.
     const auto by_another = [&](const std::string& name, const std::string& program, const std::string& command) {
         if (folder.shell("command -v " + program) != 0) return;
         copy_plan(folder, "one", name);
@@ -71,12 +71,12 @@ void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int 
 
 }  // namespace
 
-TEST_CASE("shards of any number in any order, and four at a time, merge to the same bytes", "[sweeps]") {
+TEST_CASE("any number of shards, in any order or at the same time, merge to the same bytes", "[sweeps]") {
     const SweepScratch folder;
     train_in_all_ways(folder, small_plan(), 20);
 }
 
-TEST_CASE("three policies, two seeds and two rates on tiny, 60 steps, merge to the same bytes however they are trained",
+TEST_CASE("three policies, two seeds and two rates of size tiny merge to the same bytes, however they are trained",
           "[sweeps][slow]") {
     const SweepScratch folder;
     train_in_all_ways(
@@ -86,7 +86,7 @@ TEST_CASE("three policies, two seeds and two rates on tiny, 60 steps, merge to t
         60);
 }
 
-TEST_CASE("units that are split by policy train fp32 again, and its rows stand once", "[sweeps]") {
+TEST_CASE("units that are split by policy train fp32 again, and its rows are merged once", "[sweeps]") {
     const SweepScratch folder;
     folder.write("whole.toml", small_plan());
     folder.write(
@@ -108,24 +108,24 @@ TEST_CASE("units that are split by policy train fp32 again, and its rows stand o
         return text;
     };
     CHECK(without_units("whole/merged/steps.csv") == without_units("split/merged/steps.csv"));
-    // A machine that computes fp32 otherwise is found by the rows that two units have of it.
+    // A machine that computes fp32 differently is found, because two units contain rows of the same fp32 run.
     const fs::path unit = folder.units("split").front();
     const std::string steps = contents(unit / "steps.csv");
     const std::size_t line = steps.find('\n', steps.find('\n') + 1);
     std::string other = steps;
     other[line - 1] = other[line - 1] == '1' ? '2' : '1';
     std::ofstream(unit / "steps.csv") << other;
-    // If only the file was altered, that is said, and no machine is called wrong.
+    // If only the file was changed, the error says so, and does not blame a machine.
     CHECK(folder.run("merge split --rows steps --trust") == 1);
-    CHECK(folder.err().find("row 1 (line 2) is not what it was when the unit was finished") != std::string::npos);
+    CHECK(folder.err().find("row 1 (line 2) has changed since the unit was finished") != std::string::npos);
     CHECK(folder.err().find("computes wrongly") == std::string::npos);
     macheps::training::write_done(macheps::training::make_done(unit, unit.filename().string(), 0), unit);
     CHECK(folder.run("merge split --rows steps --trust") == 1);
-    CHECK(folder.err().find("fp32 came out with other rows in two units") != std::string::npos);
+    CHECK(folder.err().find("fp32 has different rows in two units") != std::string::npos);
     CHECK(folder.err().find("steps.csv, row 1") != std::string::npos);
 }
 
-TEST_CASE("while a unit is missing, fp32's rows come from another one of its setting and seed", "[sweeps]") {
+TEST_CASE("while a unit is missing, fp32's rows come from another unit of its setting and seed", "[sweeps]") {
     const SweepScratch folder;
     folder.write("split.toml", small_plan("policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = 0\n", split_units));
     REQUIRE(folder.run("sweep run split.toml -q") == 0);
@@ -143,7 +143,7 @@ TEST_CASE("while a unit is missing, fp32's rows come from another one of its set
     CHECK(contents(folder / "split/report.html").find("<h2>The 1 largest gap") != std::string::npos);
 }
 
-TEST_CASE("a shard that is killed at any moment ends with the same bytes when it runs again", "[sweeps]") {
+TEST_CASE("a shard that is killed at any moment writes the same bytes when it runs again", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n"));
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
@@ -165,7 +165,8 @@ TEST_CASE("a shard that is killed at any moment ends with the same bytes when it
     CHECK(killed > 0);
 }
 
-TEST_CASE("SIGUSR1, SIGTERM and --max-minutes stop a shard with 75, and it goes on from its checkpoint", "[sweeps]") {
+TEST_CASE("SIGUSR1, SIGTERM and --max-minutes stop a shard with exit 75, and it resumes from its checkpoint",
+          "[sweeps]") {
     const SweepScratch folder;
     std::string text = small_plan("policy = [\"pure-bf16\"]\nseeds = 0\n");
     text.replace(text.find("steps = 20"), 10, "steps = 3000");
@@ -186,13 +187,13 @@ TEST_CASE("SIGUSR1, SIGTERM and --max-minutes stop a shard with 75, and it goes 
     }
     copy_plan(folder, "one", "timed");
     CHECK(folder.run("sweep run timed -q --max-minutes 0.001") == 75);
-    int rounds = 1;  // the longer the later, so that a busy machine ends too
+    int rounds = 1;  // later rounds are longer, so that a busy machine finishes as well
     while (folder.run("sweep run timed -q --max-minutes " + std::to_string(0.005 * rounds)) == 75 && rounds < 200)
         ++rounds;
     CHECK(merged_again(folder, "timed") == at_once);
 }
 
-TEST_CASE("two processes with the same shard at the same time both end well, with the same bytes", "[sweeps]") {
+TEST_CASE("two processes that run the same shard at the same time both succeed, with the same bytes", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan());
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
@@ -211,7 +212,7 @@ TEST_CASE("two processes with the same shard at the same time both end well, wit
     }
 }
 
-TEST_CASE("a byte that was altered is found, and its unit, file and row are named", "[sweeps]") {
+TEST_CASE("a changed byte is found, and the error names its unit, file and row", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n"));
     REQUIRE(folder.run("sweep run small.toml -q") == 0);
@@ -230,7 +231,7 @@ TEST_CASE("a byte that was altered is found, and its unit, file and row are name
     CHECK(folder.err().find("row 8 (line 9)") != std::string::npos);
     CHECK(contents(folder / "small/merged/steps.csv") == before);  // nothing was written
     CHECK(folder.run("merge small --trust") == 0);
-    // As the message says: the unit is removed, and its shard runs again.
+    // As the message advises, the unit is removed, and its shard runs again.
     fs::remove_all(unit);
     CHECK(folder.run("merge small") == 1);
     CHECK(folder.err().find("1 of 2 units are missing") != std::string::npos);
@@ -239,7 +240,8 @@ TEST_CASE("a byte that was altered is found, and its unit, file and row are name
     CHECK(contents(folder / "small/merged/steps.csv") == before);
 }
 
-TEST_CASE("a plan that grows trains what is new alone, and merge names what is no longer of it", "[sweeps]") {
+TEST_CASE("a plan that grows trains only the new units, and merge reports units of earlier versions of the plan",
+          "[sweeps]") {
     const SweepScratch folder;
     const auto plan = [](const std::string& seeds) {
         return small_plan("policy = [\"amp-bf16\", \"mine.toml\"]\nseeds = \"" + seeds + "\"\n");
@@ -249,9 +251,9 @@ TEST_CASE("a plan that grows trains what is new alone, and merge names what is n
     REQUIRE(folder.run("sweep run small.toml --json") == 0);
     CHECK(json::parse(folder.out())["trained"] == 2);
     folder.write("small.toml", plan("0..2"));
-    // A shard of several does not take a plan that has changed under it.
+    // One of several shards refuses a plan that has changed.
     CHECK(folder.run("sweep run small.toml --shard 0/2") == 2);
-    CHECK(folder.err().find("the plan is not the one that small was made of") != std::string::npos);
+    CHECK(folder.err().find("the plan is not the one that small was made from") != std::string::npos);
     REQUIRE(folder.run("sweep run small.toml --json -q") == 0);
     CHECK(json::parse(folder.out())["trained"] == 1);
     CHECK(json::parse(folder.out())["were_done"] == 2);
@@ -263,18 +265,18 @@ TEST_CASE("a plan that grows trains what is new alone, and merge names what is n
     CHECK(json::parse(folder.out())["trained"] == 3);  // that policy again for each seed, with fp32
     REQUIRE(folder.run("merge small --json") == 0);
     const json merged = json::parse(folder.out());
-    CHECK(merged["units"] == 6);  // amp-bf16 is taken from the old ones
+    CHECK(merged["units"] == 6);  // amp-bf16 is taken from the old units
     const std::string runs = folder.rows("small/merged/runs.csv");
     CHECK(std::count(runs.begin(), runs.end(), '\n') == 10);
-    // Without the first policy the old units are needed no more.
+    // Without the first policy, the old units are no longer needed.
     folder.write("small.toml", small_plan("policy = [\"mine.toml\"]\nseeds = \"0..2\"\n"));
     REQUIRE(folder.run("sweep plan small.toml --out small --json") == 0);
     CHECK(json::parse(folder.out())["new_units"] == 0);
     REQUIRE(folder.run("merge small --json") == 0);
-    CHECK(folder.err().find("are not of this plan") != std::string::npos);
+    CHECK(folder.err().find("belong to an earlier version of this plan") != std::string::npos);
 }
 
-TEST_CASE("a unit that fails is recorded, and the others are trained", "[sweeps]") {
+TEST_CASE("failed units are recorded, and trained again only with --retry-failed", "[sweeps]") {
     const SweepScratch folder;
     std::string text(4000, 'a');
     for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * i % 23);
@@ -287,7 +289,7 @@ TEST_CASE("a unit that fails is recorded, and the others are trained", "[sweeps]
     folder.write("corpus.txt", text);
     CHECK(folder.run("sweep run small") == 1);
     CHECK(folder.err().find("another recipe than was planned") != std::string::npos);
-    CHECK(folder.run("sweep run small -q") == 1);  // not tried again by itself
+    CHECK(folder.run("sweep run small -q") == 1);  // not retried
     CHECK(folder.run("sweep status small --json") == 0);
     CHECK(json::parse(folder.out())["failed"] == 2);
     CHECK(folder.run("merge small") == 1);
@@ -299,7 +301,7 @@ TEST_CASE("a unit that fails is recorded, and the others are trained", "[sweeps]
     CHECK(fs::is_empty(folder / "small/failed"));
 }
 
-TEST_CASE("three attempts that come no further count as failed", "[sweeps]") {
+TEST_CASE("three attempts without progress count as failed", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = 0\n"));
     REQUIRE(folder.run("sweep plan small.toml --out small --csv") == 0);
@@ -311,12 +313,12 @@ TEST_CASE("three attempts that come no further count as failed", "[sweeps]") {
             << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
     }
     CHECK(folder.run("sweep run small") == 1);
-    CHECK(folder.err().find("3 attempts ended before they came any further") != std::string::npos);
+    CHECK(folder.err().find("3 attempts ended without any progress") != std::string::npos);
     CHECK(folder.run("sweep run small --retry-failed -q") == 0);
     CHECK(fs::is_empty(folder / "small/work"));
 }
 
-TEST_CASE("what a plan cannot mean is refused before anything is trained", "[sweeps]") {
+TEST_CASE("an invalid plan is refused before anything is trained", "[sweeps]") {
     const SweepScratch folder;
     struct Case {
         const char *plan, *says;
@@ -328,21 +330,21 @@ TEST_CASE("what a plan cannot mean is refused before anything is trained", "[swe
         {"[axes]\npolicy = []\n", "'policy' has no value", 3},
         {"[axes]\nlr = 1e-3\n", "the plan names no policy", 3},
         {"[train]\nstep = 3\n[axes]\npolicy = \"fp32\"\n", "unknown option '--step' (did you mean '--steps'", 2},
-        {"[train]\nsteps = \"many\"\n[axes]\npolicy = \"fp32\"\n", "--steps: 'many' is no whole number", 2},
+        {"[train]\nsteps = \"many\"\n[axes]\npolicy = \"fp32\"\n", "--steps: 'many' is not a whole number", 2},
         {"[train]\nwidth = 30\nheads = 4\n[axes]\npolicy = \"fp32\"\n", "--heads: 4 heads do not divide a width of 30",
          2},
         {"[train]\nseeds = 3\n[axes]\npolicy = \"fp32\"\n", "'seeds' is an axis", 3},
-        {"[train]\nout = \"x\"\n[axes]\npolicy = \"fp32\"\n", "'out' is settled by the sweep", 3},
-        {"[train]\nlr = 1\n[axes]\npolicy = \"fp32\"\nlr = 2\n", "'lr' stands in [train] and in [axes]", 3},
-        {"[axes]\npolicy = \"fp32\"\nlr = [1e-3, 0.001]\n", "'0.001' stands twice", 3},
-        {"[axes]\npolicy = \"fp32\"\nseeds = \"4..1\"\n", "'4..1' are no seeds", 3},
+        {"[train]\nout = \"x\"\n[axes]\npolicy = \"fp32\"\n", "'out' is set by the sweep", 3},
+        {"[train]\nlr = 1\n[axes]\npolicy = \"fp32\"\nlr = 2\n", "'lr' appears in [train] and in [axes]", 3},
+        {"[axes]\npolicy = \"fp32\"\nlr = [1e-3, 0.001]\n", "'0.001' appears twice", 3},
+        {"[axes]\npolicy = \"fp32\"\nseeds = \"4..1\"\n", "'4..1' is not a valid list of seeds", 3},
         {"[axes]\npolicy = \"fp32\"\n[[exclude]]\nsize = \"base\"\n", "unknown key 'size'", 3},
-        {"[axes]\npolicy = \"tf32\"\nlr = [1, 2]\n[[exclude]]\nlr = \"3\"\n", "this excludes nothing", 3},
+        {"[axes]\npolicy = \"tf32\"\nlr = [1, 2]\n[[exclude]]\nlr = \"3\"\n", "this exclusion has no effect", 3},
         {"[axes]\npolicy = \"tf32\"\n[[exclude]]\npolicy = \"*\"\n", "nothing is left to train", 3},
-        {"[axes]\npolicy = \"fp32\"\n[units]\nminutes = 0\n", "a unit of 0 minutes is none", 3},
+        {"[axes]\npolicy = \"fp32\"\n[units]\nminutes = 0\n", "a unit cannot take 0 minutes", 3},
         {"[axes]\npolicy = \"fp32\"\n[rows]\nsites = 3\n", "'sites' is an integer", 3},
-        {"[train]\nhistogram-every = 10\n[axes]\npolicy = \"fp32\"\n",
-         "has no effect where [rows] leaves exponents out", 3},
+        {"[train]\nhistogram-every = 10\n[axes]\npolicy = \"fp32\"\n", "has no effect if [rows] leaves out exponents",
+         3},
         {"[axes]\npolicy = \"fp32\"\nx = 3\n[train]\n[axis]\n", "unknown key 'axis'", 3},
         {"axes = 3\n", "'axes' is an integer", 3},
         {"[axes\n", "TOML", 3}};
@@ -363,7 +365,7 @@ TEST_CASE("what a plan cannot mean is refused before anything is trained", "[swe
     CHECK(folder.run("merge .") == 3);
 }
 
-TEST_CASE("exclusions leave runs out, and a setting without policies is none", "[sweeps]") {
+TEST_CASE("exclusions leave runs out, and a setting without policies has no unit", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml",
                  small_plan("policy = [\"tf32\", \"pure-*\"]\nseeds = [0, 3]\nlr = [1, 2]\n",
@@ -380,7 +382,7 @@ TEST_CASE("exclusions leave runs out, and a setting without policies is none", "
     }
     CHECK(rows ==
           std::set<std::string>{"1,0,fp32 tf32", "1,3,fp32 tf32", "2,0,fp32 tf32 pure-bf16 pure-bf16-sr pure-fp16"});
-    CHECK(folder.run("sweep plan small.toml --csv") == 0);  // what was timed once is not timed again
+    CHECK(folder.run("sweep plan small.toml --csv") == 0);  // a policy is timed only once
     CHECK(folder.err().empty());
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimisers: each kernel of Adam against its source written out, which parameters decay, and a step's loss.
+// Tests optimisers: each Adam kernel against a transcription of its source, the parameters that decay, and the loss of
+// a step.
 #include "experiments/training/run/optimizer/adam_kernels.hpp"
 #include "tests/oracle/reference_adamw.hpp"
 #include "tests/training/trained.hpp"
@@ -35,7 +36,7 @@ struct Moved {
     bool operator==(const Moved&) const = default;
 };
 
-/// A step of one element by way of the backend.
+/// Returns one element after a step of the backend.
 Moved moved(Moved x, float g, const Adam& step) {
     CpuBackend backend(1);
     Tensor p = backend.empty({1}), gradient = backend.empty({1}), m = backend.empty({1}), v = backend.empty({1});
@@ -51,14 +52,14 @@ Moved moved(Moved x, float g, const Adam& step) {
 
 float fp32_of(double x) { return static_cast<float>(x); }
 
-/// torch/optim/adam.py, line by line, with the rounding of a tensor's format after each.
+/// Computes torch/optim/adam.py line by line; `r` rounds to the tensor's format after each line.
 Moved by_lines(Moved x, float g, const Adam& s, float (*r)(float)) {
     if (s.adds_decay_to_gradient)
         g = r(g + fp32_of(s.weight_decay) * x.p);  // grad.add(param, alpha=weight_decay)
     else
         x.p = r(x.p * fp32_of(1 - s.lr * s.weight_decay));  // param.mul_
     const float weight = fp32_of(1 - s.beta1);
-    // exp_avg.lerp_, which comes from the nearer end
+    // exp_avg.lerp_, which starts from the nearer end
     x.m = weight < 0.5f ? r(x.m + weight * (g - x.m)) : r(g - (g - x.m) * (1.0f - weight));
     x.v = r(x.v * fp32_of(s.beta2));                                          // exp_avg_sq.mul_
     x.v = r(x.v + fp32_of(1 - s.beta2) * g * g);                              // .addcmul_
@@ -85,8 +86,8 @@ Moved by_fused(Moved x, float g, const Adam& s, float (*r)(float)) {
     return {r(p), r(m), r(v)};
 }
 
-/// The lines as a CPU's vectors have them; a product of two fp32 numbers and their sum are exact in long double. foreach
-/// rounds the numbers that it multiplies by.
+/// Computes the same lines with fused multiply-adds, as torch's vector code on a CPU does. `fused` uses long double,
+/// which holds a product of two fp32 numbers exactly. With `is_foreach`, the factors of `mul_` are also rounded by `r`.
 Moved by_cpu_lines(Moved x, float g, const Adam& s, float (*r)(float), bool is_foreach = false) {
     const auto factor = [&](double number) { return is_foreach ? r(fp32_of(number)) : fp32_of(number); };
     const auto fused = [](float a, float b, float c) {
@@ -185,7 +186,7 @@ TEST_CASE("each kernel of Adam rounds where its source rounds, with every option
     CHECK(differ["foreach-cpu"] > 10);
 }
 
-TEST_CASE("weight decay shrinks matrices, and neither biases nor norms", "[experiments][optimizer]") {
+TEST_CASE("weight decay shrinks matrices, but neither biases nor norms", "[experiments][optimizer]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         for (const char* policy : {"fp32", "amp-bf16"}) {
             TrainOptions options = TinyRun::tiny_options();

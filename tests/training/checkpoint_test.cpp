@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ended and resumed equals never ended, byte for byte, whatever the end left behind.
+// Tests that a run that is killed and resumed writes the same bytes as an uninterrupted run, whatever files the kill
+// left.
 #include "experiments/training/run/checkpoint.hpp"
 
 #include "core/error.hpp"
@@ -29,8 +30,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Weights are cast with random bits, scales have histories, gradients overflow and steps are skipped: all the state that
-/// a run can have.
+/// A policy under which a run has every kind of state: weights are cast with random bits, scales have histories,
+/// gradients overflow, and steps are skipped.
 constexpr const char* restless = R"(
 name    = "restless"
 extends = "amp-fp16"
@@ -78,7 +79,8 @@ Experiment tiny_experiment(const fs::path& directory) {
 const std::atomic<bool> never{false};
 struct PulledPlug {};
 
-/// Runs to the end, or until `plug(progress)` says that there is none.
+/// Runs to the end, or until `plug(progress)` returns true, as if the process were killed then. Returns whether it
+/// reached the end.
 bool run(Experiment experiment, const std::function<bool(const Progress&)>& plug = {},
          std::vector<std::string>* notes = nullptr, int threads = 1, Simd simd = chosen_simd()) {
     CpuBackend backend(threads, simd);
@@ -95,7 +97,7 @@ bool run(Experiment experiment, const std::function<bool(const Progress&)>& plug
     }
 }
 
-/// As the program does it: the experiment comes from the manifest.
+/// Returns an experiment that resumes `directory`. Like the program, it reads the experiment from the manifest.
 Experiment resumed(const fs::path& directory) {
     Experiment experiment = read_manifest(directory / "manifest.json").experiment;
     experiment.directory = directory;
@@ -103,7 +105,7 @@ Experiment resumed(const fs::path& directory) {
     return experiment;
 }
 
-/// Every file of rows; without the columns that hold times.
+/// Returns the manifest and every file of rows, without the columns that contain times.
 std::map<std::string, std::string> rows(const fs::path& directory) {
     std::map<std::string, std::string> files;
     for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv", "manifest.json"}) {
@@ -125,7 +127,7 @@ void check_same_rows(const fs::path& directory, const std::map<std::string, std:
     CHECK_FALSE(fs::exists(directory / ".lock"));
 }
 
-/// A run that was never ended.
+/// Returns the files of an uninterrupted run.
 const std::map<std::string, std::string>& reference() {
     static const auto files = [] {
         const fs::path directory = fresh_folder("reference");
@@ -137,7 +139,8 @@ const std::map<std::string, std::string>& reference() {
     return files;
 }
 
-/// A directory whose third run lost its process in step 7; checkpoints of steps 3 and 6 are there.
+/// Returns a directory whose third run was killed after its eighth and last step. It has checkpoints after 3 and 6
+/// steps.
 fs::path ended_directory(const std::string& name) {
     const fs::path directory = fresh_folder(name);
     run(tiny_experiment(directory), [](const Progress& p) { return p.index == 2 && p.step == 8; });
@@ -146,7 +149,7 @@ fs::path ended_directory(const std::string& name) {
 
 std::vector<fs::path> checkpoints_of(const fs::path& directory) { return CheckpointFolder(directory).files(2); }
 
-/// The same checkpoint after an edit of its text, with the right checksum.
+/// Replaces `from` by `to` in a checkpoint, and updates its checksum.
 std::string edited(std::string bytes, const std::string& from, const std::string& to) {
     const auto at = bytes.find(from);
     REQUIRE(at != std::string::npos);
@@ -159,8 +162,8 @@ std::string edited(std::string bytes, const std::string& from, const std::string
 
 }  // namespace
 
-TEST_CASE("the tiny run skips steps and takes others under every kind of state", "[experiments][checkpoint]") {
-    // What the tests below rest on.
+TEST_CASE("the tiny run skips steps, also at a checkpoint, and takes others", "[experiments][checkpoint]") {
+    // The tests below rely on this.
     const fs::path directory = fresh_folder("restless");
     run(tiny_experiment(directory));
     std::map<std::string, int> skipped, taken;
@@ -175,14 +178,13 @@ TEST_CASE("the tiny run skips steps and takes others under every kind of state",
     fs::remove_all(directory);
 }
 
-TEST_CASE("a run that lost its process after any step and is resumed writes the same bytes",
-          "[experiments][checkpoint]") {
+TEST_CASE("a run that is killed after any step and then resumed writes the same bytes", "[experiments][checkpoint]") {
     for (std::size_t index = 0; index < 6; ++index) {
         for (std::int64_t step = 1 + static_cast<std::int64_t>(index) % 3; step <= 8; step += 3) {
             CAPTURE(index, step);
             const fs::path directory = fresh_folder("killed");
             run(tiny_experiment(directory), [&](const Progress& p) { return p.index == index && p.step == step; });
-            // Again, one step on.
+            // The resumed run is killed one step later.
             run(resumed(directory), [&](const Progress& p) { return p.index == index && p.step == step + 1; });
             REQUIRE(run(resumed(directory)));
             check_same_rows(directory, reference());
@@ -209,7 +211,7 @@ TEST_CASE("a run that is stopped after every step and resumed each time writes t
             backend, experiment, [&](const Progress& p) { stop = stop || !p.finished; }, stop);
         if (!finished) experiment = resumed(directory);
         REQUIRE(stops < 100);
-        // A stopped run has no row of its own: it is not over.
+        // A stopped run has not ended, so it has no row in runs.csv.
         for (const RunRow& row : CsvReader<RunRow>(directory / RunRow::file).rows()) CHECK(row.status == "ok");
     }
     CHECK(stops >= 3 * 8);
@@ -218,7 +220,7 @@ TEST_CASE("a run that is stopped after every step and resumed each time writes t
     fs::remove_all(whole);
 }
 
-TEST_CASE("a run resumed with other threads and another SIMD path writes the same bytes", "[experiments][checkpoint]") {
+TEST_CASE("a run resumed with more threads and another SIMD path writes the same bytes", "[experiments][checkpoint]") {
     const auto paths = available_simd();
     for (std::size_t i = 0; i < paths.size(); ++i) {
         const fs::path directory = fresh_folder("paths");
@@ -227,13 +229,13 @@ TEST_CASE("a run resumed with other threads and another SIMD path writes the sam
             experiment, [](const Progress& p) { return p.index == 1 && p.step == 7; }, nullptr, 1, paths[i]);
         REQUIRE(run(resumed(directory), {}, nullptr, 3, paths[(i + 1) % paths.size()]));
         auto wanted = reference();
-        wanted["manifest.json"] = csv::read_text(directory / "manifest.json");  // names the device it began on
+        wanted["manifest.json"] = csv::read_text(directory / "manifest.json");  // names the device of its start
         check_same_rows(directory, wanted);
         fs::remove_all(directory);
     }
 }
 
-TEST_CASE("a checkpoint with any byte flipped or cut off anywhere is refused", "[experiments][checkpoint]") {
+TEST_CASE("a checkpoint with any byte changed, or truncated to any length, is refused", "[experiments][checkpoint]") {
     const fs::path directory = ended_directory("flipped");
     const std::string good = csv::read_text(checkpoints_of(directory).front());
     const Checkpoint checkpoint = parse_checkpoint(good, "good");
@@ -262,13 +264,13 @@ TEST_CASE("a checkpoint with any byte flipped or cut off anywhere is refused", "
     accepted += is_refused(good + '\0') ? 0 : 1;
     CHECK(accepted == 0);
     CHECK(good.size() > 5000);
-    // Whole by its checksum, and still not one of ours.
+    // The checksum is right, but the version or a key is wrong.
     CHECK(is_refused(edited(good, "\"macheps.checkpoint\":\"2\"", "\"macheps.checkpoint\":\"3\"")));
     CHECK(is_refused(edited(good, "\"seconds\"", "\"secondz\"")));
     fs::remove_all(directory);
 }
 
-TEST_CASE("a checkpoint is of a step that was made: 1 or later", "[experiments][checkpoint]") {
+TEST_CASE("a checkpoint whose step is zero or negative is refused", "[experiments][checkpoint]") {
     const fs::path directory = ended_directory("step_zero");
     Checkpoint checkpoint = parse_checkpoint(csv::read_text(checkpoints_of(directory).front()), "a checkpoint");
     for (const std::int64_t step : {std::int64_t{1}, checkpoint.step}) {
@@ -282,7 +284,7 @@ TEST_CASE("a checkpoint is of a step that was made: 1 or later", "[experiments][
     fs::remove_all(directory);
 }
 
-TEST_CASE("a refused checkpoint is named, and the one before it or the run's beginning takes its place",
+TEST_CASE("a refused checkpoint is named, and the run resumes from the previous one or from its start",
           "[experiments][checkpoint]") {
     const fs::path other = fresh_folder("other_model");
     Experiment wider = tiny_experiment(other);
@@ -304,7 +306,7 @@ TEST_CASE("a refused checkpoint is named, and the one before it or the run's beg
     for (const Case& c : {Case{"damaged", damage, false}, Case{"damaged", damage, true},
                           Case{"version 3", newer, false}, Case{"run pure-bf16-sr/1", renamed, false},
                           Case{"another manifest", [&](const std::string&) { return foreign; }, false},
-                          Case{"cut short", [](const std::string&) { return std::string{}; }, true}}) {
+                          Case{"truncated", [](const std::string&) { return std::string{}; }, true}}) {
         CAPTURE(c.says, c.both);
         const fs::path directory = ended_directory("refused");
         const auto files = checkpoints_of(directory);
@@ -331,7 +333,8 @@ TEST_CASE("a refused checkpoint is named, and the one before it or the run's beg
     fs::remove_all(other);
 }
 
-TEST_CASE("a checkpoint whose tensors or scaler are another policy's does not fit", "[experiments][checkpoint]") {
+TEST_CASE("a checkpoint with the tensors or the loss scaler of another policy is refused",
+          "[experiments][checkpoint]") {
     const fs::path directory = ended_directory("shapes");
     Checkpoint checkpoint = parse_checkpoint(csv::read_text(checkpoints_of(directory).front()), "");
     const Experiment e = tiny_experiment(directory);
@@ -352,7 +355,8 @@ TEST_CASE("a checkpoint whose tensors or scaler are another policy's does not fi
     fs::remove_all(directory);
 }
 
-TEST_CASE("whatever length an end leaves the files at, resuming writes the same bytes", "[experiments][checkpoint]") {
+TEST_CASE("resuming writes the same bytes, whatever the lengths of the files after a kill",
+          "[experiments][checkpoint]") {
     const fs::path ended = ended_directory("lengths");
     const Checkpoint newest = parse_checkpoint(csv::read_text(checkpoints_of(ended).front()), "");
     const char* names[] = {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"};
@@ -361,7 +365,8 @@ TEST_CASE("whatever length an end leaves the files at, resuming writes the same 
         CAPTURE(trial);
         const fs::path directory = fresh_folder("cut");
         fs::copy(ended, directory, fs::copy_options::recursive);
-        // From the length at the checkpoint (a resume that was ended while it cut) to all of it (rows half written).
+        // Truncates files to random lengths. The smallest length is that at the checkpoint, to which a resume truncates
+        // them. At most lengths, the last row is incomplete.
         for (std::size_t i = 0; i < 4; ++i) {
             const auto least = newest.files[i].bytes, most = fs::file_size(directory / names[i]);
             if (random() % 4 != 0) fs::resize_file(directory / names[i], least + random() % (most - least + 1));
@@ -378,14 +383,15 @@ TEST_CASE("whatever length an end leaves the files at, resuming writes the same 
         if (trial == 11) fs::resize_file(directory / "exponents.csv", newest.files[3].bytes - 1);
         std::vector<std::string> notes;
         REQUIRE(run(resumed(directory), {}, &notes));
-        CHECK(notes.size() == (trial == 9 || trial == 11 ? 1u : 0u));  // the older checkpoint still stands on its rows
+        CHECK(notes.size() == (trial == 9 || trial == 11 ? 1u : 0u));  // the older checkpoint still has all its rows
         check_same_rows(directory, reference());
         fs::remove_all(directory);
     }
     fs::remove_all(ended);
 }
 
-TEST_CASE("a directory with a manifest and little else begins from its beginning", "[experiments][checkpoint]") {
+TEST_CASE("a directory that contains little more than a manifest starts from the first step",
+          "[experiments][checkpoint]") {
     for (const char* header : {"", "run,pol", "whole"}) {
         CAPTURE(header);
         const fs::path directory = fresh_folder("manifest_only");
@@ -403,7 +409,7 @@ TEST_CASE("a directory with a manifest and little else begins from its beginning
     }
 }
 
-TEST_CASE("a directory whose rows of completed runs are gone is refused", "[experiments][checkpoint]") {
+TEST_CASE("a directory that lost rows of completed runs is refused", "[experiments][checkpoint]") {
     const fs::path directory = ended_directory("torn");
     const std::string steps = csv::read_text(directory / "steps.csv");
     fs::resize_file(directory / "steps.csv", steps.find('\n', steps.size() / 4) + 1);
@@ -411,7 +417,7 @@ TEST_CASE("a directory whose rows of completed runs are gone is refused", "[expe
     fs::remove_all(directory);
 }
 
-TEST_CASE("one process at a time works in a directory", "[experiments][checkpoint]") {
+TEST_CASE("only one process at a time can work in a directory", "[experiments][checkpoint]") {
     const fs::path directory = ended_directory("locked");
     {
         const DirectoryLock lock(directory);
@@ -431,7 +437,7 @@ TEST_CASE("one process at a time works in a directory", "[experiments][checkpoin
     fs::remove_all(directory);
 }
 
-TEST_CASE("what an older macheps left stopped ends with the bytes that it would have written",
+TEST_CASE("a run that an older macheps stopped ends with the bytes that the older macheps would have written",
           "[experiments][checkpoint]") {
     const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/stopped_run";
     const fs::path directory = fresh_folder("golden");
@@ -450,7 +456,8 @@ TEST_CASE("what an older macheps left stopped ends with the bytes that it would 
     fs::remove_all(ended);
 }
 
-TEST_CASE("what was begun with another schema is not resumed, and stays as it was", "[experiments][checkpoint]") {
+TEST_CASE("a run that was started with another schema is not resumed, and its files do not change",
+          "[experiments][checkpoint]") {
     const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/stopped_run_schema1";
     const fs::path directory = fresh_folder("schema1");
     fs::copy(golden, directory, fs::copy_options::recursive);
@@ -466,17 +473,17 @@ TEST_CASE("what was begun with another schema is not resumed, and stays as it wa
     CHECK(before.size() >= 6);
     try {
         run(resumed(directory));
-        FAIL("it was resumed");
+        FAIL("the run was resumed");
     } catch (const Error& error) {
         CHECK(error.exit() == Exit::bad_input);
         CHECK(error.parts().where == (directory / "manifest.json").string());
         CHECK(error.parts().what ==
-              "this was begun with rows of schema 1, and this version of macheps writes schema 2: some columns (`loss` "
-              "of steps.csv) mean something else there");
+              "the run was started with rows of schema 1, but this version of macheps writes schema 2, in which some "
+              "columns (`loss` of steps.csv) have another meaning");
         CHECK(error.parts().fix.find("created_by") != std::string::npos);
     }
     CHECK(files() == before);
-    // Nor does its manifest repeat it.
+    // Repeating the run from its manifest is also refused.
     Experiment repeated = read_manifest(directory / "manifest.json").experiment;
     repeated.directory = fresh_folder("schema1_again");
     repeated.repeats = directory / "manifest.json";
@@ -485,7 +492,7 @@ TEST_CASE("what was begun with another schema is not resumed, and stays as it wa
     fs::remove_all(directory);
 }
 
-TEST_CASE("every second run of the plan, in a directory of its own, writes the rows it has in the whole",
+TEST_CASE("every second run of a plan, trained in a separate directory, writes the same rows as in the whole plan",
           "[experiments][checkpoint]") {
     const fs::path directory = fresh_folder("shard");
     const Experiment experiment = tiny_experiment(directory);
@@ -503,7 +510,7 @@ TEST_CASE("every second run of the plan, in a directory of its own, writes the r
     }
     const fs::path all = fresh_folder("shard_whole");
     REQUIRE(run(tiny_experiment(all)));
-    // As text: a NaN is one.
+    // Compares text, because a NaN differs from itself.
     const auto lines_of = [](const fs::path& folder, const PlannedRun& run) {
         std::string lines;
         for (StepRow row : CsvReader<StepRow>(folder / StepRow::file).rows()) {
@@ -523,7 +530,7 @@ TEST_CASE("every second run of the plan, in a directory of its own, writes the r
     fs::remove_all(all);
 }
 
-TEST_CASE("force replaces a run with its checkpoints", "[experiments][checkpoint]") {
+TEST_CASE("force replaces a run and its checkpoints", "[experiments][checkpoint]") {
     const fs::path directory = ended_directory("forced");
     Experiment experiment = tiny_experiment(directory);
     try {
@@ -540,7 +547,7 @@ TEST_CASE("force replaces a run with its checkpoints", "[experiments][checkpoint
     fs::remove_all(directory);
 }
 
-TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[experiments][checkpoint]") {
+TEST_CASE("a manifest repeats a run exactly, or is refused", "[experiments][checkpoint]") {
     const fs::path first = fresh_folder("first"), second = fresh_folder("second"), text = folder("corpus.txt"),
                    base = folder("base.toml"), own = folder("own.toml");
     write(text, std::string(4000, 'x') + "some text that is not all the same" + std::string(400, 'y'));
@@ -550,7 +557,7 @@ TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[expe
     Experiment e = tiny_experiment(first);
     e.policies = {load_policy("fp32"), load_policy(own.string())};
     e.seeds = {3};
-    // Every number other than its default.
+    // No number has its default value.
     e.model = {.layers = 1,
                .width = 12,
                .heads = 3,
@@ -572,7 +579,7 @@ TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[expe
     e.command = {"macheps", "train"};
     REQUIRE(run(e));
 
-    // The base that `own` extends says something else by now; the manifest holds what it said.
+    // The base that `own` extends has changed, but the manifest contains its old text.
     write(base, "name = \"base\"\n[[rule]]\nsites = \"*:forward.out\"\ncast = \"e5m2\"\n");
     const auto repeated = [&] {
         Experiment again = read_manifest(first / "manifest.json").experiment;
@@ -589,12 +596,12 @@ TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[expe
         Experiment again = repeated();
         again.force = true;
         run(again);
-        FAIL("other data were taken");
+        FAIL("changed data were accepted");
     } catch (const Error& error) {
         CHECK(std::string(error.what()).find("data") != std::string::npos);
         CHECK(std::string(error.what()).find(text.string()) != std::string::npos);
     }
-    check_same_rows(second, rows(first));  // untouched
+    check_same_rows(second, rows(first));  // unchanged
 
     write(text, data);
     std::string manifest = csv::read_text(first / "manifest.json");
@@ -610,12 +617,12 @@ TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[expe
     CHECK_THROWS_AS(spoiled("\"schema\": 2", "\"schema\": 3"), Error);
     CHECK_THROWS_AS(spoiled("\"clip\"", "\"klip\""), Error);
     CHECK_THROWS_AS(spoiled("\"steps\": 8", "\"steps\": \"8\""), Error);
-    CHECK_THROWS_AS(spoiled("\"fp16\"", "\"bf16\""), Error);  // the table that the policy resolved to
+    CHECK_THROWS_AS(spoiled("\"fp16\"", "\"bf16\""), Error);  // in the casts that the policy resolved to
     CHECK_THROWS_AS(spoiled("{", "["), Error);
     for (const fs::path& path : {first, second, text, base, own}) fs::remove_all(path);
 }
 
-TEST_CASE("a loss scaler goes on where its saved state ends", "[experiments][checkpoint]") {
+TEST_CASE("a loss scaler continues from its saved state", "[experiments][checkpoint]") {
     for (const ScalerKind* kind : scaler_kinds()) {
         LossScalerConfig config(*kind);
         for (const ScalerKey& key : kind->keys) {
@@ -639,6 +646,16 @@ TEST_CASE("a loss scaler goes on where its saved state ends", "[experiments][che
         }
         CHECK_FALSE(one->load(std::vector<double>(7)));
     }
+}
+
+TEST_CASE("the reasons of a layer filter do not change the recipe", "[checkpoint]") {
+    const auto with = [](const std::string& reason, const std::string& toml) {
+        return recipe_text("{\"policies\": {\"mine\": {\"toml\": \"" + toml + "\", \"left_out\": [\"block.0\"]" +
+                           (reason.empty() ? "" : ", \"left_out_why\": [\"" + reason + "\"]") + "}}}");
+    };
+    CHECK(with("its name contains 0", "a") == with("the name has 0 in it", "a"));
+    CHECK(with("", "a") == with("its name contains 0", "a"));
+    CHECK(with("", "a") != with("", "b"));
 }
 
 }  // namespace checkpoint_test

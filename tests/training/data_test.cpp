@@ -36,7 +36,7 @@ TEST_CASE("the language's probabilities sum to one and give its entropy", "[expe
     }
 }
 
-TEST_CASE("documents follow the probabilities that the floor is computed from", "[experiments][data]") {
+TEST_CASE("documents follow the probabilities from which the entropy floor is computed", "[experiments][data]") {
     const SyntheticLanguage language(16);
     const std::int64_t context = 32, samples = 64;
     std::map<std::pair<int, int>, std::map<int, int>>
@@ -66,7 +66,7 @@ TEST_CASE("documents follow the probabilities that the floor is computed from", 
     }
     const double q = 1.0 / 16, rate = static_cast<double>(announced) / could_announce;
     CHECK(std::abs(rate - q) < 5 * std::sqrt(q * (1 - q) / could_announce));
-    // Chi-squared over the most frequent context: at 15 degrees of freedom, above 50 with probability 1e-5.
+    // Chi-squared test of the most frequent context. With 15 degrees of freedom, it exceeds 50 with probability 1e-5.
     const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         const auto total = [](const auto& c) {
             int n = 0;
@@ -89,7 +89,7 @@ TEST_CASE("documents follow the probabilities that the floor is computed from", 
     CHECK(chi2 < 50);
 }
 
-TEST_CASE("a batch depends on seed and step alone", "[experiments][data]") {
+TEST_CASE("a batch depends only on its split, seed and step", "[experiments][data]") {
     const SyntheticLanguage language(64), again(64);
     const Batch first = language.batch(Split::train, 3, 5, 4, 32);
     language.batch(Split::train, 3, 6, 4, 32);
@@ -116,7 +116,7 @@ std::filesystem::path write_text(const std::string& name, std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("a text gives its bytes, held out from the last tenth", "[experiments][data]") {
+TEST_CASE("the tokens of a text are its bytes, and the last tenth is held out", "[experiments][data]") {
     const auto path = write_text("macheps_text_test.txt", 1000);
     const TokenFile text({.train = path}, 32);
     const Batch batch = text.batch(Split::held_out, 0, 0, 8, 32);
@@ -131,7 +131,7 @@ TEST_CASE("a text gives its bytes, held out from the last tenth", "[experiments]
     std::filesystem::remove(path);
 }
 
-TEST_CASE("a text that is missing or too short is refused by name", "[experiments][data]") {
+TEST_CASE("a text that is missing or too short is refused", "[experiments][data]") {
     const auto path = write_text("macheps_short_test.txt", 329);
     CHECK_NOTHROW(TokenFile({.train = path}, 31));  // a tenth of 329 is 32: one sample of 31 + 1
     CHECK_THROWS_AS(TokenFile({.train = path}, 32), Error);
@@ -144,7 +144,7 @@ TEST_CASE("a text that is missing or too short is refused by name", "[experiment
 
 namespace {
 
-/// A file of `tokens`, each a T, behind llm.c's header when `magic` is not 0.
+/// Returns a file of `tokens`, each a T. It begins with llm.c's header if `magic` is not 0.
 template <class T>
 std::vector<std::byte> token_bytes(const std::vector<std::uint32_t>& tokens, std::int32_t magic = 0,
                                    std::int32_t version = 0) {
@@ -179,7 +179,7 @@ std::filesystem::path write_bytes(const std::string& name, std::span<const std::
 
 }  // namespace
 
-TEST_CASE("token files are known by their magic, then by their name", "[experiments][data]") {
+TEST_CASE("the format of a token file follows from its magic number, or else from its name", "[experiments][data]") {
     const std::vector<std::uint32_t> tokens{5, 0, 50256, 65535, 7};
     const auto raw = token_bytes<std::uint16_t>(tokens), llmc = token_bytes<std::uint16_t>(tokens, gpt2, 1),
                wide = token_bytes<std::uint32_t>({1, 128255, 2}, llama3, 7);
@@ -212,7 +212,7 @@ TEST_CASE("token files are known by their magic, then by their name", "[experime
     CHECK(out == std::vector<std::int32_t>{1, 128255, 2});
 }
 
-TEST_CASE("a damaged token file is refused, with the byte", "[experiments][data]") {
+TEST_CASE("a damaged token file is refused, and the error names the byte", "[experiments][data]") {
     const auto raw = token_bytes<std::uint16_t>({1, 2, 3}), good = token_bytes<std::uint16_t>({1, 2, 3}, gpt2, 1);
     const auto with = [&](std::size_t field, std::int32_t value) {
         std::vector<std::byte> bytes = good;
@@ -229,18 +229,18 @@ TEST_CASE("a damaged token file is refused, with the byte", "[experiments][data]
     };
     for (const Case& c :
          {Case{{}, DataFormat::automatic, "empty"}, Case{{}, DataFormat::text, "empty"},
-          Case{first(raw, 5), DataFormat::automatic, "5 bytes are no whole number"},
-          Case{first(raw, 1), DataFormat::nanogpt, "1 bytes are no whole number"},
-          Case{raw, DataFormat::llmc, "6 bytes are too few for llm.c's header"},
-          Case{first(good, 1023), DataFormat::automatic, "1023 bytes are too few"},
-          Case{first(good, 1024), DataFormat::automatic, "counts 3 tokens of 2 bytes (at byte 8), 0 bytes"},
-          Case{first(good, 1029), DataFormat::automatic, "counts 3 tokens of 2 bytes (at byte 8), 5 bytes"},
-          Case{with(2, 4), DataFormat::automatic, "counts 4 tokens of 2 bytes (at byte 8), 6 bytes"},
-          Case{with(2, -3), DataFormat::automatic, "counts -3 tokens"},
-          Case{with(1, 2), DataFormat::automatic, "version 2 at byte 4, where 1"},
-          Case{with(0, llama3), DataFormat::automatic, "version 1 at byte 4, where 7"},
+          Case{first(raw, 5), DataFormat::automatic, "5 bytes are not a whole number"},
+          Case{first(raw, 1), DataFormat::nanogpt, "1 bytes are not a whole number"},
+          Case{raw, DataFormat::llmc, "the file has 6 bytes, but llm.c's header has 1024"},
+          Case{first(good, 1023), DataFormat::automatic, "the file has 1023 bytes"},
+          Case{first(good, 1024), DataFormat::automatic, "(at byte 8) that 3 tokens of 2 bytes follow, but 0 bytes"},
+          Case{first(good, 1029), DataFormat::automatic, "(at byte 8) that 3 tokens of 2 bytes follow, but 5 bytes"},
+          Case{with(2, 4), DataFormat::automatic, "(at byte 8) that 4 tokens of 2 bytes follow, but 6 bytes"},
+          Case{with(2, -3), DataFormat::automatic, "that -3 tokens"},
+          Case{with(1, 2), DataFormat::automatic, "the version at byte 4 is 2, but it must be 1"},
+          Case{with(0, llama3), DataFormat::automatic, "the version at byte 4 is 1, but it must be 7"},
           Case{with(0, 20240522), DataFormat::automatic, "evaluation"},
-          Case{with(0, 7), DataFormat::llmc, "magic 7 at byte 0"},
+          Case{with(0, 7), DataFormat::llmc, "the magic at byte 0 is 7"},
           Case{token_bytes<std::uint16_t>({}, gpt2, 1), DataFormat::automatic, "no token"},
           Case{token_bytes<std::uint32_t>({1, 0x80000000u}, llama3, 7), DataFormat::automatic,
                "token 2147483648 at byte 1028"}}) {
@@ -268,7 +268,7 @@ TEST_CASE("tokens beyond the vocabulary are refused before training", "[experime
     std::filesystem::remove(path);
 }
 
-TEST_CASE("a held-out file of its own leaves the whole first file for training", "[experiments][data]") {
+TEST_CASE("with a separate held-out file, the whole first file is used for training", "[experiments][data]") {
     const auto upwards = [](std::uint32_t first, std::size_t count) {
         std::vector<std::uint32_t> tokens(count);
         for (std::size_t i = 0; i < count; ++i) tokens[i] = first + static_cast<std::uint32_t>(i);
@@ -287,8 +287,8 @@ TEST_CASE("a held-out file of its own leaves the whole first file for training",
         first_of_train.insert({a.tokens[0], a.tokens[8]});
         first_of_val.insert({b.tokens[0], b.tokens[8]});
     }
-    // Every place where 8 + 1 tokens begin: 12 in 20 tokens, 4 in 12. Missing one in 80 draws: 12 (11/12)^80 < 0.012,
-    // and the draws are fixed.
+    // 8 + 1 tokens can begin at 12 places in 20 tokens, and at 4 places in 12. The probability that 80 draws miss any
+    // of 12 places is below 12 (11/12)^80 < 0.012, and the draws are fixed.
     CHECK(first_of_train.size() == 12);
     CHECK(first_of_val == std::set<std::int32_t>{1000, 1001, 1002, 1003});
     // A batch is a function of (seed, step).

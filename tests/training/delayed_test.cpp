@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Delayed scaling in training: which scale each step has, when histories are updated, and who leaves no trace in them.
+// Tests delayed scaling in training: the scale of each step, when histories are updated, and which passes leave them
+// unchanged.
 #include "experiments/training/model/histories.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "tests/test.hpp"
@@ -20,7 +21,7 @@ using namespace macheps::training;
 
 namespace {
 
-/// Of every cast with a scale, by slot: the largest magnitude that came in, and what it was multiplied by.
+/// Records the amax of the input and the scales of every cast that has a scale, by slot.
 class Scales final : public Observer {
   public:
     struct Seen {
@@ -46,7 +47,8 @@ Policy delayed(const std::string& words) {
         "delayed.toml");
 }
 
-/// The scale after those amaxes, from the definition: (max 2^-margin) / the largest of the last `length`.
+/// Returns the scale after the first `count` casts by its definition: max 2^-margin, divided by the largest of the last
+/// `length` amaxes.
 float scale_after(const std::vector<Scales::Seen>& casts, std::size_t count, std::size_t length, float max,
                   int margin) {
     float scale = 1;
@@ -60,7 +62,7 @@ float scale_after(const std::vector<Scales::Seen>& casts, std::size_t count, std
 
 }  // namespace
 
-TEST_CASE("a tensor is cast with the scale that earlier steps left", "[experiments][recipe]") {
+TEST_CASE("a tensor is cast with the scale that follows from earlier steps", "[experiments][recipe]") {
     struct Case {
         const char* words;
         std::size_t length;
@@ -73,7 +75,8 @@ TEST_CASE("a tensor is cast with the scale that earlier steps left", "[experimen
         Scales scales(run.backend);
         run.step.model().rounder().observe(&scales);
         run.run(6);
-        // Four linears of two blocks: activation and weight forward, the gradient backward; the others reuse their codes.
+        // Two blocks have four linears each. The activation and the weight are cast in the forward pass, and the
+        // gradient in the backward pass. The other operands reuse these codes.
         CHECK(scales.seen.size() == 2 * 4 * 3);
         for (const auto& [slot, casts] : scales.seen) {
             CAPTURE(slot);
@@ -91,7 +94,7 @@ TEST_CASE("a tensor is cast with the scale that earlier steps left", "[experimen
     }
 }
 
-TEST_CASE("every micro-batch is one entry of a history, ranks together are one", "[experiments][recipe]") {
+TEST_CASE("each micro-batch adds one entry to a history, and all ranks together add one", "[experiments][recipe]") {
     TrainOptions options = test::TinyRun::tiny_options();
     options.micro_batches = 2;
     test::TinyRun two(delayed(""), ModelKind::gpt2, options);
@@ -100,7 +103,7 @@ TEST_CASE("every micro-batch is one entry of a history, ranks together are one",
     two.run(3);
     for (const auto& [slot, casts] : scales.seen) {
         CAPTURE(slot);
-        REQUIRE(casts.size() == 6);  // the weight's cast too is made again: its scale has changed
+        REQUIRE(casts.size() == 6);  // the weight is cast again as well, because its scale has changed
         for (std::size_t i = 0; i < 6; ++i) {
             CHECK(casts[i].encode ==
                   scale_after(casts, i, 1024, slot.ends_with("input_grad.a") ? 57344.0f : 448.0f, 0));
@@ -115,7 +118,7 @@ TEST_CASE("every micro-batch is one entry of a history, ranks together are one",
     ranks.run(2);
     for (const auto& [slot, casts] : each.seen) {
         CAPTURE(slot);
-        // A weight is the same on both ranks, and cast once for each of them all the same.
+        // A weight is the same on both ranks, but it is cast once for each rank.
         REQUIRE(casts.size() == 4);
         CHECK(casts[0].encode == 1);
         CHECK(casts[1].encode == 1);
@@ -125,21 +128,22 @@ TEST_CASE("every micro-batch is one entry of a history, ranks together are one",
     }
 }
 
-TEST_CASE("one infinity freezes a scale for as long as the history", "[experiments][recipe]") {
+TEST_CASE("one infinity freezes a scale for as many updates as the history has entries", "[experiments][recipe]") {
     AmaxHistory history(*find_scale_rule("te_delayed"), e4m3fn, {.length = 16});
     std::vector<float> scales;
     for (int step = 0; step < 40; ++step) {
         scales.push_back(history.scale());
-        history.see(step == 5 ? std::numeric_limits<float>::infinity() : 0.001f * static_cast<float>(40 - step));
+        history.observe(step == 5 ? std::numeric_limits<float>::infinity() : 0.001f * static_cast<float>(40 - step));
         history.update();
     }
-    // The scale of step 5, made of steps 0 to 4, stays for as many updates as the history is long: steps 6 to 21.
+    // The scale of step 5, which follows from steps 0 to 4, stays for 16 updates (the length of the history), from step
+    // 6 to step 21.
     for (std::size_t step = 6; step <= 21; ++step) CHECK(scales[step] == scales[5]);
     CHECK(scales[22] != scales[5]);
     CHECK(scales[22] == 448.0f / (0.001f * 34));
 }
 
-TEST_CASE("a scale's age counts updates without a change, and those of them that had no usable amax",
+TEST_CASE("the age of a scale counts updates without a change, and consecutive updates without a usable amax",
           "[experiments][recipe]") {
     const CastRule rule{.format = e4m3fn,
                         .granularity = find_granularity("tensor"),
@@ -162,16 +166,16 @@ TEST_CASE("a scale's age counts updates without a change, and those of them that
                             {infinity, 6, 1},
                             {4, 0, 0}}) {
         CAPTURE(c.amax, c.steps);
-        histories.of("slot", rule).see(c.amax);
+        histories.of("slot", rule).observe(c.amax);
         histories.update();
         CHECK(histories.age("slot", rule).steps == c.steps);
         CHECK(histories.age("slot", rule).frozen == c.frozen);
     }
 }
 
-TEST_CASE("the first step of delayed scaling loses a third of its gradients, the second none",
+TEST_CASE("the first step of delayed scaling loses a third of the gradients to underflow, the second almost none",
           "[experiments][recipe]") {
-    /// Of gradients on their way into a matmul.
+    /// Counts gradients that enter a matmul, and their underflows.
     struct Lost final : Observer {
         bool sampling() const override { return false; }
         void on_cast(const Slot& slot, const Cast&, const Tally& tally, const Decoding&, ConstView,
@@ -203,7 +207,7 @@ TEST_CASE("the first step of delayed scaling loses a third of its gradients, the
     CHECK(static_cast<double>(lost.underflow) < 1e-4 * static_cast<double>(lost.count));
 }
 
-TEST_CASE("an evaluation and a second forward pass leave histories as they were", "[experiments][recipe]") {
+TEST_CASE("an evaluation and a recomputed forward pass do not change histories", "[experiments][recipe]") {
     test::TinyRun plain(delayed(":history=4"));
     TrainOptions options = test::TinyRun::tiny_options();
     options.recompute = true;
@@ -228,7 +232,7 @@ TEST_CASE("an evaluation and a second forward pass leave histories as they were"
     CHECK(plain.state().count("block.0.mlp.up:forward.a.amax_history") == 1);
 }
 
-TEST_CASE("a run goes on from its checkpoint with the histories that it had", "[experiments][recipe]") {
+TEST_CASE("a run resumes from its checkpoint with the same histories", "[experiments][recipe]") {
     for (const char* words : {"", ":history=3", ":history=1", ":most_recent:margin=2"}) {
         CAPTURE(words);
         test::TinyRun whole(delayed(words)), first(delayed(words)), rest(delayed(words));
@@ -241,20 +245,20 @@ TEST_CASE("a run goes on from its checkpoint with the histories that it had", "[
         rest.next_step = 3;
         rest.run(4);
         CHECK(rest.state() == whole.state());
-        // Without them it would be another run.
+        // Without the histories, the results differ.
         test::TinyRun forgetful(delayed(words));
         forgetful.step.load(checkpoint);
         forgetful.step.model().rounder().histories() = AmaxHistories(forgetful.resolved);
         forgetful.next_step = 3;
         forgetful.run(4);
         CHECK(forgetful.state() != whole.state());
-        // A checkpoint of another length of history is refused.
+        // A checkpoint with histories of another length is refused.
         test::TinyRun other(delayed(":history=5"));
         CHECK_THROWS_AS(check_state(checkpoint, other.sites, other.run_options, other.resolved), Error);
     }
 }
 
-TEST_CASE("a tensor with a NaN is scaled by its numbers where the rule ignores NaN", "[experiments][recipe]") {
+TEST_CASE("a scale rule that ignores NaN scales a tensor by the amax of its numbers", "[experiments][recipe]") {
     CpuBackend backend(1);
     const ResolvedPolicy policy = resolve(load_policy("te-current"), model_sites({}));
     const ResolvedPolicy torchao = resolve(load_policy("ao-tensorwise"), model_sites({}));
@@ -272,7 +276,8 @@ TEST_CASE("a tensor with a NaN is scaled by its numbers where the rule ignores N
     CHECK(te.view.data[3] != te.view.data[3]);
     const Value ao = rounder.apply(Slot(torchao, "block.0.mlp.up:forward.a"), {x.view()}, buffer);
     CHECK(ao.scale.decode != ao.scale.decode);
-    // Zeros alone: TE leaves them unscaled, torchao divides by its floor; both decode to zeros.
+    // A tensor of zeros: TE does not scale it, torchao divides by its lower bound of the amax, and both decode to
+    // zeros.
     backend.fill(x, 0.0f);
     for (const ResolvedPolicy* each : {&policy, &torchao}) {
         const Value zeros = rounder.apply(Slot(*each, "block.0.mlp.up:forward.a"), {x.view()}, buffer);

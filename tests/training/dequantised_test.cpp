@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dequantise, then multiply: the machine that is given values where others are given codes and scales.
+// Tests the machine fp32.dequantised: it reads dequantised values, where other machines read codes and scales.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
@@ -28,7 +28,7 @@ std::vector<float> random_values(std::int64_t count, unsigned seed) {
     return values;
 }
 
-/// Y of a linear without a bias, X [tokens, 128], W [32, 128], and dW for a dY of numbers of its own.
+/// Results of a linear layer without a bias: Y of X [tokens, 128] and W [32, 128], and dW of X and a random dY.
 struct Products {
     std::vector<float> y, dw;
 };
@@ -57,7 +57,7 @@ Products products(const std::string& recipe, const std::string& machine) {
     return all;
 }
 
-/// Values of a tensor [rows, columns] after a cast with that text, decoded.
+/// Casts a tensor [rows, columns] by the text `cast`, and returns the decoded values.
 std::vector<float> decoded(const std::string& cast, const std::vector<float>& values, std::int64_t columns,
                            bool k_is_last) {
     CpuBackend backend(1);
@@ -84,7 +84,7 @@ std::vector<float> decoded(const std::string& cast, const std::vector<float>& va
 
 }  // namespace
 
-TEST_CASE("fp32.dequantised multiplies the values that codes and scales stand for", "[experiments][recipe]") {
+TEST_CASE("fp32.dequantised multiplies the values that codes and scales represent", "[experiments][recipe]") {
     struct Case {
         const char *recipe, *x, *w, *dy;
     };
@@ -120,13 +120,14 @@ TEST_CASE("fp32.dequantised multiplies the values that codes and scales stand fo
                 CHECK(found.dw[static_cast<std::size_t>(i * in + j)] == sum);
             }
         }
-        // It is another order than that of scales after the sum, which shows where scales are no powers of two: short sums of
-        // fp8 products are exact.
+        // Other machines apply scales after the sum, which rounds differently. The difference shows only if scales are
+        // not powers of two, because short sums of fp8 products are exact.
         CHECK((different > tokens * out / 10) == (std::string(c.recipe) == "te-current"));
     }
 }
 
-TEST_CASE("the machine of values is refused codes, and said by its name", "[experiments][recipe]") {
+TEST_CASE("fp32.dequantised is printed by its name, needs a linear layer, and refuses scales",
+          "[experiments][recipe]") {
     const auto rule = [](const char* text) {
         return resolve(parse_policy(std::string("extends = \"amp-bf16\"\n[[rule]]\n") + text, "mine.toml"),
                        model_sites({}));
@@ -137,7 +138,7 @@ TEST_CASE("the machine of values is refused codes, and said by its name", "[expe
     CHECK(to_string(p.matmul("block.0.mlp.up", "input_grad")) == "fp32.chain, promote fma_joint 128");
     CHECK_THROWS_WITH(rule("sites = \"block.*.attn.scores\"\nforward = { a = \"e4m3fn/tensor\", b = \"e4m3fn/tensor\", "
                            "machine = \"fp32.dequantised\" }"),
-                      Catch::Contains("only linears decode"));
+                      Catch::Contains("only on linear layers"));
     const ScaleLayout rows = scale_layout(*find_granularity("row"));
     CHECK_THROWS_WITH(require_possible({.machine = find_machine("fp32.dequantised")}, {.a_scales = rows}, "here"),
                       Catch::Contains("reads values"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A diagnosis names what a run really did: each is trained into showing, and beside it stands a run that does not show it.
+// Tests that diagnoses describe what happened in a run. For each diagnosis, one policy is trained that shows it, and
+// another that does not.
 #include "reports/findings/diagnosis.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"
@@ -52,7 +53,7 @@ Experiment small(const std::vector<Policy>& policies, std::int64_t steps = 40) {
     return experiment;
 }
 
-/// A log of the experiment's run directory.
+/// Trains the experiment and returns the log of its run directory.
 Log trained(const TemporaryFolder& folder, Experiment experiment, Keep keep = Keep::summary) {
     experiment.directory = folder / "run";
     CpuBackend backend(1, chosen_simd());
@@ -91,7 +92,7 @@ const RunLog& run_of(const Log& log, const std::string& policy) {
     return *found;
 }
 
-/// Multiplies the loss by 1024 and leaves the gradients so: what a clip sees that comes before unscaling.
+/// Multiplies the loss by 1024 and never unscales the gradients, as if clipping came before unscaling.
 class ForgetfulScaler final : public LossScaler {
   public:
     double scale() const override { return 1024; }
@@ -104,7 +105,7 @@ const ScalerKind forgetful{.name = "forgetful", .make = [](const LossScalerConfi
 
 }  // namespace
 
-TEST_CASE("a loss scale that begins far too high is an overflow cascade, and costs the first steps",
+TEST_CASE("a loss scale that starts far too high causes an overflow cascade and skips the first steps",
           "[diagnosis][overflow-cascade][first-steps-skipped][schedule-over-skips]") {
     const TemporaryFolder folder;
     const Log log = trained(
@@ -123,12 +124,12 @@ TEST_CASE("a loss scale that begins far too high is an overflow cascade, and cos
     CHECK(figure_of(cascade, "skipped") == double(taken->step));
     CHECK(figure_of(cascade, "from") == 0x1p40);
     CHECK(figure_of(cascade, "to") == taken->loss_scale);
-    // The scale halves at every overflow: what it fell by says how many steps it took.
+    // The scale halves at every overflow, so there is one halving for each skipped step.
     CHECK(figure_of(cascade, "halvings") == double(taken->step));
     CHECK(figure_of(finding_of(verdicts, "high", "first-steps-skipped"), "lr") == taken->lr);
     CHECK(cascade.sentence().find("from 2^40 to ") != std::string::npos);
 
-    // The same rows, had the schedule waited for the optimiser's steps.
+    // The same rows with a schedule that waits for the optimiser's steps.
     Log waiting = log;
     for (RunLog& run : waiting.runs) {
         for (std::size_t i = 1; i < run.steps.size(); ++i) {
@@ -138,7 +139,7 @@ TEST_CASE("a loss scale that begins far too high is an overflow cascade, and cos
     CHECK(ids_of(diagnose(waiting), "high") == Ids{"overflow-cascade", "first-steps-skipped"});
 }
 
-TEST_CASE("a scaler that has nowhere to go is told by its floor, by its error, or by a scale below 1",
+TEST_CASE("a loss scaler that can no longer lower its scale is diagnosed: it fails, stays at its floor, or is static",
           "[diagnosis][scale-at-floor]") {
     const TemporaryFolder folder;
     const std::string high = "init_scale = 1099511627776.0\nmin_scale = 1073741824.0\n";
@@ -156,12 +157,12 @@ TEST_CASE("a scaler that has nowhere to go is told by its floor, by its error, o
     CHECK(stays.seen.step == 10);
     CHECK(figure_of(stays, "scale") == 0x1p30);
     CHECK(figure_of(stays, "skipped") == 30);
-    // A scale that cannot fall is no cascade.
+    // A scale that cannot fall is not a cascade.
     CHECK(ids_of(verdicts, "static") == Ids{"scale-at-floor", "first-steps-skipped", "schedule-over-skips"});
     CHECK(ids_of(verdicts, "finds-one").empty());
 }
 
-TEST_CASE("a forward pass beyond fp16's range: NaN behind skipped steps, a scale below 1, and the site",
+TEST_CASE("a forward pass beyond fp16's range is diagnosed by NaN losses, the scale and the site",
           "[diagnosis][nan-in-loss][activation-overflow][divergence-after-spike][scale-at-floor]") {
     const TemporaryFolder folder;
     Experiment experiment = small({load_policy("amp-fp16"), load_policy("amp-bf16")}, 80);
@@ -184,7 +185,7 @@ TEST_CASE("a forward pass beyond fp16's range: NaN behind skipped steps, a scale
     const Diagnosed& range = finding_of(verdicts, "amp-fp16", "activation-overflow");
     CHECK(figure_of(range, "percent") >= 100);
     CHECK(range.seen.site.find(":forward.") != std::string::npos);
-    // bf16 has the range, and the learning rate is as wrong as before.
+    // bf16 has enough range, but the learning rate is still too high.
     const Ids bf16 = ids_of(verdicts, "amp-bf16");
     CHECK_FALSE(bf16.contains("nan-in-loss"));
     CHECK_FALSE(bf16.contains("activation-overflow"));
@@ -193,13 +194,14 @@ TEST_CASE("a forward pass beyond fp16's range: NaN behind skipped steps, a scale
     CHECK(figure_of(finding_of(verdicts, "fp32", "divergence-after-spike"), "jump") > 0.5);
 }
 
-TEST_CASE("tf32 has fp32's range, and its runs are not near the end of it", "[diagnosis][activation-overflow]") {
+TEST_CASE("tf32 has fp32's range, so a tf32 run is not diagnosed as close to overflow",
+          "[diagnosis][activation-overflow]") {
     const TemporaryFolder folder;
     const Log log = trained(folder, small({load_policy("tf32")}));
     CHECK_FALSE(ids_of(diagnose(log), "tf32").contains("activation-overflow"));
 }
 
-TEST_CASE("a static scale that nobody checks lets infinities into the weights", "[diagnosis][nonfinite-update]") {
+TEST_CASE("with a static scale that never skips steps, infinities reach the weights", "[diagnosis][nonfinite-update]") {
     const TemporaryFolder folder;
     const std::string text = "[loss_scaler]\nkind = \"static\"\nskip = false\ninit_scale = ";
     const Log log = trained(folder, small({variant("bare", "amp-fp16", text + "1073741824.0\n"),
@@ -210,7 +212,7 @@ TEST_CASE("a static scale that nobody checks lets infinities into the weights", 
     CHECK(ids_of(verdicts, "lucky").empty());
 }
 
-TEST_CASE("bf16 weights stagnate at a small learning rate, and stochastic rounding moves them",
+TEST_CASE("bf16 weights stagnate at a small learning rate, except with stochastic rounding",
           "[diagnosis][stagnation][no-master][loss-rounded]") {
     const TemporaryFolder folder;
     Experiment experiment = small({load_policy("pure-bf16"), load_policy("pure-bf16-sr"), load_policy("amp-bf16")});
@@ -227,8 +229,7 @@ TEST_CASE("bf16 weights stagnate at a small learning rate, and stochastic roundi
     CHECK(figure_of(finding_of(verdicts, "pure-bf16", "loss-rounded"), "values") == double(values.size()));
 }
 
-TEST_CASE("bf16 holds second moments fast at a beta2 of 0.999, and lets them decay at 0.98",
-          "[diagnosis][frozen-moments]") {
+TEST_CASE("second moments in bf16 freeze at a beta2 of 0.999, and decay at 0.98", "[diagnosis][frozen-moments]") {
     const TemporaryFolder folder;
     Policy slow = variant("slow", "pure-bf16", ""), fast = variant("fast", "pure-bf16", ""),
            wide = variant("wide", "amp-bf16", "");
@@ -244,7 +245,7 @@ TEST_CASE("bf16 holds second moments fast at a beta2 of 0.999, and lets them dec
     CHECK(figure_of(finding_of(verdicts, "slow", "frozen-moments"), "percent") == Approx(100 * sum / 20));
 }
 
-TEST_CASE("gradients that underflow are told with their site, and are not where the loss is scaled",
+TEST_CASE("gradient underflow is diagnosed with its site, and loss scaling reduces it",
           "[diagnosis][gradient-underflow]") {
     const TemporaryFolder folder;
     Experiment experiment = small({load_policy("fp16-noscale"), load_policy("amp-fp16")});
@@ -261,13 +262,13 @@ TEST_CASE("gradients that underflow are told with their site, and are not where 
     CHECK(worst > 1);
     CHECK(figure_of(finding, "percent") == Approx(worst));
     CHECK(is_gradient_slot(finding.seen.site));
-    // What the scaler is for: at most a few elements of one site, against nearly all.
+    // With a loss scaler, a far smaller share of the elements underflows.
     for (const Diagnosed& other : verdicts.findings) {
         if (other.policy == "amp-fp16") CHECK(figure_of(other, "percent") < worst / 4);
     }
 }
 
-TEST_CASE("gradients clipped while they are scaled have norms that are off by the scale",
+TEST_CASE("if gradients are clipped before unscaling, their norms are wrong by the loss scale",
           "[diagnosis][clip-before-unscale]") {
     const TemporaryFolder folder;
     Policy early = variant("early", "amp-fp16", "");
@@ -280,7 +281,8 @@ TEST_CASE("gradients clipped while they are scaled have norms that are off by th
     CHECK(ids_of(verdicts, "late").empty());
 }
 
-TEST_CASE("DeepSpeed's halved gradients are seen where the scale grows", "[diagnosis][half-gradient-on-growth]") {
+TEST_CASE("DeepSpeed's halved gradients are diagnosed at the steps at which the scale grows",
+          "[diagnosis][half-gradient-on-growth]") {
     const TemporaryFolder folder;
     const std::string text = "[loss_scaler]\nkind = \"ds-zero\"\ninit_scale = 16.0\ngrowth_interval = 6\n";
     const Verdicts verdicts =
@@ -291,7 +293,7 @@ TEST_CASE("DeepSpeed's halved gradients are seen where the scale grows", "[diagn
     CHECK(ids_of(verdicts, "does-not").empty());
 }
 
-TEST_CASE("micro-batches added in bf16 are told from the settings", "[diagnosis][narrow-accumulation]") {
+TEST_CASE("micro-batches added in bf16 are diagnosed from the settings", "[diagnosis][narrow-accumulation]") {
     const TemporaryFolder folder, single;
     Experiment experiment = small({load_policy("pure-bf16"), load_policy("amp-bf16")}, 10);
     CHECK_FALSE(ids_of(diagnose(trained(single, experiment)), "pure-bf16").contains("narrow-accumulation"));
@@ -299,7 +301,7 @@ TEST_CASE("micro-batches added in bf16 are told from the settings", "[diagnosis]
     const Verdicts verdicts = diagnose(trained(folder, experiment));
     CHECK(figure_of(finding_of(verdicts, "pure-bf16", "narrow-accumulation"), "parts") == 4);
     CHECK(ids_of(verdicts, "amp-bf16").empty());
-    // A policy may divide its steps by itself, as those of configs do.
+    // A policy can set its own number of micro-batches, as the policies of imported configs do.
     const TemporaryFolder own;
     const Verdicts divided = diagnose(trained(
         own,
@@ -308,8 +310,7 @@ TEST_CASE("micro-batches added in bf16 are told from the settings", "[diagnosis]
     CHECK_FALSE(ids_of(divided, "pure-bf16").contains("narrow-accumulation"));
 }
 
-TEST_CASE("a wire between ranks that is narrower than fp32 is told, and one of fp32 is not",
-          "[diagnosis][narrow-wire]") {
+TEST_CASE("a wire between ranks is diagnosed if it is narrower than fp32", "[diagnosis][narrow-wire]") {
     const TemporaryFolder folder;
     Experiment experiment =
         small({variant("low", "amp-bf16", "[reduce]\nwire = \"bf16\"\n"), load_policy("amp-bf16")}, 10);
@@ -327,7 +328,7 @@ TEST_CASE("a wire between ranks that is narrower than fp32 is told, and one of f
     CHECK(figure_of(finding_of(verdicts, "low", "narrow-wire"), "percent") == Approx(worst));
 }
 
-TEST_CASE("layers that a policy leaves out are told", "[diagnosis][layers-left-out]") {
+TEST_CASE("layers that a policy leaves out are diagnosed", "[diagnosis][layers-left-out]") {
     const TemporaryFolder folder;
     const std::string rule =
         "[[rule]]\nsites = [\"block.*.mlp.up\", \"lm_head\"]\nforward = { a = \"bf16\" }\nmultiple_of = ";
@@ -338,7 +339,7 @@ TEST_CASE("layers that a policy leaves out are told", "[diagnosis][layers-left-o
     CHECK(ids_of(verdicts, "even").empty());
 }
 
-TEST_CASE("a verdict says what it could not have seen, and then finds nothing there", "[diagnosis]") {
+TEST_CASE("a verdict lists the diagnoses that could not be checked, and does not report them as found", "[diagnosis]") {
     const TemporaryFolder folder;
     Experiment experiment = small({load_policy("fp16-noscale"), load_policy("pure-bf16")}, 12);
     experiment.options.token_weight = 0x1p-14;
@@ -360,13 +361,12 @@ TEST_CASE("a verdict says what it could not have seen, and then finds nothing th
     CHECK(ids_of(verdicts, "fp16-noscale").empty());
     CHECK_FALSE(ids_of(verdicts, "pure-bf16").contains("narrow-accumulation"));
     const std::string text = diagnosis_text(verdicts);
-    CHECK(
-        text.find(
-            "Not looked for: activation-overflow, gradient-underflow, narrow-wire in fp32, fp16-noscale, pure-bf16") !=
-        std::string::npos);
+    CHECK(text.find(
+              "Not checked: activation-overflow, gradient-underflow, narrow-wire in fp32, fp16-noscale, pure-bf16") !=
+          std::string::npos);
 }
 
-TEST_CASE("every diagnosis has its words, and every figure of a sentence its number", "[diagnosis]") {
+TEST_CASE("every diagnosis is documented, and its sentence is complete in every report", "[diagnosis]") {
     Ids ids;
     for (const Diagnosis& diagnosis : diagnoses()) {
         CAPTURE(diagnosis.id);
@@ -400,7 +400,7 @@ TEST_CASE("every diagnosis has its words, and every figure of a sentence its num
         CHECK(text.find(finding.sentence()) != std::string::npos);
         CHECK(json.find(finding.sentence()) != std::string::npos);
         CHECK(page.find(escape_html(finding.sentence().substr(1))) !=
-              std::string::npos);  // begins with a capital there
+              std::string::npos);  // begins with a capital letter there
         CHECK(page.find(escape_html(finding.diagnosis->remedy.substr(1))) != std::string::npos);
     }
 }

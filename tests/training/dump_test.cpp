@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dumped step holds every slot, agrees with the rows, and leaves the run as it was.
+// Tests that a dumped step contains every slot, agrees with the rows, and does not change the run.
 #include "experiments/training/run/directory/dump.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
@@ -72,7 +72,7 @@ std::string contents(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("exported inputs are the weights and tokens that the steps of every seed begin with", "[experiments][dump]") {
+TEST_CASE("exported inputs are the initial weights of every seed and the tokens of its steps", "[experiments][dump]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         CAPTURE(to_string(kind));
         Experiment e = experiment("fp32", 0);
@@ -155,7 +155,7 @@ TEST_CASE("a dumped step has every slot of every site and every tensor of every 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a dump holds the gradients of each rank and the vectors that are reduced", "[experiments][dump]") {
+TEST_CASE("a dump contains the gradients of each rank and the buckets that are reduced", "[experiments][dump]") {
     Experiment e = experiment("fp32", 2);
     e.options.ranks = 3;
     const char* text = "extends = \"fp32\"\n[reduce]\naverage = \"before\"\norder = \"gather\"\nbucket = \"ddp\"\n";
@@ -191,7 +191,8 @@ TEST_CASE("a dump holds the gradients of each rank and the vectors that are redu
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded the policy's own", "[experiments][dump]") {
+TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded has the policy's roundings",
+          "[experiments][dump]") {
     for (const char* policy : {"fp32", "pure-bf16", "amp-fp16"}) {
         CAPTURE(policy);
         Experiment e = experiment(policy, 2);
@@ -213,7 +214,7 @@ TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded the po
             if (row.step == 2) at[row.policy] = row;
         }
         const StepRow& row = at.at(policy);
-        // A row's loss is a few units in the last place of its terms, which are below 8.
+        // The loss of a row errs by a few units in the last place of its terms, which are below 8.
         CHECK(std::abs(row.loss - want) < 64 * 0x1p-53 * 8);
         CHECK(dump.values<double>("loss") == std::vector<double>{row.loss});
         CHECK(*row.baseline_loss == at.at("fp32").loss);
@@ -221,8 +222,8 @@ TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded the po
         const float rounded = row.loss_rounded.value();
         const bool on_bf16 = quantize(bf16, rounded, Round::nearest_even, Overflow::nonsaturate) == rounded;
         CHECK(on_bf16 == (std::string(policy) == "pure-bf16"));
-        // Logits below 8 lose 2^-20 in fp32. CUDA's autocast rounds each token's loss to fp16, and their mean stays fp32. In
-        // pure bf16 the mean is rounded as well: twice the unit roundoff.
+        // Logits below 8 lose 2^-20 in fp32. CUDA's autocast rounds each token's loss to fp16, and their mean stays
+        // fp32. In pure bf16 the mean is rounded as well: twice the unit roundoff.
         const double lost = on_bf16                             ? 2 * bf16.unit_roundoff()
                             : std::string(policy) == "amp-fp16" ? fp16.unit_roundoff()
                                                                 : 0;
@@ -257,7 +258,7 @@ TEST_CASE("a dumped step agrees with the rows and with the batches", "[experimen
     };
     CHECK(dump.values<std::int32_t>("tokens") == joined(first.tokens, second.tokens));
     CHECK(dump.values<std::int32_t>("targets") == joined(first.targets, second.targets));
-    // The slots hold the last micro-batch: its tokens' embeddings.
+    // The slots contain the last micro-batch, so the embeddings are those of its tokens.
     const auto token = dump.values<float>("embed.token.weight:value"),
                at = dump.values<float>("embed.position.weight:value"),
                embedded = dump.values<float>("embed:forward.out");
@@ -268,7 +269,7 @@ TEST_CASE("a dumped step agrees with the rows and with the batches", "[experimen
                                           at[row % 16 * 32 + column];
     }
     CHECK(same);
-    // What a bf16 slot lets through lies on its grid; the weights beside it do not all.
+    // All values of a bf16 slot are bf16 numbers, but not all weights are.
     const auto on_grid = [&](const char* name) {
         const auto values = dump.values<float>(name);
         return std::all_of(values.begin(), values.end(),
@@ -280,7 +281,7 @@ TEST_CASE("a dumped step agrees with the rows and with the batches", "[experimen
     CHECK_FALSE(on_grid("block.1.mlp.up.weight:value"));
     CHECK_FALSE(on_grid("block.1.residual2:forward.out"));
 
-    // What one step leaves is what the next begins with.
+    // The next step starts from the state after this one.
     const auto after = dump.values<float>("block.1.mlp.up.weight:value.after"),
                moment = dump.values<float>("block.1.mlp.up.weight:moment2.after"),
                before = dump.values<float>("block.1.mlp.up.weight:value");
@@ -291,7 +292,8 @@ TEST_CASE("a dumped step agrees with the rows and with the batches", "[experimen
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a scaled slot is dumped as it is, with the factor that undoes the scale", "[experiments][dump]") {
+TEST_CASE("a scaled slot is dumped with its scaled values and the factor that undoes the scale",
+          "[experiments][dump]") {
     const Safetensors dump = dump_of(experiment("fp8-tensorwise", 1));
     const std::string name = "block.0.mlp.up:forward.a";
     const auto values = dump.values<float>(name);
@@ -302,18 +304,19 @@ TEST_CASE("a scaled slot is dumped as it is, with the factor that undoes the sca
         for (const float v : x) most = std::max(most, std::abs(v));
         return most;
     };
-    CHECK(largest(values) == 448.0f);  // e4m3fn's largest: tensor-wise scaling maps amax there
+    CHECK(largest(values) == 448.0f);  // the e4m3fn maximum, to which tensorwise scaling maps the amax
     // 448 * (amax / 448): the encode scale and its reciprocal are rounded once each.
     CHECK(std::abs(largest(values) * scale - largest(meant)) <= 3 * 0x1p-24f * largest(meant));
     CHECK(dump.metadata_at("holds:" + name) == "codes of e4m3fn/tensor: times " + name + ".decode_scale");
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a dump says which arrays are codes' numbers and which are decoded", "[experiments][dump]") {
+TEST_CASE("a dump records which arrays contain the values of codes and which contain decoded values",
+          "[experiments][dump]") {
     const std::string name = "block.0.mlp.up:forward.a";
     const Safetensors blocks = dump_of(experiment("te-mxfp8", 1));
     CHECK(blocks.metadata_at("holds:" + name) == "values, decoded from e4m3fn/mx32");
-    // Decoded by powers of two: what e4m3fn can hold, so that most values are not those that came in, but near them.
+    // Decoded values are e4m3fn numbers times powers of two, so most differ from the input, but only slightly.
     const auto values = blocks.values<float>(name), meant = blocks.values<float>("block.0.mlp.up:forward.in");
     REQUIRE(values.size() == meant.size());
     for (std::size_t i = 0; i < values.size(); ++i) {

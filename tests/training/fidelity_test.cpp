@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sampled steps say beyond counts: the errors of casts, gradients beside fp32's, the formats that matmuls multiply.
+// Tests the figures of sampled steps other than counts: the errors of casts, gradients compared with fp32's, and the
+// formats of matmul operands.
 #include "experiments/training/model/matmul_formats.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/experiment.hpp"
@@ -25,7 +26,7 @@ using macheps::test::TinyRun;
 
 namespace {
 
-/// The row of one sampled cast of x [rows, columns].
+/// Returns the row of one sampled cast of x [rows, columns].
 SiteRow row_of(const CastRule& rule, const std::vector<float>& x, std::int64_t columns,
                Contraction contraction = Contraction::last) {
     CpuBackend backend(1);
@@ -60,7 +61,7 @@ std::vector<float> normal(std::size_t count, float spread = 1) {
 
 }  // namespace
 
-TEST_CASE("a cast is left out only if it changes no value that the tensor may hold", "[fidelity]") {
+TEST_CASE("a cast is skipped only if it changes no value of the tensor's format", "[fidelity]") {
     const float infinite = std::numeric_limits<float>::infinity();
     CpuBackend backend(1);
     Rounder rounder(backend, 0);
@@ -80,8 +81,9 @@ TEST_CASE("a cast is left out only if it changes no value that the tensor may ho
     }
 }
 
-TEST_CASE("a cast's errors are those of its numbers", "[fidelity]") {
-    // e4m3fn: 464 is the tie that stays, 465 goes beyond; 2^-9 is the least number, 1.5 of it a tie to 2^-8, 1 is exact.
+TEST_CASE("the errors of a cast are computed from its values", "[fidelity]") {
+    // e4m3fn: 464 is a tie that rounds to 448, and 465 overflows. 2^-9 is the smallest positive number, 1.5 times 2^-9
+    // is a tie that rounds to 2^-8, and 1 is exact.
     const SiteRow row = row_of({.format = e4m3fn, .overflow = Overflow::saturate},
                                {464, -465, 0x1p-9f, 0x1.8p-9f, -1, 0, 0x1p-10f, 1.0625f}, 8);
     CHECK(row.overflow == 2);
@@ -91,7 +93,8 @@ TEST_CASE("a cast's errors are those of its numbers", "[fidelity]") {
     CHECK_FALSE(row.block_flush.has_value());
     CHECK(row.dynamic_range.value() == Approx(std::log2(465.0) + 10));
     CHECK(row.headroom_bits.value() == Approx(std::log2(448 / 465.0)));
-    // 448/464, 448/465, exact, 4/3, exact, lost, and 1.0625 is a tie to 1.
+    // 464 and 465 become 448, two values are exact, 1.5 times 2^-9 grows by 1/3, 2^-10 underflows, and 1.0625 is a tie
+    // that rounds to 1.
     const double errors[] = {16 / 464.0, 17 / 465.0, 0, 1 / 3.0, 0, 1, 0.0625 / 1.0625};
     double sum = 0;
     for (const double error : errors) sum += error;
@@ -102,10 +105,11 @@ TEST_CASE("a cast's errors are those of its numbers", "[fidelity]") {
     CHECK(row.bias_rel.value() == Approx(lost / size));
 }
 
-TEST_CASE("what rounding sends beyond the largest number begins at its tie, where that is odd", "[fidelity]") {
+TEST_CASE("rounding overflows above the tie beyond the largest number, and at the tie if that number is odd",
+          "[fidelity]") {
     struct Case {
         Format format;
-        float first;  ///< the least magnitude that goes beyond
+        float first;  ///< the smallest magnitude that overflows
     };
     for (const Case& c :
          {Case{e4m3fn, std::nextafter(464.0f, 500.0f)}, Case{e5m2, 61440}, Case{e2m1fn, 7}, Case{fp16, 65520}}) {
@@ -115,10 +119,12 @@ TEST_CASE("what rounding sends beyond the largest number begins at its tie, wher
     }
 }
 
-TEST_CASE("of scaled casts z is the scaled x, whatever shares the scale", "[fidelity]") {
+TEST_CASE("the figures of a scaled cast are those of the scaled values, for scales of blocks and of tensors",
+          "[fidelity]") {
     const std::vector<float> x = normal(64 * 128, 2);
     const double largest = 448;
-    // By the definition: each block of 32, its scale a power of two by the floor rule, which cuts the largest values.
+    // Computed by the definition. Each block of 32 has a power of two as its scale, by the floor rule, which saturates
+    // the largest values.
     std::uint64_t beyond = 0, inexact = 0, flushed = 0;
     double most = 0, signed_error = 0, size = 0;
     for (std::size_t first = 0; first < x.size(); first += 32) {
@@ -147,15 +153,16 @@ TEST_CASE("of scaled casts z is the scaled x, whatever shares the scale", "[fide
     CHECK(row.block_flush.value() == flushed);
     CHECK(row.headroom_bits.value() == Approx(std::log2(largest / most)));
     CHECK(row.bias_rel.value() == Approx(signed_error / size));
-    // Rounding up never cuts, and one scale for the tensor leaves no room but for the rounding of the scale.
+    // A scale that is rounded up never saturates. One scale for the whole tensor leaves no headroom except for the
+    // rounding of the scale.
     CHECK(row_of(scaled(e4m3fn, "mx32", "ao_rceil"), x, 128).overflow_rounded.value() == 0);
     CHECK(row_of(scaled(e4m3fn, "mx32", "ao_rceil"), x, 128).headroom_bits.value() >= 0);
     CHECK(row_of(scaled(e4m3fn, "tensor", "ao_fp8"), x, 128).headroom_bits.value() == Approx(0).margin(1e-6));
     CHECK(row_of(scaled(e4m3fn, "tensor", "ao_fp8"), x, 128).block_flush.value() == 0);
 }
 
-TEST_CASE("a block is flushed where something went in and nothing came out", "[fidelity]") {
-    // NVFP4: a block whose largest value is 2^-20 of the tensor's has a scale of 0.
+TEST_CASE("a block is flushed if it has nonzero inputs and only zeros as outputs", "[fidelity]") {
+    // NVFP4: a block whose amax is at most 2^-20 times the tensor's amax has a scale of 0.
     std::vector<float> x(4 * 32, 0.0f);
     x[0] = 1;                                           // block 0 of row 0
     for (int i = 0; i < 16; ++i) x[32 + i] = 0x1p-22f;  // block 0 of row 1: flushed
@@ -163,8 +170,8 @@ TEST_CASE("a block is flushed where something went in and nothing came out", "[f
     x[96 + 3] = 0x1p-4f;                                // kept; the other blocks are 0 and nothing was lost in them
     const CastRule rule = scaled(e2m1fn, "nvfp4", "te_nvfp4");
     CHECK(row_of(rule, x, 32).block_flush.value() == 2);
-    // Along the first axis a block is a column of these four rows. The 1 keeps column 0, and 2^-4 keeps column 3: what was
-    // small in row 1 is lost in the 14 others of its 16 columns, and in row 2 in column 20.
+    // Along the first axis, a block is one column of the four rows. The 1 keeps column 0, and 2^-4 keeps column 3. The
+    // small values of row 1 are lost in the other 14 of its 16 columns, and the small value of row 2 in column 20.
     CHECK(row_of(rule, x, 32, Contraction::first).block_flush.value() == 15);
 }
 
@@ -181,7 +188,7 @@ TEST_CASE("decode scales are counted by their exponents", "[fidelity]") {
     CHECK_FALSE(row_of({.format = bf16}, x, 32).scale_exp_hist.has_value());
 }
 
-TEST_CASE("the fidelity of normal numbers is the published one", "[fidelity]") {
+TEST_CASE("the errors for normally distributed numbers are the published ones", "[fidelity]") {
     const std::vector<float> x = normal(256 * 1024, 0);
     const SiteRow tensor = row_of(scaled(e4m3fn, "tensor", "ao_fp8"), x, 1024);
     CHECK(tensor.sqnr_db.value() == Approx(31.54).margin(0.05));
@@ -191,10 +198,10 @@ TEST_CASE("the fidelity of normal numbers is the published one", "[fidelity]") {
     CHECK(ceil.sqnr_db.value() == Approx(31.53).margin(0.05));
     CHECK(floor.sqnr_db.value() == Approx(30.64).margin(0.05));
     CHECK(floor.proj.value() - 1 == Approx(-2.8e-3).margin(2e-4));
-    CHECK(floor.bias_rel.value() < ceil.bias_rel.value());  // cut off at the top: shrinks
+    CHECK(floor.bias_rel.value() < ceil.bias_rel.value());  // saturation shrinks values
 }
 
-TEST_CASE("a policy without casts has fp32's gradients to the bit, and a low one those that the sums of both give",
+TEST_CASE("gradient figures are exact for a policy without casts, and otherwise follow from the two gradients",
           "[fidelity]") {
     const auto shadowed = [](const char* name) {
         TinyRun run(load_policy(name));
@@ -217,19 +224,19 @@ TEST_CASE("a policy without casts has fp32's gradients to the bit, and a low one
     const GradientFidelity same = shadowed("fp32");
     CHECK(same.cosine == 1);
     CHECK(same.proj == 1);
-    CHECK(same.least_cosine == 1);
+    CHECK(same.min_cosine == 1);
     CHECK(std::isinf(same.snr_db));
 
     const GradientFidelity bf16_like = shadowed("amp-bf16"), fp8 = shadowed("fp8-tensorwise");
     CHECK(bf16_like.cosine > 0.9999);
     CHECK(bf16_like.cosine < 1);
     CHECK(fp8.cosine < bf16_like.cosine);
-    CHECK(fp8.cosine > 0.998);                 // the embedding's gradient is no fp8
-    CHECK(fp8.snr_db < bf16_like.snr_db - 8);  // four bits less, at best two of them in effect
-    CHECK(fp8.least_cosine < fp8.cosine);
-    CHECK(fp8.least_parameter.starts_with("block."));
+    CHECK(fp8.cosine > 0.998);                 // the embedding's gradient is not fp8
+    CHECK(fp8.snr_db < bf16_like.snr_db - 8);  // four bits fewer, of which at best two take effect
+    CHECK(fp8.min_cosine < fp8.cosine);
+    CHECK(fp8.min_parameter.starts_with("block."));
 
-    // A second way: fp32's gradients and the policy's after a step without clipping, summed here.
+    // An independent computation from the gradients of fp32 and of the policy, after a step without clipping.
     TrainOptions options = TinyRun::tiny_options();
     options.clip = 0;
     TinyRun exact(load_policy("fp32"), ModelKind::gpt2, options),
@@ -267,8 +274,8 @@ TEST_CASE("the first diverging site is the first whose values are far from fp32'
     };
     CHECK(sites_of("").first.empty());
     CHECK(sites_of("").distance == 0);
-    // Without a scale what comes out of the second block's first layer vanishes in four bits; three bits of fraction are
-    // near enough to fp32 everywhere.
+    // Without a scale, the outputs of block.1.mlp.up vanish in the four bits of e2m1fn. With the three fraction bits of
+    // e4m3fn, all values stay close to fp32.
     const std::string up = "[[rule]]\nsites = \"block.1.mlp.up\"\n";
     const SiteDivergence lost = sites_of(up + "forward = { out = \"e2m1fn\" }\n");
     CHECK(lost.first == "block.1.mlp.up:forward.out");
@@ -276,11 +283,11 @@ TEST_CASE("the first diverging site is the first whose values are far from fp32'
     const SiteDivergence close = sites_of(up + "forward = { a = \"e4m3fn/tensor\", b = \"e4m3fn/tensor\" }\n");
     CHECK(close.first.empty());
     CHECK(close.distance > 0);
-    // Of a gradient; what came before it, the whole forward pass, is as it was.
+    // The first diverging site can be a gradient: the whole forward pass before it does not change.
     CHECK(sites_of(up + "input_grad = { out = \"e2m1fn\" }\n").first == "block.1.mlp.up:input_grad.out");
 }
 
-TEST_CASE("the loss scale, the token weight, micro-batches and ranks are no part of a gradient's distance",
+TEST_CASE("a gradient's distance does not depend on the loss scale, the token weight, micro-batches or ranks",
           "[fidelity]") {
     const test::TemporaryFolder folder;
     Experiment experiment;
@@ -308,7 +315,7 @@ TEST_CASE("the loss scale, the token weight, micro-batches and ranks are no part
     for (std::size_t i = 0; i < sampled.size(); ++i) {
         const StepRow& row = sampled[i];
         CAPTURE(row.run, row.step);
-        // fp32 is what others are compared with; and of the others, sampled steps.
+        // Only sampled steps of other policies are compared with fp32.
         CHECK(row.grad_cosine.has_value() == (row.policy != "fp32" && row.step % 2 == 0));
         if (row.grad_cosine) {
             CHECK(*row.grad_cosine > 0.999);
@@ -327,7 +334,7 @@ TEST_CASE("the loss scale, the token weight, micro-batches and ranks are no part
     CHECK(csv::read_text(folder / "2/hashes.csv") == csv::read_text(folder / "0/hashes.csv"));
 }
 
-TEST_CASE("the multiply-adds of a step are those of its matmuls, each under its operands' formats", "[fidelity]") {
+TEST_CASE("the multiply-adds of a step are counted by the formats of its matmuls' operands", "[fidelity]") {
     const ModelConfig model = test::tiny_model(ModelKind::gpt2);
     const SiteList sites = model_sites(model);
     const auto formats = [&](const char* policy) {

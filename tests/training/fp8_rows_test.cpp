@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fp8 rows of docs/systems.md: a config of each system is imported, and a model trains under what it says.
+// Tests the fp8 rows of docs/systems.md: imports a config of each system, and trains a model under its policy.
 #include "core/error.hpp"
 #include "tests/training/trained.hpp"
 
@@ -21,7 +21,7 @@ using test::Told;
 
 namespace {
 
-/// A model that every filter leaves linears of: its sides are multiples of 16.
+/// Returns a model in which every layer filter keeps some linears, because their sides are multiples of 16.
 ModelConfig model_of(ModelKind kind) {
     return {.kind = kind,
             .layers = 2,
@@ -54,7 +54,7 @@ std::string accelerate_te(const std::string& more) {
            more + "}}";
 }
 
-/// The losses of some steps, and the weights after them.
+/// The losses of some steps, and the state after them.
 struct Trained {
     std::vector<double> losses;
     std::map<std::string, std::vector<float>> state;
@@ -69,7 +69,7 @@ Trained trained(const Policy& policy, ModelKind kind = ModelKind::llama, int ste
     return result;
 }
 
-/// `policy` with the optimiser, the clip and the loss scaler of another: what is left are its rules.
+/// Returns `policy` with the optimiser, clipping and loss scaler of `other`. It keeps only its rules.
 Policy with_step_of(const Policy& other, Policy policy) {
     policy.training = other.training;
     policy.loss_scaler = other.loss_scaler;
@@ -77,7 +77,7 @@ Policy with_step_of(const Policy& other, Policy policy) {
     return policy;
 }
 
-/// The policy that a person would write for a recipe and a filter.
+/// Returns the policy that a user would write for a recipe and a filter.
 Policy written(const std::string& recipe, const std::string& more, const std::string& base = "amp-bf16") {
     return parse_policy(
         "extends = \"" + base +
@@ -89,7 +89,7 @@ Policy written(const std::string& recipe, const std::string& more, const std::st
 
 }  // namespace
 
-TEST_CASE("row 18: LLaMA-Factory's fp8 trains tensorwise scales, and not the rowwise ones of its guide",
+TEST_CASE("row 18: LLaMA-Factory's fp8 trains with tensorwise scales, not with the rowwise ones of its guide",
           "[experiments][systems]") {
     const Policy imported = policy_of(lf_ao, four);
     const ResolvedPolicy executed = resolved(imported);
@@ -106,13 +106,14 @@ TEST_CASE("row 18: LLaMA-Factory's fp8 trains tensorwise scales, and not the row
     const Trained run = trained(imported);
     CHECK(run.losses != trained(load_policy("lf-fp8-as-documented")).losses);
     CHECK(run.losses != trained(load_policy("amp-bf16")).losses);
-    // With transformers 5 the request is lost, and the Trainer's bf16 trains.
+    // With transformers 5, the request for fp8 has no effect, and the Trainer trains in bf16.
     const Policy five = policy_of(lf_ao, {.framework = "llamafactory"});
     CHECK(resolved(five).low_linears() == ResolvedPolicy::LowLinears{});
     CHECK(trained(five).losses == trained(with_step_of(five, load_policy("amp-bf16"))).losses);
 }
 
-TEST_CASE("row 19: LLaMA-Factory's Transformer Engine scales by a history of 16", "[experiments][systems]") {
+TEST_CASE("row 19: LLaMA-Factory's Transformer Engine backend scales by a history of 16 amaxes",
+          "[experiments][systems]") {
     const Policy imported = policy_of(lf_te, four);
     const ResolvedPolicy policy = resolved(imported);
     CHECK(policy.left_out.empty());
@@ -134,8 +135,7 @@ TEST_CASE("row 19: LLaMA-Factory's Transformer Engine scales by a history of 16"
     CHECK(run.losses != by_hand("te-delayed:history=1").losses);
 }
 
-TEST_CASE("row 22: Axolotl's fp8 keeps routers, and trains tensorwise scales beside bf16 weights",
-          "[experiments][systems]") {
+TEST_CASE("row 22: Axolotl's fp8 trains with tensorwise scales and bf16 weights", "[experiments][systems]") {
     const Policy imported =
         policy_of("{base_model: my/model, fp8: true, bf16: true, torch_compile: true}", {.framework = "axolotl"});
     const ResolvedPolicy policy = resolved(imported);
@@ -147,7 +147,7 @@ TEST_CASE("row 22: Axolotl's fp8 keeps routers, and trains tensorwise scales bes
     CHECK(run.losses != trained(policy_of("{base_model: my/model, bf16: true}", {.framework = "axolotl"})).losses);
 }
 
-TEST_CASE("row 23: torchao's float8 by Accelerate is the tensorwise recipe and Accelerate's filter",
+TEST_CASE("row 23: torchao's float8 in Accelerate is the tensorwise recipe with Accelerate's filter",
           "[experiments][systems]") {
     const std::string config =
         "{compute_environment: LOCAL_MACHINE, distributed_type: \"NO\", mixed_precision: fp8, num_processes: 1, "
@@ -160,7 +160,7 @@ TEST_CASE("row 23: torchao's float8 by Accelerate is the tensorwise recipe and A
     }
 }
 
-TEST_CASE("row 24: Transformer Engine trains max where Accelerate declares most_recent", "[experiments][systems]") {
+TEST_CASE("row 24: Transformer Engine uses max although Accelerate declares most_recent", "[experiments][systems]") {
     const auto policy = [](const std::string& more) { return policy_of(accelerate_te(more), accelerate); };
     const Policy unsaid = policy(", amax_history_len: 3");
     const auto by_hand = [&](const char* recipe) {
@@ -184,7 +184,7 @@ TEST_CASE("row 24: Transformer Engine trains max where Accelerate declares most_
     CHECK(cast(mx, "block.0.mlp.up:input_grad.a") == "e4m3fn/mx32");
 }
 
-TEST_CASE("row 24: Megatron's fp8 arguments are Transformer Engine's recipes inside its blocks",
+TEST_CASE("row 24: Megatron's fp8 arguments select Transformer Engine's recipes inside its blocks",
           "[experiments][systems]") {
     const auto imported = [](const std::string& arguments) {
         const test::ConfigFolder folder;
@@ -217,7 +217,7 @@ TEST_CASE("row 24: Megatron's fp8 arguments are Transformer Engine's recipes ins
         CHECK(cast(on, c.slot) == c.cast);
         CHECK(cast(on, "lm_head:forward.a") == "bf16");
         CHECK(on.left_out_sites() == std::vector<std::string>{"lm_head"});
-        // Gradients of weights go into Megatron's fp32 buffer at once, beside fp32 masters of bf16 weights.
+        // Weight gradients are written directly to Megatron's fp32 buffer, and the bf16 weights have fp32 masters.
         CHECK(cast(on, "block.0.mlp.up:weight_grad.out") == "fp32");
         CHECK(cast(on, "block.0.mlp.up.weight:value") == "bf16");
         CHECK(on.has_master("block.0.mlp.up.weight"));
@@ -231,7 +231,7 @@ TEST_CASE("row 24: Megatron's fp8 arguments are Transformer Engine's recipes ins
     CHECK(ends.low_linears() == ResolvedPolicy::LowLinears{.low = 4, .asked = 17});
 }
 
-TEST_CASE("fp8 that a framework refuses is refused with its own reason", "[experiments][systems]") {
+TEST_CASE("an fp8 config that its framework refuses is refused with the framework's reason", "[experiments][systems]") {
     struct Case {
         std::string config, framework, device;
         const char *rule, *says;
@@ -241,11 +241,11 @@ TEST_CASE("fp8 that a framework refuses is refused with its own reason", "[exper
          std::vector<Case>{{accelerate_te(", fp8_format: E5M2"), "accelerate", "h100", "accelerate/fp8-format",
                             "Pure E5M2 training is not supported"},
                            {accelerate_te(", override_linear_precision: [true, false, false]"), "accelerate", "h100",
-                            "accelerate/override-linear-precision", "the gradient of the weight alone"},
+                            "accelerate/override-linear-precision", "only for the weight gradient"},
                            {accelerate_te(", amax_history_len: 0"), "accelerate", "h100", "accelerate/fp8-history",
-                            "a history of 0 amaxes"},
+                            "the history has 0 amaxes"},
                            {arguments + "--fp8-format hybrid --fp8-amax-history-len 0", "megatron", "h100",
-                            "megatron/fp8-history", "a history of 0 amaxes"},
+                            "megatron/fp8-history", "the history has 0 amaxes"},
                            {arguments + "--fp8-format hybrid --first-last-layers-bf16", "megatron", "h100",
                             "megatron/first-last-with-delayed", "Delayed scaling does not support first / last layer"},
                            {arguments + "--fp8-format e4m3 --fp8-recipe mxfp8", "megatron", "h100",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports divide the numbers that are cast into gradients and others by the name of their slot.
+// Tests that a slot's name decides whether reports count its numbers as gradients.
 #include "experiments/policy/sites.hpp"
 #include "experiments/training/model/config.hpp"
 #include "reports/logs/site_figures.hpp"
@@ -16,7 +16,7 @@ using namespace macheps::policy;
 using namespace macheps::training;
 using namespace macheps::reports;
 
-TEST_CASE("the slots of gradients are those that the chain rule says", "[experiments][reports]") {
+TEST_CASE("the slots of gradients are those that follow from the chain rule", "[experiments][reports]") {
     // Y = X W^T: dX = dY W and dW = dY^T X. S = Q K^T: dQ = dS K and dK = dS^T Q. O = P V: dP = dO V^T and dV = P^T dO.
     const std::set<std::pair<std::string, std::string>> no_gradients = {
         {"linear", "input_grad.b"}, {"linear", "weight_grad.b"}, {"scores", "grad_a.b"},

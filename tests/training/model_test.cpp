@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model against the tests' own fp64 model, which shares no code with it.
+// Compares the model with the fp64 model of the tests, which shares no code with it.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/model/initialise.hpp"
 #include "experiments/training/model/memory.hpp"
@@ -62,7 +62,7 @@ std::vector<Case> cases() {
             {one, 1, "one token"},
             {llama, 3, "llama, untied"},
             {tied, 3, "llama, tied"},
-            {pairs, 2, "llama, two query heads to a key head"},
+            {pairs, 2, "llama, two query heads per key head"},
             {shared, 2, "llama, one key head, faster rotary positions"},
             {odd_llama, 2, "llama, odd sizes"},
             {one_llama, 1, "llama, one token, usual hidden width"}};
@@ -99,10 +99,10 @@ std::vector<std::int32_t> some_tokens(std::int64_t count, std::int64_t vocabular
     return tokens;
 }
 
-/// The model's gradients with the oracle's parameters, rounded to fp32, over `parts` micro-batches.
+/// Losses and gradients of the model with given parameters.
 struct Trained {
     double exact = 0;
-    float loss = 0;  ///< the policy's own
+    float loss = 0;  ///< with the policy's roundings
     oracle::Parameters gradient;
 };
 
@@ -138,7 +138,7 @@ Trained run_model(const ModelConfig& config, std::int64_t batch, int parts, cons
     return result;
 }
 
-/// fp32-representable parameters, so that both models start from the same numbers.
+/// Returns random parameters rounded to fp32, so that both models start from the same numbers.
 template <class OracleShape>
 oracle::Parameters rounded_parameters(const OracleShape& shape) {
     oracle::Parameters parameters = oracle::random_parameters(shape, 5, 0.5);
@@ -164,11 +164,12 @@ void check_against(const OracleShape& shape, const Case& c, int parts) {
     const double loss = oracle::loss(shape, parameters, tokens, targets, static_cast<int>(c.batch));
     const oracle::Parameters gradient = oracle::gradient(shape, parameters, tokens, targets, static_cast<int>(c.batch));
 
-    // A product over k terms errs by at most k u of its terms' magnitudes. Every block has products of at most F (the
-    // hidden width), C, C, T, D terms forward and twice that many backward, and a gradient meets each block once; the
-    // norms, softmax, GELU or SiLU, and rotary positions (an fp32 angle of at most T radians errs by T u) add a few u
-    // each. In the 2-norm of a tensor that makes (blocks + 1) * 3 * (F + 3 C + T + D + V + 64) u; the head room of four
-    // is for the growth of an error on its way through later blocks, whose factors are near one at these weights.
+    // A product over k terms errs by at most k u times the sum of its terms' magnitudes. Every block has products of at
+    // most F (the hidden width), C, C, T and D terms in the forward pass and twice as many in the backward pass, and a
+    // gradient passes through each block once. The norms, softmax, GELU or SiLU, and rotary positions (an fp32 angle of
+    // at most T radians errs by T u) add a few u each. In the 2-norm of a tensor, the error is at most
+    // (blocks + 1) * 3 * (F + 3 C + T + D + V + 64) u. The factor of four allows for the growth of an error in later
+    // blocks, whose factors are near one at these weights.
     const double u = fp32.unit_roundoff();
     const auto terms = static_cast<double>(c.model.hidden_width() + 3 * c.model.width + c.model.context +
                                            c.model.head_width() + c.model.vocabulary + 64);
@@ -184,7 +185,8 @@ void check_against(const OracleShape& shape, const Case& c, int parts) {
         std::vector<double> difference(mine.size());
         for (std::size_t i = 0; i < mine.size(); ++i) difference[i] = mine[i] - reference[i];
         CAPTURE(name, norm(reference), tolerance);
-        // Relative to the largest tensor too: a gradient that cancels to nearly nothing keeps the error of its terms.
+        // Relative to the largest tensor, because a gradient that cancels almost completely keeps the error of its
+        // terms.
         CHECK(norm(difference) <= tolerance * std::max(norm(reference), whole));
         if (norm(reference) > 1e-3 * whole) CHECK(norm(difference) < 1e-2 * norm(reference));
     }
@@ -197,7 +199,7 @@ void check_against_oracle(const Case& c, int parts) {
 
 }  // namespace
 
-TEST_CASE("loss and gradients equal the fp64 model's to fp32 rounding", "[experiments][model]") {
+TEST_CASE("loss and gradients equal those of the fp64 model up to fp32 rounding", "[experiments][model]") {
     for (const Case& c : cases()) check_against_oracle(c, 1);
 }
 
@@ -222,7 +224,8 @@ TEST_CASE("a llama has the sizes that its docstrings promise", "[experiments][mo
         const char* size;
         std::int64_t hidden, parameters;
     };
-    // Per block 2 C + C (C + 2 K D) + C C + 3 F C; around them V C twice (the head is untied) and one norm.
+    // Each block has 2 C + C (C + 2 K D) + C C + 3 F C parameters. Outside the blocks are V C twice (the head is
+    // untied) and one norm.
     for (const Row& row : {Row{"tiny", 192, 2 * (2 * 64 + 4 * 64 * 64 + 3 * 192 * 64) + 2 * 64 * 64 + 64},
                            Row{"small", 352, 4 * (2 * 128 + 4 * 128 * 128 + 3 * 352 * 128) + 2 * 256 * 128 + 128},
                            Row{"base", 1024, 6 * (2 * 384 + 4 * 384 * 384 + 3 * 1024 * 384) + 2 * 256 * 384 + 384}}) {
@@ -238,7 +241,7 @@ TEST_CASE("a llama has the sizes that its docstrings promise", "[experiments][mo
     CHECK(grouped.qkv_width() == 64 + 2 * 32);
 }
 
-TEST_CASE("a framework's memory is the sum of what training and autograd keep", "[experiments][model]") {
+TEST_CASE("a framework's memory is the sum of the tensors that training and autograd keep", "[experiments][model]") {
     const ModelConfig gpt2{.layers = 2, .width = 24, .heads = 4, .context = 5, .vocabulary = 11};
     ModelConfig llama = gpt2, wider = gpt2;
     llama.kind = wider.kind = ModelKind::llama;
@@ -255,8 +258,8 @@ TEST_CASE("a framework's memory is the sum of what training and autograd keep", 
         int moments;
         std::int64_t parameters, gradients, master, optimizer, activations;
     };
-    // Recorded when the estimate named every site by itself; then fp16 log-probabilities (165 numbers) of amp-fp16, and fp32
-    // probabilities (600 numbers) of a llama in bf16.
+    // Recorded when the estimate listed every site individually. Corrected later for amp-fp16, whose log-probabilities
+    // (165 numbers) are fp16, and for a llama in bf16, whose probabilities (600 numbers) are fp32.
     for (const Estimated& e : {Estimated{gpt2, "fp32", 2, 59520, 59520, 0, 119040, 52680},
                                Estimated{gpt2, "amp-fp16", 1, 59520, 59520, 0, 59520, 34740},
                                Estimated{gpt2, "pure-bf16-sr", 2, 29760, 29760, 0, 59520, 26340},
@@ -276,7 +279,7 @@ TEST_CASE("a framework's memory is the sum of what training and autograd keep", 
     }
 }
 
-TEST_CASE("models that cannot be are refused by field", "[experiments][model]") {
+TEST_CASE("an impossible model is refused, and the error names the field", "[experiments][model]") {
     struct Bad {
         ModelConfig model;
         const char* field;
@@ -303,7 +306,7 @@ TEST_CASE("models that cannot be are refused by field", "[experiments][model]") 
     CHECK_THROWS_WITH(parse_model_kind("lama"), Catch::Contains("did you mean 'llama'?"));
 }
 
-TEST_CASE("a policy that spells out fp32 leaves the bits of the default", "[experiments][model]") {
+TEST_CASE("a policy that names fp32 everywhere gives the same bits as the default", "[experiments][model]") {
     const Policy spelled = parse_policy(
         "name = \"spelled\"\n[[rule]]\nsites = \"*:*\"\ncast = \"fp32\"\n[[rule]]\nparams = \"*\"\nvalue = \"fp32\"\n"
         "grad = \"fp32\"\n",
@@ -321,8 +324,8 @@ TEST_CASE("a policy that spells out fp32 leaves the bits of the default", "[expe
     }
 }
 
-TEST_CASE("key heads that repeat give grouped queries' loss bit for bit", "[experiments][model]") {
-    // Two query heads on a key head against four of each, whose keys and values are copies.
+TEST_CASE("copies of key heads give the loss of grouped queries bit for bit", "[experiments][model]") {
+    // Compares two query heads per key head with four of each, whose keys and values are copies.
     const ModelConfig grouped{.kind = ModelKind::llama,
                               .layers = 1,
                               .width = 16,
@@ -351,7 +354,7 @@ TEST_CASE("key heads that repeat give grouped queries' loss bit for bit", "[expe
     CHECK(few.gradient.at("block.0.mlp.gate.weight") == many.gradient.at("block.0.mlp.gate.weight"));
 }
 
-TEST_CASE("any number of threads and any instruction set trains the same llama", "[experiments][model]") {
+TEST_CASE("a llama has the same gradients with any number of threads and any instruction set", "[experiments][model]") {
     ModelConfig config = named_size("tiny", ModelKind::llama).model;
     config.kv_heads = 2;
     const auto tokens = some_tokens(4 * config.context, config.vocabulary, 1),
@@ -385,7 +388,8 @@ TEST_CASE("any number of threads and any instruction set trains the same llama",
     }
 }
 
-TEST_CASE("the same seed gives every policy the same initial weights, rounded as it says", "[experiments][model]") {
+TEST_CASE("a seed gives every policy the same initial weights, rounded to the policy's format",
+          "[experiments][model]") {
     const ModelConfig config = named_size("tiny").model;
     CpuBackend backend(1);
     const auto weights = [&](const char* name) {
@@ -410,13 +414,13 @@ TEST_CASE("the same seed gives every policy the same initial weights, rounded as
     }
     CHECK(all_rounded);
     double sum2 = 0;
-    const std::size_t tokens = 64 * 64;  // the token embedding stands first: N(0, 0.02)
+    const std::size_t tokens = 64 * 64;  // the token embedding is first: N(0, 0.02)
     for (std::size_t i = 0; i < tokens; ++i) sum2 += static_cast<double>(reference[i]) * reference[i];
-    // The variance of n normals has relative deviation sqrt(2/n); five of them.
+    // The variance of n normal numbers has the relative deviation sqrt(2/n). Five of them are allowed.
     CHECK(std::abs(sum2 / tokens / 4e-4 - 1) < 5 * std::sqrt(2.0 / tokens));
 }
 
-TEST_CASE("initial weights have the deviation of their kind, and norms and biases are 1 and 0",
+TEST_CASE("initial weights have the deviation of their kind, norm weights are 1, and biases are 0",
           "[experiments][model]") {
     for (const std::int64_t layers : {1, 2, 8}) {
         for (const char* name : {"wte.weight", "block.0.attn.qkv.weight", "block.1.mlp.up.weight",
@@ -428,7 +432,7 @@ TEST_CASE("initial weights have the deviation of their kind, and norms and biase
             double sum2 = 0;
             for (const float each : x) sum2 += double{each} * each;
             CAPTURE(name, layers);
-            // The variance of n normals has relative deviation sqrt(2/n); five of them.
+            // The variance of n normal numbers has the relative deviation sqrt(2/n). Five of them are allowed.
             const auto n = static_cast<double>(x.size());
             CHECK(std::abs(sum2 / n / variance - 1) < 5 * std::sqrt(2.0 / n));
         }
@@ -438,7 +442,7 @@ TEST_CASE("initial weights have the deviation of their kind, and norms and biase
     }
 }
 
-TEST_CASE("every preset's first loss lies within its format's rounding of fp32's", "[experiments][model]") {
+TEST_CASE("every preset's first loss equals that of fp32 up to the rounding of its formats", "[experiments][model]") {
     ModelConfig config = named_size("tiny", GENERATE(ModelKind::gpt2, ModelKind::llama)).model;
     if (config.kind == ModelKind::llama) config.kv_heads = 2;
     CpuBackend backend(2);
@@ -458,7 +462,7 @@ TEST_CASE("every preset's first loss lies within its format's rounding of fp32's
     CHECK(std::abs(reference - std::log(64.0)) < 0.1);
     for (const std::string_view name : preset_names()) {
         CAPTURE(name);
-        // The loss is about log V; bf16 with its u of 2^-8 is the coarsest format that a loss is stored in.
+        // The loss is about log V. The coarsest format in which a loss is stored is bf16, whose u is 2^-8.
         CHECK(std::abs(first_loss(name) - reference) <= 2 * bf16.unit_roundoff() * reference);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outliers of a stressed model: fp32, tf32 and bf16 train to the same bits as without them, and fp16 overflows.
+// Tests outliers of a stressed model: fp32, tf32 and bf16 train to the same bits as without them, and fp16 overflows.
 #include "experiments/training/model/outliers.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/step.hpp"
@@ -38,7 +38,7 @@ TrainOptions options() {
     return o;
 }
 
-/// Losses of a few steps and the last weights, as bits.
+/// Returns the losses of a few steps and the final weights, as bits.
 std::vector<std::uint64_t> trained_bits(const std::string& name, double outliers, const ModelConfig& model, int steps) {
     TinyRun run(preset(name, outliers), model, options());
     std::vector<std::uint64_t> bits;
@@ -50,7 +50,7 @@ std::vector<std::uint64_t> trained_bits(const std::string& name, double outliers
     return bits;
 }
 
-/// Rows of the sites of the first step.
+/// Returns the site rows of the first step.
 std::vector<SiteRow> first_sites(const std::string& name, double outliers, const ModelConfig& model) {
     TinyRun run(preset(name, outliers), model, options());
     run.step.run(0, Sampling::sites);
@@ -88,7 +88,7 @@ TEST_CASE("outliers change no bit of fp32, tf32 and bf16 training, in either mod
     }
 }
 
-TEST_CASE("outliers of 2^11 overflow fp16 in the first step, in every size, and nowhere else",
+TEST_CASE("outliers of 2^11 overflow fp16 in the first step of every size, and only at mlp.act",
           "[experiments][outliers]") {
     for (const char* size : {"tiny", "small", "base"}) {
         for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
@@ -108,7 +108,7 @@ TEST_CASE("outliers of 2^11 overflow fp16 in the first step, in every size, and 
             }
             CHECK(overflowed.contains("block.0.mlp.act:forward.out"));
             for (const std::string& site : overflowed) CHECK(site.find(".mlp.act:") != std::string::npos);
-            // A stress of 1 stays far within the range: it is the size of the outliers that overflows.
+            // A stress of 1 stays far within the range, so the size of the outliers causes the overflow.
             for (const SiteRow& row : first_sites("amp-fp16", 1, model)) {
                 if (row.site.find(":forward") != std::string::npos) CHECK(row.overflow == 0);
             }
@@ -127,7 +127,8 @@ TEST_CASE("the outlier channels have the rms that the stress asks for", "[experi
             const float factor = *kinds.rbegin();
             int exponent = 0;
             CHECK(std::frexp(factor, &exponent) == 0.5f);
-            // The rms of one input of mlp.down, by integrating over normal inputs of up (and gate), with libm's functions.
+            // The rms of one input of mlp.down, by integrating over normal inputs of up (and gate), with libm's
+            // functions.
             const double deviation = 0.02 * std::sqrt(static_cast<double>(width));
             double square = 0, weight = 0;
             for (double z = -8; z <= 8; z += 1.0 / 64) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a tensor before it is scaled: a Hadamard transform along the contraction, or a rounding.
+// Tests what a cast does before it scales: a Hadamard transform along the contraction, or a rounding.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/model/config.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int signs[16] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
 
-/// Sylvester's matrix by its recursion, H(2n) = [H H; H -H].
+/// Returns Sylvester's matrix by its recursion, H(2n) = [H H; H -H].
 std::vector<std::vector<int>> hadamard(int size) {
     if (size == 1) return {{1}};
     const auto half = hadamard(size / 2);
@@ -48,7 +48,7 @@ struct Cast1 {
                          model_sites({}))),
           slot(policy, "block.0.mlp.up:forward.a") {}
 
-    /// The values that the codes stand for.
+    /// Returns the values after a cast: decoded, or still scaled if `codes` is true.
     std::vector<float> operator()(const std::vector<float>& values, Shape shape, Contraction contraction,
                                   bool codes = false) {
         const Tensor x = backend.empty(shape);
@@ -72,8 +72,9 @@ struct Cast1 {
 
 }  // namespace
 
-TEST_CASE("the Hadamard transform is that of its definition, along the contraction", "[experiments][recipe]") {
-    // Whole numbers whose sums are exact in bf16; e5m2's range and a scale of 1 hold few of them, so fp16 codes show all.
+TEST_CASE("the Hadamard transform follows its definition, along the contraction", "[experiments][recipe]") {
+    // Integers whose sums are exact in bf16. The cast is to fp16 with a scale of 1, which is exact, unlike a cast to
+    // fp8.
     Cast1 mixed("fp16/tensor:te_delayed:hadamard");
     std::mt19937 random(5);
     const std::int64_t rows = 48, columns = 32;
@@ -99,7 +100,7 @@ TEST_CASE("the Hadamard transform is that of its definition, along the contracti
             CHECK(at(across, r, c) == by_row);
         }
     }
-    // Orthogonal: dY^T X is what it was, to the bit where all is exact.
+    // The transform is orthogonal, so it does not change dY^T X. All numbers are exact here, so the bits are the same.
     for (std::int64_t i = 0; i < 4; ++i) {
         for (std::int64_t j = 0; j < 4; ++j) {
             float before = 0, after = 0;
@@ -113,17 +114,18 @@ TEST_CASE("the Hadamard transform is that of its definition, along the contracti
     CHECK_THROWS_AS(mixed(std::vector<float>(20 * 32), {20, 32}, Contraction::first), Error);
 }
 
-TEST_CASE("the transform rounds to bf16, and the scale is made of what it gives", "[experiments][recipe]") {
+TEST_CASE("the transform rounds to bf16, and the scale follows from the result", "[experiments][recipe]") {
     Cast1 mixed("fp16/tensor:te_current:hadamard"), plain("fp16/tensor:te_current");
     std::vector<float> spike(16 * 16, 0.0f);
     spike[0] = 1;  // 16 rows, the first value of column 0
     const auto codes = mixed(spike, {16, 16}, Contraction::first, true);
-    // A spike of 1 becomes sixteen quarters: amax 1/4, where it was 1.
+    // A spike of 1 becomes sixteen values of 1/4 in magnitude, so the amax falls from 1 to 1/4.
     for (std::int64_t r = 0; r < 16; ++r) CHECK(std::fabs(codes[static_cast<std::size_t>(16 * r)]) == 65504);
     const auto before = plain(spike, {16, 16}, Contraction::first, true);
     CHECK(before[0] == 65504);
     CHECK(before[16] == 0);
-    // 1 + 2^-8 is a tie of bf16: the sum of 16 such values over 4 and signs is rounded to bf16 before the scaling.
+    // The transform gives (1 + 2^-9) / 4 and (1 - 2^-9) / 4, up to their signs. Neither is a bf16 number, so both are
+    // rounded to bf16 before the scaling.
     std::vector<float> ties(16 * 16, 0.0f);
     ties[0] = 1;
     ties[16] = 0x1p-9f;
@@ -133,16 +135,17 @@ TEST_CASE("the transform rounds to bf16, and the scale is made of what it gives"
     }
 }
 
-TEST_CASE("a cast by way of bf16 rounds twice", "[experiments][recipe]") {
+TEST_CASE("a cast via bf16 rounds twice", "[experiments][recipe]") {
     Cast1 twice("e4m3fn/tensor:te_delayed:via=bf16"), once("e4m3fn/tensor:te_delayed");
-    // 1.0625 is a tie of e4m3fn between 1 and 1.125; a little more rounds up, but bf16 makes it the tie, and even is 1.
+    // 1.0625 is a tie of e4m3fn between 1 and 1.125. A slightly larger number rounds up, but bf16 rounds it to the tie,
+    // which then rounds to even, 1.
     const std::vector<float> x{1.0625f + 0x1p-12f, 1.0625f, 1.1f, -3.0f};
     CHECK(once(x, {1, 4}, Contraction::last) == std::vector<float>{1.125f, 1, 1.125f, -3});
     CHECK(twice(x, {1, 4}, Contraction::last) == std::vector<float>{1, 1, 1.125f, -3});
     Cast1 away("e4m3fn/tensor:te_delayed:nearest_away:via=bf16");
     CHECK(away(x, {1, 4}, Contraction::last) == std::vector<float>{1.125f, 1.125f, 1.125f, -3});
-    // Under a power of two, one number in 16 comes so near a tie of e4m3fn that bf16 makes it the tie (an ulp of bf16 in every
-    // ulp of e4m3fn), and half of those go the wrong way: 1 in 32.
+    // Between two powers of two, one number in 16 is so close to a tie of e4m3fn that bf16 rounds it to the tie (one
+    // ulp of bf16 in every ulp of e4m3fn). Half of those then round in the wrong direction: 1 in 32.
     std::mt19937 random(6);
     std::normal_distribution<float> normal;
     std::vector<float> many;
@@ -155,9 +158,9 @@ TEST_CASE("a cast by way of bf16 rounds twice", "[experiments][recipe]") {
     CHECK(different < 3450);
 }
 
-TEST_CASE("operands of the weight's gradient are blocked along the tokens", "[experiments][recipe]") {
-    // One token a thousand times as large: with blocks along tokens it makes its neighbours vanish in fp4, with blocks along
-    // channels it would not.
+TEST_CASE("operands of the weight gradient have blocks along the tokens", "[experiments][recipe]") {
+    // One token is a thousand times larger than the others. With blocks along tokens, its neighbours vanish in fp4.
+    // With blocks along channels, they do not.
     Cast1 cast("e2m1fn/mx32");
     std::vector<float> dy(64 * 32, 1.0f);
     for (std::size_t c = 0; c < 32; ++c) dy[5 * 32 + c] = 1000;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prototype that the figures of fp8-recipes 10.2 and 10.3 come from, rebuilt: its model T128, its language, its steps, and
-// its precision around a recipe: the linears of blocks take and give bf16, their weight gradients stay fp32, all else is fp32.
+// A reconstruction of the prototype that gave the figures of fp8-recipes 10.2 and 10.3: its model T128, its language,
+// its steps, and the precision around a recipe. The linears of blocks read and return bf16, their weight gradients stay
+// in fp32, and all other sites are fp32.
 #pragma once
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/policy/policy.hpp"
@@ -14,8 +15,9 @@
 
 namespace macheps::test {
 
-/// Of every token: with 0.45 one of four successors of the last one, with 0.40 the first successor of the last but one, else
-/// any (fp8-recipes 9); the first two follow nothing, and are any. Each seed has a table of its own.
+/// The prototype's language (fp8-recipes 9). A token is one of four successors of the previous token with probability
+/// 0.45, the first successor of the token before that with probability 0.40, and otherwise any token. The first two
+/// tokens of a sample may be any. Each seed has its own table of successors.
 class PrototypeLanguage final : public training::Data {
   public:
     explicit PrototypeLanguage(std::int64_t seed) {
@@ -58,7 +60,7 @@ class PrototypeLanguage final : public training::Data {
 
 inline const std::string prototype_linears = "[[rule]]\nsites = \"block.*.{attn.qkv,attn.proj,mlp.up,mlp.down}\"\n";
 
-/// A recipe's name, or none, and the rule's other lines, in the prototype's surroundings.
+/// Returns the prototype's policy with a recipe, unless its name is empty, and with `more` lines for the same sites.
 inline policy::Policy prototype(const std::string& recipe, const std::string& more = "") {
     std::string text = "extends = \"fp32\"\n" + prototype_linears +
                        "forward     = { in = \"bf16\", a = \"bf16\", b = \"bf16\", bias = \"bf16\", out = \"bf16\" }\n"
@@ -67,14 +69,15 @@ inline policy::Policy prototype(const std::string& recipe, const std::string& mo
                        "weight_grad = { a = \"bf16\", b = \"bf16\" }\n";
     if (!recipe.empty()) text += prototype_linears + "recipe = \"" + recipe + "\"\n";
     if (!more.empty()) text += prototype_linears + more;
-    // torchao gives weight gradients in bf16 and adds a bias to the rounded product, which leaves exact zeros where smaller
-    // numbers could be lost; the prototype keeps weight gradients in fp32 and adds in fp32 before it rounds, whatever the recipe.
+    // torchao returns weight gradients in bf16 and adds a bias to the rounded product, which leaves exact zeros where
+    // small numbers could underflow. With every recipe, the prototype keeps weight gradients in fp32 and adds the bias
+    // in fp32 before it rounds.
     return policy::parse_policy(
         text + prototype_linears + "forward = { bias_after = false }\nweight_grad = { out = \"fp32\" }\n",
         "prototype " + recipe);
 }
 
-/// All operands of all three matmuls by `text`; gradients by `gradient`.
+/// Returns a policy that casts gradients by `gradient`, and all other operands of the three matmuls by `text`.
 inline policy::Policy prototype_all_by(const std::string& text, const std::string& gradient) {
     const auto key = [](const char* matmul, const std::string& a, const std::string& b) {
         return std::string(matmul) + " = { a = \"" + a + "\", b = \"" + b + "\" }\n";
@@ -126,7 +129,7 @@ inline training::TrainOptions t128_options() {
     return o;
 }
 
-/// T128 under a policy; a seed is a draw of weights, of the language's tables and of batches.
+/// T128 under a policy. The seed determines the weights, the table of the language, and the batches.
 struct PrototypeRun {
     PrototypeRun(const policy::Policy& policy, std::int64_t seed)
         : data(seed),

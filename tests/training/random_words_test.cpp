@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random words of training: a stochastic rounding has some, none is used twice, and no observation takes any away.
+// Tests the random words of training: stochastic roundings draw them, no word is used twice, and observing a run does
+// not use any.
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/model/initialise.hpp"
@@ -30,7 +31,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Every slot of every site and of every parameter draws.
+/// A policy under which every slot of every site and of every parameter is rounded stochastically.
 constexpr const char* all_stochastic = R"(
 name = "all-stochastic"
 [[rule]]
@@ -47,7 +48,7 @@ moment2 = "bf16:stochastic"
 update  = "bf16:stochastic"
 )";
 
-/// Weights are cast stochastically where they are read, gradients overflow, and steps are skipped.
+/// A policy under which weights are cast stochastically when they are read, gradients overflow, and steps are skipped.
 constexpr const char* restless = R"(
 name    = "restless"
 extends = "amp-fp16"
@@ -93,7 +94,7 @@ const std::atomic<bool> never{false};
 
 }  // namespace
 
-TEST_CASE("a stochastic mean loss goes up as often as its fractions say", "[experiments][random]") {
+TEST_CASE("stochastic rounding rounds a mean loss up as often as its fractions require", "[experiments][random]") {
     const fs::path directory = fresh_folder("mean");
     Experiment e;
     e.policies = {load_policy("fp32"), written("name = \"mean\"\n[[rule]]\nsites = \"loss:forward.mean\"\n"
@@ -105,7 +106,7 @@ TEST_CASE("a stochastic mean loss goes up as often as its fractions say", "[expe
     e.directory = directory;
     CpuBackend backend(1);
     REQUIRE(run_experiment(backend, e, {}, never));
-    // Nothing but the mean is rounded, and nothing depends on it: the fp32 run has the numbers before the rounding.
+    // Only the mean is rounded, and nothing depends on it. The fp32 run therefore has the numbers before the rounding.
     std::map<std::int64_t, float> exact;
     int ups = 0, downs = 0;
     double expected = 0, variance = 0, rounding = 0;
@@ -128,12 +129,12 @@ TEST_CASE("a stochastic mean loss goes up as often as its fractions say", "[expe
     CAPTURE(ups, downs, expected, rounding);
     REQUIRE(ups + downs > 150);
     CHECK(std::abs(ups - expected) <= 4 * std::sqrt(variance));
-    // Truncation loses half a unit in the last place, 2^-9 of the loss or more, in the mean.
+    // Truncation would lose half a unit in the last place on average, which is at least 2^-9 of the loss.
     CHECK(std::abs(rounding / (ups + downs)) < 0x1p-11);
     fs::remove_all(directory);
 }
 
-TEST_CASE("no random word of a step is used twice, by any preset or model", "[experiments][random]") {
+TEST_CASE("no preset and no model uses a random word of a step twice", "[experiments][random]") {
     std::vector<Policy> policies{written(all_stochastic), written(restless)};
     for (const std::string_view name : preset_names()) policies.push_back(load_policy(std::string(name)));
     std::map<std::string, std::uint64_t> words;
@@ -166,12 +167,13 @@ TEST_CASE("no random word of a step is used twice, by any preset or model", "[ex
                     for (std::int64_t i = 0; i < 3; ++i) {
                         const std::size_t before = draws.size();
                         evaluator.evaluate(i, step);
-                        // All that it reads is its own: no cast of a weight is left over from a step that was skipped.
+                        // An evaluation makes all of its casts itself. It does not reuse a weight that a skipped step
+                        // cast.
                         if (i == 0) of_an_evaluation = draws.size() - before;
                         CHECK(draws.size() - before == of_an_evaluation);
                         skipped += step.run(i).outcome.skipped ? 1 : 0;
                     }
-                    // What draws without a cast: the first weights themselves, and the batches.
+                    // The initial weights and the batches also draw words, without a cast.
                     for (const Parameter& parameter : sites.parameters) {
                         draws.push_back({{.seed = 3, .step = 0, .site = site_id(parameter.name)}, 1});
                     }
@@ -179,7 +181,7 @@ TEST_CASE("no random word of a step is used twice, by any preset or model", "[ex
                         draws.push_back({{.seed = 3, .step = i, .site = site_id("data.train")}, 1});
                         draws.push_back({{.seed = 0, .step = i, .site = site_id("data.held_out")}, 1});
                     }
-                    // Every cast takes the words from 0 on, so that two of one key share some.
+                    // Every cast uses the words of its key from 0 on, so two casts with the same key share words.
                     std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>, int> times;
                     std::size_t repeated = 0;
                     for (const RandomDraw& draw : draws) {
@@ -191,7 +193,7 @@ TEST_CASE("no random word of a step is used twice, by any preset or model", "[ex
             }
         }
     }
-    // A list that stays empty would repeat nothing. The others draw for weights and batches alone.
+    // These policies draw many words, so the check above is not trivial. The others draw only for weights and batches.
     for (const char* name : {"all-stochastic", "restless", "pure-bf16-sr", "b200-nvfp4"}) {
         CAPTURE(name);
         CHECK(words[name] > words["fp32"] + 10000);
@@ -200,7 +202,7 @@ TEST_CASE("no random word of a step is used twice, by any preset or model", "[ex
     CHECK(skipped > 8);
 }
 
-TEST_CASE("the streams of the slots of a model of usual size are all different", "[experiments][random]") {
+TEST_CASE("in every named model size, all slots have different random streams", "[experiments][random]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         for (const char* size : {"tiny", "small", "base"}) {
             const SiteList sites = model_sites(named_size(size, kind).model);
@@ -223,7 +225,8 @@ TEST_CASE("the streams of the slots of a model of usual size are all different",
     }
 }
 
-TEST_CASE("first weights are rounded to nearest where later ones are rounded stochastically", "[experiments][random]") {
+TEST_CASE("initial weights are rounded to nearest, although later ones are rounded stochastically",
+          "[experiments][random]") {
     const ModelConfig model = small_model(ModelKind::gpt2);
     const SiteList sites = model_sites(model);
     CpuBackend backend(1);
@@ -259,13 +262,13 @@ TEST_CASE("first weights are rounded to nearest where later ones are rounded sto
 
 namespace {
 
-/// What a run's steps and its end came to: all that training decides. What only counts casts is left out.
+/// Returns all rows that training determines: the steps and the final evaluation. Counts of casts are left out.
 std::string outcome(const fs::path& directory) {
     std::string text;
     for (StepRow row : CsvReader<StepRow>(directory / StepRow::file).rows()) {
         row.underflow = row.overflow = row.saturated = 0;
         row.overflow_site.clear();
-        // Of sampled steps alone: gradients and values beside those of fp32.
+        // Only sampled steps compare gradients and values with those of fp32.
         row.grad_cosine = row.grad_proj = row.grad_snr_db = row.grad_cosine_least = std::nullopt;
         row.grad_least_parameter = row.first_diverging_site = row.farthest_site = std::nullopt;
         row.farthest_distance = std::nullopt;
@@ -285,7 +288,7 @@ struct Observed {
 
 }  // namespace
 
-TEST_CASE("no observation changes a bit of training", "[experiments][random]") {
+TEST_CASE("observing a run does not change a bit of training", "[experiments][random]") {
     const fs::path dump = fresh_folder("step.safetensors");
     const Observed observations[] = {
         {"evaluations at every step", [](Experiment& e) { e.options.eval_every = 1; }},
@@ -295,7 +298,7 @@ TEST_CASE("no observation changes a bit of training", "[experiments][random]") {
         {"a dump", [&](Experiment& e) { e.dump = {.file = dump, .step = 3, .policy = e.policies[0].name, .seed = 7}; }},
         {"hashes of every site", [](Experiment& e) { e.hash_sites = true; }},
         {"checkpoints", [](Experiment& e) { e.save_every = 2; }},
-        {"a report of what was stopped, and its end", [](Experiment& e) { e.options.eval_every = 2; }, true},
+        {"a stop, a report and a resume", [](Experiment& e) { e.options.eval_every = 2; }, true},
         {"everything",
          [&](Experiment& e) {
              e.options.eval_every = e.options.probe_every = e.options.histogram_every = 1;
@@ -369,7 +372,7 @@ TEST_CASE("an evaluation depends on the weights and its step, not on earlier eva
     fs::remove_all(directory);
 }
 
-TEST_CASE("evaluations and micro-batches of one step draw from streams of their own", "[experiments][random]") {
+TEST_CASE("evaluations and micro-batches of the same step draw from different streams", "[experiments][random]") {
     CpuBackend backend(1);
     const ModelConfig model = small_model(ModelKind::gpt2);
     const ResolvedPolicy policy = resolve(written(all_stochastic), model_sites(model));
@@ -392,7 +395,7 @@ TEST_CASE("evaluations and micro-batches of one step draw from streams of their 
     CHECK(streams.front() == site_id(slot.name));
 }
 
-TEST_CASE("initial weights are Box and Muller's normal numbers, two of a block", "[experiments]") {
+TEST_CASE("initial weights are normal numbers by the Box-Muller method, two from each block", "[experiments]") {
     const std::vector<float> weights = initial_values("block.0.mlp.up.weight", {7, 3}, 2, 5);
     for (std::size_t i = 0; i < weights.size(); ++i) {
         const PhiloxBlock block = random_block({.seed = 5, .step = 0, .site = site_id("block.0.mlp.up.weight")}, i / 2);

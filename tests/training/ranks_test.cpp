@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data parallel ranks: the reduction against a slow one written from docs/ranks.md, and training with it.
+// Tests data-parallel ranks: compares the reduction with a slow one written from docs/ranks.md, and trains with it.
 #include "experiments/training/run/optimizer/ranks.hpp"
 
 #include "core/error.hpp"
@@ -38,7 +38,7 @@ namespace {
 
 const std::atomic<bool> never{false};
 
-/// [reduce] with these words.
+/// Returns the table [reduce] with these keys and values.
 std::string table_of(const Words& words) {
     std::string text = "[reduce]\n";
     const std::set<std::string> bare{"start", "predivide", "by_division"};
@@ -50,7 +50,7 @@ Policy with_reduce(const std::string& name, const std::string& base, const Words
     return parse_policy(fmt::format("name = \"{}\"\nextends = \"{}\"\n{}", name, base, table_of(words)), "test");
 }
 
-/// Values of every size that a sum of ranks may meet, specials among them.
+/// Returns values of every magnitude that a sum over ranks may contain; with `specials`, also special values.
 std::vector<std::vector<float>> random_parts(std::size_t ranks, std::size_t count, std::uint32_t seed, bool specials) {
     std::mt19937 random(seed);
     std::vector<std::vector<float>> parts(ranks, std::vector<float>(count));
@@ -112,7 +112,7 @@ TrainOptions small_options(std::int64_t ranks) {
     return options;
 }
 
-/// Keeps the gradients that the optimiser is about to see.
+/// Keeps the gradients that the optimiser receives.
 class GradientWatcher final : public StepWatcher {
   public:
     GradientWatcher(Backend& backend, Observer* next) : StepWatcher(next), backend_(backend) {}
@@ -131,7 +131,7 @@ class GradientWatcher final : public StepWatcher {
     Backend& backend_;
 };
 
-/// The gradients of rank `rank` in step 0, by a model of its own.
+/// Returns the gradients of rank `rank` in step 0, computed by a separate model.
 std::map<std::string, std::vector<float>> local_gradients(const RunSetup& setup, std::int64_t rank, double scale) {
     CpuBackend backend(1);
     const TrainOptions& o = setup.options;
@@ -181,7 +181,7 @@ Experiment small_experiment(const std::filesystem::path& directory, const std::v
 
 }  // namespace
 
-TEST_CASE("a reduction of ranks has the bits of the definition", "[ranks]") {
+TEST_CASE("a reduction over ranks has the bits of its definition", "[ranks]") {
     std::vector<Words> settings;
     for (const char* wire : {"fp32", "bf16", "fp16", "tf32", "e5m2"}) {
         for (const ReduceOrder& order : reduce_orders) {
@@ -214,7 +214,7 @@ TEST_CASE("a reduction of ranks has the bits of the definition", "[ranks]") {
     CHECK(numbers > compared / 2);
 }
 
-TEST_CASE("FSDP's factors before and after are those of torch", "[ranks]") {
+TEST_CASE("FSDP's factors before and after the reduction are those of torch", "[ranks]") {
     const ReduceConfig config = with_reduce("test", "fp32", {{"average", "split"}}).reduce;
     struct Case {
         std::int64_t ranks;
@@ -228,7 +228,8 @@ TEST_CASE("FSDP's factors before and after are those of torch", "[ranks]") {
     }
 }
 
-TEST_CASE("with eight ranks the orders differ in a narrow wire, and less in fp32", "[ranks]") {
+TEST_CASE("with eight ranks, different orders give different sums, and the differences are smallest in fp32",
+          "[ranks]") {
     const auto parts = random_parts(8, 4000, 7, false);
     std::map<std::string, double> spread;
     for (const std::string wire : {"bf16", "fp16", "fp32"}) {
@@ -249,7 +250,7 @@ TEST_CASE("with eight ranks the orders differ in a narrow wire, and less in fp32
     CHECK(spread["fp16"] < spread["bf16"]);
 }
 
-TEST_CASE("a ring's chunks begin at ranks of their own, and every element is in one", "[ranks]") {
+TEST_CASE("each chunk of a ring starts at a different rank, and every element is in exactly one chunk", "[ranks]") {
     for (const std::int64_t ranks : {1, 2, 3, 8}) {
         for (const std::int64_t count : {0, 1, 2, 7, 8, 9, 100}) {
             CAPTURE(ranks, count);
@@ -263,12 +264,13 @@ TEST_CASE("a ring's chunks begin at ranks of their own, and every element is in 
         }
     }
     const ReduceConfig config = with_reduce("test", "fp32", {{"wire", "bf16"}, {"average", "after"}}).reduce;
-    // Chunks of one element: the first goes through ranks 1, 2, 3, 0. 3 + 256 is 260 then, and 256 + 1 + 1 + 1 is 256.
+    // A chunk has at most one element. The first chunk passes through ranks 1, 2, 3, 0. In bf16, 3 + 256 is 260, and
+    // 256 + 1 + 1 + 1 is 256.
     CHECK(reduced(config, {{256, 1}, {1, 1}, {1, 1}, {1, 256}})[0] == 65.0f);
     CHECK(reduced(config, {{1, 1}, {256, 1}, {1, 1}, {1, 1}})[0] == 64.0f);
 }
 
-TEST_CASE("buckets: a tensor each, one for a format, or DDP's", "[ranks]") {
+TEST_CASE("buckets contain one tensor, all tensors of a format, or the tensors of DDP's buckets", "[ranks]") {
     const CastRule wide{}, low{.format = bf16};
     std::vector<GradientSize> gradients{{wide, 10}, {low, 20}, {wide, 300000}, {wide, 5}, {wide, 40}};
     const auto groups = [&](const char* name) {
@@ -290,14 +292,14 @@ TEST_CASE("buckets: a tensor each, one for a format, or DDP's", "[ranks]") {
     using Groups = std::vector<std::vector<std::size_t>>;
     CHECK(groups("tensor") == Groups{{0}, {1}, {2}, {3}, {4}});
     CHECK(groups("model") == Groups{{0, 2, 3, 4}, {1}});
-    // Backwards; 300,000 numbers of fp32 are more than 1 MiB, which closes the first one.
+    // DDP's buckets go backwards. 300,000 fp32 numbers are more than 1 MiB, the limit that closes the first bucket.
     CHECK(groups("ddp") == Groups{{4, 3, 2}, {1}, {0}});
-    // The second one has room for both: 25 MiB.
+    // The limit of the second bucket is 25 MiB, so it contains both other tensors.
     gradients = {{wide, 300000}, {wide, 300000}, {wide, 300000}};
     CHECK(groups("ddp") == Groups{{2}, {1, 0}});
 }
 
-TEST_CASE("a step's gradients are the reduced gradients of ranks that were made apart", "[ranks]") {
+TEST_CASE("a step's gradients are the reduction of gradients that were computed separately for each rank", "[ranks]") {
     const std::vector<Policy> policies{
         load_policy("fp32"),
         load_policy("amp-fp16"),
@@ -331,7 +333,7 @@ TEST_CASE("a step's gradients are the reduced gradients of ranks that were made 
                 for (std::int64_t rank = 0; rank < ranks; ++rank) local.push_back(local_gradients(setup, rank, scale));
                 Words words;
                 for (const auto& [key, text] : settings_of(resolved.reduce)) words[key] = text;
-                // Vectors as the bucket says: names in their order.
+                // The vectors that the buckets reduce, as lists of parameter names.
                 std::vector<std::vector<std::string>> vectors;
                 for (const Parameter& each : sites.parameters) {
                     if (vectors.empty() || words["bucket"] == "tensor") vectors.emplace_back();
@@ -360,7 +362,7 @@ TEST_CASE("a step's gradients are the reduced gradients of ranks that were made 
     }
 }
 
-TEST_CASE("in fp32 the mean over ranks is that of the whole batch, but for rounding", "[ranks]") {
+TEST_CASE("in fp32, the mean over ranks equals that of the whole batch up to rounding", "[ranks]") {
     const ModelConfig model = small_model();
     const SiteList sites = model_sites(model);
     const ResolvedPolicy policy = resolve(load_policy("fp32"), sites);
@@ -387,10 +389,10 @@ TEST_CASE("in fp32 the mean over ranks is that of the whole batch, but for round
     }
     CHECK(size > 0);
     CHECK(std::sqrt(off / size) < 1e-6);  // a few units of 2^-24
-    CHECK(off > 0);                       // and no copy of it
+    CHECK(off > 0);                       // and not a copy of it
 }
 
-TEST_CASE("one rank has the bytes of no ranks, whatever [reduce] says", "[ranks]") {
+TEST_CASE("with one rank, [reduce] does not change a byte", "[ranks]") {
     const TemporaryFolder folder;
     CpuBackend backend(1);
     const Words words{{"wire", "e5m2"}, {"order", "tree"}, {"average", "after"}};
@@ -404,7 +406,7 @@ TEST_CASE("one rank has the bytes of no ranks, whatever [reduce] says", "[ranks]
     CHECK(contents(folder / "plain/manifest.json").find("\"ranks\"") == std::string::npos);
 }
 
-TEST_CASE("rows with ranks are the same bytes for any number of threads, and after a stop", "[ranks]") {
+TEST_CASE("a run with ranks writes the same bytes for any number of threads, and after stops", "[ranks]") {
     const TemporaryFolder folder;
     const std::vector<Policy> policies{
         with_reduce("wire16", "amp-fp16", {{"wire", "fp16"}}),
@@ -426,7 +428,7 @@ TEST_CASE("rows with ranks are the same bytes for any number of threads, and aft
         REQUIRE(run_experiment(backend, small_experiment(folder / name, policies, 4), {}, never));
         same_as_one(name);
     }
-    // Stopped at every few steps, and gone on with from its own manifest.
+    // The run is stopped every few steps and resumed from its own manifest.
     CpuBackend backend(2);
     Experiment experiment = small_experiment(folder / "stopped", policies, 4);
     bool is_over = false;
@@ -446,7 +448,7 @@ TEST_CASE("rows with ranks are the same bytes for any number of threads, and aft
     same_as_one("stopped");
 }
 
-TEST_CASE("an overflow on one rank skips the step of all, under FSDP's sharded scaler", "[ranks]") {
+TEST_CASE("with FSDP's sharded scaler, an overflow on one rank skips the step on all ranks", "[ranks]") {
     const ModelConfig model = small_model();
     const SiteList sites = model_sites(model);
     const ResolvedPolicy fp32_policy = resolve(load_policy("fp32"), sites);
@@ -485,9 +487,9 @@ TEST_CASE("an overflow on one rank skips the step of all, under FSDP's sharded s
     CHECK(was_seen);
 }
 
-TEST_CASE("a wire that overflows skips the step, and its site is named", "[ranks]") {
+TEST_CASE("an overflow on the wire skips the step, and the row names its site", "[ranks]") {
     const TemporaryFolder folder;
-    // Sums of scaled gradients leave fp16 on the wire where no gradient of fp32 does.
+    // Scaled gradients and their sums overflow on the fp16 wire, although the fp32 gradients do not.
     const Policy policy = parse_policy(
         "name = \"loud\"\nextends = \"fp32\"\n[loss_scaler]\nkind = \"torch\"\ninit_scale = 16777216.0\n"
         "[reduce]\nwire = \"fp16\"\naverage = \"after\"\n",
@@ -539,26 +541,26 @@ TEST_CASE("no random word is used twice with ranks and a stochastic wire", "[ran
     }
 }
 
-TEST_CASE("ranks that do not divide the batch are refused, and each takes memory for a gradient", "[ranks]") {
+TEST_CASE("ranks must divide the batch, and each rank needs memory for its gradients", "[ranks]") {
     TrainOptions options = small_options(3);
     try {
         validate(options);
-        FAIL("3 ranks and 8 samples");
+        FAIL("8 samples were divided among 3 ranks");
     } catch (const FieldError& error) {
         CHECK(error.field() == "ranks");
         CHECK(error.parts().exit == Exit::usage);
     }
-    for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, most_ranks + 1}) {
+    for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, max_ranks + 1}) {
         options.ranks = bad;
         CHECK_THROWS_AS(validate(options), FieldError);
     }
     const TemporaryFolder folder;
     Experiment one = small_experiment(folder / "run", {}, 1), four = one;
-    four.options.batch = 32, four.options.ranks = 4;  // as many samples a rank
-    CHECK(least_memory(four) - least_memory(one) == 4.0 * 4 * double(parameter_count(one.model)));
+    four.options.batch = 32, four.options.ranks = 4;  // the same number of samples per rank
+    CHECK(min_memory(four) - min_memory(one) == 4.0 * 4 * double(parameter_count(one.model)));
 }
 
-TEST_CASE("[reduce] refuses what it cannot mean", "[ranks]") {
+TEST_CASE("[reduce] refuses unknown keys and invalid values", "[ranks]") {
     struct Case {
         const char *text, *says;
     };
@@ -566,14 +568,14 @@ TEST_CASE("[reduce] refuses what it cannot mean", "[ranks]") {
                                                      {"wire = \"bf61\"", "bf61"},
                                                      {"order = \"rings\"", "unknown order 'rings'"},
                                                      {"start = -1", "'start' is -1"},
-                                                     {"predivide = 2.0", "means nothing"},
+                                                     {"predivide = 2.0", "has no effect"},
                                                      {"average = \"after\"\npredivide = 0.0", "'predivide' is 0"},
                                                      {"average = \"after\"\npredivide = nan", "'predivide' is nan"},
                                                      {"ranks = 4", "unknown key 'ranks'"}}) {
         CAPTURE(c.text);
         try {
             parse_policy(fmt::format("name = \"x\"\n[reduce]\n{}\n", c.text), "test");
-            FAIL("taken");
+            FAIL("accepted");
         } catch (const Error& error) {
             CHECK(error.parts().what.find(c.says) != std::string::npos);
             CHECK(error.parts().where.find("test:") != std::string::npos);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recipes leave of a small transformer's gradient, beside the figures of the specification's prototype (fp8-recipes 10.2).
+// Compares the gradients of a small transformer under recipes with the figures of the specification's prototype
+// (fp8-recipes 10.2).
 #include "tests/test.hpp"
 #include "tests/training/prototype.hpp"
 
@@ -20,7 +21,7 @@ using namespace macheps::training;
 
 namespace {
 
-/// The gradients of the weights that recipes multiply, one after the other.
+/// Collects the gradients of the weights of all linears to which recipes apply, one after the other.
 class LinearGradients final : public StepWatcher {
   public:
     explicit LinearGradients(Step& step, Backend& backend) : StepWatcher(step.observer()), backend_(backend) {}
@@ -42,7 +43,7 @@ class LinearGradients final : public StepWatcher {
     Backend& backend_;
 };
 
-/// The gradient of step `at` of `run`, which takes that step.
+/// Runs step `at` of `run`, and returns its gradient.
 std::vector<float> gradient_of(PrototypeRun& run, std::int64_t at) {
     LinearGradients gradients(run.step, run.backend);
     run.step.attach(gradients);
@@ -51,7 +52,7 @@ std::vector<float> gradient_of(PrototypeRun& run, std::int64_t at) {
     return std::move(gradients.values);
 }
 
-/// What a line of the table says of one state of the weights; NaN where it is silent.
+/// Figures of one line of the table for one state of the weights; NaN if the table has no figure.
 struct Figures {
     double cosine, snr_db, proj;
 };
@@ -73,11 +74,11 @@ using Draws = std::array<Figures, gradient_draws>;
 struct GradientLine {
     const char* name;
     Policy policy;
-    int bits;                       ///< of the operands: lines of the same width share what they scatter by
-    std::array<Figures, 2> wanted;  ///< with the first weights, and with those after 150 steps of fp32
+    int bits;                       ///< of the operands; lines of the same width share one standard deviation
+    std::array<Figures, 2> wanted;  ///< with the initial weights, and with those after 150 steps of fp32
 };
 
-/// A figure, its unit in the last digit that is printed, and the scale on which draws scatter evenly.
+/// A figure, the scale on which draws have equal standard deviations, and the unit of the last printed digit.
 struct Measure {
     const char* name;
     double (*of)(const Figures&);
@@ -99,7 +100,7 @@ double mean_of_figures(const Draws& each, const Measure& measure) {
     return sum / gradient_draws;
 }
 
-/// The standard deviation of one draw, over all lines of a width.
+/// Returns the standard deviation of one draw, pooled over all lines of a width.
 double deviation(const std::vector<GradientLine>& lines, const std::vector<Draws>& found, int bits,
                  const Measure& measure) {
     double squares = 0, freedom = 0;
@@ -115,12 +116,14 @@ double deviation(const std::vector<GradientLine>& lines, const std::vector<Draws
     return std::sqrt(squares / freedom);
 }
 
-// The bounds: a figure of the specification is that of one draw of weights, table and tokens, made with random numbers and orders of
-// sums of its own, and so differs from the mean of five draws here by what draws scatter. That is measured: s, the deviation of one
-// draw, pooled over the lines of a width, for weights and tokens are what scatters and all lines share them. The difference of
-// one draw and the mean of five has the deviation s sqrt(1 + 1/5), and chance exceeds four of these once in 16,000
-// comparisons; there are 34 and 38. Half a unit of the specification's last digit comes on top.
-// `state` 0: with the first weights; 1: with those after 150 steps of fp32.
+// Compares all lines with their figures. `state` 0 means the initial weights, and 1 those after 150 steps of fp32.
+//
+// A figure of the specification comes from one draw of weights, table and tokens, with different random numbers and
+// orders of summation. It therefore differs from the mean of five draws here by the scatter of draws. The scatter is
+// measured: s is the standard deviation of one draw. It is pooled over the lines of a width, because weights and tokens
+// cause it, and all lines share them. The difference between one draw and the mean of five has the deviation
+// s sqrt(1 + 1/5). By chance, it exceeds four of these in one of 16,000 comparisons; there are 34 and 38 comparisons.
+// The bound adds half a unit of the specification's last digit.
 void check_gradients(std::size_t state) {
     const std::vector<GradientLine> lines{
         {"bf16 only", prototype(""), 16, {{{0.99999, 48.7, 1.000}, {0.99999, 46.7, 1.000}}}},
@@ -177,14 +180,15 @@ void check_gradients(std::size_t state) {
         for (const Measure& measure : measures) std::cout << ' ' << deviation(lines, found, bits, measure);
         std::cout << '\n';
     }
-    // "SR lowers cosine and SNR but raises proj": of NVFP4's and MXFP4's gradients; FLOOR shows as low proj.
+    // The specification says "SR lowers cosine and SNR but raises proj" about gradients in NVFP4 and MXFP4, and that
+    // FLOOR lowers proj.
     CHECK(average["nvfp4 full"].cosine < average["nvfp4 no SR"].cosine);
     CHECK(average["mxfp4 RCEIL+SR"].cosine < average["mxfp4 RCEIL"].cosine);
     CHECK(average["mxfp4 RCEIL+SR"].proj > average["mxfp4 RCEIL"].proj);
     CHECK(average["mxfp4 FLOOR"].proj < average["mxfp4 RCEIL"].proj);
     CHECK(average["mxfp8 FLOOR"].proj < average["mxfp8 RCEIL"].proj);
     CHECK(average["te_current (e5m2 grads)"].snr_db < average["current, e4m3 grads"].snr_db);
-    // The range that is printed for all four lines of NVFP4, with the first weights.
+    // With the initial weights, the table has one range of SNR for all four lines of NVFP4.
     for (const char* name : {"nvfp4 full", "nvfp4 no SR", "nvfp4 no RHT", "nvfp4 1-D W"}) {
         if (state != 0) continue;
         const double slack = 0.05 + 4 * deviation(lines, found, 4, measures[1]) * std::sqrt(1 + 1.0 / gradient_draws);
@@ -195,11 +199,11 @@ void check_gradients(std::size_t state) {
 
 }  // namespace
 
-TEST_CASE("10.2: recipes leave of the first gradient what the specification's prototype measured", "[recipe]") {
+TEST_CASE("10.2: recipes preserve the first gradient as well as in the specification's prototype", "[recipe]") {
     check_gradients(0);
 }
 
-TEST_CASE("10.2: recipes leave of a later gradient what the specification's prototype measured", "[recipe][slow]") {
+TEST_CASE("10.2: recipes preserve a later gradient as well as in the specification's prototype", "[recipe][slow]") {
     check_gradients(1);
 }
 

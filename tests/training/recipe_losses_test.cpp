@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where 300 steps under recipes end, beside the figures of the specification's prototype (fp8-recipes 10.3).
+// Compares the losses after 300 steps under recipes with the figures of the specification's prototype (fp8-recipes
+// 10.3).
 #include "reports/findings/student.hpp"
 #include "tests/test.hpp"
 #include "tests/training/prototype.hpp"
@@ -23,20 +24,22 @@ using namespace macheps::reports;
 
 namespace {
 
-constexpr std::int64_t loss_draws = 4;  // as many as the prototype's
+constexpr std::int64_t loss_draws = 4;  // as in the prototype
 
-/// What one run gave: the mean loss of the last 50 of 300 steps, and the underflows of X, W and dY in percent.
+/// Result of one run: the mean loss of the last 50 of 300 steps, and the underflows of X, W and dY in percent.
 struct Trained {
     double loss = 0;
     std::array<double, 3> underflow{};
 };
 
-/// The copies that are cast of X, W and dY, one for each matmul that reads it. In 4 bits the specification's dY differs by a third
-/// with the Hadamard transform, which only the copy for the weight gradient has: so its figures count both copies.
+/// Slots of the copies of X, W and dY: each is cast once for each of the two matmuls that read it. In 4 bits, the
+/// Hadamard transform changes the specification's figure of dY by a third. Only the copy for the weight gradient is
+/// transformed, so the specification's figures must count both copies.
 constexpr std::array<std::array<std::string_view, 2>, 3> copies{
     {{":forward.a", ":weight_grad.b"}, {":forward.b", ":input_grad.b"}, {":input_grad.a", ":weight_grad.a"}}};
 
-/// Steps whose casts are counted site by site: the first, which is like no other, and every fifteenth.
+/// Trains 300 steps. Counts casts site by site in the first step, which differs from all others, and in every
+/// fifteenth.
 Trained train(const Policy& policy, std::int64_t seed) {
     PrototypeRun run(policy, seed);
     Trained trained;
@@ -73,8 +76,8 @@ struct LossLine {
     const char* name;
     Policy policy;
     double gap, half_width;
-    std::array<double, 3> underflow;  ///< below 0 where the specification is silent
-    std::array<double, 3> unit;       ///< of the last digit there
+    std::array<double, 3> underflow;  ///< negative if the specification has no figure
+    std::array<double, 3> unit;       ///< of the last digit in the specification
     int bits;
 };
 
@@ -99,7 +102,8 @@ const std::vector<LossLine>& loss_lines() {
         {"ao_rowwise", prototype("ao-rowwise"), 0.0006, 0.0009, {0.001, 0.001, 0.018}, fine, 8},
         {"mxfp8 RCEIL", prototype("te-mxfp8"), 0.0006, 0.0005, {0.001, 0.001, 0.009}, fine, 8},
         {"te_current (e5m2 grads)", prototype("te-current"), 0.0008, 0.0004, {0.002, 0.001, 0.001}, fine, 8},
-        // 10.3 has its weights lose 0; but they begin Gaussian, of which 10.1 has the same blocks lose 0.001, as they do here.
+        // In 10.3, no weights underflow. But the initial weights are Gaussian, and 10.1 gives an underflow of 0.001 for
+        // Gaussian numbers in the same blocks, as measured here.
         {"te_block", prototype("te-block"), 0.0009, 0.0004, {0.001, 0.001, 0.012}, fine, 8},
         {"te_delayed max 1024", prototype("te-delayed"), 0.0012, 0.0008, {0.004, 0.02, 0.14}, {0.001, 0.01, 0.01}, 8},
         {"te_delayed most_recent 16",
@@ -122,7 +126,7 @@ const std::vector<LossLine>& loss_lines() {
     return lines;
 }
 
-/// The losses of fp32, of which every process needs one set.
+/// Returns the losses of fp32. They are computed once per process.
 const std::array<double, loss_draws>& fp32_losses() {
     static const std::array<double, loss_draws> losses = [] {
         std::array<double, loss_draws> made{};
@@ -134,7 +138,7 @@ const std::array<double, loss_draws>& fp32_losses() {
     return losses;
 }
 
-/// What the lines of a width gave, trained once for all test cases.
+/// Returns the results of the lines of a width, which are trained once for all test cases.
 const std::vector<Ended>& ended(int bits) {
     static std::map<int, std::vector<Ended>> known;
     std::vector<Ended>& found = known[bits];
@@ -156,7 +160,8 @@ const std::vector<Ended>& ended(int bits) {
     return found;
 }
 
-/// By how much, relative to their mean, underflows of operand `i` scatter from draw to draw, over all lines of a width.
+/// Returns the relative standard deviation between draws of the underflows of operand `i`, pooled over all lines of a
+/// width.
 double scatter(const std::vector<Ended>& found, std::size_t i) {
     double squares = 0, freedom = 0;
     for (const Ended& each : found) {
@@ -168,10 +173,11 @@ double scatter(const std::vector<Ended>& found, std::size_t i) {
     return freedom > 0 ? std::sqrt(squares / freedom) : 0;
 }
 
-// The bounds. A gap is a mean of four pairs there and here, and both have an interval of 95 %: where the true gaps are equal, two such
-// intervals miss each other in fewer than one comparison of 100. Underflows: a mean of four draws there and of four here, which
-// differ by the scatter of draws s (pooled over the lines of a width) times sqrt(1/4 + 1/4); four of these, and half a unit of the
-// specification's last digit.
+// A gap is a mean of four pairs both in the specification and here, and both have a 95 % confidence interval. If the
+// true gaps are equal, two such intervals do not overlap in fewer than one of 100 comparisons. An underflow is a mean
+// of four draws in the specification and here. The difference of the two means has the deviation s sqrt(1/4 + 1/4),
+// where s is the standard deviation of a draw, pooled over the lines of a width. The bound is four of these, plus half
+// a unit of the specification's last digit.
 void check_lines(int bits) {
     const std::vector<Ended>& found = ended(bits);
     const double base = mean_of_draws(fp32_losses());
@@ -199,13 +205,13 @@ double mean_gap(int bits) {
 
 }  // namespace
 
-TEST_CASE("10.3: 300 steps in fp32 and bf16 end where the specification's prototype does", "[recipe][slow]") {
+TEST_CASE("10.3: 300 steps in fp32 and bf16 reach the same loss as the specification's prototype", "[recipe][slow]") {
     const double mean = mean_of_draws(fp32_losses());
     double squares = 0;
     for (const double each : fp32_losses()) squares += (each - mean) * (each - mean);
     const double deviation = std::sqrt(squares / (loss_draws - 1));
     std::cout << "fp32: " << mean << " nats, draws scatter by " << deviation << std::endl;
-    // The language's table is drawn too: two means of four draws.
+    // The language's table is drawn as well, so this compares two means of four draws.
     CHECK(std::fabs(mean - 2.3666) < 4 * deviation * std::sqrt(2.0 / loss_draws));
     check_lines(16);
 }
@@ -218,7 +224,8 @@ TEST_CASE("10.3: 300 steps in 4 bits end as far from fp32 as the specification's
     check_lines(4);
 }
 
-// "8-bit versus 4-bit separates by a factor of about 10 and without overlap": means to half a power of ten.
+// The specification says "8-bit versus 4-bit separates by a factor of about 10 and without overlap". The factor of the
+// means is checked to half a power of ten.
 TEST_CASE("10.3: 4 bits cost ten times what 8 bits cost", "[recipe][slow]") {
     double worst_of_eight = 0, best_of_four = 1;
     for (const Ended& each : ended(8)) worst_of_eight = std::max(worst_of_eight, paired_mean(each.gaps).mean);

@@ -56,7 +56,7 @@ TEST_CASE("every recipe is a word of a rule and a preset, with hyphens or unders
         CHECK(load_policy(name).name == hyphens);
         CHECK(load_policy(hyphens).name == hyphens);
         CHECK(parse_policy("extends = \"" + std::string(name) + "\"", "mine.toml").chain.front() == hyphens);
-        // The preset is the recipe in its surroundings: operands are those of a rule that names it.
+        // The operands of the preset are those of a rule that names the recipe.
         const ResolvedPolicy preset = resolve(load_policy(hyphens), model_sites({}));
         const ResolvedPolicy ruled =
             with_rule("recipe = \"" + std::string(name) + "\"", hyphens == "e5m2-direct" ? "amp-fp16" : "amp-bf16");
@@ -127,7 +127,7 @@ TEST_CASE("recipes cast and sum as their libraries do", "[experiments][recipe]")
     struct Sum {
         const char *preset, *matmul, *text;
     };
-    // Where a machine takes in no scales of blocks, a chain is cut where they change.
+    // If a machine does not apply block scales, its chain is split where the scales change.
     const Sum sums[] = {
         {"te-delayed", "forward", "fp32.chain"},
         {"te-block", "forward", "fp32.chain, promote fma_joint 128"},
@@ -144,7 +144,7 @@ TEST_CASE("recipes cast and sum as their libraries do", "[experiments][recipe]")
     }
 }
 
-TEST_CASE("what a rule says beside its recipe changes it", "[experiments][recipe]") {
+TEST_CASE("the other keys of a rule change its recipe", "[experiments][recipe]") {
     const ResolvedPolicy p = with_rule(
         "recipe = \"te_delayed:history=16:margin=1:most_recent\"\nforward = { machine = \"sm90.wgmma.fp8\", promote = "
         "128 }\n"
@@ -153,19 +153,19 @@ TEST_CASE("what a rule says beside its recipe changes it", "[experiments][recipe
     CHECK(cast(p, "input_grad.a") == "e5m2/tensor:te_delayed:history=16:margin=1:most_recent");
     CHECK(cast(p, "weight_grad.a") == "bf16");
     CHECK(to_string(p.matmul("block.0.mlp.up", "forward").rule) == "sm90.wgmma.fp8, promote add 128");
-    // A block-scaled machine takes the scales in itself.
+    // A block-scaled machine applies the scales itself.
     const ResolvedPolicy mx = with_rule("recipe = \"te-mxfp8\"\nforward = { machine = \"sm100.tcgen05.mxfp8\" }");
     CHECK(to_string(mx.matmul("block.0.mlp.up", "forward").rule) == "sm100.tcgen05.mxfp8");
     const ResolvedPolicy hopper = with_rule("recipe = \"te-mxfp8\"\nforward = { machine = \"sm90.wgmma.fp8\" }");
     CHECK(to_string(hopper.matmul("block.0.mlp.up", "forward").rule) == "sm90.wgmma.fp8, promote fma_joint 32");
-    // As keys of a table.
+    // The same cast as a table of keys.
     const ResolvedPolicy table = with_rule(
         "forward = { a = { format = \"e4m3fn\", scaling = \"tensor\", scale_rule = \"te_delayed\", "
         "history = 16, margin = 1, algorithm = \"most_recent\" } }");
     CHECK(cast(table, "forward.a") == cast(p, "forward.a"));
 }
 
-TEST_CASE("every cast of a recipe is read again as it is written", "[experiments][recipe]") {
+TEST_CASE("every cast of a recipe can be written and read back", "[experiments][recipe]") {
     for (const Recipe& recipe : all_recipes()) {
         const ResolvedPolicy policy = resolve(load_policy(recipe.name), model_sites({}));
         for (const auto& [slot, rule] : policy.casts) {
@@ -175,7 +175,7 @@ TEST_CASE("every cast of a recipe is read again as it is written", "[experiments
     }
 }
 
-TEST_CASE("recipes and histories that are none are refused with a remedy", "[experiments][recipe]") {
+TEST_CASE("unknown recipes and invalid histories are refused with a remedy", "[experiments][recipe]") {
     using Catch::Matchers::Contains;
     struct Case {
         const char *rule, *what, *fix;
@@ -189,15 +189,15 @@ TEST_CASE("recipes and histories that are none are refused with a remedy", "[exp
         {"recipe = \"te-delayed:margin=-1\"", "margin is -1", "give 0 to"},
         {"recipe = \"te-delayed:most_recen\"", "'most_recen'", "did you mean 'most_recent'?"},
         {"recipe = \"te-current:history=4\"", "no history", "te_delayed"},
-        {"forward = { a = \"e4m3fn/1x128:te_delayed\" }", "'te_delayed' makes no scales for '1x128'", "te_block"},
+        {"forward = { a = \"e4m3fn/1x128:te_delayed\" }", "'te_delayed' does not support '1x128'", "te_block"},
         {"forward = { a = { format = \"e4m3fn\", scaling = \"tensor\", scale_rule = \"te_delayed\", history = 0 } }",
          "'forward.a.history' is 0", "give 1 to"},
         {"forward = { a = \"e2m1fn/nvfp4:hadamard\", b = \"e2m1fn/nvfp4\" }",
-         "only one operand of 'block.0.attn.qkv:forward'", "hadamard of both"},
-        {"forward = { a = \"bf16:hadamard\" }", "'hadamard' of a cast without a scale", "nvfp4"},
+         "only one operand of 'block.0.attn.qkv:forward'", "set `hadamard` for both"},
+        {"forward = { a = \"bf16:hadamard\" }", "'hadamard' needs a cast with a scale", "nvfp4"},
         // A machine that does not multiply the recipe's format.
         {"recipe = \"te-delayed\"\nforward = { machine = \"sm80.mma.bf16\" }",
-         "rounded to e4m3fn, and sm80.mma.bf16 reads", "take another machine"},
+         "rounded to e4m3fn, but sm80.mma.bf16 reads", "use another machine"},
     };
     for (const Case& c : cases) {
         CAPTURE(c.rule);
@@ -207,7 +207,7 @@ TEST_CASE("recipes and histories that are none are refused with a remedy", "[exp
     CHECK_THROWS_AS(load_policy("te-blok"), Error);
 }
 
-TEST_CASE("batches that a recipe cannot be made of are refused before anything is trained", "[experiments][recipe]") {
+TEST_CASE("batches that a recipe cannot handle are refused before training", "[experiments][recipe]") {
     const ModelConfig model;
     const ResolvedPolicy nvfp4 = resolve(load_policy("te-nvfp4"), model_sites(model));
     const ResolvedPolicy delayed = resolve(load_policy("te-delayed"), model_sites(model));

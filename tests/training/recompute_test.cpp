@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient checkpointing: a block that is computed again has the bits that it had, and a rounding that is done again the
-// random words that it had.
+// Tests gradient checkpointing: a recomputed block has the same bits, and a repeated rounding uses the same random
+// words.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/model/memory.hpp"
 #include "experiments/training/run/experiment.hpp"
@@ -59,7 +59,7 @@ TrainOptions small_options(bool recompute) {
     options.warmup = 2;
     options.eval_every = 2;
     options.eval_batches = 1;
-    options.probe_every = 2;  // a step that is counted, and one that is sampled
+    options.probe_every = 2;  // some steps are counted, and some are sampled
     options.histogram_every = 2;
     options.recompute = recompute;
     return options;
@@ -67,7 +67,7 @@ TrainOptions small_options(bool recompute) {
 
 }  // namespace
 
-TEST_CASE("row 29: a run whose blocks are computed again writes the same bytes, under every preset", "[recompute]") {
+TEST_CASE("row 29: a run that recomputes its blocks writes the same bytes, under every preset", "[recompute]") {
     const TemporaryFolder folder;
     std::vector<Policy> policies{parse_policy(all_stochastic, "test")};
     for (const std::string_view name : preset_names()) policies.push_back(load_policy(std::string(name)));
@@ -79,7 +79,7 @@ TEST_CASE("row 29: a run whose blocks are computed again writes the same bytes, 
             experiment.model = small_model(kind);
             experiment.options = small_options(recompute);
             experiment.options.ranks = kind == ModelKind::llama ? 2 : 1;
-            // Ranks and micro-batches together are refused where a scale is made of the amaxes of all ranks.
+            // Ranks together with micro-batches are refused if a scale depends on the amaxes of all ranks.
             if (experiment.options.ranks > 1) {
                 std::erase_if(experiment.policies, [](const Policy& policy) { return policy.name == "te-delayed"; });
             }
@@ -88,7 +88,7 @@ TEST_CASE("row 29: a run whose blocks are computed again writes the same bytes, 
             CpuBackend backend(2);
             REQUIRE(run_experiment(backend, experiment, {}, never));
         }
-        // hashes.csv has the bits of every tensor, gradients as the backward passes left them among them.
+        // hashes.csv has hashes of every tensor, including the gradients after the backward passes.
         for (const char* file : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv", "hashes.csv"}) {
             CAPTURE(to_string(kind), file);
             CHECK(contents(folders[0] / file) == contents(folders[1] / file));
@@ -99,7 +99,7 @@ TEST_CASE("row 29: a run whose blocks are computed again writes the same bytes, 
     }
 }
 
-TEST_CASE("a rounding that is done again has the words that it had, and no other one has them", "[recompute][random]") {
+TEST_CASE("a repeated rounding uses the same random words, and no other rounding uses them", "[recompute][random]") {
     using Key = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t>;
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         const ModelConfig model = small_model(kind);
@@ -118,8 +118,8 @@ TEST_CASE("a rounding that is done again has the words that it had, and no other
             for (const RandomDraw& draw : draws)
                 ++times[recompute][{draw.key.seed, draw.key.step, draw.key.site, draw.count}];
         }
-        // Slots of a block's forward pass, in both micro-batches: those are done twice, but for the weights' casts and the
-        // tables of rotary positions, which are made once.
+        // In both micro-batches, the slots of a block's forward pass are rounded twice. The casts of weights and the
+        // tables of rotary positions are the exceptions; they are made once.
         std::set<Key> done_again, expected;
         for (const auto& [key, count] : times[1]) {
             CHECK(times[0][key] == 1);
@@ -149,11 +149,11 @@ TEST_CASE("a rounding that is done again has the words that it had, and no other
         CAPTURE(to_string(kind));
         CHECK(of_forward > 30);
         CHECK(done_again == expected);
-        CHECK(expected.size() > 50);  // a cast of what lies on the grid already is left out
+        CHECK(expected.size() > 50);  // a cast of values that are already in the format is skipped
     }
 }
 
-TEST_CASE("of a block that is computed again its input alone is kept", "[recompute]") {
+TEST_CASE("of a recomputed block, only the input is kept in memory", "[recompute]") {
     const ModelConfig model = small_model(ModelKind::gpt2);
     const SiteList sites = model_sites(model);
     const std::int64_t stream = model.context * model.width, logits = model.context * model.vocabulary;

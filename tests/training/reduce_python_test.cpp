@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduces of 1 to 9 ranks against tests/oracle/reduce.py, bit by bit, and whether a wrong start would have been seen.
+// Compares all-reduces of 1 to 9 ranks with tests/oracle/reduce.py bit by bit, and checks that a wrong start is
+// noticed.
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/optimizer/ranks.hpp"
@@ -73,7 +74,7 @@ std::vector<std::string> reduced(const ReduceCase& one) {
     return codes;
 }
 
-/// What the script says of the cases: a list of codes each.
+/// Returns the results of the script: a list of codes for each case.
 std::vector<std::vector<std::string>> of_python(const std::vector<ReduceCase>& list, int start) {
     const test::TemporaryFolder folder;
     std::ofstream file(folder / "cases");
@@ -101,7 +102,7 @@ std::vector<std::vector<std::string>> of_python(const std::vector<ReduceCase>& l
 
 }  // namespace
 
-TEST_CASE("ring, tree and gather have the bits of a reference in Python, for 1 to 9 ranks and every length",
+TEST_CASE("ring, tree and gather have the bits of a Python reference, for 1 to 9 ranks and lengths of 0 to 1000",
           "[ranks]") {
     if (std::system("python3 -c '' 2>/dev/null") != 0) SKIP_TEST("no python3 here");
     const std::vector<ReduceCase> list = cases();
@@ -113,7 +114,7 @@ TEST_CASE("ring, tree and gather have the bits of a reference in Python, for 1 t
         const std::vector<std::string> ours = reduced(one);
         CHECK(ours == theirs[i]);
         compared += ours.size();
-        // A ring of three ranks or more that begins at the next rank adds in another order.
+        // A ring of three or more ranks that starts at the next rank adds in another order.
         const bool must_differ = one.order == "ring" && one.parts.size() > 2 && one.parts[0].size() == 1000;
         if (must_differ) CHECK(ours != with_wrong_start[i]);
         if (one.order != "ring") CHECK(ours == with_wrong_start[i]);

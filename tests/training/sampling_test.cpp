@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run in fp32 shows what was there before anyone rounded: every site that another policy rounds at has its row.
+// Tests that a run in fp32 shows the unrounded values: it has a row for every site at which another policy rounds.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/trainer.hpp"
@@ -57,7 +57,7 @@ TEST_CASE("a run in fp32 samples every site at which another policy rounds", "[e
     for (const char* policy : {"amp-fp16", "pure-bf16", "fp8-tensorwise"}) {
         for (const auto& [place, count] : counts<SiteRow>(directory, policy)) {
             CAPTURE(policy, place.first, place.second);
-            // A parameter is rounded where it is stored, which is no site of the model.
+            // A parameter is rounded when it is stored, which is not a site of the model.
             if (place.second.find(".weight:") != std::string::npos ||
                 place.second.find(".bias:") != std::string::npos) {
                 continue;

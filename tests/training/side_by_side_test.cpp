@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs trained side by side write what one after the other writes, stopped, resumed or failed.
+// Tests that runs trained side by side write the same rows as runs trained one after the other, also if they are
+// stopped, resumed or failed.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/directory/manifest.hpp"
@@ -65,7 +66,7 @@ std::vector<std::string> growing_files(const Experiment& experiment) {
     return texts;
 }
 
-/// Times are the only columns that two runs differ in.
+/// Returns the rows of the runs without times, the only columns in which two runs differ.
 std::vector<RunRow> runs_without_times(const Experiment& experiment) {
     std::vector<RunRow> rows = CsvReader<RunRow>(experiment.directory / RunRow::file).rows();
     for (RunRow& row : rows) row.seconds = row.tokens_per_second = 0;
@@ -85,7 +86,7 @@ Experiment one_by_one(const std::string& name, const std::vector<std::int64_t>& 
 
 }  // namespace
 
-TEST_CASE("runs side by side write the rows of one run after the other", "[experiments][side_by_side]") {
+TEST_CASE("runs side by side write the same rows as one run after the other", "[experiments][side_by_side]") {
     const Experiment expected = one_by_one("expected", {0, 1, 7});
     for (const int engines : {2, 3, 5}) {
         CAPTURE(engines);
@@ -103,7 +104,7 @@ TEST_CASE("runs side by side write the rows of one run after the other", "[exper
     }
 }
 
-TEST_CASE("without a baseline every run may begin at once", "[experiments][side_by_side]") {
+TEST_CASE("without a baseline, all runs may start at the same time", "[experiments][side_by_side]") {
     Experiment expected = experiment_in("no_baseline", {0, 1}, {"tf32", "amp-bf16"});
     REQUIRE(run_experiment(Engines(1).all(), expected, {}, never));
     Experiment experiment = experiment_in("no_baseline_beside", {0, 1}, {"tf32", "amp-bf16"});
@@ -111,7 +112,7 @@ TEST_CASE("without a baseline every run may begin at once", "[experiments][side_
     check_equal(experiment, expected);
 }
 
-TEST_CASE("a stop leaves whole runs and a checkpoint, and going on gives the same bytes",
+TEST_CASE("a stop leaves complete runs and a checkpoint, and resuming gives the same bytes",
           "[experiments][side_by_side]") {
     const Experiment expected = one_by_one("unstopped", {0, 1});
     for (std::size_t run = 0; run < 6; ++run) {
@@ -132,12 +133,12 @@ TEST_CASE("a stop leaves whole runs and a checkpoint, and going on gives the sam
     }
 }
 
-TEST_CASE("what one run throws ends the experiment", "[experiments][side_by_side]") {
+TEST_CASE("an exception in one run ends the experiment", "[experiments][side_by_side]") {
     const Experiment experiment = experiment_in("thrown", {0, 1});
     const auto progress = [](const Progress& p) {
         if (p.index == 1 && p.step == 2) throw std::runtime_error("told");
     };
-    // A run that was held when it passed that step tells only of its end, at step 6.
+    // If the rows of run 1 were still held back at that step, the run reports only its end, at step 6.
     bool threw = false;
     try {
         run_experiment(Engines(2).all(), experiment, progress, never);
@@ -154,7 +155,7 @@ TEST_CASE("what one run throws ends the experiment", "[experiments][side_by_side
     CHECK_THROWS_AS(run_experiment(Engines(2).all(), again, at_once, never), std::runtime_error);
 }
 
-TEST_CASE("short runs train side by side, long ones do not", "[experiments][side_by_side]") {
+TEST_CASE("short runs train side by side, and long runs do not", "[experiments][side_by_side]") {
     Experiment experiment = experiment_in("rule", {0, 1, 2});
     CHECK(runs_side_by_side(experiment, 1) == 1);
     CHECK(runs_side_by_side(experiment, 4) == 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training systems of docs/systems.md, a test for each: a config of theirs is imported, and a model trains under what it says.
+// Tests the training systems of docs/systems.md: imports a config of each system, and trains a model under its policy.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "experiments/configs/memory/tensors.hpp"
@@ -33,7 +33,7 @@ bool lies_on(const Format& format, const Values& values) {
 
 Format format_of(char letter) { return letter == 'H' ? fp16 : letter == 'B' ? bf16 : letter == 'T' ? tf32 : fp32; }
 
-// The configs of the columns.
+// Configs of the columns of the tables.
 constexpr const char* plain = "{learning_rate: 1.0e-4, output_dir: out}";
 constexpr const char* autocast_h = "{autocast: {dtype: float16}, grad_scaler: {}, max_norm: 1.0}";
 constexpr const char* autocast_b = "{autocast: {dtype: bfloat16}, max_norm: 1.0}";
@@ -52,8 +52,8 @@ Policy deepspeed_policy(const char* text, const char* version = "") {
                             .versions = std::string(version).empty() ? "" : fmt::format("deepspeed={}", version)});
 }
 
-/// One row of the tables of operations, for each column a letter: fp32, tf32, autocast H and B, pure B and H, DeepSpeed H and B, FSDP. Of
-/// a product, T says that its operands are tf32.
+/// One row of the tables of operations. It has a letter for each column: fp32, tf32, autocast H and B, pure B and H,
+/// DeepSpeed H and B, FSDP. For a product, T means that its operands are tf32.
 struct OperationRow {
     const char *slots, *letters;
 };
@@ -95,7 +95,7 @@ constexpr OperationRow llama_rows[] = {
     {"block.0.attn.rope:forward.direct block.0.attn.rope:forward.rotated block.0.attn.rope:forward.out", "FFFFBHHBB"},
     {"block.0.attn.scores:forward.a", "FTHBBHHBB"},
     {"block.0.attn.scores:forward.out block.0.attn.scores:forward.scaled", "FFHBBHHBB"},
-    {"block.0.attn.softmax:forward.out", "FFFFFFFFF"},  // fp32 is asked for; the product below rounds it
+    {"block.0.attn.softmax:forward.out", "FFFFFFFFF"},  // fp32 is requested; the next product rounds it
     {"block.0.attn.mix:forward.a", "FTHBBHHBB"},
     {"block.0.mlp.act:forward.activated block.0.mlp.act:forward.out", "FFHBBHHBB"},
     {"loss:forward.out loss:forward.mean", "FFFFFFFFF"},
@@ -108,7 +108,7 @@ constexpr OperationRow llama_rows[] = {
     {"block.0.attn.mix:grad_b.sum", "FFHBBHHBB"},
 };
 
-/// Tells of each value that left a slot, and whether it was a number of the slot's format.
+/// Counts the tensors that leave a slot, and records the slots whose values are not all numbers of the slot's format.
 class Grids final : public Observer {
   public:
     explicit Grids(Backend& backend) : backend_(backend) {}
@@ -173,13 +173,13 @@ double mean_abs(const Values& values) {
 
 }  // namespace
 
-TEST_CASE("row 1: PyTorch autocast, every operation of both models in every column of the tables",
+TEST_CASE("row 1: under PyTorch autocast and other configs, every operation has the format in the tables",
           "[experiments][systems]") {
     check_rows(gpt2_rows, ModelKind::gpt2);
     check_rows(llama_rows, ModelKind::llama);
 }
 
-TEST_CASE("row 1: what leaves a slot is a number of the slot's format", "[experiments][systems]") {
+TEST_CASE("row 1: every value that leaves a slot is a number of the slot's format", "[experiments][systems]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         for (const char* text : {autocast_h, autocast_b, cpu_b, fsdp}) {
             CAPTURE(text, to_string(kind));
@@ -194,7 +194,7 @@ TEST_CASE("row 1: what leaves a slot is a number of the slot's format", "[experi
     }
 }
 
-TEST_CASE("row 1: a CPU's autocast leaves softmax in bf16 and CUDA's the loss, each the other in fp32",
+TEST_CASE("row 1: autocast on a CPU has softmax in bf16 and the loss in fp32, and on CUDA the reverse",
           "[experiments][systems]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         const SiteList sites = model_sites(test::tiny_model(kind));
@@ -213,7 +213,7 @@ TEST_CASE("row 1: a CPU's autocast leaves softmax in bf16 and CUDA's the loss, e
     }
 }
 
-TEST_CASE("row 1: the loss of a gpt2 has the formats of whoever computes it, a llama's is fp32 in every framework",
+TEST_CASE("row 1: the framework decides the formats of a gpt2's loss, and a llama's loss is always fp32",
           "[experiments][systems]") {
     struct Case {
         const char *framework, *text, *out, *mean, *why;
@@ -222,13 +222,14 @@ TEST_CASE("row 1: the loss of a gpt2 has the formats of whoever computes it, a l
     constexpr const char* engine_autocast =
         R"({"torch_autocast": {"enabled": true, "dtype": "bfloat16"}, "zero_optimization": {"stage": 2}})";
     const Case cases[] = {
-        {"torch", autocast_b, "bf16", "fp32", "log_softmax is passed the logits' dtype, nll_loss is on the fp32 list"},
+        {"torch", autocast_b, "bf16", "fp32", "log_softmax gets the logits' dtype, and nll_loss is on the fp32 list"},
         {"torch", autocast_h, "fp16", "fp32", "the same in fp16"},
         {"torch", cpu_b, "fp32", "fp32", "cross_entropy_loss is on a CPU's fp32 list"},
         {"torch", pure_b, "bf16", "bf16", "no autocast"},
         {"torch", fsdp, "bf16", "bf16", "FSDP alone enters no autocast"},
         {"torch", "{fsdp2: {param_dtype: bfloat16, output_dtype: float32}}", "fp32", "fp32", "outputs are cast"},
-        {"torch", "{autocast: {dtype: bfloat16}, model_dtype: bfloat16}", "bf16", "fp32", "a low model under autocast"},
+        {"torch", "{autocast: {dtype: bfloat16}, model_dtype: bfloat16}", "bf16", "fp32",
+         "a bf16 model under autocast"},
         {"transformers", "{bf16: true, output_dir: o}", "bf16", "fp32", "autocast"},
         {"transformers", "{bf16: true, use_cpu: true, output_dir: o}", "fp32", "fp32", "a CPU's autocast"},
         {"transformers", "{fp16: true, fsdp: full_shard, output_dir: o}", "fp16", "fp32",
@@ -260,7 +261,7 @@ TEST_CASE("row 1: the loss of a gpt2 has the formats of whoever computes it, a l
     }
 }
 
-TEST_CASE("row 2: GradScaler's scale in training is that of its state machine", "[experiments][systems]") {
+TEST_CASE("row 2: GradScaler's scale in training follows its state machine", "[experiments][systems]") {
     TinyRun run(torch_policy("{autocast: {dtype: float16}, grad_scaler: {init_scale: 16777216, growth_interval: 3}}"));
     const auto alone = make_loss_scaler(run.resolved.loss_scaler);
     int skipped = 0, grown = 0;
@@ -277,7 +278,8 @@ TEST_CASE("row 2: GradScaler's scale in training is that of its state machine", 
     CHECK(grown >= 1);
 }
 
-TEST_CASE("row 3: a static power of two changes no bit, and an Inf reaches the weights", "[experiments][systems]") {
+TEST_CASE("row 3: a static scale that is a power of two changes no bit, and an Inf reaches the weights",
+          "[experiments][systems]") {
     const auto policy = [](double scale) {
         return parse_policy(
             fmt::format("extends = \"fp32\"\n[loss_scaler]\nkind = \"static\"\ninit_scale = {:.1f}\nskip = "
@@ -297,7 +299,7 @@ TEST_CASE("row 3: a static power of two changes no bit, and an Inf reaches the w
     CHECK(std::any_of(weights.begin(), weights.end(), [](float x) { return !std::isfinite(x); }));
 }
 
-TEST_CASE("row 4: clip_grad_norm_ takes the norm of the tensors' norms, behind unscaling", "[experiments][systems]") {
+TEST_CASE("row 4: clip_grad_norm_ computes the norm of the tensors' norms after unscaling", "[experiments][systems]") {
     const char* clipped = "{autocast: {enabled: false}, max_norm: 0.01}";
     TinyRun run(torch_policy(clipped)), free(torch_policy("{autocast: {enabled: false}, max_norm: 0}"));
     CHECK(run.resolved.training.clip_formula().name == "torch");
@@ -315,7 +317,7 @@ TEST_CASE("row 4: clip_grad_norm_ takes the norm of the tensors' norms, behind u
         for (float& x : wanted) x *= coefficient;
         CHECK(run.gradient(name) == wanted);
     }
-    // Unscaling goes first: the loss scale leaves no trace.
+    // Unscaling comes first, so the loss scale has no effect.
     const auto scaled = [](const char* scale) {
         return torch_policy(
             fmt::format("{{autocast: {{enabled: false}}, grad_scaler: {{init_scale: {}}}, max_norm: 0.01}}", scale)
@@ -371,7 +373,7 @@ TEST_CASE("row 7: FSDP 2 has the plain GradScaler", "[experiments][systems]") {
     CHECK(std::isfinite(step.loss));
 }
 
-TEST_CASE("row 8: TrainingArguments train in both lines of versions", "[experiments][systems]") {
+TEST_CASE("row 8: TrainingArguments of transformers 4 and 5 can be trained", "[experiments][systems]") {
     const char* text =
         "{fp16: true, bf16: false, max_grad_norm: 0.5, gradient_accumulation_steps: 2, adam_beta2: 0.98, "
         "learning_rate: 1.0e-4}";
@@ -379,7 +381,7 @@ TEST_CASE("row 8: TrainingArguments train in both lines of versions", "[experime
     const Policy now = policy_of(text, {.framework = "transformers", .versions = "transformers=5.14.1"});
     CHECK(old.training.adam_kernel().name == "single");
     CHECK(now.training.adam_kernel().name == "fused");
-    // The wrapper sees what `single` skips, and not what a fused kernel does.
+    // The optimiser's wrapper notices a step that `single` skips, but not one that a fused kernel skips.
     CHECK(old.training.rate_waits.value_or(false));
     CHECK_FALSE(now.training.rate_waits.value_or(false));
     for (const Policy& policy : {old, now}) {
@@ -409,7 +411,7 @@ TEST_CASE("row 9: Accelerate's fp16 on a CPU trains in fp32", "[experiments][sys
     CHECK(run.next().loss_scale == 65536);
 }
 
-TEST_CASE("row 10: DeepSpeed's fp16 keeps fp16 weights beside fp32 masters", "[experiments][systems]") {
+TEST_CASE("row 10: DeepSpeed's fp16 keeps fp16 weights and fp32 masters", "[experiments][systems]") {
     TinyRun run(deepspeed_policy(deepspeed_h));
     CHECK(run.resolved.training.clip_formula().name == "deepspeed");
     CHECK(run.resolved.training.adam_kernel().name == "multi-tensor");
@@ -424,7 +426,7 @@ TEST_CASE("row 10: DeepSpeed's fp16 keeps fp16 weights beside fp32 masters", "[e
     CHECK_FALSE(lies_on(fp16, run.gradient("block.0.mlp.up.weight")));  // unscaled and clipped as fp32 copies
 }
 
-TEST_CASE("row 10: on a growth step DeepSpeed's gradients are half their value, unless clipping binds",
+TEST_CASE("row 10: on a growth step, DeepSpeed halves the gradients, unless they are clipped",
           "[experiments][systems]") {
     const auto text = [](double clip, bool halves) {
         Policy policy = deepspeed_policy(
@@ -444,7 +446,7 @@ TEST_CASE("row 10: on a growth step DeepSpeed's gradients are half their value, 
             exact.next();
             const double ratio =
                 mean_abs(halving.gradient("block.0.mlp.up.weight")) / mean_abs(exact.gradient("block.0.mlp.up.weight"));
-            // The first step whose gradients differ is one behind which the scale grew.
+            // The first step whose gradients differ is one after which the scale grew.
             if (std::abs(ratio - 1) > 1e-3) return ratio;
         }
         return 1.0;
@@ -453,7 +455,8 @@ TEST_CASE("row 10: on a growth step DeepSpeed's gradients are half their value, 
     CHECK(ratio_at_growth(1e-3) == Approx(1.0).epsilon(1e-3));
 }
 
-TEST_CASE("row 10: DeepSpeed's one product undoes every scale and clips to the bound", "[experiments][systems]") {
+TEST_CASE("row 10: DeepSpeed undoes every loss scale and clips to the bound with one product",
+          "[experiments][systems]") {
     for (const char* scale : {R"("loss_scale": 1024)", R"("loss_scale": 3)", R"("initial_scale_power": 10)"}) {
         for (const double bound : {1e-2, 1e3}) {
             CAPTURE(scale, bound);
@@ -475,7 +478,7 @@ TEST_CASE("row 10: DeepSpeed's one product undoes every scale and clips to the b
     }
 }
 
-TEST_CASE("row 11: DeepSpeed's bf16 adds micro-batches up as the version does", "[experiments][systems]") {
+TEST_CASE("row 11: DeepSpeed's bf16 adds up micro-batches as its version does", "[experiments][systems]") {
     const auto policy = [](const char* version) {
         return deepspeed_policy(
             R"({"bf16": {"enabled": true}, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0})", version);
@@ -506,12 +509,12 @@ TEST_CASE("row 12: Apex O1 has GELU in fp32, O2 has LayerNorm in fp16", "[experi
     CHECK(o3.resolved.cast("block.0.mlp.up.weight:moment2").format == fp16);
     CHECK(o1.resolved.loss_scaler.kind->name == "apex");
     CHECK(o3.resolved.loss_scaler.kind->name == "none");
-    // SiLU is on no list of Apex.
+    // SiLU is not on any list of Apex.
     TinyRun llama(level("O1"), ModelKind::llama);
     CHECK(llama.resolved.cast("block.0.mlp.act:forward.activated").format == fp16);
     CHECK(llama.resolved.cast("block.0.mlp.act:forward.out").format == fp16);
     for (TinyRun* run : {&o0, &o1, &o2, &llama}) CHECK(std::isfinite(run->run(2).back().loss));
-    o3.next();  // whose moments of fp16 make x / 0
+    o3.next();  // its fp16 moments cause a division by 0
     CHECK(lies_on(fp16, o2.state().at("block.0.mlp.up.weight:value")));
 }
 
@@ -538,7 +541,7 @@ TEST_CASE("row 15: upcast_layernorm keeps the norms of a bf16 model in fp32", "[
     CHECK(lies_on(bf16, run.state().at("lm_head.weight:value")));
 }
 
-TEST_CASE("row 16: upcast_lmhead_output changes a loss that is taken of low logits, and no other",
+TEST_CASE("row 16: upcast_lmhead_output changes only a loss that is computed from bf16 logits",
           "[experiments][systems]") {
     const auto policy = [](const char* upcast) {
         return policy_of(
@@ -555,7 +558,8 @@ TEST_CASE("row 16: upcast_lmhead_output changes a loss that is taken of low logi
     CHECK(loss("true", ModelKind::gpt2) != loss("false", ModelKind::gpt2));
 }
 
-TEST_CASE("row 17: pure_bf16 keeps everything in bf16 and loses updates at a rate of 1e-5", "[experiments][systems]") {
+TEST_CASE("row 17: pure_bf16 keeps everything in bf16 and loses updates at a learning rate of 1e-5",
+          "[experiments][systems]") {
     const Policy policy = policy_of("{stage: pt, do_train: true, finetuning_type: full, pure_bf16: true}",
                                     {.framework = "llamafactory", .checkpoint = "bf16"});
     TrainOptions options = TinyRun::tiny_options();
@@ -603,7 +607,7 @@ TEST_CASE("row 28: LongSpec trains as its DeepSpeed section says", "[experiments
     CHECK_FALSE(lies_on(fp16, run.state().at("block.0.mlp.up.weight:master")));
 }
 
-TEST_CASE("row 30: model.half() for inference gives logits of fp16", "[experiments][systems]") {
+TEST_CASE("row 30: model.half() for inference gives fp16 logits", "[experiments][systems]") {
     const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
     const ModelConfig model = test::tiny_model(kind);
     const SiteList sites = model_sites(model);
@@ -630,7 +634,7 @@ TEST_CASE("row 30: model.half() for inference gives logits of fp16", "[experimen
     CHECK(of_low.values == of_same.values);
     CHECK(a != b);
     CHECK(a == Approx(b).epsilon(0.01));
-    // In units of the last place of fp16, where the fp32 logit lies.
+    // The unit is the fp16 ulp at the fp32 logit.
     REQUIRE(of_low.values.size() == of_wide.values.size());
     double most = 0;
     for (std::size_t i = 0; i < of_low.values.size(); ++i) {
@@ -643,7 +647,8 @@ TEST_CASE("row 30: model.half() for inference gives logits of fp16", "[experimen
     CHECK(most < 1000);
 }
 
-TEST_CASE("row 30: what trains a model for inference in half is fp32", "[experiments][systems]") {
+TEST_CASE("row 30: a model for inference in half precision trains with fp32 masters, moments and gradients",
+          "[experiments][systems]") {
     TinyRun run(load_policy("infer-fp16"));
     run.run(3);
     const auto is_half = [](const std::vector<float>& values) {
@@ -657,7 +662,7 @@ TEST_CASE("row 30: what trains a model for inference in half is fp32", "[experim
     CHECK_FALSE(is_half(run.gradient("block.0.mlp.up.weight")));
 }
 
-TEST_CASE("row 31: the device profile decides what auto trains", "[experiments][systems]") {
+TEST_CASE("row 31: the device profile decides in which format auto trains", "[experiments][systems]") {
     const auto chain = [](const char* device) {
         return policy_of("{base_model: my/model, bf16: auto, adapter: lora}",
                          {.framework = "axolotl", .device = device})
@@ -685,7 +690,8 @@ TEST_CASE("row 32: the dump of a config's policy lists every tensor", "[experime
     CHECK(kinds["activation"] > 10);
 }
 
-TEST_CASE("row 33: nanoGPT off CUDA trains the bits of fp32, and its own optimiser", "[experiments][systems]") {
+TEST_CASE("row 33: nanoGPT without CUDA trains with the bits of fp32 and nanoGPT's optimiser settings",
+          "[experiments][systems]") {
     const Policy cpu =
         policy_of("{dtype: float16, device: cpu, grad_clip: 0.0, gradient_accumulation_steps: 1, block_size: 8}",
                   {.framework = "nanogpt", .device = "cpu"});
@@ -704,7 +710,7 @@ TEST_CASE("row 33: nanoGPT off CUDA trains the bits of fp32, and its own optimis
     CHECK(amp.next().loss_scale == 65536);
 }
 
-TEST_CASE("row 34: Megatron keeps fp32 main gradients beside bf16 weights", "[experiments][systems]") {
+TEST_CASE("row 34: Megatron keeps fp32 main gradients and bf16 weights", "[experiments][systems]") {
     const test::ConfigFolder folder;
     const auto policy = [&](const char* text) {
         const ImportResult result =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few steps of a tiny model under a policy, or under what a framework's config says, and what they left.
+// Trains a tiny model for a few steps under a policy, or under the policy of a framework's config.
 #pragma once
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/policy/policy.hpp"
@@ -24,7 +24,7 @@ inline training::ModelConfig tiny_model(training::ModelKind kind) {
             .tied = kind == training::ModelKind::gpt2};
 }
 
-/// The policy of a config's text, which its framework must not refuse.
+/// Returns the policy of a config's text, and checks that its framework does not refuse the config.
 inline policy::Policy policy_of(std::string_view config, const Told& told) {
     const configs::ImportResult result = import_text(config, told);
     for (const configs::Finding& one : result.findings) {
@@ -41,13 +41,13 @@ inline std::vector<float> values_of(Backend& backend, ConstView view) {
     return values;
 }
 
-/// bf16 by hand: to nearest even on the upper half of the bits.
+/// Rounds to bf16, to nearest even, on the upper half of the bits.
 inline float to_bf16(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }
 
-/// A model in training, kept so that a test can look into it between steps.
+/// A model in training that a test can inspect between steps.
 class TinyRun {
   public:
     explicit TinyRun(const policy::Policy& policy, training::ModelKind kind = training::ModelKind::gpt2,
@@ -85,7 +85,7 @@ class TinyRun {
         return results;
     }
 
-    /// `parameter:value` and so on, as a checkpoint has them.
+    /// Returns the tensors of a checkpoint by name: `parameter:value` and so on.
     std::map<std::string, std::vector<float>> state() const {
         training::Checkpoint checkpoint;
         step.save(checkpoint);

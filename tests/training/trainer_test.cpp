@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training has laws: same bytes on every path, zero gap of the baseline, skipped steps that change nothing.
+// Tests laws of training: the bytes are the same on every path, the baseline has a gap of zero, and skipped steps
+// change nothing.
 #include "experiments/training/run/trainer.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -67,7 +68,7 @@ std::vector<Row> rows_of(const std::filesystem::path& directory) {
 
 }  // namespace
 
-TEST_CASE("rows are the same bytes for any number of threads and any SIMD path", "[experiments][trainer]") {
+TEST_CASE("a run writes the same bytes for any number of threads and any SIMD path", "[experiments][trainer]") {
     const std::vector<std::string> policies{"fp32",     "tf32",         "amp-bf16",  "pure-bf16",     "pure-bf16-sr",
                                             "amp-fp16", "fp16-noscale", "pure-fp16", "fp8-tensorwise"};
     const auto reference = fresh_directory("reference");
@@ -86,7 +87,7 @@ TEST_CASE("rows are the same bytes for any number of threads and any SIMD path",
     }
 }
 
-TEST_CASE("a policy whose every site is fp32 has a gap of exactly zero", "[experiments][trainer]") {
+TEST_CASE("a policy with fp32 at every site has a gap of exactly zero", "[experiments][trainer]") {
     const auto directory = fresh_directory("zero_gap");
     Experiment experiment = small_experiment(directory, {"fp32"}, 6);
     experiment.policies.push_back(
@@ -107,7 +108,7 @@ TEST_CASE("under amp-fp16 an overflow skips the step, halves the scale and chang
     const auto directory = fresh_directory("overflow");
     Experiment experiment = small_experiment(directory, {"fp32"}, 12);
     Policy policy = load_policy("amp-fp16");
-    // Unweighted gradients times 2^24 leave fp16's range until the scale has walked down.
+    // Unweighted gradients times 2^24 overflow fp16 until the scale has fallen.
     policy.loss_scaler.set("init_scale", 0x1p24);
     experiment.policies.push_back(policy);
     experiment.options.token_weight = 1;
@@ -135,7 +136,7 @@ TEST_CASE("under amp-fp16 an overflow skips the step, halves the scale and chang
     CHECK(rows_of<RunRow>(directory).back().skipped_steps == skipped);
 }
 
-TEST_CASE("a skipped step leaves every weight and moment as it was", "[experiments][trainer]") {
+TEST_CASE("a skipped step changes no weight, and the next step changes them", "[experiments][trainer]") {
     const ModelConfig config{.layers = 1, .width = 16, .heads = 2, .context = 8, .vocabulary = 16};
     CpuBackend backend(1);
     const ResolvedPolicy policy = resolve(load_policy("amp-fp16"), model_sites(config));
@@ -166,12 +167,12 @@ TEST_CASE("a skipped step leaves every weight and moment as it was", "[experimen
     CHECK(weights() != before);
 }
 
-TEST_CASE("an overflow at DeepSpeed's floor ends that run, and no other", "[experiments][trainer]") {
+TEST_CASE("an overflow at the floor of DeepSpeed's loss scale ends only that run", "[experiments][trainer]") {
     const auto directory = fresh_directory("floor");
     Experiment experiment = small_experiment(directory, {"fp32"}, 8);
     Policy policy = load_policy("amp-fp16");
     policy.name = "zero";
-    // Scaled by 2^30 the gradients overflow at once, and the floor is two backoffs below.
+    // Gradients scaled by 2^30 overflow at once, and the floor is two backoffs lower.
     policy.loss_scaler =
         LossScalerConfig(*find_scaler("ds-zero"), {{"init_scale", 0x1p30}, {"min_scale", 0x1p28}, {"hysteresis", 1}});
     experiment.policies.push_back(policy);
@@ -195,7 +196,7 @@ TEST_CASE("an overflow at DeepSpeed's floor ends that run, and no other", "[expe
     }
 }
 
-TEST_CASE("fp16 without scaling loses gradients to underflow where scaling keeps them", "[experiments][trainer]") {
+TEST_CASE("fp16 without loss scaling loses gradients to underflow that loss scaling keeps", "[experiments][trainer]") {
     const auto directory = fresh_directory("underflow");
     run(small_experiment(directory, {"fp32", "amp-fp16", "fp16-noscale"}, 4), 2, chosen_simd());
     std::map<std::string, std::uint64_t> lost;
@@ -206,7 +207,7 @@ TEST_CASE("fp16 without scaling loses gradients to underflow where scaling keeps
     CHECK(lost["fp16-noscale"] > 100 * (lost["amp-fp16"] + 1));
 }
 
-TEST_CASE("a stopped run keeps whole rows and has no row of its own", "[experiments][trainer]") {
+TEST_CASE("a stopped run has complete rows of steps, and no row in runs.csv", "[experiments][trainer]") {
     const auto directory = fresh_directory("stopped");
     CpuBackend backend(1);
     std::atomic<bool> stop{false};

@@ -32,7 +32,7 @@ const ClipFormula& formula(std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("each system's clip formula", "[experiments][optimizer]") {
+TEST_CASE("each system's clip formula gives its coefficient", "[experiments][optimizer]") {
     struct Case {
         const char* formula;
         double norm, max;
@@ -41,12 +41,12 @@ TEST_CASE("each system's clip formula", "[experiments][optimizer]") {
     };
     const auto [name, norm, max, wanted, why] = GENERATE(table<const char*, double, double, double, const char*>(
         {{"torch", 4, 1, 1 / (4 + 1e-6), "max / (norm + 1e-6)"},
-         {"torch", 0.5, 1, 1, "never up"},
-         {"torch", 1, 1, 1 / (1 + 1e-6), "1e-6 beside a norm at the bound"},
-         {"megatron", 4, 1, 1 / (4 + 1e-6), "the same where it shrinks"},
-         {"megatron", 0.5, 1, 1, "left out where it does not"},
-         {"deepspeed-bf16", 3, 1.5, 1.5 / (3 + 1e-6), "the same"},
-         {"plain", 4, 1, 1 / (4 + 1e-6), "a run's own"}}));
+         {"torch", 0.5, 1, 1, "a coefficient is at most 1"},
+         {"torch", 1, 1, 1 / (1 + 1e-6), "1e-6 is also added to a norm at the bound"},
+         {"megatron", 4, 1, 1 / (4 + 1e-6), "the same formula if it clips"},
+         {"megatron", 0.5, 1, 1, "not applied if it does not clip"},
+         {"deepspeed-bf16", 3, 1.5, 1.5 / (3 + 1e-6), "the same formula"},
+         {"plain", 4, 1, 1 / (4 + 1e-6), "the default of a run"}}));
     CAPTURE(name, norm, max, why);
     const float n = static_cast<float>(norm);
     const float ratio = static_cast<float>(max) / (n + 1e-6f);
@@ -54,7 +54,7 @@ TEST_CASE("each system's clip formula", "[experiments][optimizer]") {
     CHECK(clip_coefficient(formula(name), n, max, fp32) == Approx(wanted).epsilon(1e-6));
 }
 
-TEST_CASE("a NaN norm poisons torch's gradients and leaves Megatron's alone", "[experiments][optimizer]") {
+TEST_CASE("a NaN norm makes torch's coefficient NaN, and Megatron's coefficient 1", "[experiments][optimizer]") {
     CHECK(std::isnan(clip_coefficient(formula("torch"), NAN, 1, fp32)));
     CHECK(clip_coefficient(formula("megatron"), NAN, 1, fp32) == 1.0f);
     CHECK(clip_coefficient(formula("torch"), INFINITY, 1, fp32) == 0.0f);
@@ -62,7 +62,7 @@ TEST_CASE("a NaN norm poisons torch's gradients and leaves Megatron's alone", "[
 
 TEST_CASE("torch's norm of bf16 gradients is a bf16 number, and so is the factor", "[experiments][optimizer]") {
     NormOfTensors norm(formula("torch"));
-    norm.add(9.0 + 0.01, bf16);  // 3.0017, which bf16 has as 3
+    norm.add(9.0 + 0.01, bf16);  // 3.0017, which rounds to 3 in bf16
     norm.add(16.0 + 0.02, bf16);
     CHECK(norm.result() == 5.0f);
     const float factor = clip_coefficient(formula("torch"), 5.0f, 1, bf16);
@@ -74,8 +74,8 @@ TEST_CASE("torch's norm of bf16 gradients is a bf16 number, and so is the factor
     CHECK(mixed.result() == std::sqrt(9.0f + std::sqrt(2.0f) * std::sqrt(2.0f)));
 }
 
-TEST_CASE("a norm is a number of its tensors' format, or of fp32 if they have several", "[experiments][optimizer]") {
-    // The root of 3^2 + 4^2 + 0.25^2 is 5.006..., which neither bf16 nor fp16 holds.
+TEST_CASE("a norm is a number of its tensors' format, or of fp32 if their formats differ", "[experiments][optimizer]") {
+    // The root of 3^2 + 4^2 + 0.25^2 is 5.006..., which is neither a bf16 nor an fp16 number.
     for (const Format format : {bf16, fp16, fp32}) {
         NormOfTensors norm(formula("torch")), mixed(formula("torch"));
         for (const double squares : {9.0, 16.0, 0.0625}) {
@@ -123,7 +123,7 @@ TEST_CASE("DeepSpeed unscales and clips by one factor", "[experiments][optimizer
     CHECK(combined_factor(4.0f, 3, 1.5) == static_cast<float>(1.0 / static_cast<double>(c * 3.0f)));
 }
 
-TEST_CASE("steps.csv has the share of second moments that a format holds fast", "[experiments][optimizer]") {
+TEST_CASE("steps.csv has the share of second moments that stagnate in their format", "[experiments][optimizer]") {
     const auto share = [](const char* text, OptimizerKind optimizer = OptimizerKind::adamw) {
         TrainOptions options = TinyRun::tiny_options();
         options.optimizer = optimizer;
@@ -133,7 +133,7 @@ TEST_CASE("steps.csv has the share of second moments that a format holds fast", 
         const StepResult last = run.next();
         return run.step.row(last, std::nullopt).moment_stagnation;
     };
-    // A bf16 number times 0.999 is that number again: moments that have grown to the size of the squares stay.
+    // A bf16 number times 0.999 rounds to the same number, so moments that have grown to the size of the squares stay.
     const char* slow = "extends = \"pure-bf16\"\n[optimizer]\nbeta2 = 0.999\n";
     const char* fast = "extends = \"pure-bf16\"\n[optimizer]\nbeta2 = 0.95\n";
     const char* wide = "extends = \"amp-bf16\"\n[optimizer]\nbeta2 = 0.999\n";
@@ -166,8 +166,9 @@ TEST_CASE("gradients of micro-batches are added up in the format of accum", "[ex
     }
 }
 
-TEST_CASE("a sum in fp32 of bf16 gradients is the sum of what each micro-batch alone has", "[experiments][train]") {
-    // Without clipping and decay, the gradient of a step is what the optimiser leaves in `grad`.
+TEST_CASE("a sum in fp32 of bf16 gradients is the sum of the gradients of separate micro-batches",
+          "[experiments][train]") {
+    // Without clipping and decay, the optimiser leaves the gradient of the step in `grad`.
     const std::string text =
         "extends = \"pure-bf16\"\n[[rule]]\nparams = \"*\"\nmaster = \"fp32\"\naccum = \"fp32\"\n"
         "[clip]\nmax_norm = 0.0\n[accumulation]\nmicro_batches = 2\n";
@@ -197,7 +198,8 @@ TEST_CASE("a sum in fp32 of bf16 gradients is the sum of what each micro-batch a
     for (std::size_t i = 0; i < sum.size(); ++i) CHECK(sum[i] == parts[0][i] + parts[1][i]);
 }
 
-TEST_CASE("a run's options under a policy's words", "[experiments][train]") {
+TEST_CASE("a policy overrides the options of a run, except a number of micro-batches that the run requests",
+          "[experiments][train]") {
     TrainOptions run;
     run.batch = 12;
     run.lr = 1e-3;
@@ -223,7 +225,7 @@ TEST_CASE("a run's options under a policy's words", "[experiments][train]") {
     CHECK(o.beta2 == 0.999);
     CHECK(o.beta1 == run.beta1);
     CHECK(o.clip == 0);
-    run.micro_batches = 3;  // asked for by the run itself
+    run.micro_batches = 3;  // requested by the run itself
     CHECK(options_under(recipe, run).micro_batches == 3);
 }
 
@@ -240,7 +242,7 @@ TEST_CASE("micro-batches divide the samples of a step and draw no others", "[exp
     CHECK(size > 0);
 }
 
-TEST_CASE("the learning rate stands still in skipped steps where the policy says so", "[experiments][train]") {
+TEST_CASE("with rate_waits, the learning rate does not advance in skipped steps", "[experiments][train]") {
     const auto rates = [](bool waits) {
         const std::string text = fmt::format(
             "extends = \"amp-fp16\"\n[optimizer]\nrate_waits = {}\n[loss_scaler]\n"
@@ -269,7 +271,7 @@ TEST_CASE("the learning rate stands still in skipped steps where the policy says
     }
 }
 
-TEST_CASE("the count of steps that were taken goes through a checkpoint", "[experiments][train]") {
+TEST_CASE("a checkpoint contains the number of steps that were taken", "[experiments][train]") {
     const Policy policy = parse_policy(
         "extends = \"amp-fp16\"\n[optimizer]\nrate_waits = true\nkernel = \"fused\"\n"
         "[loss_scaler]\nkind = \"torch\"\ninit_scale = 16777216.0\n",
@@ -286,7 +288,7 @@ TEST_CASE("the count of steps that were taken goes through a checkpoint", "[expe
     CHECK(straight.state() == after.state());
 }
 
-TEST_CASE("what no trainer takes is refused by the rule's name", "[experiments][train]") {
+TEST_CASE("a policy that cannot be trained is refused, and the error names the rule", "[experiments][train]") {
     const auto complaint = [](const std::string& text) -> std::string {
         try {
             check_trainable(resolve(parse_policy(text, "test"), model_sites(test::tiny_model(ModelKind::gpt2))));
@@ -307,7 +309,7 @@ TEST_CASE("what no trainer takes is refused by the rule's name", "[experiments][
     }
 }
 
-TEST_CASE("slips in the tables of a step are told with their remedy", "[experiments][policy]") {
+TEST_CASE("invalid values in the tables of a step are refused with a remedy", "[experiments][policy]") {
     struct Case {
         const char *text, *what;
     };

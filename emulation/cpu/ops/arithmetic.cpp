@@ -318,10 +318,10 @@ void arithmetic_array(Simd simd, ThreadPool& pool, Operation operation, const Ca
                       const float* c, float* out, std::int64_t n, std::int64_t first_element) {
     if (to.format.bits > 32 || to.encode_scale != 1) {
         throw Error({.what = to.encode_scale != 1
-                                 ? std::string("arithmetic with an encode_scale")
-                                 : "arithmetic on codes of " + std::to_string(to.format.bits) + " bits",
+                                 ? std::string("arithmetic does not support an encode_scale")
+                                 : "arithmetic does not support codes of " + std::to_string(to.format.bits) + " bits",
                      .where = "arithmetic_array",
-                     .fix = "a format of at most 32 bits, and an encode_scale of 1",
+                     .fix = "use a format of at most 32 bits, and an encode_scale of 1",
                      .exit = Exit::usage});
     }
     const Caster caster(simd, to);

@@ -107,8 +107,8 @@ void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, co
                     FidelityFigures& figures) {
     constexpr auto half = static_cast<std::int64_t>(f64_lanes);
     const DF64 d;
-    const auto zero = hn::Zero(d), infinity = hn::Set(d, HUGE_VAL), least_normal = hn::Set(d, cast.least_normal);
-    const auto least_beyond = hn::Set(d, cast.least_beyond);
+    const auto zero = hn::Zero(d), infinity = hn::Set(d, HUGE_VAL), min_normal = hn::Set(d, cast.min_normal);
+    const auto min_beyond = hn::Set(d, cast.min_beyond);
     const F32 scale(cast.encode_scale);
     HWY_ALIGN double relative[chunk], error_toward[chunk], size_of[chunk];
     auto relative_max = zero, z_max = zero;
@@ -126,12 +126,12 @@ void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, co
             const auto is_number = hn::Lt(size, infinity);
             const auto z_here = hn::IfThenElseZero(is_number, z);
             z_max = hn::IfThenElse(hn::Lt(z_max, z_here), z_here, z_max);
-            auto is_beyond = hn::Ge(z, least_beyond);
+            auto is_beyond = hn::Ge(z, min_beyond);
             if (has_groups) is_beyond = hn::Or(is_beyond, hn::Not(hn::Lt(code, infinity)));
             overflow_rounded += hn::CountTrue(d, hn::And(is_number, is_beyond));
             const auto both = hn::And(is_number, hn::Lt(hn::Abs(v), infinity));
             const auto error = hn::Sub(v, u);
-            const auto is_subnormal = hn::And(hn::Lt(code, least_normal), hn::Gt(code, zero));
+            const auto is_subnormal = hn::And(hn::Lt(code, min_normal), hn::Gt(code, zero));
             const auto is_inexact = hn::Not(hn::Eq(error, zero));
             subnormal_inexact += hn::CountTrue(d, hn::And(both, hn::And(is_subnormal, is_inexact)));
             const auto is_counted = hn::And(both, hn::Gt(size, zero));
@@ -219,10 +219,10 @@ void scalar_fidelity(const FidelityCast& cast, const float* xs, const float* ys,
         const double z =
             cast.has_groups ? (y != 0 ? size * (code / std::abs(y)) : 0) : std::abs(double{xs[i] * cast.encode_scale});
         figures.z_max = std::max(figures.z_max, z);
-        figures.overflow_rounded += z >= cast.least_beyond || (cast.has_groups && !std::isfinite(q)) ? 1 : 0;
+        figures.overflow_rounded += z >= cast.min_beyond || (cast.has_groups && !std::isfinite(q)) ? 1 : 0;
         if (!std::isfinite(y)) continue;
         const double error = y - x;
-        figures.subnormal_inexact += q != 0 && code < cast.least_normal && error != 0 ? 1 : 0;
+        figures.subnormal_inexact += q != 0 && code < cast.min_normal && error != 0 ? 1 : 0;
         if (x == 0) continue;
         const double relative = std::abs(error) / size;
         ++figures.nonzero;

@@ -111,9 +111,9 @@ bool has_extension(Extension extension) {
 Simd chosen_simd() {
     const std::vector<Simd>& levels = available_simd();
     if (const std::string wanted = wanted_extensions(); !wanted.empty() && wanted != "none") {
-        throw Error({.what = fmt::format("unknown choice of extensions '{}'", wanted),
+        throw Error({.what = fmt::format("unknown value '{}'", wanted),
                      .where = extensions_variable,
-                     .fix = "unset it to use what this CPU has, or say none",
+                     .fix = "unset it to use all extensions of this CPU, or use none",
                      .exit = Exit::usage});
     }
     const char* variable = std::getenv("MACHEPS_SIMD");
@@ -130,14 +130,14 @@ Simd chosen_simd() {
                                             simd_name(levels.back())),
                          .exit = Exit::usage});
         }
-        throw Error({.what = fmt::format("this CPU has no {}", wanted),
+        throw Error({.what = fmt::format("this CPU does not support {}", wanted),
                      .where = "MACHEPS_SIMD",
                      .fix = fmt::format("unset it, or use {}", simd_name(levels.back())),
                      .exit = Exit::usage});
     }
     throw Error({.what = fmt::format("unknown instruction set '{}'", wanted),
                  .where = "MACHEPS_SIMD",
-                 .fix = "one of scalar, avx2, avx512",
+                 .fix = "use scalar, avx2 or avx512",
                  .exit = Exit::usage});
 }
 

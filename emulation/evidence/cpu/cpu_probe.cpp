@@ -234,11 +234,12 @@ void run_unit(const CpuUnit& unit, double seconds, std::uint64_t most, const std
     UnitProbe probe(unit, options.seed, mutant);
     if (!unit.present()) {
         return sink(row_without_results("cpu", name, probe.machine().name, Verdict::absent,
-                                        fmt::format("this CPU lacks {}", unit.feature)));
+                                        fmt::format("this CPU does not have {}", unit.feature)));
     }
     if (unit.run == nullptr) {
-        return sink(row_without_results("cpu", name, probe.machine().name, Verdict::declined,
-                                        fmt::format("this CPU has {}, and this program no probe of it", unit.feature)));
+        return sink(
+            row_without_results("cpu", name, probe.machine().name, Verdict::declined,
+                                fmt::format("this CPU has {}, but this program has no probe for it", unit.feature)));
     }
     Candidates candidates{.form = probe.form(),
                           .machine = std::string(probe.machine().name),
@@ -275,7 +276,7 @@ void run_conversion(const CpuConversion& conversion, double seconds, std::uint64
     const std::string model = fmt::format("codec {}", conversion.profile);
     if (!conversion.present()) {
         return sink(row_without_results("convert", name, model, Verdict::absent,
-                                        fmt::format("this CPU lacks {}", conversion.feature)));
+                                        fmt::format("this CPU does not have {}", conversion.feature)));
     }
     const Profile profile = options.fault ? Profile{} : profile_named(conversion.profile);
     constexpr std::uint64_t all = std::uint64_t{1} << 32;
@@ -291,7 +292,7 @@ void run_conversion(const CpuConversion& conversion, double seconds, std::uint64
         for (int i = 0; i < 16; ++i) {
             const std::uint64_t want = encode64(profile, conversion.to, bit_cast<float>(x[i]), conversion.round);
             if (codes[i] != want && row.mismatches++ == 0)
-                row.note = fmt::format("{:08x} gives {:04x}, the codec {:04x}", x[i], codes[i], want);
+                row.note = fmt::format("{:08x} gives {:04x}, but the codec gives {:04x}", x[i], codes[i], want);
         }
         row.trials += 16;
         if (first % 65536 == 0 && seconds_since(start) > seconds) break;
@@ -326,9 +327,9 @@ std::vector<ProbeGroup> cpu_probe_groups(std::uint64_t most, const std::string& 
             sums.instructions.push_back(name);
     }
     if (!mutant.empty() && sums.instructions.empty()) {
-        throw Error({.what = fmt::format("no wrong model '{}'", mutant),
+        throw Error({.what = fmt::format("unknown wrong model '{}'", mutant),
                      .where = "--mutant",
-                     .fix = "one of " + known,
+                     .fix = "use one of " + known,
                      .exit = Exit::usage});
     }
     sums.run = [most, mutant](const std::string& instruction, double seconds, const ProbeOptions& options,

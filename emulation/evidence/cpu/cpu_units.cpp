@@ -214,7 +214,7 @@ std::string cpu_name() {
 
 constexpr std::array<CpuUnit, 0> units{};
 constexpr std::array<CpuConversion, 0> conversions{};
-std::string cpu_name() { return "a CPU whose units this program does not know"; }
+std::string cpu_name() { return "a CPU with units that this program does not know"; }
 
 #endif
 

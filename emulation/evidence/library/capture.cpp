@@ -63,7 +63,7 @@ constexpr FormatRow format_rows[] = {{"a", &LibraryProblem::a},
                                      {"out", &LibraryProblem::out},
                                      {"accumulator", &LibraryProblem::accumulator}};
 
-constexpr int most_tree_terms = 1 << 20;
+constexpr int max_tree_terms = 1 << 20;
 
 /// Returns the recorded architecture. The first captures were made on an H100 and do not name it.
 std::string architecture_of(const Json& header, const std::string& where) {
@@ -129,7 +129,7 @@ class RecordedPlan final : public LibraryPlan {
             }
             return out;
         }
-        bad_json_lines(fmt::format("no outputs of the class '{}'", class_), p.name());
+        bad_json_lines(fmt::format("there are no outputs of the class '{}'", class_), p.name());
     }
 
   private:
@@ -209,7 +209,7 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
     const Json header = evidence::json_lines_header(text, where);
     const std::string first = where + ":1";
     if (json_field<int>(header, kind_key, first) != capture_schema)
-        bad_json_lines("a capture of another version", first);
+        bad_json_lines("the capture has another version", first);
     RecordedLibrary recorded;
     for (const FormatRow& row : format_rows)
         recorded.problem.*row.member = format_named(json_field<std::string>(header, row.key, first), first);
@@ -224,11 +224,11 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
     recorded.rows = json_field<std::vector<std::int64_t>>(header, "rows", first);
     recorded.columns = json_field<std::vector<std::int64_t>>(header, "columns", first);
     if (recorded.problem.name() != json_field<std::string>(header, "problem", first))
-        bad_json_lines("the problem is not the one it is called", first);
+        bad_json_lines("the name of the problem does not match its fields", first);
     for (const auto* places : {&recorded.rows, &recorded.columns}) {
         const std::int64_t end = places == &recorded.rows ? recorded.problem.m : recorded.problem.n;
         for (const std::int64_t place : *places) {
-            if (place < 0 || place >= end) bad_json_lines("an output outside of the product", first);
+            if (place < 0 || place >= end) bad_json_lines("an output is outside of the product", first);
         }
     }
     for (const Json& entry : json_field<Json>(header, "algorithms", first)) {
@@ -251,12 +251,13 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
         const auto codes = json_field<std::string>(line, "out", here);
         const auto at = json_field<std::size_t>(line, "algorithm", here);
         if (codes.size() != outputs * digits || at >= recorded.algorithms.size())
-            bad_json_lines("outputs are missing, or of no algorithm", here);
+            bad_json_lines("outputs are missing, or their algorithm is unknown", here);
         std::vector<float> values;
         for (std::size_t i = 0; i < codes.size(); i += digits) {
             std::uint32_t code = 0;
             const char* const end = codes.data() + i + digits;
-            if (std::from_chars(codes.data() + i, end, code, 16).ptr != end) bad_json_lines("no code", here);
+            if (std::from_chars(codes.data() + i, end, code, 16).ptr != end)
+                bad_json_lines("an output is not a hexadecimal code", here);
             values.push_back(digits == 8 ? bit_cast<float>(code) : decode(recorded.problem.out, code));
         }
         recorded.algorithms[at].outputs.emplace_back(json_field<std::string>(line, "class", here), std::move(values));
@@ -296,7 +297,7 @@ RecordedTree parse_tree_capture(std::string_view text, const std::string& where)
         std::from_chars(begin, recorded.algorithm.data() + recorded.algorithm.size(), recorded.slices);
     }
     const int terms = json_field<int>(line, "terms", second);
-    if (terms < 1 || terms > most_tree_terms) bad_json_lines("a tree of so many terms is not recorded", second);
+    if (terms < 1 || terms > max_tree_terms) bad_json_lines("the number of terms of the tree is out of range", second);
     (void)json_field<std::string>(line, "steps", second);  // throws if there are none; the copy has no newlines
     recorded.tree = parse_tree_steps(terms, line["steps"].string());
     return recorded;

@@ -283,16 +283,18 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
     if (fd >= 0) child.file_.swap(file);  // the destructor removes it, whatever fails from here on
     int request[2], answer[2];
     if (fd < 0 || ftruncate(fd, memory_bytes) != 0 || pipe2(request, O_CLOEXEC) != 0 || pipe2(answer, O_CLOEXEC) != 0) {
-        throw Error({.what = fmt::format("no shared memory or pipes: {}", std::strerror(errno)),
+        throw Error({.what = fmt::format("cannot create shared memory or pipes: {}", std::strerror(errno)),
                      .where = fd < 0 ? file : child.file_,
-                     .fix = "set TMPDIR to a folder with 64 MB",
+                     .fix = "set TMPDIR to a folder with 64 MB of free space",
                      .exit = Exit::cannot_write});
     }
     void* memory = mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (memory == MAP_FAILED) {
-        throw Error(
-            {.what = "no shared memory", .where = child.file_, .fix = "set TMPDIR", .exit = Exit::cannot_write});
+        throw Error({.what = "cannot map shared memory",
+                     .where = child.file_,
+                     .fix = "set TMPDIR to a folder with 64 MB of free space",
+                     .exit = Exit::cannot_write});
     }
     child.memory_ = static_cast<float*>(memory);
     const std::string count = std::to_string(threads);
@@ -309,7 +311,7 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
             if (python == nullptr) python = "python3";
             execlp(python, python, "-u", "-c", torch_script, child.file_.c_str(), count.c_str(), library.c_str(),
                    nullptr);
-            constexpr std::string_view none = "absent no Python: set MACHEPS_PYTHON\n";
+            constexpr std::string_view none = "absent Python was not found: set MACHEPS_PYTHON\n";
             if (write(STDOUT_FILENO, none.data(), none.size()) < 0) _exit(1);
             _exit(0);
         }
@@ -385,7 +387,7 @@ std::string LibraryChild::ask(const std::string& line) {
                                 : fmt::format("exit code {}", WEXITSTATUS(status));
     throw Error({.what = fmt::format("the library ended its process: {}", how),
                  .where = identity_.path,
-                 .fix = "its own test suite, or another version",
+                 .fix = "run the test suite of the library, or use another version",
                  .exit = Exit::check_failed});
 }
 
@@ -395,7 +397,8 @@ std::vector<float> LibraryChild::multiply(const LibraryJob& job) {
     std::size_t total = outputs;
     for (const auto* values : {&job.a, &job.b, &job.a_scales, &job.b_scales}) total += values->size();
     if (total * sizeof(float) > memory_bytes)
-        throw Error({.what = "a product of more than 64 MB", .where = identity_.path, .fix = "take a smaller one"});
+        throw Error(
+            {.what = "the product takes more than 64 MB", .where = identity_.path, .fix = "use a smaller product"});
     for (const auto* values : {&job.a, &job.b, &job.a_scales, &job.b_scales})
         c = std::copy(values->begin(), values->end(), c);
     std::fill_n(c, outputs, 12345.0f);  // beta = 0 overwrites it

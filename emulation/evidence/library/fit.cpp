@@ -169,14 +169,16 @@ std::string nearest_to(const MatmulRule& rule) {
     if (nearest == nullptr) return {};
     std::vector<std::string> differences;
     if (nearest->rule.machine != rule.machine)
-        differences.push_back(fmt::format("the machine, {} for {}", rule.machine->name, nearest->rule.machine->name));
+        differences.push_back(
+            fmt::format("the machine ({} instead of {})", rule.machine->name, nearest->rule.machine->name));
     if (nearest->rule.lanes != rule.lanes)
-        differences.push_back(fmt::format("chains in turn, {} for {}", rule.lanes, nearest->rule.lanes));
+        differences.push_back(
+            fmt::format("the number of alternating chains ({} instead of {})", rule.lanes, nearest->rule.lanes));
     if (nearest->rule.blocks.limit != rule.blocks.limit)
         differences.push_back(
-            fmt::format("terms of a block, {} for {}", block_words(rule), block_words(nearest->rule)));
-    if (differences.empty()) differences.emplace_back("where the last blocks end");
-    return fmt::format("{}, differs in {}", nearest->name, fmt::join(differences, "; "));
+            fmt::format("the terms of a block ({} instead of {})", block_words(rule), block_words(nearest->rule)));
+    if (differences.empty()) differences.emplace_back("the ends of the last blocks");
+    return fmt::format("{}, which differs in {}", nearest->name, fmt::join(differences, "; "));
 }
 
 /// Runs the acid test on random shapes. Counts in `finding` the shapes that the best rule claims, the shapes that it
@@ -187,8 +189,8 @@ void acid_test(const LibraryMultiply& multiply, const RuleMultiply& rule_multipl
     const auto claims = [](const NamedMatmulRule* named, const AcidShape& shape) {
         return named == nullptr || named->claims == nullptr || named->claims(shape.m, shape.n, shape.k);
     };
-    constexpr int most_draws = 100;  // for each shape that the best rule claims
-    for (int number = 0; finding.shapes < shapes && number < most_draws * shapes; ++number) {
+    constexpr int max_draws = 100;  // for each shape that the best rule claims
+    for (int number = 0; finding.shapes < shapes && number < max_draws * shapes; ++number) {
         const AcidShape shape = acid_shape(number, limits, seed);
         const bool is_claimed = claims(best, shape);
         std::vector<const NamedMatmulRule*> asked;
@@ -221,7 +223,8 @@ void acid_test(const LibraryMultiply& multiply, const RuleMultiply& rule_multipl
             continue;
         }
         if (wrong != 0 && finding.wrong == 0) {
-            finding.first_wrong = fmt::format("{}x{}x{}: {} for {}", job.m, job.n, job.k, got[first], want[first]);
+            finding.first_wrong =
+                fmt::format("{}x{}x{}: {} instead of {}", job.m, job.n, job.k, got[first], want[first]);
         }
         finding.outputs += got.size();
         finding.wrong += wrong;

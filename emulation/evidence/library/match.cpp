@@ -88,8 +88,8 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
         for (const LibrarySample& s : samples) count += static_cast<std::uint64_t>(s.problem.m * s.problem.n);
         return count;
     };
-    const auto see = [&](const LibraryCandidate& candidate, const std::vector<LibrarySample>& samples,
-                         bool only_whether) {
+    const auto observe = [&](const LibraryCandidate& candidate, const std::vector<LibrarySample>& samples,
+                             bool only_whether) {
         Comparison total;
         for (std::size_t c = 0; c < samples.size() && !(only_whether && total.mismatches > 0); ++c) {
             Comparison one = compare(host, candidate, samples[c], outputs[c], p.n, options.fault);
@@ -99,7 +99,7 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
         return total;
     };
     for (const LibraryCandidate& candidate : candidates) {
-        if (see(candidate, few, true).mismatches > 0 || see(candidate, many, true).mismatches > 0) continue;
+        if (observe(candidate, few, true).mismatches > 0 || observe(candidate, many, true).mismatches > 0) continue;
         finding.equal.push_back(candidate);
         finding.trials += outputs_of(few) + outputs_of(many);
     }
@@ -107,8 +107,8 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
     finding.has_claimed = std::any_of(finding.equal.begin(), finding.equal.end(), claims);
     if (const auto claimed = std::find_if(candidates.begin(), candidates.end(), claims);
         !finding.has_claimed && claimed != candidates.end()) {
-        Comparison seen = see(*claimed, few, false);
-        if (seen.mismatches == 0) seen = see(*claimed, many, false);
+        Comparison seen = observe(*claimed, few, false);
+        if (seen.mismatches == 0) seen = observe(*claimed, many, false);
         finding.claim_mismatches = seen.mismatches;
         finding.claim_difference = std::move(seen.first);
     }
@@ -117,10 +117,10 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
         for (const LibraryCandidate& candidate : candidates) {
             // A candidate that agrees on the few outputs differs only on the many.
             std::uint64_t trials = outputs_of(few);
-            Comparison seen = see(candidate, few, false);
+            Comparison seen = observe(candidate, few, false);
             if (seen.mismatches == 0) {
                 trials = outputs_of(many);
-                seen = see(candidate, many, false);
+                seen = observe(candidate, many, false);
             }
             const double share = static_cast<double>(seen.mismatches) / static_cast<double>(trials);
             if (share >= least) continue;

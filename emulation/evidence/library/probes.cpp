@@ -122,7 +122,7 @@ void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, do
     if (found.equal.empty()) {
         result.model = match.claim.empty() ? found.closest : match.claim;
         result.mismatches = found.mismatches;
-        result.note = fmt::format("equal to none of {} rules; {}; {}", found.candidates, found.difference, by);
+        result.note = fmt::format("different from each of {} rules; {}; {}", found.candidates, found.difference, by);
         // With a deliberate fault the verdict must be `differs`, whatever could be claimed without it.
         if (options.fault) result.verdict = evidence::Verdict::differs;
     } else {
@@ -134,7 +134,8 @@ void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, do
         result.mismatches = std::max<std::uint64_t>(found.claim_mismatches, 1);
         result.note = fmt::format(
             "not {}: {}; {}", match.claim,
-            found.claim_difference.empty() ? "no kernel of this kind follows it" : found.claim_difference, result.note);
+            found.claim_difference.empty() ? "no kernel of this kind follows this rule" : found.claim_difference,
+            result.note);
     }
     if (found.varies) result.note = "results vary from run to run; " + result.note;
     result.seconds = seconds_since(start);
@@ -169,7 +170,8 @@ void capture_rows(const LibraryProblem& p, MatmulLibrary& library, const evidenc
         row(p.name(), finite_classes(std::size(library_classes)) + " " + std::string(special_class));
     result.verdict = evidence::Verdict::recorded;
     result.trials = captured.outputs;
-    result.note = fmt::format("{} algorithms, the first: {}, {}", captured.algorithms, captured.chosen, library.name());
+    result.note =
+        fmt::format("{} algorithms; the first is {}, {}", captured.algorithms, captured.chosen, library.name());
     result.seconds = seconds_since(start);
     sink(result);
 }
@@ -190,14 +192,14 @@ class RecordedAnswers final : public MatmulLibrary {
 };
 
 void run_problem(Session& session, const LibraryProblem& p, double seconds, const evidence::ProbeOptions& options,
-                 const evidence::ProbeSink& sink, int most_choices = 3) {
+                 const evidence::ProbeSink& sink, int max_choices = 3) {
     const Clock::time_point start = Clock::now();
     const std::string instruction = p.name();
     if (session.loaded().library == nullptr) return sink(declined(instruction, session.loaded().missing));
     MatmulLibrary& library = *session.loaded().library;
     if (options.only_captures) return capture_rows(p, library, options, sink);
     std::vector<LibraryAlgorithm> seen;
-    for (int choice = 0; choice < most_choices; ++choice) {
+    for (int choice = 0; choice < max_choices; ++choice) {
         const LibraryAnswer answer = library.plan(p, choice);
         if (answer.plan == nullptr) {
             if (choice == 0) sink(declined(instruction, answer.declined));
@@ -218,11 +220,12 @@ evidence::ProbeResult order_row(const LibraryOrder& order, const std::string& cl
     result.verdict = verdict_of(claim, order.has_claimed);
     result.model = !claim.empty() ? claim : order.rules.empty() ? "" : order.rules.front();
     if (!order.no_tree.empty()) {
-        result.note = fmt::format("no tree: {}; {}", order.no_tree, by);
+        result.note = fmt::format("no tree was found: {}; {}", order.no_tree, by);
     } else if (order.rules.empty()) {
-        result.note = fmt::format("{}; the order of none of {} rules; {}", one_line(order.tree), order.candidates, by);
+        result.note =
+            fmt::format("{}; none of {} rules has this order; {}", one_line(order.tree), order.candidates, by);
     } else {
-        result.note = fmt::format("{}{}; the order of {}; {}", claim.empty() ? "nothing is claimed; " : "",
+        result.note = fmt::format("{}{}; this is the order of {}; {}", claim.empty() ? "nothing is claimed; " : "",
                                   one_line(order.tree), first_few(order.rules), by);
     }
     if (result.verdict == evidence::Verdict::differs) {
@@ -265,7 +268,9 @@ evidence::ProbeGroup group_of(const std::shared_ptr<Session>& session, const std
                     const evidence::ProbeSink& sink) {
         const auto found = std::find(names.begin(), names.end(), instruction);
         if (found == names.end()) {
-            throw Error({.what = fmt::format("no probe '{}'", instruction), .where = "library probes", .fix = ""});
+            throw Error({.what = fmt::format("unknown probe '{}'", instruction),
+                         .where = "library probes",
+                         .fix = "use a name from the list of the group"});
         }
         const LibraryProblem& p = problems[static_cast<std::size_t>(found - names.begin())];
         if (is_reveal) return run_reveal(*session, p, options, sink);
@@ -411,7 +416,7 @@ void replay_tree(const RecordedTree& recorded, const evidence::ProbeSink& sink) 
     const std::string by = recorded.algorithm + ", " + recorded.library;
     if (problem == problems.end()) {
         result.verdict = evidence::Verdict::recorded;
-        result.note = "nothing is claimed: the problem is not one of this version; " + by;
+        result.note = "nothing is claimed, because this version does not have the problem; " + by;
     } else {
         const LibraryAlgorithm algorithm{.slices = recorded.slices};
         const std::string claim = claimed_rule(*problem, algorithm, {.architecture = recorded.architecture});

@@ -47,7 +47,7 @@ RevealLimits library_limits(const LibraryProblem& p, bool is_narrow) {
     RevealLimits limits;
     if (p.accumulator == fp16 || p.out == fp16) {
         limits.largest_exponent = 15;
-        limits.least_exponent = -24;
+        limits.min_exponent = -24;
     }
     if (is_narrow) {
         limits.precision = 14;

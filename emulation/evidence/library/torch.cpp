@@ -79,7 +79,7 @@ class Torch final : public MatmulLibrary {
     std::string architecture() const override { return child_->identity().architecture; }
     bool is_row_major() const override { return true; }
     LibraryAnswer plan(const LibraryProblem& problem, int choice) override {
-        if (choice > 0) return {nullptr, "PyTorch chooses one kernel"};
+        if (choice > 0) return {nullptr, "PyTorch chooses only one kernel"};
         return {std::make_unique<TorchPlan>(child_, problem), {}};
     }
 

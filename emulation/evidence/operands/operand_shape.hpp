@@ -37,7 +37,7 @@ constexpr OperandShape operand_shape(int m, int n, int k, int chain, const Forma
 
 /// Returns the exponent of the smallest positive number, which is subnormal; greatest_exponent() returns that of the
 /// largest finite number.
-MACHEPS_HD constexpr int least_exponent(const Format& f) { return f.emin() - f.fraction_bits(); }
+MACHEPS_HD constexpr int min_exponent(const Format& f) { return f.emin() - f.fraction_bits(); }
 MACHEPS_HD constexpr int greatest_exponent(const Format& f) {
     return static_cast<int>(f.max_finite_code() >> f.fraction_bits()) - f.exponent_bias;
 }
@@ -100,7 +100,7 @@ MACHEPS_HD constexpr std::uint64_t make_code(const Format& f, bool negative, int
         default:
             break;
     }
-    e = min_of(max_of(e, least_exponent(f)), greatest_exponent(f));
+    e = min_of(max_of(e, min_exponent(f)), greatest_exponent(f));
     std::uint64_t code = 0;
     if (e < f.emin()) {
         code = (all + 1 + fraction) >> (f.emin() - e);
@@ -153,7 +153,7 @@ MACHEPS_HD constexpr std::uint64_t special_code(const Format& f, Dice& dice) {
 }
 
 MACHEPS_HD constexpr std::uint64_t subnormal_code(const Format& f, bool negative, Dice& dice) {
-    const int e = dice.between(least_exponent(f), f.emin() - 1);
+    const int e = dice.between(min_exponent(f), f.emin() - 1);
     return make_code(f, negative, e, Digits::any, dice);
 }
 

@@ -46,7 +46,7 @@ struct TilePlan {
     Digits digits = Digits::any;
     AddendPlan addend{};
 
-    MACHEPS_HD constexpr int least() const { return least_exponent(shape.a) + least_exponent(shape.b); }
+    MACHEPS_HD constexpr int least() const { return min_exponent(shape.a) + min_exponent(shape.b); }
     MACHEPS_HD constexpr int greatest() const { return greatest_exponent(shape.a) + greatest_exponent(shape.b); }
 
     /// Draws an exponent that the result can have and that leaves products `room` bits below it, if the formats allow
@@ -64,11 +64,11 @@ struct TilePlan {
         const bool normal = dice.chance(75);
         const Format &a = shape.a, &b = shape.b;
         e = min_of(max_of(e, least()), greatest());
-        const int low_a = normal ? a.emin() : least_exponent(a), low_b = normal ? b.emin() : least_exponent(b);
+        const int low_a = normal ? a.emin() : min_exponent(a), low_b = normal ? b.emin() : min_exponent(b);
         int low = max_of(low_a, e - greatest_exponent(b)), high = min_of(greatest_exponent(a), e - low_b);
         if (low > high) {
-            low = max_of(least_exponent(a), e - greatest_exponent(b));
-            high = min_of(greatest_exponent(a), e - least_exponent(b));
+            low = max_of(min_exponent(a), e - greatest_exponent(b));
+            high = min_of(greatest_exponent(a), e - min_exponent(b));
         }
         s.zero = false;
         s.a = dice.between(low, high);
@@ -80,8 +80,8 @@ struct TilePlan {
         s.zero_in_a = dice.chance(50);
         // The other factor has any exponent, or the largest one.
         const bool large = dice.chance(50);
-        s.a = large ? greatest_exponent(shape.a) : dice.between(least_exponent(shape.a), greatest_exponent(shape.a));
-        s.b = large ? greatest_exponent(shape.b) : dice.between(least_exponent(shape.b), greatest_exponent(shape.b));
+        s.a = large ? greatest_exponent(shape.a) : dice.between(min_exponent(shape.a), greatest_exponent(shape.a));
+        s.b = large ? greatest_exponent(shape.b) : dice.between(min_exponent(shape.b), greatest_exponent(shape.b));
         s.jitter = 1;
     }
 

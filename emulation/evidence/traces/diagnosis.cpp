@@ -29,7 +29,7 @@ constexpr ClassFields class_fields[] = {
     {"underflow", "zero_exponent, underflow_keeps_sign"},
     {"addend_tiny", "zero_exponent, normalises_addend"},
     {"subnormal", "normalises_addend"},
-    {"specials", "the rule of NaN"},
+    {"specials", "the rule for NaN"},
 };
 
 /// Returns other machines with the same formats. The device may compute a form with the unit of such a sibling.
@@ -103,7 +103,8 @@ std::string diagnose(const Trace& trace) {
         nearest = mutant.name;
     }
     const std::string share = fmt::format("{} of {} rows differ", differing, rows.size());
-    if (!right.empty()) return fmt::format("{}: the model with {} has every row", share, fmt::join(right, " or "));
+    if (!right.empty())
+        return fmt::format("{}: the model with {} reproduces every row", share, fmt::join(right, " or "));
     for (const Machine* other : siblings_of(instruction)) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < rows.size() && wrong == 0; ++i)
@@ -112,16 +113,17 @@ std::string diagnose(const Trace& trace) {
                 trace.rows[i].d);
         if (wrong == 0) right.emplace_back(other->name);
     }
-    if (!right.empty()) return fmt::format("{}: {} has every row", share, fmt::join(right, " or "));
-    if (nans == differing) return share + ": the bits of NaN (the rule of NaN)";
+    if (!right.empty()) return fmt::format("{}: {} reproduces every row", share, fmt::join(right, " or "));
+    if (nans == differing) return share + ": the bits of NaN (the rule for NaN)";
     if (zeros == differing) return share + ": signs of zeros (zeros_keep_sign, underflow_keeps_sign)";
     if (!nearest.empty() && 10 * least <= differing)
-        return fmt::format("{}: the model with {} has all but {} rows", share, nearest, least);
+        return fmt::format("{}: the model with {} reproduces all rows except {}", share, nearest, least);
     // A wrong field of the model changes few results of normal operands; a wrong layout changes nearly all of them.
     if (2 * differing >= rows.size() && 4 * normal_differing >= 3 * normal)
-        return share + ", normal operands too: a layout of fragments or a descriptor of this form";
+        return share + ", including normal operands: the cause is a layout of fragments or a descriptor of this form";
     std::string text = share + ": ";
-    if (!nearest.empty()) text += fmt::format("nearest is the model with {}, which leaves {}; ", nearest, least);
+    if (!nearest.empty())
+        text += fmt::format("the nearest is the model with {}, which leaves {} different; ", nearest, least);
     const std::vector<std::string> fields = fields_of(classes);
     return text + fmt::format("classes {}: {}", fmt::join(classes, ", "),
                               fields.empty() ? "no field is likely" : fmt::format("{}", fmt::join(fields, "; ")));

@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;  // maximum size of a file, compressed or not
+constexpr std::uintmax_t max_bytes = std::uintmax_t{64} << 20;  // maximum size of a file, compressed or not
 
-constexpr const char* again = "record it again, or take the file from where it came";
+constexpr const char* again = "record it again, or copy the file again from its source";
 
 /// Returns the 64-bit FNV-1a hash. It detects accidents and careless edits, but it is not a signature.
 std::uint64_t digest_of(std::string_view text) {
@@ -52,13 +52,12 @@ std::string decompressed(const std::string& bytes, const std::string& where) {
         const std::size_t before = in.pos;
         left = ZSTD_decompressStream(context.get(), &to, &in);
         if (ZSTD_isError(left) != 0)
-            bad_json_lines(fmt::format("damaged: zstd says {}", ZSTD_getErrorName(left)), where);
+            bad_json_lines(fmt::format("the file is damaged: zstd reports {}", ZSTD_getErrorName(left)), where);
         out.append(part.data(), to.pos);
-        if (out.size() > most_bytes) bad_json_lines("more than 64 MiB", where);
-        if (left != 0 && to.pos == 0 && in.pos == before)
-            bad_json_lines("cut off: the compressed data ends early", where);
+        if (out.size() > max_bytes) bad_json_lines("the file has more than 64 MiB", where);
+        if (left != 0 && to.pos == 0 && in.pos == before) bad_json_lines("the compressed data ends early", where);
     }
-    if (in.pos != in.size) bad_json_lines("something follows the compressed data", where);
+    if (in.pos != in.size) bad_json_lines("there is further data after the compressed data", where);
     return out;
 }
 #endif
@@ -88,26 +87,28 @@ std::string json_lines_text(Json header, std::string_view lines) {
 
 Json parse_json_line(std::string_view line, const std::string& where) {
     Json object;
-    if (line_nested_too_deep(line)) bad_json_lines(fmt::format("it nests deeper than {} levels", most_levels), where);
+    if (line_nested_too_deep(line))
+        bad_json_lines(fmt::format("the line is nested deeper than {} levels", max_levels), where);
     try {
         object = Json::parse(line);
     } catch (const JsonError& error) {
-        bad_json_lines(error.byte() == 0 ? std::string(error.what()) : fmt::format("no JSON: byte {}", error.byte()),
+        bad_json_lines(error.byte() == 0 ? std::string(error.what())
+                                         : fmt::format("the line is not valid JSON at byte {}", error.byte()),
                        where);
     }
-    if (!object.is_object()) bad_json_lines("no JSON object", where);
+    if (!object.is_object()) bad_json_lines("the line is not a JSON object", where);
     return object;
 }
 
 Json json_lines_header(std::string_view text, const std::string& where) {
     const std::string first = where + ":1";
     const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) bad_json_lines("no header", first);
+    if (end == std::string_view::npos) bad_json_lines("the header is missing", first);
     Json header = parse_json_line(text.substr(0, end), first);
     const auto digest = json_field<std::string>(header, "digest", first);
     header.erase("digest");
     if (json_lines_digest(header, text.substr(end + 1)) != digest)
-        bad_json_lines("the digest does not fit: a line was changed since it was recorded", first);
+        bad_json_lines("the digest does not match: a line was changed after the recording", first);
     return header;
 }
 
@@ -124,13 +125,12 @@ fs::path write_json_lines(const fs::path& folder, const std::string& name, const
 }
 
 std::string read_json_lines(const fs::path& file) {
-    std::string text = read_file(file, most_bytes);
+    std::string text = read_file(file, max_bytes);
     if (file.extension() != ".zst") return text;
 #if defined(MACHEPS_HAS_ZSTD)
     return decompressed(text, file.string());
 #else
-    throw Error(
-        {.what = "this macheps was built without zstd", .where = file.string(), .fix = "unpack it: zstd -d FILE"});
+    throw Error({.what = "macheps was built without zstd", .where = file.string(), .fix = "unpack it: zstd -d FILE"});
 #endif
 }
 

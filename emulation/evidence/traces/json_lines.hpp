@@ -42,14 +42,14 @@ Json parse_json_line(std::string_view line, const std::string& where);
 template <class T>
 T json_field(const Json& object, const char* key, const std::string& where) {
     const Json* found = object.find(key);
-    if (found == nullptr) bad_json_lines(fmt::format("no \"{}\"", key), where);
+    if (found == nullptr) bad_json_lines(fmt::format("\"{}\" is missing", key), where);
     try {
         if constexpr (std::is_same_v<T, std::string>)
             return printable(found->string());
         else
             return found->get<T>();
     } catch (const JsonError&) {
-        bad_json_lines(fmt::format("\"{}\" is of another kind", key), where);
+        bad_json_lines(fmt::format("\"{}\" does not have the expected type", key), where);
     }
 }
 

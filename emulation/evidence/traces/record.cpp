@@ -122,10 +122,10 @@ void require_evidence(const Trace& trace) {
     constexpr int least = 2;
     for (const auto& [mutant, rows] : trace.refuted) {
         if (rows >= least) continue;
-        throw Error({.what = fmt::format("{} results of {} refute the wrong model {} {} times", trace.rows.size(),
-                                         trace.form.instr, mutant, rows),
+        throw Error({.what = fmt::format("the {} results of {} refute the wrong model {} only {} times",
+                                         trace.rows.size(), trace.form.instr, mutant, rows),
                      .where = "--record",
-                     .fix = "a trace is evidence when at least two rows refute each: give more time, or another --seed",
+                     .fix = "allow more time or use another --seed, until at least two rows refute each wrong model",
                      .exit = Exit::check_failed});
     }
 }

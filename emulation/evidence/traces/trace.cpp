@@ -54,7 +54,7 @@ std::uint64_t code_of(const Json& value, const Format& format, const char* key, 
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code, 16);
     const int digits = (format.container_bits() + 3) / 4;
     if (error != std::errc{} || end != text.data() + text.size() || static_cast<int>(text.size()) != digits)
-        bad_json_lines(fmt::format("\"{}\" holds no code of {} digits", key, digits), where);
+        bad_json_lines(fmt::format("\"{}\" does not contain a code of {} digits", key, digits), where);
     return code;
 }
 
@@ -62,7 +62,7 @@ std::vector<std::uint64_t> codes_of(const Json& row, const char* key, const Form
                                     const std::string& where) {
     const Json* found = row.find(key);
     if (found == nullptr || !found->is_array() || static_cast<int>(found->size()) != count)
-        bad_json_lines(fmt::format("\"{}\" holds not {} codes", key, count), where);
+        bad_json_lines(fmt::format("\"{}\" does not contain {} codes", key, count), where);
     std::vector<std::uint64_t> codes;
     for (const Json& value : *found) codes.push_back(code_of(value, format, key, where));
     return codes;
@@ -96,14 +96,15 @@ Trace parse_trace(std::string_view text, const std::string& where) {
     const std::string first = where + ":1";
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos)
-        bad("no header", first, "a trace begins with a line {\"macheps_trace\": 1, ...}");
+        bad("the header is missing", first, "use a trace, which begins with a line {\"macheps_trace\": 1, ...}");
     Json header = parse_json_line(text.substr(0, end), first);
     if (!header.contains("macheps_trace"))
-        bad("no header of a trace", first, "a trace begins with a line {\"macheps_trace\": 1, ...}");
+        bad("the first line is not the header of a trace", first,
+            "use a trace, which begins with a line {\"macheps_trace\": 1, ...}");
     const int schema = json_field<int>(header, "macheps_trace", first);
     if (schema != trace_schema) {
-        bad(fmt::format("a trace of version {}", schema), first,
-            fmt::format("this macheps reads version {}", trace_schema));
+        bad(fmt::format("the trace has version {}", schema), first,
+            fmt::format("use a trace of version {}", trace_schema));
     }
     Trace trace;
     trace.form.arch = json_field<std::string>(header, "arch", first);
@@ -122,11 +123,11 @@ Trace parse_trace(std::string_view text, const std::string& where) {
     const auto digest = json_field<std::string>(header, "digest", first);
     const auto refuted = json_field<Json>(header, "refuted", first);
     for (const auto& [name, rows] : refuted.items()) {
-        if (!rows.is_number_integer()) bad_json_lines("\"refuted\" is of another kind", first);
+        if (!rows.is_number_integer()) bad_json_lines("\"refuted\" does not have the expected type", first);
         trace.refuted.emplace_back(name, rows.get<int>());
     }
     const Instruction instruction = row_instruction(trace.form, first);
-    if (instruction.machine->has_scales()) bad_json_lines("traces of block-scaled forms are not known", first);
+    if (instruction.machine->has_scales()) bad_json_lines("traces of block-scaled forms are not supported", first);
     trace.form.a = instruction.a;
     trace.form.b = instruction.b;
     trace.form.c = instruction.machine->result;
@@ -137,13 +138,13 @@ Trace parse_trace(std::string_view text, const std::string& where) {
     while (!rest.empty()) {
         const std::string here = fmt::format("{}:{}", where, ++number);
         const std::size_t stop = rest.find('\n');
-        if (stop == std::string_view::npos) bad_json_lines("cut off: the last line has no end", here);
+        if (stop == std::string_view::npos) bad_json_lines("the last line is cut off", here);
         const Json row = parse_json_line(rest.substr(0, stop), here);
         rest.remove_prefix(stop + 1);
         if (json_field<std::string>(row, "arch", here) != trace.form.arch ||
             json_field<std::string>(row, "instr", here) != trace.form.instr ||
             json_field<std::string>(row, "qual", here) != trace.form.qual)
-            bad_json_lines("a row of another instruction", here);
+            bad_json_lines("the row is for another instruction", here);
         TraceRow out{.cls = json_field<std::string>(row, "cls", here)};
         out.a = codes_of(row, "a", trace.form.a, instruction.k, here);
         out.b = codes_of(row, "b", trace.form.b, instruction.k, here);
@@ -153,12 +154,12 @@ Trace parse_trace(std::string_view text, const std::string& where) {
         trace.rows.push_back(std::move(out));
     }
     if (trace.rows.size() != count) {
-        bad_json_lines(fmt::format("{} rows, where the header says {}", trace.rows.size(), count),
+        bad_json_lines(fmt::format("there are {} rows, but the header gives {}", trace.rows.size(), count),
                        fmt::format("{}:{}", where, number));
     }
     header.erase("digest");
     if (json_lines_digest(header, text.substr(end + 1)) != digest)
-        bad_json_lines("the digest does not fit: a line was changed since it was recorded", first);
+        bad_json_lines("the digest does not match: a line was changed after the recording", first);
     return trace;
 }
 
@@ -174,7 +175,7 @@ bool is_instruction_trace(const fs::path& file) {
 }
 
 std::vector<fs::path> trace_files(const fs::path& folder) {
-    if (!is_folder(folder)) bad("no such folder", folder.string(), "name a folder that holds traces (*.jsonl.zst)");
+    if (!is_folder(folder)) bad("no such folder", folder.string(), "use a folder that contains traces (*.jsonl.zst)");
     std::vector<fs::path> files = files_below(folder);
     std::erase_if(files, [](const fs::path& file) {
         const std::string name = file.filename().string();

@@ -68,7 +68,7 @@ class CudaDevice {
         // default.
         std::size_t stack = 0;
         MACHEPS_CUDA_CHECK(cudaDeviceGetLimit(&stack, cudaLimitStackSize));
-        if (stack < least_stack) MACHEPS_CUDA_CHECK(cudaDeviceSetLimit(cudaLimitStackSize, least_stack));
+        if (stack < min_stack) MACHEPS_CUDA_CHECK(cudaDeviceSetLimit(cudaLimitStackSize, min_stack));
         MACHEPS_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
         MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, index));
     }
@@ -129,7 +129,7 @@ class CudaDevice {
     }
 
   private:
-    static constexpr std::size_t least_stack = 4096;  ///< bytes per thread
+    static constexpr std::size_t min_stack = 4096;  ///< bytes per thread
 
     /// Returns enough blocks to fill the device several times. The kernels reach the rest in strides.
     unsigned grid_size(std::int64_t wanted) const {

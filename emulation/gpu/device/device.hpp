@@ -19,7 +19,7 @@ inline void check(cudaError_t status, const char* call, const char* file, int li
     (void)cudaGetLastError();  // clears a non-sticky error: the check of the next launch must not report it again
     Error::Parts parts{.what = std::string(call) + ": " + cudaGetErrorString(status),
                        .where = std::string(file) + ":" + std::to_string(line),
-                       .fix = "compute-sanitizer names the kernel; please report it",
+                       .fix = "run compute-sanitizer to find the kernel, and report it",
                        .exit = Exit::check_failed};
     switch (status) {
         case cudaErrorNoDevice:
@@ -30,11 +30,11 @@ inline void check(cudaError_t status, const char* call, const char* file, int li
         case cudaErrorSystemDriverMismatch:
         case cudaErrorDevicesUnavailable:
         case cudaErrorNoKernelImageForDevice:
-            parts.fix = "see nvidia-smi; a driver older than the toolkit reads as no device";
+            parts.fix = "check nvidia-smi; if the driver is older than the toolkit, no device is found";
             parts.exit = Exit::no_device;
             break;
         case cudaErrorMemoryAllocation:
-            parts.fix = "choose a smaller model, batch or matrix";
+            parts.fix = "use a smaller model, batch or matrix";
             parts.exit = Exit::bad_input;
             break;
         default:

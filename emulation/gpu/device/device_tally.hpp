@@ -18,9 +18,9 @@ struct DeviceTally {
 
 /// Limits of a format that Tally::add needs, as numbers.
 struct TallyLimits {
-    float largest = 0;       ///< largest finite value of the format; of fp32 if it does not fit in fp32
-    float saturated = 0;     ///< the same, but NaN (which equals nothing) if it does not fit in fp32
-    float least_normal = 0;  ///< 0 if the format has no subnormals
+    float largest = 0;     ///< largest finite value of the format; of fp32 if it does not fit in fp32
+    float saturated = 0;   ///< the same, but NaN (which equals nothing) if it does not fit in fp32
+    float min_normal = 0;  ///< 0 if the format has no subnormals
 };
 
 constexpr TallyLimits tally_limits(const Format& format) {
@@ -56,7 +56,7 @@ struct ThreadTally {
         }
         const float q_size = q < 0 ? -q : q, z_size = z < 0 ? -z : z;
         if (size != 0 && q == 0) ++underflow;
-        if (q != 0 && q_size < limits.least_normal) ++to_subnormal;
+        if (q != 0 && q_size < limits.min_normal) ++to_subnormal;
         if (z_size > limits.largest) ++overflow;
         if (q_size == limits.saturated) ++saturated;
     }

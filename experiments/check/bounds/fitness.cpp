@@ -16,7 +16,7 @@ double bits_of(double relative) {
 }  // namespace
 
 Fitness fitness_of(const Problem& problem, const Limits& limits) {
-    Fitness fitness{.least_bits = std::numeric_limits<double>::infinity()};
+    Fitness fitness{.min_bits = std::numeric_limits<double>::infinity()};
     std::vector<double> relative;
     double lost = 0, counted = 0;
     const double normal = Format::power_of_two(std::max(limits.format.emin(), fp32.emin()));
@@ -49,7 +49,7 @@ Fitness fitness_of(const Problem& problem, const Limits& limits) {
             fitness.worst = i;
         }
     }
-    fitness.least_bits = bits_of(worst);
+    fitness.min_bits = bits_of(worst);
     return fitness;
 }
 

@@ -174,7 +174,7 @@ class RowLimits {
 /// The smallest index that any thread reports.
 class FirstPlace {
   public:
-    void see(std::int64_t place) {
+    void observe(std::int64_t place) {
         std::int64_t first = first_;
         while (place >= 0 && place < first && !first_.compare_exchange_weak(first, place)) {
         }
@@ -189,25 +189,25 @@ class FirstPlace {
 constexpr std::int64_t panel_elements = 1 << 15;
 /// Maximum bytes of panels that are kept: several times those of a part on which wrong kernels are tried
 /// (growing_parts).
-constexpr std::int64_t most_kept_bytes = 1 << 28;
+constexpr std::int64_t max_kept_bytes = 1 << 28;
 
 void read_in_panels(Limits& limits, const Problem& problem, std::shared_ptr<const RowLimits> of, ThreadPool& pool) {
     const std::size_t inner = of->inner();
     const auto few =
-        static_cast<std::int64_t>(static_cast<double>(problem.most_limit_bytes) / (8 * Panel::bytes_each(inner)));
+        static_cast<std::int64_t>(static_cast<double>(problem.max_limit_bytes) / (8 * Panel::bytes_each(inner)));
     const std::int64_t elements = std::min(panel_elements, few),
                        rows = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(problem.columns, 1)),
                        outputs = rows * static_cast<std::int64_t>(of->outputs_of_row());
     FirstPlace declined;
     const auto panels =
-        std::make_shared<Panels>(limits.size(), outputs, inner, std::min(problem.most_limit_bytes, most_kept_bytes),
+        std::make_shared<Panels>(limits.size(), outputs, inner, std::min(problem.max_limit_bytes, max_kept_bytes),
                                  [of](Panel& panel) { of->fill(panel); });
     pool.run(panels->count(), [&](std::int64_t number) {
         Panel panel{.first = number * outputs, .last = std::min(limits.size(), (number + 1) * outputs)};
         panel.resize(inner);
         Frame frame;
         for (std::int64_t row = number * rows; row < std::min(problem.rows, (number + 1) * rows); ++row)
-            declined.see(of->set(row, frame, panel));
+            declined.observe(of->set(row, frame, panel));
     });
     limits.declined = declined.get();
     limits.read_from(panels, inner);
@@ -288,7 +288,7 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     const std::shared_ptr<const Problem> here(std::shared_ptr<const Problem>{}, &problem);
     const auto of = std::make_shared<const RowLimits>(here, limits, lambda);
     const double bytes = static_cast<double>(size) * Panel::bytes_each(of->inner());
-    if (!problem.is_reduced() && bytes > static_cast<double>(problem.most_limit_bytes)) {
+    if (!problem.is_reduced() && bytes > static_cast<double>(problem.max_limit_bytes)) {
         // Panels may be read after this problem has been destroyed.
         const auto owned = std::make_shared<const Problem>(problem);
         read_in_panels(limits, problem, std::make_shared<const RowLimits>(owned, limits, lambda), pool);
@@ -303,11 +303,11 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     std::vector<ProductSum> results(problem.is_reduced() ? static_cast<std::size_t>(problem.rows) : 0);
     FirstPlace declined;
     for_rows(problem, 0, problem.rows, pool, [&](std::int64_t row, Frame& frame) {
-        if (!problem.is_reduced()) return declined.see(of->set(row, frame, all));
+        if (!problem.is_reduced()) return declined.observe(of->set(row, frame, all));
         of->interpret_row(row, frame);
         set_result(results[static_cast<std::size_t>(row)], frame);
     });
-    if (problem.is_reduced() && !of->set_across(results, all)) declined.see(0);
+    if (problem.is_reduced() && !of->set_across(results, all)) declined.observe(0);
     limits.declined = declined.get();
     limits.hold(std::move(all));
     return limits;
@@ -365,20 +365,20 @@ double overflow_threshold(const Limits& limits) {
 
 std::vector<std::string> assumptions_of(const Problem& problem) {
     const Declaration& d = problem.declaration;
-    if (d.operation->is_bitwise) return {"no arithmetic but the scaling and the last rounding"};
+    if (d.operation->is_bitwise) return {"no arithmetic except the scaling and the final rounding"};
     const SumOrder order = parse_sum_order(d.sum_order);
-    std::vector<std::string> all{"arithmetic inside is fp32"};
+    std::vector<std::string> all{"intermediate arithmetic is fp32"};
     if (d.operation->has_reduction && !d.operation->is_product)
         all.push_back(fmt::format("sums in {} order", sum_order_text(order)));
     if (d.scale_order != "any")
-        all.push_back(fmt::format("scales in the order {}, and every other allowed", d.scale_order));
+        all.push_back(fmt::format("scales applied in the order {} (the limits allow every order)", d.scale_order));
     if (d.operands == "any")
-        all.push_back(fmt::format("operands {}, which fits these outputs best",
-                                  d.conversion == "stored" ? "as they are stored" : "in " + d.conversion));
+        all.push_back(fmt::format("operands {} (the conversion that fits these outputs best)",
+                                  d.conversion == "stored" ? "used as stored" : "converted to " + d.conversion));
     if (const std::vector<std::string_view> forms = legal_forms(d); forms.size() > 1)
         all.push_back(fmt::format("form {}, which cannot be distinguished from {}", forms.front(),
                                   fmt::join(forms.begin() + 1, forms.end(), ", ")));
-    if (d.inner) all.push_back(fmt::format("rounded to {} on the way", format_name(*d.inner)));
+    if (d.inner) all.push_back(fmt::format("intermediate results rounded to {}", format_name(*d.inner)));
     const FunctionTable table = find_functions(d.functions);
     const Defect none{};
     std::array<bool, function_count> used{};

@@ -39,7 +39,7 @@ struct Problem {
     std::string unscreened{};                ///< reason why a sample has no screen
 
     /// If the limits of all outputs take more bytes than this, they are recomputed whenever they are read.
-    std::int64_t most_limit_bytes = INT64_MAX;
+    std::int64_t max_limit_bytes = INT64_MAX;
 
     std::vector<Finding> findings{};  ///< errors in arrays that the kernel wrote in addition to its output
 

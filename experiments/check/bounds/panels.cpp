@@ -39,7 +39,7 @@ Panels::Panels(std::int64_t size, std::int64_t outputs, std::size_t inner, std::
     : size_(size),
       outputs_(outputs),
       inner_(inner),
-      most_kept_(static_cast<std::size_t>(
+      max_kept_(static_cast<std::size_t>(
           std::max(2.0, static_cast<double>(bytes) / (static_cast<double>(outputs) * Panel::bytes_each(inner))))),
       compute_(std::move(compute)),
       id_(next_id()) {}
@@ -75,7 +75,7 @@ std::shared_ptr<const Panel> Panels::panel(std::int64_t number) const {
     if (!is_new) return known->second.panel;  // another thread computed the same numbers
     order_.push_front(number);
     known->second = {made, order_.begin()};
-    while (kept_.size() > most_kept_) {
+    while (kept_.size() > max_kept_) {
         kept_.erase(order_.back());
         order_.pop_back();
     }

@@ -56,7 +56,7 @@ class Panels {
     std::shared_ptr<const Panel> panel(std::int64_t number) const;
 
     std::int64_t size_, outputs_;
-    std::size_t inner_, most_kept_;
+    std::size_t inner_, max_kept_;
     std::function<void(Panel&)> compute_;
     std::map<std::int64_t, std::pair<double, double>> replaced_{};
     std::uint64_t id_;  ///< id of this object and its current contents, unique in the process

@@ -22,11 +22,11 @@ std::vector<double> magnitudes_of(std::vector<double> x) {
 }
 
 template <class Factor>
-std::vector<double> lifted(const std::vector<double>& raw, const Format& format, double least_factor, Factor factor) {
+std::vector<double> lifted(const std::vector<double>& raw, const Format& format, double min_factor, Factor factor) {
     const double least = Format::power_of_two(format.emin());
     std::vector<double> out(raw.size());
     for (std::size_t i = 0; i < raw.size(); ++i) {
-        if (raw[i] != 0) out[i] = std::max(std::fabs(raw[i]), least) * std::max(std::fabs(factor(i)), least_factor);
+        if (raw[i] != 0) out[i] = std::max(std::fabs(raw[i]), least) * std::max(std::fabs(factor(i)), min_factor);
     }
     return out;
 }
@@ -66,21 +66,21 @@ study::ErrorBound order_free_bound(const ProductOperands& of, const std::optiona
 
 namespace {
 
-double least_factor(const ProductOperands& of, const MatmulRule& rule) {
+double min_factor(const ProductOperands& of, const MatmulRule& rule) {
     return rule.machine->has_scales() ? Format::power_of_two(of.scale_format.emin()) : 0;
 }
 
 }  // namespace
 
 std::vector<double> lifted_a(const ProductOperands& of, const MatmulRule& rule) {
-    return lifted(of.unscaled_a(), of.a_format, least_factor(of, rule), [&](std::size_t i) {
+    return lifted(of.unscaled_a(), of.a_format, min_factor(of, rule), [&](std::size_t i) {
         const auto at = static_cast<std::int64_t>(i);
         return of.a_factor(at / of.k, at % of.k);
     });
 }
 
 std::vector<double> lifted_b(const ProductOperands& of, const MatmulRule& rule) {
-    return lifted(of.unscaled_b(), of.b_format, least_factor(of, rule), [&](std::size_t i) {
+    return lifted(of.unscaled_b(), of.b_format, min_factor(of, rule), [&](std::size_t i) {
         const auto at = static_cast<std::int64_t>(i);
         return of.b_factor(at / (of.k * of.n), at / of.n % of.k, at % of.n);
     });

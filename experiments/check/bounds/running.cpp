@@ -22,7 +22,7 @@ SumError exact_error(const ProductOperands& of, std::int64_t row, std::int64_t c
 }
 
 /// Maximum number of terms, m n k, of a product whose rows are all walked.
-constexpr std::int64_t most_walked_terms = std::int64_t{1} << 32;
+constexpr std::int64_t max_walked_terms = std::int64_t{1} << 32;
 
 bool is_one_exact_sum(const MatmulRule& rule) {
     return rule.machine->sum.model == SumModel::exact && rule.slices <= 1 && rule.promotion == Promotion::none &&
@@ -62,7 +62,7 @@ std::vector<SumError> running_bound(const ProductOperands& of, const MatmulRule&
         Walk walk(of, rule, step, of.has_one_b ? 0 : batch, column);
         for (std::int64_t row = of.first_row(batch); row < of.first_row(batch + 1); ++row) {
             const std::int64_t at = row * of.n + column;
-            if (is_walked(of, row, most_walked_terms)) {
+            if (is_walked(of, row, max_walked_terms)) {
                 walk.row(row, magnitudes.data() + at, out.data() + at);
             } else {
                 std::fill_n(out.data() + at, std::min(Walk::width, of.n - column),

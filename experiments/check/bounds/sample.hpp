@@ -18,7 +18,7 @@ namespace macheps::check {
 
 struct Input;
 
-inline constexpr std::int64_t most_every = 1024;
+inline constexpr std::int64_t max_every = 1024;
 
 class Sample {
   public:

@@ -70,7 +70,7 @@ class Screener {
             const std::int64_t last = std::min(of_.rows(), (task + 1) * rows_per_task);
             for (std::int64_t row = task * rows_per_task; row < last; ++row) {
                 for (std::int64_t block = 0; block < blocks_; ++block)
-                    see(row, block, parts[screen_index(task)], limits[screen_index(row * blocks_ + block)]);
+                    observe(row, block, parts[screen_index(task)], limits[screen_index(row * blocks_ + block)]);
             }
         });
         Screen all;
@@ -187,12 +187,12 @@ class Screener {
         }
     }
 
-    void see(std::int64_t row, std::int64_t block, Screen& seen, double& probable) const {
+    void observe(std::int64_t row, std::int64_t block, Screen& seen, double& probable) const {
         const std::int64_t first = block * Screen::width, last = std::min(of_.n, first + Screen::width);
         const std::size_t place = screen_index(row * blocks_ + block);
         const double factor = row_factor(row), f = std::fabs(factor);
         const HalfUlp half_ulp(p_.output);
-        double off = -factor * sums_[place], halves = 0, half_squares = 0, added = 0, added_squares = 0, added_most = 0,
+        double off = -factor * sums_[place], halves = 0, half_squares = 0, added = 0, added_squares = 0, added_max = 0,
                read = 0;
         bool is_finite = true;
         std::int64_t strange = -1;
@@ -205,7 +205,7 @@ class Screener {
             half_squares += half * half;
             added += magnitude;
             added_squares += magnitude * magnitude;
-            added_most = std::max(added_most, magnitude);
+            added_max = std::max(added_max, magnitude);
             if (!std::isfinite(y)) {
                 is_finite = false;
                 if (strange < 0) strange = row * of_.n + j;
@@ -213,7 +213,7 @@ class Screener {
             }
             read += std::fabs(y);
         }
-        const double size = f * sizes_[place], most = f * output_size(row, block) + added_most;
+        const double size = f * sizes_[place], most = f * output_size(row, block) + added_max;
         // Outputs that may overflow may be infinite or saturated, so their sums are left out. Addends that are not
         // finite are left to the sample.
         const double grown = 1 + sum_error_.of_sum + addend_error_;

@@ -101,7 +101,7 @@ class Slicer {
                      own = k * 0x1p-50 * magnitude;  // error of the sums in this function
         SumError worst;
         double certain = 0, square = 0;
-        const auto see = [&](Reach reach, std::int64_t lanes) {
+        const auto observe = [&](Reach reach, std::int64_t lanes) {
             reach.largest += own;
             // Lanes may be joined after every 16 terms of each.
             const double blocks = std::ceil(k / static_cast<double>(16 * lanes)),
@@ -116,15 +116,15 @@ class Slicer {
             worst.range = std::max(worst.range, reach.largest);
         };
         for (const Lanes& lanes : single_) {
-            see(reach_of(lanes, 1, 1, j), lanes.count);
-            if (lanes.count > 2) see(reach_of(lanes, 1, 2, j), lanes.count / 2);
+            observe(reach_of(lanes, 1, 1, j), lanes.count);
+            if (lanes.count > 2) observe(reach_of(lanes, 1, 2, j), lanes.count / 2);
         }
         for (const Lanes& lanes : fours_) {
-            see(reach_of(lanes, 1, 1, j), lanes.count);
+            observe(reach_of(lanes, 1, 1, j), lanes.count);
             if (lanes.count == 2) continue;
-            see(reach_of(lanes, 1, 2, j), lanes.count / 2);
-            see(reach_of(lanes, 2, 1, j), lanes.count / 2);
-            see(reach_of(lanes, 2, 2, j), lanes.count / 4);
+            observe(reach_of(lanes, 1, 2, j), lanes.count / 2);
+            observe(reach_of(lanes, 2, 1, j), lanes.count / 2);
+            observe(reach_of(lanes, 2, 2, j), lanes.count / 4);
         }
         // Slices are joined in any order. Neighbours form one run, so that a sum has at most half as many runs as there
         // are slices.
@@ -149,7 +149,7 @@ class Slicer {
 };
 
 /// Maximum number of terms, m n k, of a product whose rows are all walked.
-constexpr std::int64_t most_sliced_terms = std::int64_t{1} << 29;
+constexpr std::int64_t max_sliced_terms = std::int64_t{1} << 29;
 
 }  // namespace
 
@@ -164,7 +164,7 @@ std::vector<SumError> sliced_bound(const ProductOperands& of, const std::vector<
         Slicer slicer(of, slices, of.has_one_b ? 0 : batch, column);
         for (std::int64_t row = of.first_row(batch); row < of.first_row(batch + 1); ++row) {
             const std::int64_t at = row * of.n + column;
-            if (is_walked(of, row, most_sliced_terms)) slicer.row(row, magnitudes.data() + at, out.data() + at);
+            if (is_walked(of, row, max_sliced_terms)) slicer.row(row, magnitudes.data() + at, out.data() + at);
         }
     });
     return out;

@@ -31,7 +31,7 @@ std::optional<StepModel> step_model(const Machine& machine) {
     const SumRule& sum = machine.sum;
     StepModel step{.terms = std::max(std::min(sum.terms, machine.k), 1),
                    .unit = Format::power_of_two(-sum.fraction_bits),
-                   .least_top = Format::power_of_two(std::max(sum.zero_exponent, sum.addend.emin())),
+                   .min_top = Format::power_of_two(std::max(sum.zero_exponent, sum.addend.emin())),
                    .of_sum = delivered(sum.delivery)};
     step.is_one_sided = sum.delivery == Delivery::fp32_toward_zero || sum.delivery == Delivery::e8m13_toward_zero;
     const double u = fp32.unit_roundoff();
@@ -64,7 +64,7 @@ std::optional<StepModel> step_model(const Machine& machine) {
         case SumModel::floored_even_odd:
             step.cuts_products = true;
             step.other_cuts = sum.model == SumModel::floored ? 1 + 0x1p-8 : 4;
-            step.least_top = Format::power_of_two(-126);
+            step.min_top = Format::power_of_two(-126);
             step.of_sum = u + 0x1p-31 + 0x1p-32;
             return step;
         default:

@@ -9,14 +9,14 @@ namespace macheps::check {
 
 /// Error model of one step of a machine.
 struct StepModel {
-    int terms = 1;                   ///< products per step
-    bool cuts_products = false;      ///< products are cut at the step's unit
-    double other_cuts = 0;           ///< number of other values that are cut there: C, sums of products
-    double unit = 0, least_top = 0;  ///< 2^-F; the power of two that a zero or subnormal addend counts as
-    double of_sum = 0;               ///< rounding error, relative to the partial sum after the step
-    bool is_one_sided = false;       ///< that rounding is a truncation
-    double of_step = 0;              ///< further error, relative to the sum of |a b| of the step
-    bool starts_anew = false;        ///< the step's products are summed and rounded before the partial sum is added
+    int terms = 1;                 ///< products per step
+    bool cuts_products = false;    ///< products are cut at the step's unit
+    double other_cuts = 0;         ///< number of other values that are cut there: C, sums of products
+    double unit = 0, min_top = 0;  ///< 2^-F; the power of two that a zero or subnormal addend counts as
+    double of_sum = 0;             ///< rounding error, relative to the partial sum after the step
+    bool is_one_sided = false;     ///< that rounding is a truncation
+    double of_step = 0;            ///< further error, relative to the sum of |a b| of the step
+    bool starts_anew = false;      ///< the step's products are summed and rounded before the partial sum is added
 };
 
 /// Returns the model, or nothing if the machine's sums are not a chain of steps.

@@ -183,7 +183,7 @@ class Walk {
             if (step_.other_cuts > 0) {
                 for (std::size_t j = 0; j < width; ++j) {
                     const double addend = step_.starts_anew ? magnitudes_[step][j] * 1.001 : ranges_[j] + error[j];
-                    unit[j] = step_.unit * std::max({tops_[step][j], power_below(addend), step_.least_top});
+                    unit[j] = step_.unit * std::max({tops_[step][j], power_below(addend), step_.min_top});
                 }
             }
             if (step_.cuts_products) {

@@ -62,12 +62,13 @@ Value silu_of(Nodes& n, Value x, std::string_view form) {
 Value tanh_of(Nodes& n, Value x, std::string_view form) { return form == "exp" ? tanh_by_exp(n, x) : n.tangent(x); }
 
 constexpr Form silu_forms[] = {{"sigmoid", "x sigmoid(x), or x / (1 + e^-x)"},
-                               {"quotient", "x / (1 + e^-x) alone"},
+                               {"quotient", "only x / (1 + e^-x)"},
                                {"tanh", "x (1 + tanh(x / 2)) / 2", true}};
-constexpr Form gelu_tanh_forms[] = {{"tanh", "with its hyperbolic tangent", true},
-                                    {"sigmoid", "x / (1 + e^-2t) for (1 + tanh t) / 2"}};
+constexpr Form gelu_tanh_forms[] = {{"tanh", "x (1 + tanh t) / 2, where t = sqrt(2 / pi) (x + 0.044715 x^3)", true},
+                                    {"sigmoid", "x / (1 + e^-2t)"}};
 constexpr Form sigmoid_forms[] = {{"exp", "1 / (1 + e^-x)"}, {"tanh", "(1 + tanh(x / 2)) / 2", true}};
-constexpr Form tanh_forms[] = {{"direct", "a function of its own"}, {"exp", "by e^2x, which cancels near zero", true}};
+constexpr Form tanh_forms[] = {{"direct", "a function for tanh itself"},
+                               {"exp", "from e^2x, which cancels near zero", true}};
 
 constexpr Activation activation_rows[] = {
     {"relu", rectified},

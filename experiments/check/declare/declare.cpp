@@ -67,8 +67,8 @@ void set_format(Declaration& d, const DeclareKey& key, Text text, Text where) {
                 continue;
             }
             if (find_granularity(part) != nullptr)
-                throw Declined(fmt::format("scales of shape '{}' are not judged, only {}, 1x128 and such blocks", part,
-                                           fmt::join(scale_shapes, ", ")),
+                throw Declined(fmt::format("scales of shape '{}' cannot be checked, only {} and blocks such as 1x128",
+                                           part, fmt::join(scale_shapes, ", ")),
                                where);
         }
         if (i == 0) {
@@ -77,11 +77,12 @@ void set_format(Declaration& d, const DeclareKey& key, Text text, Text where) {
         } else if (part == "packed" && has_format) {
             d.formats[key.name].is_packed = true;
         } else {
-            throw usage_error(fmt::format("'{}' says nothing of a format", part), where,
-                              has_scales
-                                  ? fmt::format("packed, or how its scales lie: {}, 1x128, mx32 and other blocks",
-                                                fmt::join(scale_shapes, ", "))
-                                  : "after the slash, write packed or nothing");
+            throw usage_error(
+                fmt::format("'{}' is not a valid part of a format", part), where,
+                has_scales ? fmt::format(
+                                 "use packed, or the elements that share a scale: {}, or a block such as 1x128 or mx32",
+                                 fmt::join(scale_shapes, ", "))
+                           : "write packed after the slash, or remove the slash");
         }
     }
 }
@@ -134,14 +135,14 @@ bool of_forms(const Operation& operation, const DeclareKey&) { return !operation
 
 /// Returns all operations and their forms, for --help.
 std::string forms_help() {
-    std::string all = "Another usual way to compute the operation; the first is taken when left out.";
+    std::string all = "How the operation is computed. Default: the first form in this list.";
     for (const Operation& operation : all_operations()) {
         if (operation.forms.empty() || operation.is_product) continue;
         all += fmt::format("{} {}:", all.ends_with('.') ? "" : ";", operation.name);
         for (const Form& form : operation.forms)
             all += fmt::format("{} {}", &form == &operation.forms.front() ? "" : ",", form.name);
     }
-    return all + "; a gemm has those of its activation";
+    return all + "; a gemm has the forms of its activation";
 }
 void set_form(Declaration& d, const DeclareKey&, Text text, Text where) {
     std::vector<std::string> lines;
@@ -150,10 +151,10 @@ void set_form(Declaration& d, const DeclareKey&, Text text, Text where) {
             d.form = text;
             return;
         }
-        lines.push_back(fmt::format("{} is {}", form.name, form.formula));
+        lines.push_back(fmt::format("{} ({})", form.name, form.formula));
     }
     throw usage_error(fmt::format("{} has no form '{}'", d.operation->name, text), where,
-                      fmt::format("{}", fmt::join(lines, "; ")));
+                      fmt::format("use one of {}", fmt::join(lines, ", ")));
 }
 Json get_form(const Declaration& d, const DeclareKey&) {
     if (d.operation == nullptr || d.operation->forms.empty()) return {};
@@ -189,19 +190,20 @@ std::vector<DeclareKey> row_keys() {
     using K = const DeclareKey&;
     return {
         {"sum", Takes::text, "ORDER",
-         "Order of a row's sums, and the format of partial sums: any, pairwise, lanes32, blocks128, kahan, bf16",
+         "Order of the sums over a row (any, pairwise, lanes32, blocks128, kahan), and the format of partial sums, "
+         "as in bf16 or fp16.pairwise",
          nullptr, of_sums,
          [](Declaration& d, K, Text text, Text where) { d.sum_order = sum_order_text(parse_sum_order(text, where)); },
          [](D d, K) { return Json(d.sum_order); }},
         {"inner", Takes::text, "FORMAT",
-         "Format of the kernel's intermediate results: before a norm's gain, a gate's activation, rotary products, the "
-         "sum of "
-         "exponentials and its log (logsumexp, log_softmax, cross_entropy); fp32 when left out",
+         "Format of the kernel's intermediate results: a norm before its gain, a gate's activation, rotary products, "
+         "the sum of exponentials and its logarithm (logsumexp, log_softmax, cross_entropy). Default: fp32",
          nullptr, of_inner,
          [](Declaration& d, K, Text text, Text where) { d.inner = format_named(text, where, Exit::usage); },
          [](D d, K) { return d.inner ? Json(std::string(format_name(*d.inner))) : Json(); }},
         {"variance", Takes::text, "FORM",
-         "one_pass is E[x^2] - mean^2, welford updates mean and squares with each x: both lose more",
+         "How the variance is computed. one_pass is E[x^2] - mean^2; welford updates the mean and the sum of squares "
+         "with each x. Both have larger errors than two_pass",
          [] {
              return std::vector<std::string_view>{"two_pass", "one_pass", "welford"};
          },
@@ -214,63 +216,68 @@ std::vector<DeclareKey> row_keys() {
              return Json(d.has_one_pass_variance ? "one_pass" : d.has_running_variance ? "welford" : "two_pass");
          }},
         {"form", Takes::text, "NAME", forms_help(), nullptr, of_forms, set_form, get_form},
-        {"unshifted", Takes::flag, "", "Exponentials of x itself, without the row's maximum taken away", nullptr,
-         of_softmax, [](Declaration& d, K, Text text, Text) { d.subtracts_max = text != "true"; },
+        {"unshifted", Takes::flag, "", "The kernel takes exponentials of x without subtracting the row's maximum",
+         nullptr, of_softmax, [](Declaration& d, K, Text text, Text) { d.subtracts_max = text != "true"; },
          [](D d, K) { return Json(!d.subtracts_max); }},
         {"block", Takes::number, "N",
-         "An online softmax: columns that are joined at a time; 0 has the whole row at once", nullptr, of_softmax,
+         "Online softmax: number of columns that are processed at a time. 0: the whole row at once", nullptr,
+         of_softmax,
          [](Declaration& d, K, Text text, Text where) {
              d.block = declared_whole_number(text, where, 0, std::int64_t{1} << 31);
          },
          [](D d, K) { return Json(d.block); }},
         {"rounding", Takes::text, "MODE", "How outputs are rounded", rounding_words, of_all, set_rounding,
          [](D d, K) { return Json(std::string(name_of(d.rounding))); }},
-        {"random_bits", Takes::number, "N", "Random bits of a stochastic rounding", nullptr, of_all,
+        {"random_bits", Takes::number, "N", "Number of random bits of stochastic rounding. Default: 32", nullptr,
+         of_all,
          [](Declaration& d, K, Text text, Text where) {
              d.random_bits = static_cast<int>(declared_whole_number(text, where, 1, 32));
          },
          [](D d, K) { return d.rounding == Round::stochastic ? Json(d.random_bits) : Json(); }},
-        {"flush", Takes::flag, "", "Outputs below the least normal number become zero", nullptr, of_rows,
+        {"flush", Takes::flag, "", "Outputs below the smallest normal number become zero", nullptr, of_rows,
          [](Declaration& d, K, Text text, Text) { d.flushes = text == "true"; },
          [](D d, K) { return Json(d.flushes); }},
-        {"layout", Takes::text, "LAYOUT", "What a rotary embedding turns: halves (x[i], x[i + n/2]) or neighbours",
+        {"layout", Takes::text, "LAYOUT",
+         "Elements that a rotary embedding rotates together: halves (x[i] and x[i + n/2]) or pairs of neighbours",
          [] {
              return std::vector<std::string_view>{"halves", "pairs"};
          },
          of_layout<Layout::rotary>, [](Declaration& d, K, Text text, Text) { d.has_pairs = text == "pairs"; },
          [](D d, K) { return Json(d.has_pairs ? "pairs" : "halves"); }},
-        {"halves", Takes::text, "ORDER", "What the halves of a gated x are",
+        {"halves", Takes::text, "ORDER", "Order of gate and up if x holds both as halves",
          [] {
              return std::vector<std::string_view>{"gate_up", "up_gate"};
          },
          of_layout<Layout::gated>, [](Declaration& d, K, Text text, Text) { d.has_up_first = text == "up_gate"; },
          [](D d, K) { return Json(d.has_up_first ? "up_gate" : "gate_up"); }},
-        {"reduction", Takes::text, "NAME", "What becomes of the losses of all rows",
+        {"reduction", Takes::text, "NAME", "How the losses of all rows are reduced",
          [] { return std::vector<std::string_view>(reductions.begin(), reductions.end()); }, of_layout<Layout::classes>,
          set_reduction, [](D d, K) { return Json(std::string(reductions[static_cast<std::size_t>(d.reduction)])); }},
-        {"ignore_index", Takes::number, "N", "The target whose rows have no loss and do not count; none when left out",
-         nullptr, of_layout<Layout::classes>,
+        {"ignore_index", Takes::number, "N", "Target whose rows have no loss and do not count. Default: none", nullptr,
+         of_layout<Layout::classes>,
          [](Declaration& d, K, Text text, Text where) {
              d.ignored = declared_whole_number(text, where, -(std::int64_t{1} << 31), std::int64_t{1} << 31);
          },
          [](D d, K) { return d.ignored ? Json(*d.ignored) : Json(); }},
-        {"granularity", Takes::text, "NAME", "Which elements share a quantiser's scale, as policies name it",
+        {"granularity", Takes::text, "NAME",
+         "Elements that share a scale, by the names that policies use. Required, unless --given-scale is one number",
          [] { return names_of(granularities); }, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text) { d.granularity = text; },
          [](D d, K) { return d.granularity.empty() ? Json() : Json(d.granularity); }},
         {"scale_rule", Takes::text, "NAME",
-         "How a scale is made, as policies name it, or amax_over_max; the usual of the granularity when left out",
+         "Rule that computes a scale, by the names that policies use, or amax_over_max. Default: the usual rule of the "
+         "granularity",
          quantiser_rules, of_layout<Layout::quantised>, [](Declaration& d, K, Text text, Text) { d.scale_rule = text; },
          [](D d, K) { return d.scale_rule.empty() ? Json() : Json(d.scale_rule); }},
         {"scaling", Takes::text, "WORD",
-         "How x meets its scale: multiply by the encode scale, or divide by the decode scale (amax / largest value)",
+         "How x is scaled: multiply by the encode scale, or divide by the decode scale (amax / largest value)",
          [] { return std::vector<std::string_view>(scalings.begin(), scalings.end()); }, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text) { d.divides = text == "divide"; },
          [](D d, K) { return Json(std::string(scalings[d.divides ? 1 : 0])); }},
         {"given_scale", Takes::text, "WHAT",
-         "Source of scales that are not computed from x (KV cache, static scales): the array scale (decode), the array "
-         "encode_scale, or a number, the decode scale of the whole tensor; computed from x by --scale-rule when left "
-         "out",
+         "Source of scales that are not computed from x (KV cache, static scales): scale (array of decode scales), "
+         "encode_scale (array), or a number (the decode scale of the whole tensor). Default: computed from x by "
+         "--scale-rule",
          nullptr, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text where) {
              if (text != "scale" && text != "encode_scale") declared_number(text, where, 1e-38, most);
@@ -291,45 +298,48 @@ std::vector<DeclareKey> other_keys() {
     return {
         {"machine", Takes::text, "NAME",
          "How a product is summed: sliced (fp32 chains over contiguous slices or lanes of k), any (fp32 in any order), "
-         "or a matrix "
-         "unit as in `macheps gemm --machine`",
+         "or a matrix unit as in `macheps gemm --machine`",
          nullptr, of_products, set_machine,
          [](const Declaration& d, const DeclareKey&) { return Json(std::string(machine_name_of(d))); }},
         {"bits", Takes::flag, "",
-         "Demand the machine's own bits; of rows those of fp32 in the declared order of sums, with exact functions",
+         "Require the exact bits of the machine. Operations on rows: the bits of fp32 arithmetic with the declared "
+         "order of sums and correctly rounded functions",
          nullptr, of_all, [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
          // Row operations report it only if it is set. Declarations from before this key existed thus stay equal.
          [](const Declaration& d, const DeclareKey&) {
              return d.bits || d.operation->is_product ? Json(d.bits) : Json();
          }},
-        {"scale_order", Takes::text, "ORDER", "In which order scales meet the product; the limits allow every order",
-         scale_order_words, of_products,
-         [](Declaration& d, const DeclareKey&, Text text, Text) { d.scale_order = text; },
+        {"scale_order", Takes::text, "ORDER",
+         "Order in which scales are applied to the product. The limits allow every order", scale_order_words,
+         of_products, [](Declaration& d, const DeclareKey&, Text text, Text) { d.scale_order = text; },
          [](const Declaration& d, const DeclareKey&) { return Json(d.scale_order); }},
-        {"alpha", Takes::number, "X", "What multiplies the product", nullptr, of_products,
+        {"alpha", Takes::number, "X", "Factor of the product", nullptr, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.alpha = declared_number(text, where, -most, most);
          },
          [](const Declaration& d, const DeclareKey&) { return Json(d.alpha); }},
-        {"beta", Takes::number, "X", "What multiplies c", nullptr, of_products,
+        {"beta", Takes::number, "X", "Factor of c", nullptr, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.beta = declared_number(text, where, -most, most);
          },
          [](const Declaration& d, const DeclareKey&) { return Json(d.beta); }},
-        {"eps", Takes::number, "X", "Of a norm, which is refused without", nullptr, of_norms,
+        {"eps", Takes::number, "X", "Number that a norm adds before the square root. Required for norms", nullptr,
+         of_norms,
          [](Declaration& d, const DeclareKey&, Text text, Text where) { d.eps = declared_number(text, where, 0, 1); },
          [](const Declaration& d, const DeclareKey&) { return d.eps ? Json(*d.eps) : Json(); }},
         {"functions", Takes::text, "NAME",
-         "How accurate functions are: cuda, cuda.fast, hip, exact; then single ones in ulp: cuda,exp=4", nullptr,
-         of_all,
+         "Accuracy of functions: cuda, cuda.fast, hip or exact, optionally followed by the errors of single functions "
+         "in ulp, as in cuda,exp=4",
+         nullptr, of_all,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              find_functions(text, where);
              d.functions = text;
          },
          [](const Declaration& d, const DeclareKey&) { return Json(d.functions); }},
         {"canaries", Takes::number, "N",
-         "Entries behind the output, along its first axis, that must still hold what make-inputs put there", nullptr,
-         of_all,
+         "Number of entries after the end of the output, along its first axis, that must still hold the values that "
+         "make-inputs wrote there. Default: 0",
+         nullptr, of_all,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.canaries = declared_whole_number(text, where, 0, 1000000);
          },
@@ -350,7 +360,7 @@ std::vector<DeclareKey> make_keys() {
     }
     std::vector<DeclareKey> keys;
     for (const std::string& name : names) {
-        keys.push_back({name, Takes::text, "FORMAT", fmt::format("Format of {}; the file's when left out", name),
+        keys.push_back({name, Takes::text, "FORMAT", fmt::format("Format of {}. Default: the format in the file", name),
                         nullptr, has_array, set_format, get_format});
     }
     for (DeclareKey& key : other_keys()) keys.push_back(std::move(key));
@@ -389,15 +399,16 @@ void declare(Declaration& d, const DeclareKey& key, const std::string& text, con
         }
         throw usage_error(is_array ? fmt::format("{} has no array '{}'", d.operation->name, key.name)
                                    : fmt::format("{} has no {}", d.operation->name, key.name),
-                          where, fmt::format("it has {}", fmt::join(names, ", ")));
+                          where, fmt::format("remove it; {} has {}", d.operation->name, fmt::join(names, ", ")));
     }
     if (key.words != nullptr) {
         const std::vector<std::string_view> words = key.words();
         if (std::find(words.begin(), words.end(), text) == words.end()) {
             const std::string near = nearest_name(text, words);
             throw usage_error(fmt::format("unknown {} '{}'", key.name, text), where,
-                              near.empty() ? fmt::format("one of {}", fmt::join(words, ", "))
-                                           : fmt::format("did you mean '{}'? one of {}", near, fmt::join(words, ", ")));
+                              near.empty()
+                                  ? fmt::format("use one of {}", fmt::join(words, ", "))
+                                  : fmt::format("did you mean '{}'? use one of {}", near, fmt::join(words, ", ")));
         }
     }
     key.set(d, key, text, where);
@@ -425,13 +436,13 @@ Json declared_json(const Declaration& d) {
 }
 
 std::string no_check_of(std::string_view operation) {
-    return fmt::format("no check judges the operation '{}' yet", operation);
+    return fmt::format("the operation '{}' cannot be checked yet", operation);
 }
 
 double declared_number(const std::string& text, const std::string& where, double least, double greatest) {
     const auto number = parse_number(text);
     if (number && std::isfinite(*number) && *number >= least && *number <= greatest) return *number;
-    throw usage_error(fmt::format("'{}' is no number here", text), where,
+    throw usage_error(fmt::format("'{}' is not a number in the allowed range", text), where,
                       fmt::format("give {:g} to {:g}", least, greatest));
 }
 
@@ -439,7 +450,7 @@ std::int64_t declared_whole_number(const std::string& text, const std::string& w
                                    std::int64_t greatest) {
     const double number = declared_number(text, where, static_cast<double>(least), static_cast<double>(greatest));
     if (number != std::floor(number))
-        throw usage_error(fmt::format("'{}' is no whole number", text), where, "give one");
+        throw usage_error(fmt::format("'{}' is not a whole number", text), where, "use a whole number");
     return static_cast<std::int64_t>(number);
 }
 

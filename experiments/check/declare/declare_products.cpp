@@ -24,24 +24,24 @@ struct WordKey {
     Words (*words)();
 };
 const WordKey word_keys[] = {
-    {"activation", &Declaration::activation, "Behind bias and c, before the residual",
+    {"activation", &Declaration::activation, "Activation function, applied after bias and c and before the residual",
      [] {
          return Words{"none", "relu", "gelu", "gelu_tanh", "silu"};
      }},
-    {"a_layout", &Declaration::a_layout, "Of the array a: [m,k], or its transpose",
+    {"a_layout", &Declaration::a_layout, "Layout of the array a: mk is [m,k], km its transpose",
      [] {
          return Words{"mk", "km"};
      }},
-    {"b_layout", &Declaration::b_layout, "Of the array b: [k,n], or its transpose",
+    {"b_layout", &Declaration::b_layout, "Layout of the array b: kn is [k,n], nk its transpose",
      [] {
          return Words{"kn", "nk"};
      }},
-    {"scale_layout", &Declaration::scale_layout, "How scales of blocks are stored",
+    {"scale_layout", &Declaration::scale_layout, "How the scales of blocks are stored",
      [] {
          return Words{"linear", "cublas128x4"};
      }},
     {"operands", &Declaration::operands,
-     "Conversion of fp32 operands before the multiplication; any: one of the other values, the same for all operands",
+     "Conversion of fp32 operands before the multiplication. any: one of the other values, the same for all operands",
      [] {
          Words words;
          for (const OperandConversion& row : operand_conversions) words.push_back(row.name);
@@ -66,9 +66,9 @@ void set_tile(Declaration& d, const DeclareKey&, Text text, Text where) {
     const std::int64_t rows = x == std::string::npos ? 0 : number(0, x),
                        columns = x == std::string::npos ? 0 : number(x + 1, text.size());
     if (rows == 0 || columns == 0)
-        throw Error({.what = "'" + text + "' is no tile",
+        throw Error({.what = "'" + text + "' is not a valid tile",
                      .where = where,
-                     .fix = "give rows and columns: 128x256",
+                     .fix = "use rows and columns, such as 128x256",
                      .exit = Exit::usage});
     d.tile_rows = rows;
     d.tile_columns = columns;
@@ -92,19 +92,22 @@ const OperandConversion* find_operand_conversion(std::string_view name) {
 std::vector<DeclareKey> product_keys() {
     std::vector<DeclareKey> keys{
         {"need_bits", Takes::number, "B",
-         "Of the design: every product's bound must be at most 2^-B of its sum of |a b|", nullptr, of_products,
+         "Fail if the declared machine cannot guarantee B bits: the error bound of each product must be at most 2^-B "
+         "times its sum of |a b|",
+         nullptr, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.need_bits = declared_number(text, where, 0, 64);
          },
          [](const Declaration& d, const DeclareKey&) { return d.need_bits ? Json(*d.need_bits) : Json(); }},
-        {"slices", Takes::number, "N", "Into how many parts k is split; one, or as the machine says, when left out",
-         nullptr, of_products,
+        {"slices", Takes::number, "N",
+         "Number of slices into which k is split. Default: as the machine specifies; sliced allows up to 4", nullptr,
+         of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.slices = declared_whole_number(text, where, 1, 65536);
          },
          [](const Declaration& d, const DeclareKey&) { return d.slices > 0 ? Json(d.slices) : Json(); }},
         {"partials", Takes::text, "FORMAT",
-         "What the sum of each slice is rounded to before they are added; not at all when left out", nullptr,
+         "Format to which the sum of each slice is rounded before the sums are added. Default: not rounded", nullptr,
          of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.partials = format_named(text, where, Exit::usage);
@@ -113,13 +116,14 @@ std::vector<DeclareKey> product_keys() {
              return d.partials ? Json(std::string(format_name(*d.partials))) : Json();
          }},
         {"tile", Takes::text, "ROWSxCOLUMNS",
-         "Outputs that the kernel makes together: errors of each tile are judged together, too; those of 16x16 alone "
-         "when left out",
+         "Tile of outputs that the kernel computes together. The errors of each such tile are also judged together. "
+         "Default: only tiles of 16x16 are judged",
          nullptr, of_products, set_tile,
          [](const Declaration& d, const DeclareKey&) {
              return d.tile_rows > 0 ? Json(fmt::format("{}x{}", d.tile_rows, d.tile_columns)) : Json();
          }},
-        {"atomics", Takes::flag, "", "Slices are added by fp32 atomics, in any order, which may flush", nullptr,
+        {"atomics", Takes::flag, "",
+         "The kernel adds slices with fp32 atomics, in any order, which may flush subnormal numbers", nullptr,
          of_products, [](Declaration& d, const DeclareKey&, Text text, Text) { d.has_atomics = text == "true"; },
          [](const Declaration& d, const DeclareKey&) { return Json(d.has_atomics); }},
     };

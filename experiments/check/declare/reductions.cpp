@@ -55,9 +55,9 @@ Value shifted_log(Listing& l, const Exponentials& e) {
 
 constexpr Form of_softmax[] = {{"quotient", "e^(x - m) / s"}, {"lse", "e^(x - (m + log s))", true}};
 constexpr Form of_log_softmax[] = {{"shifted", "(x - m) - log s"},
-                                   {"lse", "x - (m + log s), which loses as much as x is large", true}};
+                                   {"lse", "x - (m + log s), whose error grows with the magnitude of x", true}};
 constexpr Form of_loss[] = {{"shifted", "log s - (x - m) of the target"},
-                            {"lse", "(m + log s) - x of the target, which loses as much as x is large", true}};
+                            {"lse", "(m + log s) - x of the target, whose error grows with the magnitude of x", true}};
 
 bool is_wide_sum(const Declaration& d) { return !parse_sum_order(d.sum_order).is_narrow(); }
 bool has_mean(const Declaration& d) { return d.reduction == Reduction::mean; }

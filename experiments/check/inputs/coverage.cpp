@@ -13,7 +13,8 @@
 namespace macheps::check {
 
 bool Coverage::is_caught(const Line& line) const {
-    return std::any_of(line.sights.begin(), line.sights.end(), [](Sight sight) { return sight >= Sight::caught; });
+    return std::any_of(line.detections.begin(), line.detections.end(),
+                       [](Detection sight) { return sight >= Detection::caught; });
 }
 
 std::vector<const Coverage::Line*> Coverage::blind(Power require) const {
@@ -32,7 +33,7 @@ Coverage::Line& line_of(std::vector<Coverage::Line>& lines, const Mutant& mutant
     auto line = std::find_if(lines.begin(), lines.end(),
                              [&](const Coverage::Line& each) { return line_name(each.mutant) == name; });
     if (line == lines.end()) line = lines.insert(lines.end(), {mutant.name, mutant.kind, mutant.required_by});
-    line->sights.resize(inputs, Sight::none);
+    line->detections.resize(inputs, Detection::none);
     return *line;
 }
 
@@ -56,27 +57,28 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
         Trial sizes(limits, growing_parts(posed.problem), nullptr, pool, mutants, &premise);
         add_size_mutants(sizes);
         for (const Mutant& mutant : mutants) {
-            line_of(coverage.lines, mutant, inputs.size()).sights[i] = mutant.certified ? Sight::certified
-                                                                       : mutant.caught  ? Sight::caught
-                                                                                        : Sight::missed;
+            line_of(coverage.lines, mutant, inputs.size()).detections[i] = mutant.certified ? Detection::certified
+                                                                           : mutant.caught  ? Detection::caught
+                                                                                            : Detection::missed;
         }
         for (const std::string_view range : data_ranges_of(inputs[i])) {
             const Mutant named{.name = std::string(range), .kind = "data", .required_by = Power::all};
-            line_of(coverage.ranges, named, inputs.size()).sights[i] = Sight::caught;
+            line_of(coverage.ranges, named, inputs.size()).detections[i] = Detection::caught;
         }
     }
     return coverage;
 }
 
-Sight Coverage::sight_to_reach(const Line& line) const {
+Detection Coverage::sight_to_reach(const Line& line) const {
     const bool is_wanted_for_certain = line.kind == "structure" || line.kind == "scale";
-    const bool is_certified = std::find(line.sights.begin(), line.sights.end(), Sight::certified) != line.sights.end();
-    return is_wanted_for_certain && is_certified ? Sight::certified : Sight::caught;
+    const bool is_certified =
+        std::find(line.detections.begin(), line.detections.end(), Detection::certified) != line.detections.end();
+    return is_wanted_for_certain && is_certified ? Detection::certified : Detection::caught;
 }
 
 std::vector<std::size_t> least_set(const Coverage& coverage) {
     std::vector<bool> is_left;
-    std::vector<Sight> needed;
+    std::vector<Detection> needed;
     std::vector<Coverage::Line> lines = coverage.lines;
     lines.insert(lines.end(), coverage.ranges.begin(), coverage.ranges.end());
     for (const Coverage::Line& line : lines) {
@@ -88,11 +90,11 @@ std::vector<std::size_t> least_set(const Coverage& coverage) {
         std::size_t best = 0, most = 0;
         for (std::size_t i = 0; i < coverage.inputs.size(); ++i) {
             std::size_t adds = 0;
-            for (std::size_t j = 0; j < lines.size(); ++j) adds += is_left[j] && lines[j].sights[i] >= needed[j];
+            for (std::size_t j = 0; j < lines.size(); ++j) adds += is_left[j] && lines[j].detections[i] >= needed[j];
             if (adds > most) best = i, most = adds;
         }
         for (std::size_t j = 0; j < lines.size(); ++j) {
-            if (lines[j].sights[best] >= needed[j]) is_left[j] = false;
+            if (lines[j].detections[best] >= needed[j]) is_left[j] = false;
         }
         chosen.push_back(best);
     }

@@ -13,7 +13,7 @@
 
 namespace macheps::check {
 
-enum class Sight : std::uint8_t {
+enum class Detection : std::uint8_t {
     none,       ///< these inputs do not have the mutant, or their outputs cannot be judged
     missed,     ///< the check would pass
     caught,     ///< the tests refuse a kernel that is otherwise ideal
@@ -25,7 +25,7 @@ struct Coverage {
         std::string mutant;
         std::string_view kind;
         Power required_by = Power::structure;
-        std::vector<Sight> sights{};  ///< one for each input
+        std::vector<Detection> detections{};  ///< one for each input
     };
     std::vector<std::string> inputs{};     ///< their names
     std::vector<std::int64_t> declined{};  ///< for each input: the first output that cannot be judged, or -1
@@ -36,7 +36,7 @@ struct Coverage {
     bool is_caught(const Line& line) const;
     /// Returns how certainly a set of inputs must show a line. Faults of structure or scale must be certified if any of
     /// these inputs certifies them.
-    Sight sight_to_reach(const Line& line) const;
+    Detection sight_to_reach(const Line& line) const;
     /// Returns the mutants that a check with this `require` must catch and that none of these inputs shows.
     std::vector<const Line*> blind(Power require) const;
     /// Returns why a check of all these inputs together would be weak.

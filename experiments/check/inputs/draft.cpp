@@ -191,11 +191,11 @@ std::vector<MadeInputs> Maker::take() {
 
 double greatest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
 
-double least_normal_of(const Format& format) {
-    return format.min_normal_code() == 0 ? least_subnormal_of(format) : Format::power_of_two(format.emin());
+double min_normal_of(const Format& format) {
+    return format.min_normal_code() == 0 ? min_subnormal_of(format) : Format::power_of_two(format.emin());
 }
 
-double least_subnormal_of(const Format& format) { return Format::power_of_two(format.emin() - format.precision + 1); }
+double min_subnormal_of(const Format& format) { return Format::power_of_two(format.emin() - format.precision + 1); }
 
 std::int64_t greatest_whole_of(const Format& format) {
     return static_cast<std::int64_t>(

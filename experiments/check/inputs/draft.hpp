@@ -71,8 +71,8 @@ class Maker {
 
 /// Return the largest finite number of a format, and its smallest normal and subnormal numbers.
 double greatest_of(const Format& format);
-double least_normal_of(const Format& format);
-double least_subnormal_of(const Format& format);
+double min_normal_of(const Format& format);
+double min_subnormal_of(const Format& format);
 /// Returns the magnitude up to which the format has all integers.
 std::int64_t greatest_whole_of(const Format& format);
 

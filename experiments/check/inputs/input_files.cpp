@@ -78,11 +78,11 @@ std::vector<files::StoredArray> stored_inputs(const MadeInputs& inputs) {
         }
         if (made.format.is_packed) {
             if (array.shape.back() % 2 != 0) {
-                throw Error(
-                    {.what = fmt::format("two codes of {} a byte, in rows of {}", made.name, array.shape.back()),
-                     .where = made.name,
-                     .fix = "ask for an even number of columns",
-                     .exit = Exit::usage});
+                throw Error({.what = fmt::format("{} has two codes per byte, but rows of {} elements", made.name,
+                                                 array.shape.back()),
+                             .where = made.name,
+                             .fix = "use an even number of columns",
+                             .exit = Exit::usage});
             }
             std::string packed(array.bytes.size() / 2, '\0');
             for (std::size_t i = 0; i < packed.size(); ++i)

@@ -271,7 +271,7 @@ void wide(Maker& maker) {
     const int room = static_cast<int>((out - std::log2(static_cast<double>(r.k))) / 2) - 2;
     for (const char* name : {"a", "b"}) {
         const Format format = r.format(name);
-        const double top = std::log2(greatest_of(format)), bottom = std::log2(least_normal_of(format));
+        const double top = std::log2(greatest_of(format)), bottom = std::log2(min_normal_of(format));
         const int greatest = std::min(static_cast<int>(top / 2), room), least = static_cast<int>(bottom / 2);
         MadeArray& array = inputs.at(name);
         const Draws draw = maker.draws(name), exponents = maker.draws(fmt::format("{} exponent", name));
@@ -301,7 +301,7 @@ void scales(Maker& maker) {
             array.values[i] =
                 std::ldexp(1 + static_cast<double>(i % 64) * 0x1p-6, static_cast<int>((i / 64 + i) % 7) - 3);
         const Format& format = array.format.format;
-        if (array.values.size() > 2 && format.min_normal_code() > 1) array.values.back() = least_normal_of(format) / 2;
+        if (array.values.size() > 2 && format.min_normal_code() > 1) array.values.back() = min_normal_of(format) / 2;
     }
     MadeArray& a = inputs.at("a");
     if (maker.request().m > 1) std::fill_n(a.values.begin(), maker.request().k, 0.0);
@@ -339,21 +339,21 @@ bool has_subnormals(const InputRequest& r) {
 /// Makes all of a, or all of b, subnormal and the other one large, so that sums are multiples of an ordinary unit.
 void subnormal(Maker& maker) {
     const InputRequest& r = maker.request();
-    const double most_sum = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
+    const double max_sum = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
     for (const char* small : {"a", "b"}) {
         MadeInputs& inputs = maker.add(small);
         for (const char* name : {"a", "b"}) {
             const Format own = r.format(name), other = r.format(*name == 'a' ? "b" : "a");
             const std::int64_t codes = std::max<std::int64_t>(
-                1, std::min((std::int64_t{1} << (own.precision - 1)) - 1, static_cast<std::int64_t>(most_sum / 3)));
+                1, std::min((std::int64_t{1} << (own.precision - 1)) - 1, static_cast<std::int64_t>(max_sum / 3)));
             // The large operand scales the unit of the subnormal one to about 1, as far as its format allows.
             const int up = std::min(static_cast<int>(std::log2(greatest_of(own))) - 2,
-                                    -static_cast<int>(std::log2(least_subnormal_of(other))));
+                                    -static_cast<int>(std::log2(min_subnormal_of(other))));
             MadeArray& array = inputs.at(name);
             const Draws draw(r.seed, inputs.name, name);
             fill(array, [&](auto row, auto column) {
                 const std::int64_t i = row * array.shape.back() + column;
-                return *name == *small ? static_cast<double>(draw.signed_whole(i, 1, codes)) * least_subnormal_of(own)
+                return *name == *small ? static_cast<double>(draw.signed_whole(i, 1, codes)) * min_subnormal_of(own)
                                        : std::ldexp(static_cast<double>(draw.signed_whole(i, 1, 3)), up);
             });
         }
@@ -398,29 +398,30 @@ void specials(Maker& maker) {
 
 constexpr Recipe recipes[] = {
     {"normal", "N(0, 1)", "most wrong kernels", always, normal},
-    {"positive", "U(0, 1)", "one-sided cuts, sums that stall", always, positive},
-    {"integers", "whole numbers from -4 to 4: exact", "layouts, tails and batches; blind to accumulators", always,
+    {"positive", "U(0, 1)", "truncation, sums that stall", always, positive},
+    {"integers", "integers from -4 to 4; exact", "wrong layouts, tails and batches, but not the accumulator", always,
      integers},
-    {"resolution", "whole numbers whose sums the right accumulator just holds: exact", "narrow accumulators",
+    {"resolution", "integers whose sums just fit into the right accumulator; exact", "narrow accumulators",
      has_resolution, resolution},
-    {"one-hot", "each row of a selects one k, each element of b is a code of its own: exact",
-     "permutations, swizzles, fragment layouts, operands through other formats", always, one_hot},
-    {"tail", "a is zero but for its last terms, and once for its first: exact",
-     "tails dropped or doubled, accumulators not cleared", always, tail},
-    {"ties", "sums half way between two codes of the output, and a quarter beside: exact",
-     "ties away, truncation, double rounding", has_ties, ties},
-    {"cancel", "pairs that nearly cancel, half of k apart", "lost leading bits, rounding between slices", has_pairs,
-     cancel},
-    {"swamp", "in each row a large term and its negative, N(0, 1) between them",
-     "order, slices and promotion, even through a 16-bit output", has_swamp, swamp},
-    {"wide", "exponents uniform over half of the formats' range", "alignment, flushed operands", always, wide},
-    {"scales", "every scale another; a row of zeros, a subnormal scale", "scales swapped, shifted or transposed",
-     has_scales, scales},
-    {"groups", "the rows dealt otherwise: all to the first group, to the last, one to each but one",
-     "empty groups, groups of one row, a group's b or rows taken from its neighbour", has_groups, groups},
-    {"subnormal", "all of a, then all of b, subnormal: exact", "flushed subnormal operands", has_subnormals, subnormal},
-    {"specials", "NaN, infinities, their difference and product with zero, overflow, -0", "swallowed specials",
-     has_specials, specials},
+    {"one-hot", "a single 1 in each row of a; the elements of b are different codes; exact",
+     "permutations, swizzles, fragment layouts, operands that pass through another format", always, one_hot},
+    {"tail", "a is zero except for its last terms; in one input, except for the first term; exact",
+     "tails dropped or doubled, accumulators that are not cleared", always, tail},
+    {"ties", "sums halfway between two codes of the output, or a quarter of an ulp away from that; exact",
+     "ties away from zero, truncation, double rounding", has_ties, ties},
+    {"cancel", "pairs of terms that nearly cancel, half of k apart", "lost leading bits, rounding between slices",
+     has_pairs, cancel},
+    {"swamp", "a large term and its negative in each row, N(0, 1) between them",
+     "the order of summation, slices and promotion, even through a 16-bit output", has_swamp, swamp},
+    {"wide", "exponents uniform over half of the range of the formats", "alignment, flushed operands", always, wide},
+    {"scales", "scales of which each differs from the next, a row of zeros, a subnormal scale",
+     "scales that are exchanged, shifted or transposed", has_scales, scales},
+    {"groups", "the rows in other groups: all in the first group, all in the last, or one row in all groups except one",
+     "errors with empty groups or groups of one row; a group's b or rows taken from its neighbour", has_groups, groups},
+    {"subnormal", "first a, then b, consists of subnormal numbers; exact", "flushed subnormal operands", has_subnormals,
+     subnormal},
+    {"specials", "NaN, infinities, inf - inf, inf times 0, overflow, -0", "swallowed special values", has_specials,
+     specials},
 };
 
 }  // namespace

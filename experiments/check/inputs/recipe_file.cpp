@@ -41,8 +41,8 @@ void check_sizes(const InputRequest& r, const std::string& where) {
         double count = 1;
         for (const std::int64_t size : shape) count *= static_cast<double>(size);
         if (count > most)
-            throw usage_error(fmt::format("an array of [{}] elements", fmt::join(shape, ", ")), where,
-                              "ask for less than 2^28");
+            throw usage_error(fmt::format("an array of shape [{}] is too large", fmt::join(shape, ", ")), where,
+                              "use at most 2^28 elements");
     }
 }
 
@@ -51,9 +51,9 @@ class PlanReader {
     PlanReader(const files::TomlLines& lines, const std::string& file)
         : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
-            throw usage_error("a character that is not ASCII, outside of strings and comments",
+            throw usage_error("a character outside of strings and comments is not ASCII",
                               fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column),
-                              "put names in quotes");
+                              "put the name in quotes");
     }
 
     std::vector<InputPlan> read() const {
@@ -63,10 +63,11 @@ class PlanReader {
         if (const toml::node* recipe = document.get("recipe"))
             plans.push_back(read_recipe(reader_.table(*recipe, "recipe")));
         if (const toml::node* checks = document.get("check")) {
-            if (!checks->is_array_of_tables()) reader_.wrong_type(*checks, "check", "tables, each behind [[check]]");
+            if (!checks->is_array_of_tables()) reader_.wrong_type(*checks, "check", "tables, each after [[check]]");
             for (const toml::node& check : *checks->as_array()) plans.push_back(read_check(*check.as_table()));
         }
-        if (plans.empty()) throw usage_error("neither a [recipe] nor a [[check]]", file_, "begin with [recipe]");
+        if (plans.empty())
+            throw usage_error("the file has neither a [recipe] nor a [[check]]", file_, "add a table [recipe]");
         return plans;
     }
 
@@ -85,7 +86,8 @@ class PlanReader {
     void read_declaration(const toml::table& table, Declaration& d) const {
         const toml::node* op = table.get("op");
         if (op == nullptr)
-            throw usage_error("no op", reader_.where(table, "op"), "name the operation, as in op = \"gemm\"");
+            throw usage_error("the key 'op' is missing", reader_.where(table, "op"),
+                              "add the operation, as in op = \"gemm\"");
         d.operation = &named_operation(*op);
         for (const DeclareKey& key : declare_keys()) {
             if (const toml::node* node = table.get(key.name))
@@ -113,15 +115,16 @@ class PlanReader {
                 set_size(plan.request, key.name, reader_.integer(*node, key.name), reader_.where(*node, key.name));
         }
         if (const toml::node* groups = table.get("groups")) {
-            if (!groups->is_array()) reader_.wrong_type(*groups, "groups", "a list of numbers of rows");
+            if (!groups->is_array()) reader_.wrong_type(*groups, "groups", "a list of row counts");
             std::vector<std::int64_t> sizes;
             for (const toml::node& node : *groups->as_array()) sizes.push_back(reader_.integer(node, "groups"));
             if (const toml::node* m = table.get("m"))
-                throw usage_error("m beside groups", reader_.where(*m, "m"), "leave it out: the groups say it");
+                throw usage_error("m cannot be combined with groups", reader_.where(*m, "m"),
+                                  "remove m; the groups determine it");
             set_groups(plan.request, sizes, reader_.where(*groups, "groups"));
         } else if (plan.request.group_rows > 0) {
-            throw usage_error("room for rows of groups that there are not", reader_.where(table, "group_rows"),
-                              "say groups = [64, 0, 80]");
+            throw usage_error("group_rows is set, but there are no groups", reader_.where(table, "group_rows"),
+                              "add groups, as in groups = [64, 0, 80]");
         }
         if (const toml::node* seed = table.get("seed"))
             set_size(plan.request, "seed", reader_.integer(*seed, "seed"), reader_.where(*seed, "seed"));
@@ -156,7 +159,7 @@ class PlanReader {
 
 void set_size(InputRequest& request, std::string_view name, std::int64_t value, const std::string& where) {
     if (name == "seed") {
-        if (value < 0) throw usage_error(fmt::format("seed {}", value), where, "give 0 or more");
+        if (value < 0) throw usage_error(fmt::format("the seed {} is negative", value), where, "use 0 or more");
         request.seed = static_cast<std::uint64_t>(value);
         return;
     }
@@ -166,8 +169,9 @@ void set_size(InputRequest& request, std::string_view name, std::int64_t value, 
     });
     if (key == std::end(size_keys))
         throw usage_error(fmt::format("{} has no size '{}'", operation.name, name), where,
-                          operation.is_product ? "it has batches, group_rows, m, n, k" : "it has rows, columns");
-    if (value < 1 || value > (1 << 28)) throw usage_error(fmt::format("{} = {}", name, value), where, "give 1 to 2^28");
+                          operation.is_product ? "use one of batches, group_rows, m, n, k" : "use rows or columns");
+    if (value < 1 || value > (1 << 28))
+        throw usage_error(fmt::format("{} = {} is out of range", name, value), where, "give 1 to 2^28");
     request.*(key->field) = value;
     check_sizes(request, where);
 }
@@ -176,16 +180,18 @@ void set_groups(InputRequest& request, const std::vector<std::int64_t>& sizes, c
     constexpr std::int64_t most = 1 << 28;
     if (!request.declaration.operation->is_product)
         throw usage_error(fmt::format("{} has no groups", request.declaration.operation->name), where,
-                          "leave them out");
-    if (request.batches > 1) throw usage_error("groups of batches", where, "give one of them");
+                          "remove the groups");
+    if (request.batches > 1) throw usage_error("batches and groups cannot be combined", where, "remove one of them");
     std::int64_t sum = 0;
     for (const std::int64_t size : sizes) {
         const std::int64_t room = request.group_rows > 0 ? request.group_rows : most - sum;
         if (size < 0 || size > room)
-            throw usage_error(fmt::format("a group of {} rows", size), where, fmt::format("give 0 to {}", room));
+            throw usage_error(fmt::format("a group cannot have {} rows", size), where,
+                              fmt::format("give 0 to {}", room));
         sum += size;
     }
-    if (sizes.empty() || sum == 0) throw usage_error("no rows in any group", where, "give some: 64,0,80");
+    if (sizes.empty() || sum == 0)
+        throw usage_error("all groups are empty", where, "give a group some rows, as in 64,0,80");
     request.groups = sizes;
     request.m = request.group_rows > 0 ? request.group_rows * static_cast<std::int64_t>(sizes.size()) : sum;
     check_sizes(request, where);
@@ -197,14 +203,15 @@ void set_shape(InputRequest& request, const std::vector<std::int64_t>& shape, co
     if (is_product) names = {"m", "n", "k"};
     if (is_product && shape.size() == 4) names.insert(names.begin(), "batches");
     if (shape.size() != names.size())
-        throw usage_error(fmt::format("{} sizes", shape.size()), where, fmt::format("give {}", fmt::join(names, ",")));
+        throw usage_error(fmt::format("the shape has {} sizes", shape.size()), where,
+                          fmt::format("give {}", fmt::join(names, ",")));
     for (std::size_t i = 0; i < names.size(); ++i) set_size(request, names[i], shape[i], where);
 }
 
 std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
     if (plan.request.arrays().empty()) {
-        throw usage_error(fmt::format("no array of {} is declared, and it requires none", plan.name), "inputs",
-                          "declare the formats of those that the kernel reads");
+        throw usage_error(fmt::format("no array of {} is declared", plan.name), "inputs",
+                          "declare the formats of the arrays that the kernel reads");
     }
     std::vector<const Recipe*> recipes = plan.recipes;
     if (recipes.empty()) {
@@ -215,9 +222,9 @@ std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
     std::vector<MadeInputs> all;
     for (const Recipe* recipe : recipes) {
         if (!recipe->applies(plan.request)) {
-            throw usage_error(
-                fmt::format("recipe '{}' ({}) needs other formats, sizes or arrays", recipe->name, recipe->contents),
-                "inputs", "leave it out");
+            throw usage_error(fmt::format("the recipe '{}' ({}) does not fit these formats, sizes or arrays",
+                                          recipe->name, recipe->contents),
+                              "inputs", "remove it");
         }
         for (MadeInputs& inputs : make_inputs(*recipe, plan.request)) all.push_back(std::move(inputs));
     }
@@ -234,8 +241,8 @@ std::vector<InputPlan> parse_plans(std::string_view text, const std::string& fil
 }
 
 std::vector<InputPlan> load_plans(const std::filesystem::path& file) {
-    constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;  // the same limit as for a suite
-    return parse_plans(read_file(file, most_bytes), file.string());
+    constexpr std::uint64_t max_bytes = std::uint64_t{16} << 20;  // the same limit as for a suite
+    return parse_plans(read_file(file, max_bytes), file.string());
 }
 
 }  // namespace macheps::check

@@ -22,8 +22,8 @@ const Recipe& find_recipe(const Operation& operation, std::string_view name, con
     const std::string near = nearest_name(name, names);
     throw Error({.what = fmt::format("{} has no recipe '{}'", operation.name, name),
                  .where = where,
-                 .fix = near.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
-                                     : fmt::format("did you mean '{}'? one of {}", near, fmt::join(names, ", ")),
+                 .fix = near.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
+                                     : fmt::format("did you mean '{}'? use one of {}", near, fmt::join(names, ", ")),
                  .exit = Exit::usage});
 }
 

@@ -242,7 +242,7 @@ void wide(Maker& maker) {
     const Draws draw = maker.draws("x"), exponents = maker.draws("exponent");
     const Format format = format_of(maker.request());
     // Squares are summed, so exponents cover only half of the range.
-    const int least = std::max(static_cast<int>(std::log2(least_normal_of(format)) / 2), -40),
+    const int least = std::max(static_cast<int>(std::log2(min_normal_of(format)) / 2), -40),
               greatest = std::min(static_cast<int>(std::log2(greatest_of(format)) / 2), 40);
     fill(maker.add(), [&](auto r, auto c, auto columns) {
         const std::int64_t i = r * columns + c;
@@ -257,7 +257,7 @@ void subnormal(Maker& maker) {
     fill(maker.add(), [&](auto r, auto c, auto columns) {
         const std::int64_t most = (std::int64_t{1} << (format.precision - 1)) - 1;
         return static_cast<double>(draw.signed_whole(r * columns + c, 1, std::max<std::int64_t>(most, 1))) *
-               least_subnormal_of(format);
+               min_subnormal_of(format);
     });
 }
 
@@ -298,31 +298,33 @@ void lengths(Maker& maker) {
 constexpr Recipe recipes[] = {
     {"normal", "N(0, 1)", "most wrong kernels", always, normal},
     {"positive", "U(0, 1)", "sums that stall, narrow accumulators", always, positive},
-    {"integers", "whole numbers from -4 to 4", "tails, layouts", always, integers},
-    {"large", "logits up to 88, every fourth row up to 500, others about -200 or 200", "exponentials out of range",
-     always, large},
-    {"equal", "one number in each row", "variance and maximum where all agree", always, equal},
-    {"constant", "1.5 everywhere", "division by a variance of nothing", always, constant},
+    {"integers", "integers from -4 to 4", "wrong tails and layouts", always, integers},
+    {"large", "logits up to 88, in every fourth row up to 500; in other rows about -200 or 200",
+     "exponentials out of range", always, large},
+    {"equal", "one number in each row", "variance and maximum of equal numbers", always, equal},
+    {"constant", "1.5 everywhere", "division by a variance of zero", always, constant},
     {"one-huge", "N(0, 1), and 80 or -80 once in each row", "sums with one large term, tails of extremes", always,
      one_huge},
-    {"far-mean", "N(100, 1)", "n - 1 for n", always, far_mean},
-    {"offset", "one large number in each row, and its neighbour once", "variance in one pass or by updates",
-     has_variance, offset},
-    {"far", "rows next to the largest finite number, with either sign; zeros; the largest number first",
-     "maxima that begin at a finite number", has_maximum, far},
-    {"far-logits", "several equal greatest logits in each row, at a large offset of either sign",
-     "maximum and logarithm joined", has_shift, far_logits},
-    {"infinite-rows", "every third row of -inf, every third of inf", "extremes that begin at a finite number",
+    {"far-mean", "N(100, 1)", "n - 1 instead of n", always, far_mean},
+    {"offset", "one large number throughout each row, except that its neighbour occurs once",
+     "variance in one pass or by updates", has_variance, offset},
+    {"far",
+     "rows next to the largest finite number, of either sign; rows of zeros; rows whose first element is the "
+     "largest in magnitude",
+     "maxima that start at a finite number", has_maximum, far},
+    {"far-logits", "several equal largest logits in each row, at a large offset of either sign",
+     "the maximum and the logarithm added before x is subtracted", has_shift, far_logits},
+    {"infinite-rows", "one third of the rows -inf, one third inf", "extremes that start at a finite number",
      has_infinite_extremes, infinite_rows},
-    {"scale-ties", "numbers between two codes, and one largest number", "products for quotients by the scale",
-     is_quantised, scale_ties},
-    {"small-rms", "N(0, 1) 2^-9", "another eps", always, small_rms},
-    {"wide", "exponents uniform over half of the format's range", "order of sums", always, wide},
+    {"scale-ties", "numbers midway between two codes of a quantiser, and its largest number",
+     "products with the inverse scale instead of quotients, and the reverse", is_quantised, scale_ties},
+    {"small-rms", "N(0, 1) 2^-9", "a wrong eps", always, small_rms},
+    {"wide", "exponents uniform over half of the range of the format", "the order of sums", always, wide},
     {"subnormal", "subnormal numbers", "flushed operands", has_subnormals, subnormal},
-    {"masked", "-inf behind another place in each row, and all along one", "masks; a row without any logit", has_masks,
-     masked},
-    {"specials", "NaN, infinities and zeros, one in a row", "swallowed specials", has_infinity, specials},
-    {"lengths", "rows of 1, 2, 127, 129, 1023, 1025", "tails", always, lengths},
+    {"masked", "-inf from another place on in each row; one row entirely -inf",
+     "wrong masks; rows without a finite logit", has_masks, masked},
+    {"specials", "NaN, infinities or zeros, one in a row", "swallowed special values", has_infinity, specials},
+    {"lengths", "rows of 1, 2, 127, 129, 1023 and 1025 elements", "wrong tails", always, lengths},
 };
 
 }  // namespace

@@ -28,19 +28,23 @@ const Input* find_input(const Problem& problem, std::string_view name) {
 MatmulRule rule_in_full(const Problem& problem) {
     const Declaration& d = problem.declaration;
     if (!d.machine)
-        throw Declined(fmt::format("bits are those of one machine, and '{}' names none", machine_name_of(d)),
-                       "bits (machine)");
+        throw Declined(
+            fmt::format("exact bits require one machine, but '{}' allows many orders of summation", machine_name_of(d)),
+            "bits (machine)");
     for (const char* name : {"c", "residual"}) {
         if (find_input(problem, name) != nullptr)
-            throw Declined(fmt::format("no machine's rule says how it adds {}", name), "bits");
+            throw Declined(fmt::format("no machine specifies how it adds {}", name), "bits");
     }
-    if (d.activation != "none") throw Declined("no machine's rule has an activation", "bits (activation)");
-    if (d.operands == "any") throw Declined("how operands are converted decides bits", "bits (operands = any)");
-    if (d.rounding == Round::stochastic) throw Declined("random roundings do not determine bits", "bits (rounding)");
+    if (d.activation != "none") throw Declined("no machine specifies an activation", "bits (activation)");
+    if (d.operands == "any") throw Declined("the bits depend on how operands are converted", "bits (operands = any)");
+    if (d.rounding == Round::stochastic)
+        throw Declined("stochastic rounding does not determine the bits", "bits (rounding)");
     if (d.rounding != Round::nearest_even && rounds_slices(*d.machine))
-        throw Declined("no rule says how its slices round where outputs do not round to nearest", "bits (rounding)");
+        throw Declined("no machine specifies how its slices are rounded if outputs are not rounded to nearest even",
+                       "bits (rounding)");
     if (d.partials || d.has_atomics)
-        throw Declined("how slices join decides bits: a machine's rule says it", "bits (partials, atomics)");
+        throw Declined("the bits depend on how slices are joined, which only a machine specifies",
+                       "bits (partials, atomics)");
     MatmulRule rule = *d.machine;
     const auto order = std::find(scale_order_names.begin(), scale_order_names.end(), d.scale_order);
     if (order != scale_order_names.end()) {
@@ -50,7 +54,7 @@ MatmulRule rule_in_full(const Problem& problem) {
     const bool has_two = find_input(problem, "a_scale") != nullptr && find_input(problem, "b_scale") != nullptr;
     const std::string first = d.machine_name.substr(0, d.machine_name.find('+'));
     if (has_two && find_matmul_rule(first) == nullptr)
-        throw Declined("with scales of a and b the order in which they meet the sum decides bits",
+        throw Declined("the bits depend on the order in which the scales of a and b are applied",
                        "bits (scale_order = any)");
     return rule;
 }
@@ -165,9 +169,9 @@ std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits,
     const int digits = (problem.output.container_bits() + 3) / 4;
     Reason reason{
         reason_code::bits, "T4",
-        fmt::format("{} of {} outputs have other bits than {}; the first has {:#0{}x}, claimed {:#0{}x}", bits.differ,
-                    bits.equal + bits.differ, claim_of(problem.declaration), code_of(problem.output, got[first]),
-                    digits + 2, code_of(problem.output, want[first]), digits + 2)};
+        fmt::format("{} of {} outputs do not have the bits of {}; the first has {:#0{}x} instead of {:#0{}x}",
+                    bits.differ, bits.equal + bits.differ, claim_of(problem.declaration),
+                    code_of(problem.output, got[first]), digits + 2, code_of(problem.output, want[first]), digits + 2)};
     reason.index = bits.first;
     reason.count = bits.differ;
     reason.got = got[first];

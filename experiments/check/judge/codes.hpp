@@ -20,19 +20,24 @@ struct ReasonCode {
 namespace reason_code {
 
 inline constexpr ReasonCode all[] = {
-    {"KC010", "NaN or infinity is where the exact result has none, or missing where it has one"},
+    {"KC010", "An output is NaN or infinite but must not be, or must be NaN or infinite but is not"},
     {"KC011", "The kernel wrote outside of its output"},
     {"KC020", "An error is larger than that of any legal kernel"},
-    {"KC021", "An error is larger than legal kernels make it, except with the probability `--delta`"},
-    {"KC022", "A sum of outputs is further off than all their bounds together (large products, `--sample`)"},
-    {"KC023", "A sum of outputs is further off than legal kernels make it, except with the probability `--delta`"},
-    {"KC030", "The mean square of all errors is larger than roundings make it"},
-    {"KC031", "Errors have one sign more often than roundings make them"},
-    {"KC032", "The mean square of the errors of a row, a column or a tile is larger than roundings make it"},
-    {"KC033", "Stochastic roundings go away from zero too often or too seldom"},
+    {"KC021",
+     "An error is larger than its probable bound, which a legal kernel exceeds in at most one of 1/delta checks "
+     "(`--delta`)"},
+    {"KC022",
+     "The error of a signed sum of outputs is larger than the sum of their bounds (large products, `--sample`)"},
+    {"KC023", "The error of a signed sum of outputs is larger than its probable bound (large products, `--sample`)"},
+    {"KC030", "The mean square of all errors is larger than rounding errors explain"},
+    {"KC031", "The outputs are too large or too small on average, by more than rounding errors explain"},
+    {"KC032",
+     "The mean square of the errors of a row, a column, a tile or a group is larger than rounding errors explain"},
+    {"KC033", "Stochastic rounding goes away from zero too often or too rarely"},
     {"KC040", "Bits differ from those of the declared machine"},
-    {"KC041", "An output that has one right code has another code"},
-    {"KC042", "An array that the kernel wrote in addition to its output is not what its rule makes of the inputs"},
+    {"KC041", "An output that is exact up to the final rounding has a wrong code"},
+    {"KC042",
+     "An array that the kernel wrote in addition to its output differs from what its rule computes from the inputs"},
     {"KC050", "The check could not have caught a wrong kernel that it must be able to catch"},
     {"KC051", "A limit that you set is so wide that meaningless outputs satisfy it"},
     {"KC052", "An error is larger than the tolerance that you set (`--rtol`, `--atol`)"},
@@ -45,7 +50,7 @@ inline constexpr ReasonCode all[] = {
     {"KC070", "Two runs of a kernel that claims to be deterministic differ"},
     {"KC090", "A file cannot be read, or its arrays are not those of the operation"},
     {"KC091", "Nothing certain can be said about an output"},
-    {"KC092", "The declaration names something that is not judged yet"},
+    {"KC092", "The declaration uses a feature that cannot be checked yet"},
 };
 
 /// Returns the row of a code. A code that is not in the table does not compile.

@@ -27,7 +27,7 @@ using Floats = std::vector<float>;
 void require_exact(const FunctionTable& table, Function function) {
     const Ulps& ulps = table.of(function);
     if (ulps.ulps == 0.5 && ulps.per_argument == 0 && ulps.absolute == 0) return;
-    decline(fmt::format("a function decides bits where it is rounded correctly, and {} is within {:g} ulp",
+    decline(fmt::format("the bits are determined only if functions are correctly rounded, and {} is within {:g} ulp",
                         function_names[static_cast<std::size_t>(function)], ulps.ulps),
             "bits (declare functions = exact)");
 }
@@ -37,26 +37,29 @@ void require_steps(const std::vector<Node>& nodes, const FunctionTable& table) {
         if (const auto function = function_of(node.step)) require_exact(table, *function);
         if (node.step == Step::divide || node.step == Step::sigmoid) require_exact(table, Function::quotient);
         if (node.step != Step::sum) continue;
-        if (node.order.shape == SumShape::any) decline("the order of a row's sums decides bits", "bits (sum = any)");
+        if (node.order.shape == SumShape::any)
+            decline("the bits depend on the order in which a row is summed", "bits (sum = any)");
         if (node.order.is_narrow())
-            decline("how terms come to a narrow sum decides bits, and no order says it", "bits (sum)");
+            decline("the bits depend on how terms are added to a narrow sum, which no order of summation specifies",
+                    "bits (sum)");
         if (node.order.shape == SumShape::lanes && !std::has_single_bit(static_cast<std::uint64_t>(node.order.width)))
-            decline("lanes fold by halves: their number is a power of two", "bits (sum)");
+            decline("lanes are folded by halves, so their number must be a power of two", "bits (sum)");
     }
 }
 
 void require_claim(const Problem& problem) {
     const Declaration& d = problem.declaration;
-    if (d.operation->gives_index) decline("of equal numbers any place is right", "bits");
-    if (d.rounding == Round::stochastic) decline("random roundings do not determine bits", "bits (rounding)");
-    if (d.block > 0) decline("the order of a softmax in blocks is not said", "bits (block)");
+    if (d.operation->gives_index)
+        decline("the index of the largest of several equal numbers is not determined", "bits");
+    if (d.rounding == Round::stochastic) decline("stochastic rounding does not determine the bits", "bits (rounding)");
+    if (d.block > 0) decline("the order of a softmax in blocks is not specified", "bits (block)");
     if (d.has_one_pass_variance || d.has_running_variance)
-        decline("of a variance only two passes have bits", "bits (variance)");
+        decline("the bits of a variance are determined only for two_pass", "bits (variance)");
     for (const Input& input : problem.inputs) {
         const bool is_held = std::all_of(input.values.begin(), input.values.end(), [](double x) {
             return std::isnan(x) || static_cast<double>(static_cast<float>(x)) == x;
         });
-        if (!is_held) decline(fmt::format("{} has numbers that fp32 does not hold", input.name), "bits");
+        if (!is_held) decline(fmt::format("{} has numbers that fp32 cannot represent", input.name), "bits");
     }
 }
 
@@ -121,7 +124,8 @@ MachineOutputs fp32_outputs(const Problem& problem, ThreadPool& pool) {
     run_rows(problem, listing.nodes.list(), ways, pool);
     if (problem.is_reduced()) run_across(problem, table, ways);
     if (ways.open_row < problem.rows)
-        decline(fmt::format("in row {} two functions lie as near to the middle of two floats as is known of them",
+        decline(fmt::format("in row {}, two function values are too close to the midpoint between two floats to be "
+                            "rounded with certainty",
                             ways.open_row.load()),
                 "bits");
     Limits stores;

@@ -28,7 +28,7 @@ double effective_number(std::vector<double>& kinds) {
 /// outputs that are equally far from a code. If the inputs of a log-softmax are multiples of the outputs' ulp, all
 /// outputs of a row are of one kind.
 double GroupedErrors::kind_of(std::size_t i) const {
-    return l_.is_narrow ? rounding_kind(half_ulp_, l_.exact[i]) : std::fabs(l_.exact[i]);
+    return limits_.is_narrow ? rounding_kind(half_ulp_, limits_.exact[i]) : std::fabs(limits_.exact[i]);
 }
 
 // The smallest number decides for the following reason. Let errors be sums of w_s x_s over roundings s, with
@@ -40,7 +40,7 @@ double GroupedErrors::distinct(const OutputBlock& g) const {
     std::vector<double> kinds;
     visit(g, [&](std::size_t i) { kinds.push_back(kind_of(i)); });
     double least = effective_number(kinds);
-    for (const LimitColumn<std::uint32_t>& inner : l_.inner_kinds) {
+    for (const LimitColumn<std::uint32_t>& inner : limits_.inner_kinds) {
         kinds.clear();
         visit(g, [&](std::size_t i) { kinds.push_back(inner[i]); });
         least = std::min(least, effective_number(kinds));
@@ -49,7 +49,7 @@ double GroupedErrors::distinct(const OutputBlock& g) const {
 }
 
 double GroupedErrors::z_of(const OutputBlock& g, const Squares& sums) const {
-    if (sums.count < least_group) return 0;
+    if (sums.count < min_group) return 0;
     const double mean = sums.total / sums.count, z = (mean - 1) / std::sqrt(8 / sums.count);
     if (z <= plain_z) return z;
     // The model assumes uniform rounding errors. The errors of an ideal kernel are not uniform if outputs are close
@@ -59,7 +59,7 @@ double GroupedErrors::z_of(const OutputBlock& g, const Squares& sums) const {
     // Counting equal outputs as one does not increase z.
     if (plain <= plain_z) return plain;
     const double kinds = distinct(g);
-    return kinds < least_group ? 0 : excess / std::sqrt(8 / kinds);
+    return kinds < min_group ? 0 : excess / std::sqrt(8 / kinds);
 }
 
 }  // namespace macheps::check

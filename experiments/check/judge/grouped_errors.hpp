@@ -37,25 +37,25 @@ struct OutputBlock {
 class GroupedErrors {
   public:
     /// Groups with fewer outputs, or fewer distinct ones, are not judged.
-    static constexpr double least_group = 64;
+    static constexpr double min_group = 64;
 
     /// `got` are all outputs. They and the limits must outlive the object.
     GroupedErrors(const Limits& limits, NumberView got)
-        : l_(limits), got_(got), stored_(limits), half_ulp_(limits.format) {}
+        : limits_(limits), got_(got), stored_(limits), half_ulp_(limits.format) {}
 
-    OutputBlock all() const { return {0, l_.rows, 0, l_.columns}; }
+    OutputBlock all() const { return {0, limits_.rows, 0, limits_.columns}; }
 
     /// Returns true if an output and its exact value are finite, it cannot overflow, and its deviation is known.
     bool is_counted(std::size_t i) const {
-        return std::isfinite(got_[i]) && std::isfinite(l_.exact[i]) && l_.deviation[i] > 0 &&
-               l_.overflow[i] == Overflowing::never;
+        return std::isfinite(got_[i]) && std::isfinite(limits_.exact[i]) && limits_.deviation[i] > 0 &&
+               limits_.overflow[i] == Overflowing::never;
     }
     /// Calls function(i) for the outputs of a group that are counted, row by row.
     template <class Function>
     void visit(const OutputBlock& g, Function function) const {
         for (std::int64_t r = g.row; r < g.row + g.rows; ++r) {
             for (std::int64_t c = g.column; c < g.column + g.columns; ++c) {
-                const auto i = static_cast<std::size_t>(r * l_.columns + c);
+                const auto i = static_cast<std::size_t>(r * limits_.columns + c);
                 if (is_counted(i)) function(i);
             }
         }
@@ -64,14 +64,14 @@ class GroupedErrors {
     Squares squares_of(std::size_t i) const { return is_counted(i) ? squares_of(i, got_[i]) : Squares{}; }
     /// Returns the squares of output i if its value were `got`.
     Squares squares_of(std::size_t i, double got) const {
-        const double exact = l_.exact[i], scaled = ((got - exact) - l_.low[i]) / l_.deviation[i];
+        const double exact = limits_.exact[i], scaled = ((got - exact) - limits_.low[i]) / limits_.deviation[i];
         const auto square_of = [&](double ideal) {
-            const double off = (ideal - exact) / l_.deviation[i];
+            const double off = (ideal - exact) / limits_.deviation[i];
             return std::isfinite(off) ? off * off : 0;
         };
         Squares one{.total = scaled * scaled, .count = 1};
-        if (l_.is_narrow) one.ideal = square_of(stored_(exact));
-        if (!l_.rounded_inside.empty()) one.ideal_inside = square_of(stored_(l_.rounded_inside[i]));
+        if (limits_.is_narrow) one.ideal = square_of(stored_(exact));
+        if (!limits_.rounded_inside.empty()) one.ideal_inside = square_of(stored_(limits_.rounded_inside[i]));
         return one;
     }
     /// Returns the effective number of independent errors of a group: the minimum over all roundings of (sum c)^2 / sum
@@ -84,7 +84,7 @@ class GroupedErrors {
   private:
     double kind_of(std::size_t i) const;
 
-    const Limits& l_;
+    const Limits& limits_;
     NumberView got_;
     Storing stored_;
     HalfUlp half_ulp_;

@@ -17,13 +17,13 @@ namespace macheps::check {
 
 namespace {
 
-constexpr double least_group = GroupedErrors::least_group;
-constexpr std::int64_t least_outputs = 64, tile = 16;
+constexpr double min_group = GroupedErrors::min_group;
+constexpr std::int64_t min_outputs = 64, tile = 16;
 
 /// The kind of value that an output is required to have, from its exact value and bounds.
 enum class Demand : std::uint8_t { nan, overflow, finite, either };
 
-struct Means {
+struct ErrorSums {
     double count = 0, total = 0, squares = 0, allowed = 0;
 };
 
@@ -31,7 +31,7 @@ class Judge {
   public:
     /// `got` are the outputs from `first` on.
     Judge(const Limits& limits, NumberView got, const JudgeOptions& options, ThreadPool& pool, std::size_t first = 0)
-        : l_(limits),
+        : limits_(limits),
           got_(got),
           options_(options),
           pool_(pool),
@@ -43,11 +43,11 @@ class Judge {
 
     Judgement run() {
         if (!options_.only_together) elements();
-        if (is_done()) return std::move(j_);
+        if (is_done()) return std::move(judgement_);
         mean_squares();
         // Outputs that are rounded stochastically are not compared with ones that are rounded to nearest.
-        if (!is_done() && l_.rounding != Round::stochastic) bias();
-        return std::move(j_);
+        if (!is_done() && limits_.rounding != Round::stochastic) bias();
+        return std::move(judgement_);
     }
 
     /// Returns true if a test of single outputs refuses one.
@@ -55,7 +55,7 @@ class Judge {
         constexpr std::size_t step = 1024;
         bool is_improbable = false;
         for (std::size_t i = 0; i < got_.size(); i += step) {
-            const Singles seen = singles(i, std::min(got_.size(), i + step));
+            const SingleResults seen = singles(i, std::min(got_.size(), i + step));
             is_improbable = is_improbable || seen.probable.count > 0;
             if (seen.is_refused_for_certain() || (is_improbable && options_.premise == nullptr)) return true;
         }
@@ -63,59 +63,59 @@ class Judge {
     }
 
   private:
-    bool is_done() const { return options_.stops_at_first && !j_.reasons.empty(); }
+    bool is_done() const { return options_.stops_at_first && !judgement_.reasons.empty(); }
     double got(std::size_t i) const { return got_[i - first_]; }
-    double error(std::size_t i) const { return (got(i) - l_.exact[i]) - l_.low[i]; }
+    double error(std::size_t i) const { return (got(i) - limits_.exact[i]) - limits_.low[i]; }
 
     Demand demand(std::size_t i) const {
-        const double y = l_.exact[i], size = std::fabs(y);
-        if (std::isnan(y)) return l_.overflow[i] == Overflowing::to_anything ? Demand::either : Demand::nan;
-        if (size - l_.before[i] >= threshold_) return Demand::overflow;
+        const double y = limits_.exact[i], size = std::fabs(y);
+        if (std::isnan(y)) return limits_.overflow[i] == Overflowing::to_anything ? Demand::either : Demand::nan;
+        if (size - limits_.before[i] >= threshold_) return Demand::overflow;
         return may_overflow(i) ? Demand::either : Demand::finite;
     }
     bool may_overflow(std::size_t i) const {
-        if (l_.overflow[i] != Overflowing::never) return true;
-        const double most = std::fabs(l_.exact[i]) + l_.before[i];
+        if (limits_.overflow[i] != Overflowing::never) return true;
+        const double most = std::fabs(limits_.exact[i]) + limits_.before[i];
         // Directed and stochastic roundings have no threshold. Above the largest number they return that number;
         // stochastic ones may also overflow.
         if (std::isfinite(threshold_)) return most >= threshold_;
-        return most > largest_ && (!l_.is_exact(i) || l_.rounding == Round::stochastic);
+        return most > largest_ && (!limits_.is_exact(i) || limits_.rounding == Round::stochastic);
     }
     /// Returns true if a legal kernel may return output `i`, which may overflow.
     bool is_legal_overflow(std::size_t i) const {
-        const double y = l_.exact[i], z = got(i), infinity = std::numeric_limits<double>::infinity();
-        const Overflowing inside = l_.overflow[i];
+        const double y = limits_.exact[i], z = got(i), infinity = std::numeric_limits<double>::infinity();
+        const Overflowing inside = limits_.overflow[i];
         const bool is_infinity = z == stored_(infinity) || z == stored_(-infinity);
         if (inside == Overflowing::to_anything && (is_infinity || !std::isfinite(z))) return true;
-        if (is_infinity && std::fabs(y) < l_.before[i]) return true;  // the result may have either sign
+        if (is_infinity && std::fabs(y) < limits_.before[i]) return true;  // the result may have either sign
         const bool is_to_nearest = std::isfinite(threshold_);
-        if ((is_to_nearest || inside != Overflowing::never || l_.rounding == Round::stochastic) && is_overflow(i))
+        if ((is_to_nearest || inside != Overflowing::never || limits_.rounding == Round::stochastic) && is_overflow(i))
             return true;
-        return !is_to_nearest && std::fabs(y) + l_.before[i] > largest_ && z == std::copysign(largest_, y);
+        return !is_to_nearest && std::fabs(y) + limits_.before[i] > largest_ && z == std::copysign(largest_, y);
     }
     bool is_overflow(std::size_t i) const {
-        const double want = stored_(std::copysign(std::numeric_limits<double>::infinity(), l_.exact[i]));
+        const double want = stored_(std::copysign(std::numeric_limits<double>::infinity(), limits_.exact[i]));
         return got(i) == want || (std::isnan(want) && std::isnan(got(i)));
     }
 
     /// Returns true if an output that is exact up to the last rounding has its only right code, or one of two if
     /// rounding is stochastic.
     bool is_right(std::size_t i) const {
-        const double y = l_.exact[i], z = got(i);
-        if (l_.rounding == Round::stochastic) {
-            const Neighbours around = neighbours(l_, y);
-            if (z != around.below && z != around.above && !(l_.flushes && z == 0)) return false;
-            return !l_.is_bitwise || z != 0 || std::signbit(z) == std::signbit(y);
+        const double y = limits_.exact[i], z = got(i);
+        if (limits_.rounding == Round::stochastic) {
+            const Neighbours around = neighbours(limits_, y);
+            if (z != around.below && z != around.above && !(limits_.flushes && z == 0)) return false;
+            return !limits_.is_bitwise || z != 0 || std::signbit(z) == std::signbit(y);
         }
         const double want = stored_(y);
-        return z == want && (!l_.is_bitwise || want != 0 || std::signbit(z) == std::signbit(want));
+        return z == want && (!limits_.is_bitwise || want != 0 || std::signbit(z) == std::signbit(want));
     }
 
     bool is_special_wrong(std::size_t i, Demand wanted) const {
         const bool is_finite = std::isfinite(got(i));
         switch (wanted) {
             case Demand::nan:
-                return !std::isnan(got(i)) && l_.format.has_nan();
+                return !std::isnan(got(i)) && limits_.format.has_nan();
             case Demand::overflow:
                 return !is_overflow(i);
             default:
@@ -123,34 +123,34 @@ class Judge {
         }
     }
 
-    void see(std::size_t i, Singles& seen) const {
+    void observe(std::size_t i, SingleResults& seen) const {
         const auto refuse = [&](Refused& by, double bound, double ratio) {
-            by.add({static_cast<std::int64_t>(i), 1, got(i), l_.exact[i], bound, ratio});
+            by.add({static_cast<std::int64_t>(i), 1, got(i), limits_.exact[i], bound, ratio});
         };
         const Demand wanted = demand(i);
         const bool is_finite = std::isfinite(got(i));
         // A saturated output has only one right code, so it counts as exact.
-        if (wanted == Demand::overflow && is_finite && l_.is_exact(i)) ++seen.outputs, ++seen.exact_outputs;
+        if (wanted == Demand::overflow && is_finite && limits_.is_exact(i)) ++seen.outputs, ++seen.exact_outputs;
         if ((wanted == Demand::either || wanted == Demand::overflow) && may_overflow(i) && is_legal_overflow(i)) return;
         if (is_special_wrong(i, wanted))
-            return refuse(seen.special, l_.certain[i], std::numeric_limits<double>::infinity());
+            return refuse(seen.special, limits_.certain[i], std::numeric_limits<double>::infinity());
         if (!is_finite || wanted == Demand::nan || wanted == Demand::overflow) return;
         ++seen.outputs;
-        const double off = std::fabs(error(i)), ratio = off == 0 ? 0 : off / l_.certain[i];
+        const double off = std::fabs(error(i)), ratio = off == 0 ? 0 : off / limits_.certain[i];
         seen.rho = std::max(seen.rho, ratio);
-        if (l_.is_exact(i)) {
+        if (limits_.is_exact(i)) {
             ++seen.exact_outputs;
-            if (!is_right(i)) refuse(seen.exact, l_.certain[i], ratio);
-        } else if (off > l_.certain[i]) {
-            refuse(seen.certain, l_.certain[i], ratio);
-        } else if (off > l_.probable[i]) {
-            refuse(seen.probable, l_.probable[i], off / l_.probable[i]);
+            if (!is_right(i)) refuse(seen.exact, limits_.certain[i], ratio);
+        } else if (off > limits_.certain[i]) {
+            refuse(seen.certain, limits_.certain[i], ratio);
+        } else if (off > limits_.probable[i]) {
+            refuse(seen.probable, limits_.probable[i], off / limits_.probable[i]);
         }
     }
     /// Returns the results of got_[first] to got_[last - 1].
-    Singles singles(std::size_t first, std::size_t last) const {
-        Singles seen;
-        for (std::size_t i = first; i < last; ++i) see(first_ + i, seen);
+    SingleResults singles(std::size_t first, std::size_t last) const {
+        SingleResults seen;
+        for (std::size_t i = first; i < last; ++i) observe(first_ + i, seen);
         return seen;
     }
 
@@ -158,22 +158,22 @@ class Judge {
     std::vector<std::int64_t> improbable() const {
         std::vector<std::int64_t> all;
         for (std::size_t i = first_; i < first_ + got_.size(); ++i) {
-            Singles seen;
-            see(i, seen);
+            SingleResults seen;
+            observe(i, seen);
             if (seen.probable.count > 0) all.push_back(static_cast<std::int64_t>(i));
         }
         return all;
     }
 
     void elements() {
-        Singles all;
+        SingleResults all;
         in_parts(
             static_cast<std::int64_t>(got_.size()), pool_,
             [&](std::size_t first, std::size_t last) { return singles(first, last); },
-            [&](const Singles& part) { all.add(part); });
-        j_.rho = all.rho;
-        j_.outputs = all.outputs;
-        j_.exact_outputs = all.exact_outputs;
+            [&](const SingleResults& part) { all.add(part); });
+        judgement_.rho = all.rho;
+        judgement_.outputs = all.outputs;
+        judgement_.exact_outputs = all.exact_outputs;
         const auto add = [&](const ReasonCode& code, const char* test, const char* text, const Refused& by) {
             if (by.count == 0) return;
             Reason reason{code, test, text};
@@ -183,19 +183,24 @@ class Judge {
             reason.want = by.want;
             reason.bound = by.bound;
             reason.ratio = by.ratio;
-            j_.reasons.push_back(std::move(reason));
+            judgement_.reasons.push_back(std::move(reason));
         };
-        add(reason_code::special, "T0", "NaN or infinity where none may be, or none where one must be", all.special);
-        add(reason_code::exact, "T1", "this output has no rounding but its last, and one code alone is right",
+        add(reason_code::special, "T0",
+            "this output is NaN or infinite but must not be, or must be NaN or infinite but is not", all.special);
+        add(reason_code::exact, "T1",
+            "this output is computed exactly up to the final rounding, and the kernel returned a wrong value",
             all.exact);
-        add(reason_code::certain, "T1", "no order of summation of this machine gives this value", all.certain);
+        add(reason_code::certain, "T1", "no kernel that the declaration permits can make an error this large",
+            all.certain);
         // If a kernel fails for certain, the premise need not be tested.
         if (all.is_refused_for_certain()) options_.premise = nullptr;
         if (options_.certain_only || all.probable.count == 0) return;
         if (options_.premise != nullptr && !options_.premise->holds_at(improbable()))
-            return j_.dismissed.push_back(reason_code::probable);
+            return judgement_.dismissed.push_back(reason_code::probable);
         add(reason_code::probable, "T2",
-            "improbable of independent roundings: at most once in 1/delta checks of a legal kernel", all.probable);
+            "this error is larger than independent rounding errors explain: a correct kernel exceeds this limit in at "
+            "most one of 1/delta checks",
+            all.probable);
     }
     bool is_premise(const OutputBlock& block) const {
         return options_.premise == nullptr || options_.premise->holds_for(block);
@@ -204,17 +209,18 @@ class Judge {
     void refuse(const ReasonCode& code, const std::string& what, const OutputBlock& g, double z) {
         if (is_done()) return;
         Reason reason{code, "T3",
-                      fmt::format("errors of {} are larger than this machine's can be: their mean square", what)};
-        reason.index = g.row * l_.columns + g.column;
+                      fmt::format("the mean square of the errors of {} is larger than rounding errors explain", what)};
+        reason.index = g.row * limits_.columns + g.column;
         reason.count = g.rows * g.columns;
         reason.got = z;
         reason.bound = z_limit;
         reason.ratio = z / z_limit;
-        j_.reasons.push_back(std::move(reason));
+        judgement_.reasons.push_back(std::move(reason));
     }
 
     void mean_squares() {
-        const Grid<Squares> grid = gather<Squares>(l_, pool_, [&](std::size_t i) { return errors_.squares_of(i); });
+        const Grid<Squares> grid =
+            gather<Squares>(limits_, pool_, [&](std::size_t i) { return errors_.squares_of(i); });
         // Parts are tested faster, so they come first if one reason is enough.
         if (options_.stops_at_first) mean_squares_of_parts(grid);
         if (!is_done()) mean_square_of_all(grid);
@@ -223,13 +229,14 @@ class Judge {
 
     void mean_square_of_all(const Grid<Squares>& grid) {
         const OutputBlock all = errors_.all();
-        if (l_.size() >= least_outputs && grid.all.count > 0) j_.mean_square = grid.all.total / grid.all.count;
-        j_.z = errors_.z_of(all, grid.all);
-        if (!(j_.z > z_limit)) return;
+        if (limits_.size() >= min_outputs && grid.all.count > 0)
+            judgement_.mean_square = grid.all.total / grid.all.count;
+        judgement_.z = errors_.z_of(all, grid.all);
+        if (!(judgement_.z > z_limit)) return;
         if (is_premise(all))
-            refuse(reason_code::mean_square, "all outputs", all, j_.z);
+            refuse(reason_code::mean_square, "all outputs", all, judgement_.z);
         else
-            j_.dismissed.push_back(reason_code::mean_square);
+            judgement_.dismissed.push_back(reason_code::mean_square);
     }
 
     /// The part with the largest z in a group of parts.
@@ -250,7 +257,7 @@ class Judge {
                 if (options_.stops_at_first && worst.z > z_limit) return;
                 const auto& [group, sums] = part_at(i);
                 // Counting equal outputs as one never increases z.
-                if (sums.count < least_group || !(sums.total / sums.count - 1 > worst.z * std::sqrt(8 / sums.count)))
+                if (sums.count < min_group || !(sums.total / sums.count - 1 > worst.z * std::sqrt(8 / sums.count)))
                     continue;
                 const double z = errors_.z_of(group, sums);
                 if (z > worst.z) worst = {z, group};
@@ -261,17 +268,17 @@ class Judge {
 
     /// Refuses the worst part whose errors are independent. Only the few worst parts are tried.
     void refuse_worst(std::vector<WorstPart> beyond) {
-        constexpr std::size_t most_asked = 8;
+        constexpr std::size_t max_asked = 8;
         std::stable_sort(beyond.begin(), beyond.end(), [](const auto& x, const auto& y) { return x.z > y.z; });
-        if (beyond.size() > most_asked) beyond.resize(most_asked);
+        if (beyond.size() > max_asked) beyond.resize(max_asked);
         for (const WorstPart& worst : beyond) {
-            const std::int64_t first = worst.group.row * l_.columns + worst.group.column;
+            const std::int64_t first = worst.group.row * limits_.columns + worst.group.column;
             if (is_premise(worst.group))
                 return refuse(reason_code::part,
-                              fmt::format("{} at {}", worst.name, place_of(l_, whole_index(l_, first))), worst.group,
-                              worst.z);
+                              fmt::format("{} at {}", worst.name, place_of(limits_, whole_index(limits_, first))),
+                              worst.group, worst.z);
         }
-        if (!beyond.empty()) j_.dismissed.push_back(reason_code::part);
+        if (!beyond.empty()) judgement_.dismissed.push_back(reason_code::part);
     }
 
     void mean_squares_of_parts(const Grid<Squares>& grid) {
@@ -283,33 +290,33 @@ class Judge {
                 worst.name = what;
                 if (worst.z > z_limit) beyond.push_back(std::move(worst));
             }
-            j_.z_part = std::max(j_.z_part, most);
+            judgement_.z_part = std::max(judgement_.z_part, most);
         };
         const auto at = [](const std::vector<Squares>& sums, std::int64_t i) {
             return sums[static_cast<std::size_t>(i)];
         };
-        if (l_.rows > 1) {
-            parts(j_.z_rows, "the row", l_.rows, [&](std::int64_t r) {
-                return std::pair(OutputBlock{r, 1, 0, l_.columns}, at(grid.rows, r));
+        if (limits_.rows > 1) {
+            parts(judgement_.z_rows, "the row", limits_.rows, [&](std::int64_t r) {
+                return std::pair(OutputBlock{r, 1, 0, limits_.columns}, at(grid.rows, r));
             });
         }
-        const std::int64_t across = (l_.columns + tile - 1) / tile;
+        const std::int64_t across = (limits_.columns + tile - 1) / tile;
         for (const auto& group : grid.groups) {
-            parts(j_.z_columns, "the column", std::ssize(group.columns), [&](std::int64_t c) {
+            parts(judgement_.z_columns, "the column", std::ssize(group.columns), [&](std::int64_t c) {
                 return std::pair(OutputBlock{group.first, group.rows, c, 1}, at(group.columns, c));
             });
-            parts(j_.z_tiles, "the 16x16 tile", std::ssize(group.tiles), [&](std::int64_t t) {
+            parts(judgement_.z_tiles, "the 16x16 tile", std::ssize(group.tiles), [&](std::int64_t t) {
                 const std::int64_t r = t / across * tile, c = t % across * tile;
-                return std::pair(
-                    OutputBlock{group.first + r, std::min(tile, group.rows - r), c, std::min(tile, l_.columns - c)},
-                    at(group.tiles, t));
+                return std::pair(OutputBlock{group.first + r, std::min(tile, group.rows - r), c,
+                                             std::min(tile, limits_.columns - c)},
+                                 at(group.tiles, t));
             });
-            if (group.rows < l_.rows)
-                parts(j_.z_groups, "the group", 1, [&](std::int64_t) {
-                    return std::pair(OutputBlock{group.first, group.rows, 0, l_.columns}, group.all);
+            if (group.rows < limits_.rows)
+                parts(judgement_.z_groups, "the group", 1, [&](std::int64_t) {
+                    return std::pair(OutputBlock{group.first, group.rows, 0, limits_.columns}, group.all);
                 });
         }
-        for (const auto& group : grid.groups) declared_tiles({group.first, group.rows, 0, l_.columns}, parts);
+        for (const auto& group : grid.groups) declared_tiles({group.first, group.rows, 0, limits_.columns}, parts);
         refuse_worst(std::move(beyond));
     }
 
@@ -317,19 +324,20 @@ class Judge {
     template <class Parts>
     void declared_tiles(const OutputBlock& of, const Parts& parts) {
         // In a sample, such tiles would not contain the outputs that the kernel computes together.
-        const bool has_whole_tiles = !l_.sample || l_.sample->every() == 1;
-        if (l_.tile_rows == 0 || !has_whole_tiles || (l_.tile_rows == tile && l_.tile_columns == tile)) return;
-        const std::int64_t across = (of.columns + l_.tile_columns - 1) / l_.tile_columns,
-                           down = (of.rows + l_.tile_rows - 1) / l_.tile_rows;
-        parts(j_.z_tiles, fmt::format("the {}x{} tile", l_.tile_rows, l_.tile_columns), across * down,
+        const bool has_whole_tiles = !limits_.sample || limits_.sample->every() == 1;
+        if (limits_.tile_rows == 0 || !has_whole_tiles || (limits_.tile_rows == tile && limits_.tile_columns == tile))
+            return;
+        const std::int64_t across = (of.columns + limits_.tile_columns - 1) / limits_.tile_columns,
+                           down = (of.rows + limits_.tile_rows - 1) / limits_.tile_rows;
+        parts(judgement_.z_tiles, fmt::format("the {}x{} tile", limits_.tile_rows, limits_.tile_columns), across * down,
               [&](std::int64_t t) {
-                  const std::int64_t row = t / across * l_.tile_rows, column = t % across * l_.tile_columns;
-                  const OutputBlock block{of.row + row, std::min(l_.tile_rows, of.rows - row), column,
-                                          std::min(l_.tile_columns, of.columns - column)};
+                  const std::int64_t row = t / across * limits_.tile_rows, column = t % across * limits_.tile_columns;
+                  const OutputBlock block{of.row + row, std::min(limits_.tile_rows, of.rows - row), column,
+                                          std::min(limits_.tile_columns, of.columns - column)};
                   Squares sums;
                   for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
                       for (std::int64_t c = block.column; c < block.column + block.columns; ++c)
-                          sums.add(errors_.squares_of(static_cast<std::size_t>(r * l_.columns + c)));
+                          sums.add(errors_.squares_of(static_cast<std::size_t>(r * limits_.columns + c)));
                   }
                   return std::pair(block, sums);
               });
@@ -340,57 +348,57 @@ class Judge {
     void bias() {
         double count = 0, total = 0, squares = 0, allowed = 0;
         in_parts(
-            l_.size(), pool_,
+            limits_.size(), pool_,
             [&](std::size_t first, std::size_t last) {
-                Means m;
+                ErrorSums m;
                 for (std::size_t i = first; i < last; ++i) {
                     if (!errors_.is_counted(i)) continue;
-                    const double off = (got(i) - stored_(l_.exact[i])) / l_.deviation[i],
-                                 signed_off = l_.exact[i] < 0 ? -off : off;
+                    const double off = (got(i) - stored_(limits_.exact[i])) / limits_.deviation[i],
+                                 signed_off = limits_.exact[i] < 0 ? -off : off;
                     if (!std::isfinite(off)) continue;
                     ++m.count;
                     m.total += signed_off;
                     m.squares += signed_off * signed_off;
-                    m.allowed += l_.before[i] / l_.deviation[i];
+                    m.allowed += limits_.before[i] / limits_.deviation[i];
                 }
                 return m;
             },
-            [&](const Means& m) {
+            [&](const ErrorSums& m) {
                 count += m.count;
                 total += m.total;
                 squares += m.squares;
                 allowed += m.allowed;
             });
-        if (count < least_group) return;
+        if (count < min_group) return;
         const double mean = total / count, sigma = std::sqrt(std::max(0.0, squares / count - mean * mean));
-        j_.bias = mean;
-        j_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(count);
-        if (std::fabs(mean) <= j_.bias_limit) return;
+        judgement_.bias = mean;
+        judgement_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(count);
+        if (std::fabs(mean) <= judgement_.bias_limit) return;
         // Errors of one sign move an output by whole steps of its format. On average, these steps are as large as the
         // errors. The exception is exact results that lie midway between two codes, such as numbers of a wider format
         // that an operation hardly changes: all of them move to the other code.
         allowed = 0;
         errors_.visit(errors_.all(), [&](std::size_t i) {
-            const double y = l_.exact[i], e = std::copysign(l_.before[i], mean < 0 ? -y : y),
+            const double y = limits_.exact[i], e = std::copysign(limits_.before[i], mean < 0 ? -y : y),
                          step = std::fabs(stored_(y + e) - stored_(y));
-            if (std::isfinite(step)) allowed += step / l_.deviation[i];
+            if (std::isfinite(step)) allowed += step / limits_.deviation[i];
         });
         const double distinct = errors_.distinct(errors_.all());
-        if (distinct < least_group) return;
-        j_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(distinct);
-        if (std::fabs(mean) <= j_.bias_limit) return;
+        if (distinct < min_group) return;
+        judgement_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(distinct);
+        if (std::fabs(mean) <= judgement_.bias_limit) return;
         Reason reason{reason_code::bias, "T3",
-                      mean < 0 ? "outputs are too small in the mean, as truncation makes them"
-                               : "outputs are too large in the mean"};
+                      mean < 0 ? "outputs are too small in magnitude on average, as after truncation"
+                               : "outputs are too large in magnitude on average"};
         reason.index = 0;
         reason.count = static_cast<std::int64_t>(count);
         reason.got = mean;
-        reason.bound = j_.bias_limit;
-        reason.ratio = std::fabs(mean) / j_.bias_limit;
-        j_.reasons.push_back(std::move(reason));
+        reason.bound = judgement_.bias_limit;
+        reason.ratio = std::fabs(mean) / judgement_.bias_limit;
+        judgement_.reasons.push_back(std::move(reason));
     }
 
-    const Limits& l_;
+    const Limits& limits_;
     NumberView got_;
     JudgeOptions options_;
     ThreadPool& pool_;
@@ -398,7 +406,7 @@ class Judge {
     double threshold_, largest_;
     Storing stored_;
     GroupedErrors errors_;  ///< valid only if `got` are all outputs
-    Judgement j_{};
+    Judgement judgement_{};
 };
 
 }  // namespace

@@ -31,11 +31,11 @@ class OwnKernels {
     /// Returns true if the outputs of a row are computed together.
     bool makes_rows() const;
 
-    /// Calls see(order, value) with the value of output `i` before the last rounding, for each order.
-    template <class See>
-    void output(std::int64_t i, See see) {
+    /// Calls observe(order, value) with the value of output `i` before the last rounding, for each order.
+    template <class Observe>
+    void output(std::int64_t i, Observe observe) {
         make(i);
-        for (std::size_t w = 0; w < orders_.size(); ++w) see(w, static_cast<double>(made_[w][place_]));
+        for (std::size_t w = 0; w < orders_.size(); ++w) observe(w, static_cast<double>(made_[w][place_]));
     }
 
   private:

@@ -18,7 +18,7 @@ constexpr double share_of_z = 0.5;
 
 // The maximum cost of one question, in added terms. An element of a list of nodes costs as much as 16 terms.
 constexpr std::int64_t output_budget = 1 << 22, block_budget = 1 << 22, element_cost = 16;
-constexpr std::int64_t most_outputs = 32;
+constexpr std::int64_t max_outputs = 32;
 
 }  // namespace
 
@@ -75,7 +75,7 @@ const std::optional<Dependence>& Premise::refuted_at(std::int64_t output) {
 bool Premise::holds_at(std::span<const std::int64_t> outputs) {
     kernels();
     const auto count = static_cast<std::int64_t>(outputs.size());
-    const std::int64_t asked = std::min({count, most_outputs, affordable(output_budget)});
+    const std::int64_t asked = std::min({count, max_outputs, affordable(output_budget)});
     std::int64_t refuted = 0;
     std::optional<Dependence> first;
     for (std::int64_t i = 0; i < asked; ++i) {
@@ -101,7 +101,7 @@ bool Premise::holds_for(const OutputBlock& block) {
 bool Premise::is_refuted(const OutputBlock& block) {
     OwnKernels& own = kernels();
     std::vector<Squares> sums(own.orders().size());
-    const auto see = [&](std::int64_t row, std::int64_t column) {
+    const auto observe = [&](std::int64_t row, std::int64_t column) {
         const std::int64_t at = row * limits_.columns + column;
         const auto i = static_cast<std::size_t>(at);
         if (!errors_.is_counted(i)) return;
@@ -111,19 +111,20 @@ bool Premise::is_refuted(const OutputBlock& block) {
         });
     };
     // Takes equally spaced outputs, at least as many as T3 needs.
-    const auto least = static_cast<std::int64_t>(GroupedErrors::least_group);
+    const auto least = static_cast<std::int64_t>(GroupedErrors::min_group);
     if (own.makes_rows()) {
         const std::int64_t rows =
             std::min(block.rows, std::max(affordable(block_budget), (least - 1) / block.columns + 1));
         for (std::int64_t r = 0; r < rows; ++r) {
-            for (std::int64_t c = 0; c < block.columns; ++c) see(block.row + r * block.rows / rows, block.column + c);
+            for (std::int64_t c = 0; c < block.columns; ++c)
+                observe(block.row + r * block.rows / rows, block.column + c);
         }
     } else {
         const std::int64_t count = std::min(block.size(), std::max(affordable(block_budget), least));
         for (std::int64_t n = 0; n < count; ++n) {
             const auto place = static_cast<std::int64_t>(static_cast<double>(n) * static_cast<double>(block.size()) /
                                                          static_cast<double>(count));
-            see(block.row + place / block.columns, block.column + place % block.columns);
+            observe(block.row + place / block.columns, block.column + place % block.columns);
         }
     }
     const auto worst = std::max_element(sums.begin(), sums.end(), [](const Squares& x, const Squares& y) {
@@ -135,7 +136,7 @@ bool Premise::is_refuted(const OutputBlock& block) {
     // Counting distinct outputs is slow for large blocks and never lowers the limit, so the cheap test comes first.
     if (!(excess > share_of_z * allowed_of(static_cast<double>(block.size())))) return false;
     const double kinds = errors_.distinct(block);
-    if (kinds < GroupedErrors::least_group) return false;  // T3 does not judge such blocks
+    if (kinds < GroupedErrors::min_group) return false;  // T3 does not judge such blocks
     // The mean square of n independent uniform errors has a deviation of sqrt(0.8 / n).
     const double varies = 4 * std::sqrt(0.8 / std::min(kinds, worst->count));
     if (!(excess > std::max(share_of_z * allowed_of(kinds), varies))) return false;

@@ -20,12 +20,12 @@ struct Refused {
 };
 
 /// The results of the tests of single outputs for a part of the outputs.
-struct Singles {
+struct SingleResults {
     Refused special{}, exact{}, certain{}, probable{};
     double rho = 0;
     std::int64_t outputs = 0, exact_outputs = 0;
 
-    void add(const Singles& other) {
+    void add(const SingleResults& other) {
         special.add(other.special);
         exact.add(other.exact);
         certain.add(other.certain);

@@ -58,9 +58,9 @@ std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, do
                                       ? "all outputs"
                                       : fmt::format("outputs with {:g} to {:g} of a step cut off",
                                                     static_cast<double>(b) / parts, static_cast<double>(b + 1) / parts);
-        Reason reason{
-            reason_code::frequency, "T2",
-            fmt::format("{} went away from zero too {}", which, count.away > count.greatest ? "often" : "seldom")};
+        Reason reason{reason_code::frequency, "T2",
+                      fmt::format("{} were rounded away from zero too {}", which,
+                                  count.away > count.greatest ? "often" : "rarely")};
         reason.count = static_cast<std::int64_t>(count.outputs);
         reason.got = count.away;
         reason.want = (count.least + count.greatest) / 2;

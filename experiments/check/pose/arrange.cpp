@@ -40,8 +40,8 @@ std::vector<std::int64_t> group_starts(const std::vector<std::int64_t>& numbers,
                                        std::int64_t rows, const std::string& where) {
     const auto count = static_cast<std::int64_t>(numbers.size());
     if (count != groups && (are_sizes || count != groups + 1))
-        bad(where, fmt::format("{} numbers for {} matrices b", count, groups),
-            are_sizes ? "save the rows of each group" : "save the end of each group");
+        bad(where, fmt::format("the array has {} numbers, but b has {} matrices", count, groups),
+            are_sizes ? "save the number of rows of each group" : "save the end of each group");
     std::vector<std::int64_t> starts{0};
     for (std::int64_t i = are_sizes || count == groups ? 0 : 1; i < count; ++i) {
         const std::int64_t x = numbers[static_cast<std::size_t>(i)];
@@ -49,12 +49,12 @@ std::vector<std::int64_t> group_starts(const std::vector<std::int64_t>& numbers,
         const std::int64_t end = are_sizes && x >= 0 && x <= rows ? starts.back() + x : x;
         if (x < 0 || x > rows || end < starts.back() || end > rows)
             bad(where, fmt::format("group {} ends at row {} of {}", starts.size() - 1, end, rows),
-                "groups cover the rows in order");
+                "save groups that cover the rows in order");
         starts.push_back(end);
     }
     if (starts.back() != rows || (count == groups + 1 && numbers.front() != 0))
-        bad(where, fmt::format("the groups cover rows up to {} of {}", starts.back(), rows),
-            "leave out rows that belong to no group");
+        bad(where, fmt::format("the groups do not cover all rows (they end at row {} of {})", starts.back(), rows),
+            "begin at row 0, and remove rows that belong to no group");
     return starts;
 }
 
@@ -76,9 +76,11 @@ std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block
     const bool fits = storage != ScaleStorage::linear ||
                       (scales.shape.size() >= 2 && std::equal(wanted.begin(), wanted.end(), scales.shape.end() - 2));
     if (count != plane * matrices || !fits)
-        bad(where, fmt::format("shape {} of scales for {} x {} blocks", text_of(scales.shape), wanted[0], wanted[1]),
-            storage == ScaleStorage::linear ? "save one for each block"
-                                            : fmt::format("cublas128x4 has {} of them, padded", plane * matrices));
+        bad(where,
+            fmt::format("the scales have shape {}, but there are {} x {} blocks", text_of(scales.shape), wanted[0],
+                        wanted[1]),
+            storage == ScaleStorage::linear ? "save one scale for each block"
+                                            : fmt::format("save {} scales, padded for cublas128x4", plane * matrices));
     std::vector<double> all(static_cast<std::size_t>(matrices * outer * columns));
     for (std::int64_t matrix = 0; matrix < matrices; ++matrix) {
         for (std::int64_t o = 0; o < outer; ++o) {

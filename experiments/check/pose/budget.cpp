@@ -44,7 +44,7 @@ std::int64_t every_within(const ProductOperands& of, const std::optional<MatmulR
                  whole = took * static_cast<double>(of.rows()) * static_cast<double>(of.n) /
                          (static_cast<double>(rows) * static_cast<double>(columns));
     std::int64_t every = 1;
-    while (every < most_every && whole / static_cast<double>(every) > seconds) every *= 2;
+    while (every < max_every && whole / static_cast<double>(every) > seconds) every *= 2;
     return every;
 }
 

@@ -29,9 +29,9 @@ std::string canary_bytes(const Format& format, std::size_t count) {
 
 std::optional<std::int64_t> take_canaries(files::StoredArray& array, const Format& format, std::int64_t rows) {
     if (array.shape.empty() || array.shape.front() <= rows) {
-        throw Error({.what = fmt::format("no output before its {} canaries", rows),
+        throw Error({.what = fmt::format("the array has no output before its {} canaries", rows),
                      .where = fmt::format("{} ({})", array.where, array.name),
-                     .fix = "save the output with the entries behind it, as make-inputs laid it out"});
+                     .fix = "save the output with the entries after it, as make-inputs laid it out"});
     }
     const std::size_t each = array.bytes.size() / static_cast<std::size_t>(array.shape.front()),
                       kept = array.bytes.size() - each * static_cast<std::size_t>(rows);

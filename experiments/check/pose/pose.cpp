@@ -19,10 +19,11 @@ namespace {
 /// Throws if the declaration lacks something that the operation needs, or if two arrays have the same name.
 void check_declaration(const Poser& poser, const Declaration& d, const std::vector<files::StoredArray>& arrays) {
     if (d.operation->has_eps && !d.eps)
-        throw usage_error(fmt::format("{} has an eps", d.operation->name), "--eps", "give the kernel's, such as 1e-5");
+        throw usage_error(fmt::format("{} needs an eps", d.operation->name), "--eps",
+                          "pass the kernel's eps, such as 1e-5");
     files::refuse_equal_names(arrays);
     if (d.beta != 1 && poser.find("c") == nullptr)
-        throw usage_error("there is no array 'c'", "--beta", "leave it out, or save c");
+        throw usage_error("there is no array 'c'", "--beta", "remove it, or save c");
 }
 
 /// Returns the problem for the first usual operand conversion under which the outputs pass, or for the one with the
@@ -65,7 +66,7 @@ Posed pose(const Declaration& d, const std::vector<files::StoredArray>& arrays, 
     check_declaration(poser, d, arrays);
     Posed posed;
     posed.problem.declaration = d;
-    posed.problem.most_limit_bytes = sampling.most_limit_bytes;
+    posed.problem.max_limit_bytes = sampling.max_limit_bytes;
     if (!d.operation->gives_index) {
         DecodedInPlace out = poser.decode_in_place("out");
         posed.out_shape = std::move(out.shape);

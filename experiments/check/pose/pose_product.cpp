@@ -48,10 +48,10 @@ std::string other_layouts(const Declaration& d, const Shape& a, const Shape& b, 
     poser.bad("out",
               fmt::format("shapes disagree: a {}, b {}, out {}", stored(a.shape, d.a_layout == "km"),
                           stored(b.shape, d.b_layout == "nk"), text_of(out)),
-              !layouts.empty() ? fmt::format("declare {}: with transposed operands the shapes agree", layouts)
+              !layouts.empty() ? fmt::format("declare {}; with transposed operands the shapes agree", layouts)
               : poser.find("offsets") != nullptr || poser.find("groups") != nullptr
-                  ? "groups of a [m,k] with b [groups,k,n], out [m,n]"
-                  : "a [m,k], b [k,n], out [m,n], each with the same batches in front");
+                  ? "use the shapes a [m,k], b [groups,k,n], out [m,n]"
+                  : "use the shapes a [m,k], b [k,n], out [m,n], each with the same batch dimensions in front");
 }
 
 /// Returns operands with shapes, batches and groups, but without values.
@@ -90,16 +90,16 @@ std::vector<std::int64_t> padded_sizes(const Poser& poser, const ProductOperands
     if (poser.find("groups") == nullptr || a.shape.size() != 3) return {};
     std::vector<std::int64_t> sizes = poser.integers("groups").values;
     if (static_cast<std::int64_t>(sizes.size()) != of.batches)
-        poser.bad("groups", fmt::format("{} numbers for {} matrices b", sizes.size(), of.batches),
-                  "save the rows of each group");
+        poser.bad("groups", fmt::format("the array has {} numbers, but b has {} matrices", sizes.size(), of.batches),
+                  "save the number of rows of each group");
     bool is_any = false;
     for (const std::int64_t size : sizes) {
         if (size < 0 || size > of.m)
-            poser.bad("groups", fmt::format("a group of {} rows, which has room for {}", size, of.m),
-                      "save the rows of each group");
+            poser.bad("groups", fmt::format("a group cannot have {} rows, because it has room for {}", size, of.m),
+                      "save the number of rows of each group");
         is_any = is_any || size > 0;
     }
-    if (!is_any) poser.bad("groups", "all groups are empty", "save a launch with rows");
+    if (!is_any) poser.bad("groups", "all groups are empty", "save a launch in which some group has rows");
     return sizes;
 }
 
@@ -123,7 +123,7 @@ void require_form(const Declaration& d) {
     if (std::find(names.begin(), names.end(), d.form) != names.end()) return;
     throw Error({.what = fmt::format("the activation {} has no form '{}'", d.activation, d.form),
                  .where = "--form",
-                 .fix = names.empty() ? "leave it out" : fmt::format("use one of {}", fmt::join(names, ", ")),
+                 .fix = names.empty() ? "remove it" : fmt::format("use one of {}", fmt::join(names, ", ")),
                  .exit = Exit::usage});
 }
 
@@ -155,13 +155,12 @@ void require_machine(const Declaration& d, const ProductOperands& of, const Matm
     require_possible(*d.machine, use, "--machine");
     for (const Format& format : {of.a_format, of.b_format}) {
         if (decoded_format(*d.machine->machine, format) == format) continue;
-        throw Error(
-            {.what =
-                 fmt::format("{} reads {} as {}, and the check is of the operands as they are stored", d.machine_name,
-                             format_name(format), format_name(decoded_format(*d.machine->machine, format))),
-             .where = "--machine",
-             .fix = "declined: declare how they are converted (operands), or save them as the machine reads them",
-             .exit = Exit::usage});
+        throw Error({.what = fmt::format("{} reads {} as {}, but the check uses the operands as they are stored",
+                                         d.machine_name, format_name(format),
+                                         format_name(decoded_format(*d.machine->machine, format))),
+                     .where = "--machine",
+                     .fix = "declare how they are converted (operands), or save them as the machine reads them",
+                     .exit = Exit::usage});
     }
 }
 
@@ -205,7 +204,7 @@ void take_sample(Posed& posed, ProductOperands& of, const SumFreedom& freedom, s
                                  .rounding = d.rounding},
                                 posed.out, sampling.delta, pool);
     else
-        problem.unscreened = fmt::format("{} is no sum of its outputs' terms", d.activation);
+        problem.unscreened = fmt::format("outputs of the activation {} are not sums", d.activation);
     take_part(posed, of, std::make_shared<const Sample>(of, every));
 }
 
@@ -216,8 +215,9 @@ void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Samp
     require_form(d);
     Decoded a = poser.decode("a"), b = poser.decode("b");
     if (a.shape.size() < 2 || b.shape.size() < 2)
-        poser.bad("a", fmt::format("shapes a {}, b {}", text_of(a.shape), text_of(b.shape)),
-                  "give matrices, or batches of them");
+        poser.bad("a",
+                  fmt::format("the shapes a {}, b {} are not those of matrices", text_of(a.shape), text_of(b.shape)),
+                  "save matrices, or batches of matrices");
     if (d.a_layout == "km") transpose(a);
     if (d.b_layout == "nk") transpose(b);
     ProductOperands of = arranged(poser, a, b, posed.out_shape);
@@ -241,7 +241,8 @@ void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Samp
     if (d.machine) require_machine(d, of, use);
     const bool is_scaled = d.alpha != 1 || poser.find("a_scale") != nullptr || poser.find("b_scale") != nullptr;
     if (d.machine && d.machine->join == SliceJoin::serial && d.machine->slices > 1 && is_scaled)
-        throw Declined("slices that join one by one round after each scaling, which no bound here covers", "--machine");
+        throw Declined("slices that are joined one by one are rounded after each scaling, which no bound covers",
+                       "--machine");
     posed.problem.rows = of.rows();
     posed.problem.columns = of.n;
     posed.problem.group_rows = of.m;
@@ -250,7 +251,7 @@ void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Samp
     const std::int64_t every =
         sampling.seconds ? std::max(sampling.every, every_within(of, d.machine, freedom, *sampling.seconds, pool))
                          : sampling.every;
-    if (every > 1 && !sizes.empty()) throw Declined("no sample is taken of groups with room for more rows", "--sample");
+    if (every > 1 && !sizes.empty()) throw Declined("groups with room for more rows cannot be sampled", "--sample");
     if (every > 1) take_sample(posed, of, freedom, every, sampling, pool);
     if (!sizes.empty()) take_part(posed, of, std::make_shared<const Sample>(Sample::of_groups(of, sizes)));
     posed.problem.products = std::make_shared<const Products>(std::move(of), d.machine, pool, freedom);

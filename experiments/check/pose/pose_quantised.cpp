@@ -32,26 +32,28 @@ constexpr ScaleRule kernel_rules[] = {
              return definition::GroupScale{1.0f / decode, decode};
          },
      .source = "the textbook's absmax scale",
-     .summary = "amax / largest finite value in fp32; 1 where amax is 0"},
+     .summary = "amax / largest finite value in fp32; 1 if amax is 0"},
 };
 
 Rule rule_of(const Declaration& d, const Format& element) {
     if (d.granularity.empty())
-        throw usage_error("a quantiser has groups that share a scale", "--granularity",
-                          "give one: tensor, 1x128, mx32");
+        throw usage_error("the granularity of the scales is missing", "--granularity",
+                          "declare one, such as tensor, 1x128 or mx32");
     const Granularity* granularity = find_granularity(d.granularity);
     if (granularity == nullptr)
         throw usage_error(fmt::format("unknown granularity '{}'", d.granularity), "--granularity",
-                          "`macheps policy words` lists them");
+                          "use one that `macheps policy words` lists");
     const ScaleRule* rule = d.scale_rule.empty() ? usual_rule(*granularity) : find_quantiser_rule(d.scale_rule);
     if (rule == nullptr)
         throw usage_error(fmt::format("unknown scale rule '{}'", d.scale_rule), "--scale-rule",
                           suggestion(d.scale_rule, quantiser_rules()));
     if (granularity->is_scaled() && !fits(*rule, *granularity))
-        throw usage_error(fmt::format("{} has scales of another kind than {}", d.granularity, rule->name),
-                          "--scale-rule", fmt::format("one such as {}", granularity->usual_rule));
+        throw usage_error(
+            fmt::format("{} needs scales of a different kind than {} computes", d.granularity, rule->name),
+            "--scale-rule", fmt::format("use a rule such as {}", granularity->usual_rule));
     if (granularity->kind == ScaleKind::nvfp4 && !(element == e2m1fn))
-        throw usage_error(fmt::format("elements of {} are e2m1fn", d.granularity), "--out", "declare --out e2m1fn");
+        throw usage_error(fmt::format("the elements of {} must be e2m1fn", d.granularity), "--out",
+                          "declare --out e2m1fn");
     return {granularity, rule};
 }
 
@@ -104,7 +106,8 @@ void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_
     if (poser.find(name) == nullptr) return;
     const Decoded got = poser.decode(name);
     if (got.values.size() != count)
-        poser.bad(name, fmt::format("shape {}", text_of(got.shape)), fmt::format("save {} elements", count));
+        poser.bad(name, fmt::format("the shape {} does not fit", text_of(got.shape)),
+                  fmt::format("save {} elements", count));
     Finding finding{.array = std::string(name)};
     for (std::size_t i = 0; i < count; ++i) {
         const auto want = static_cast<double>(wanted(i));
@@ -128,20 +131,20 @@ Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, s
                                                                 : definition::GroupScale{inverse, scale});
     };
     if (how.granularity->kind == ScaleKind::nvfp4)
-        throw Declined("given scales of nvfp4 blocks are not judged", "--given-scale");
+        throw Declined("given scales of nvfp4 blocks cannot be checked", "--given-scale");
     if (!d.scale_rule.empty())
-        throw usage_error("a scale that is given is not made by a rule", "--scale-rule",
-                          "leave out --scale-rule, or --given-scale");
+        throw usage_error("a given scale is not computed by a rule", "--scale-rule",
+                          "remove --scale-rule or --given-scale");
     if (is_number(d.given_scale)) {
         if (count != 1)
-            throw usage_error(fmt::format("one number for {} groups", count), "--given-scale",
-                              "give the array: --given-scale scale, or --granularity tensor");
+            throw usage_error(fmt::format("one number was given for {} groups", count), "--given-scale",
+                              "pass an array (--given-scale scale), or declare --granularity tensor");
         add(declared_number(d.given_scale, "--given-scale", 1e-38, 3.4e38));
         return scales;
     }
     const Decoded array = poser.decode(d.given_scale);
     if (array.values.size() != count)
-        poser.bad(d.given_scale, fmt::format("shape {} for {} groups", text_of(array.shape), count),
+        poser.bad(d.given_scale, fmt::format("the shape {} does not fit {} groups", text_of(array.shape), count),
                   fmt::format("save {} elements, or declare another --granularity", count));
     for (const double x : array.values) add(x);
     return scales;
@@ -180,10 +183,10 @@ const ScaleRule* find_quantiser_rule(std::string_view name) {
 void pose_quantised(const Poser& poser, Posed& posed) {
     Problem& problem = posed.problem;
     const Decoded x = poser.decode("x");
-    if (x.shape.empty()) poser.bad("x", "one number has no last axis", "give at least one axis");
+    if (x.shape.empty()) poser.bad("x", "a single number has no last axis", "save an array with at least one axis");
     if (posed.out_shape != x.shape)
-        poser.bad("out", fmt::format("shape {} of x {}", text_of(posed.out_shape), text_of(x.shape)),
-                  fmt::format("save {}", text_of(x.shape)));
+        poser.bad("out", fmt::format("the shape {} does not fit x {}", text_of(posed.out_shape), text_of(x.shape)),
+                  fmt::format("save an array of shape {}", text_of(x.shape)));
     problem.columns = x.shape.back();
     problem.rows = product_of(x.shape, 0, x.shape.size() - 1);
     problem.group_rows = problem.rows;
@@ -196,7 +199,7 @@ void pose_quantised(const Poser& poser, Posed& posed) {
         d.granularity = "tensor";
     const Rule how = rule_of(d, problem.output);
     if (!how.granularity->is_scaled() && !d.given_scale.empty())
-        throw usage_error("a quantiser without groups has no scale", "--given-scale",
+        throw usage_error("a quantiser with granularity none has no scale", "--given-scale",
                           "declare --granularity tensor, row or 1x128");
     if (how.granularity->is_scaled()) {
         const Groups groups = groups_of(*how.granularity, problem.rows, problem.columns);

@@ -19,14 +19,14 @@ void set_rows(Posed& posed, const Shape& shape) {
 }
 
 void require_axis(const Poser& poser, std::string_view name, const Shape& shape) {
-    if (shape.empty()) poser.bad(name, "one number has no last axis", "give at least one axis");
+    if (shape.empty()) poser.bad(name, "a single number has no last axis", "save an array with at least one axis");
 }
 
 void require_shape(const Poser& poser, std::string_view name, const Shape& shape, const Shape& wanted,
                    std::string_view beside, const Shape& other) {
     if (shape == wanted) return;
-    poser.bad(name, fmt::format("shape {} of {} {}", text_of(shape), beside, text_of(other)),
-              fmt::format("save {}", text_of(wanted)));
+    poser.bad(name, fmt::format("the shape {} does not fit {} {}", text_of(shape), beside, text_of(other)),
+              fmt::format("save an array of shape {}", text_of(wanted)));
 }
 
 void add_input(Posed& posed, std::string_view name, DecodedInPlace array) {
@@ -57,8 +57,9 @@ std::vector<double> repeated(const Poser& poser, std::string_view name, const De
         fits = table.shape[i] == 1 || table.shape[i] == shape[lacks + i];
     if (!fits)
         poser.bad(
-            name, fmt::format("shape {} of x {}", text_of(table.shape), text_of(shape)),
-            fmt::format("its last axis has {} or {} elements, the others are those of x or 1", columns / 2, columns));
+            name, fmt::format("the shape {} does not fit x {}", text_of(table.shape), text_of(shape)),
+            fmt::format("save a table whose last axis has {} or {} elements and whose other axes are those of x or 1",
+                        columns / 2, columns));
     const std::int64_t rows = product_of(shape, 0, shape.size() - 1);
     std::vector<double> values(static_cast<std::size_t>(rows * columns));
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -112,11 +113,11 @@ void pose_rows(const Poser& poser, Posed& posed) {
 void pose_gated(const Poser& poser, Posed& posed) {
     if (poser.find("gate") != nullptr || poser.find("up") != nullptr) {
         if (poser.find("x") != nullptr)
-            poser.bad("x", "it stands beside gate or up", "save gate and up, or x with both as halves");
+            poser.bad("x", "x cannot be combined with gate or up", "save gate and up, or x with both as halves");
         for (const char* name : {"gate", "up"}) {
             DecodedInPlace array = poser.decode_in_place(name);
             require_axis(poser, name, array.shape);
-            require_shape(poser, name, array.shape, posed.out_shape, "outputs of", posed.out_shape);
+            require_shape(poser, name, array.shape, posed.out_shape, "outputs of shape", posed.out_shape);
             add_input(posed, name, std::move(array));
         }
         set_rows(posed, posed.out_shape);
@@ -127,7 +128,8 @@ void pose_gated(const Poser& poser, Posed& posed) {
     Shape wanted = x.shape;
     wanted.back() /= 2;
     if (x.shape.back() % 2 != 0)
-        poser.bad("x", fmt::format("shape {}: its last axis has no halves", text_of(x.shape)), "save gate and up");
+        poser.bad("x", fmt::format("the last axis of shape {} is odd and has no halves", text_of(x.shape)),
+                  "save gate and up");
     require_shape(poser, "out", posed.out_shape, wanted, "x", x.shape);
     set_rows(posed, wanted);
     const std::size_t half = static_cast<std::size_t>(wanted.back());
@@ -147,8 +149,8 @@ void pose_rotary(const Poser& poser, Posed& posed) {
     require_axis(poser, "x", x.shape);
     require_shape(poser, "out", posed.out_shape, x.shape, "x", x.shape);
     if (x.shape.back() % 2 != 0)
-        poser.bad("x", fmt::format("shape {}: its last axis has no pairs", text_of(x.shape)),
-                  "save the part of it that is turned");
+        poser.bad("x", fmt::format("the last axis of shape {} is odd and has no pairs", text_of(x.shape)),
+                  "save the part that is rotated");
     set_rows(posed, x.shape);
     const Shape shape = x.shape;
     add_input(posed, "x", std::move(x));
@@ -163,13 +165,14 @@ void pose_gathered(const Poser& poser, Posed& posed) {
     Decoded table = poser.decode("table");
     Integers index = poser.integers("index");
     if (table.shape.size() != 2)
-        poser.bad("table", fmt::format("shape {}", text_of(table.shape)), "save a matrix, a row for each index");
+        poser.bad("table", fmt::format("the shape {} is not that of a matrix", text_of(table.shape)),
+                  "save a matrix with one row for each index");
     Shape wanted = index.shape;
     wanted.push_back(table.shape[1]);
     require_shape(poser, "out", posed.out_shape, wanted, "table", table.shape);
     for (const std::int64_t row : index.values) {
         if (row >= 0 && row < table.shape[0]) continue;
-        poser.bad("index", fmt::format("{} is no row of a table of {}", row, table.shape[0]),
+        poser.bad("index", fmt::format("the index {} is outside a table of {} rows", row, table.shape[0]),
                   fmt::format("save indices from 0 to {}", table.shape[0] - 1));
     }
     set_rows(posed, wanted);
@@ -189,15 +192,16 @@ void pose_classes(const Poser& poser, Posed& posed) {
     if (d.reduction == Reduction::none)
         require_shape(poser, "out", posed.out_shape, wanted, "x", x.shape);
     else if (posed.out.size() != 1)
-        poser.bad("out", fmt::format("shape {} of a loss of all rows", text_of(posed.out_shape)),
-                  "save one number, or declare no reduction");
+        poser.bad("out",
+                  fmt::format("the shape is {}, but the loss of all rows is one number", text_of(posed.out_shape)),
+                  "save one number, or declare --reduction none");
     std::vector<double> classes;
     std::int64_t counted = 0;
     for (const std::int64_t place : target.values) {
         const bool is_ignored = d.ignored && place == *d.ignored;
         if (!is_ignored && (place < 0 || place >= x.shape.back()))
-            poser.bad("target", fmt::format("{} is none of {} classes", place, x.shape.back()),
-                      "save others, or declare --ignore-index");
+            poser.bad("target", fmt::format("the target {} is not one of {} classes", place, x.shape.back()),
+                      "save valid targets, or declare --ignore-index");
         classes.push_back(static_cast<double>(place));
         counted += is_ignored ? 0 : 1;
     }
@@ -208,7 +212,8 @@ void pose_classes(const Poser& poser, Posed& posed) {
     if (poser.find("divisor") != nullptr) {
         const Integers given = poser.integers("divisor");
         if (given.values.size() != 1 || given.values.front() <= 0)
-            poser.bad("divisor", fmt::format("shape {}", text_of(given.shape)), "save one positive integer");
+            poser.bad("divisor", fmt::format("the array of shape {} is not one positive integer", text_of(given.shape)),
+                      "save one positive integer");
         divisor = static_cast<double>(given.values.front());
     }
     posed.problem.inputs.push_back({.name = "divisor", .axis = Axis::whole, .values = {divisor}});

@@ -40,14 +40,14 @@ const files::StoredArray& Poser::required(std::string_view name) const {
     for (const files::StoredArray& each : arrays_) names.push_back(each.name);
     throw Error({.what = fmt::format("there is no array '{}'", name),
                  .where = arrays_.empty() ? "" : arrays_.front().where,
-                 .fix = fmt::format("there are {}; {}=NAME renames", shown_list(names), name)});
+                 .fix = fmt::format("the arrays are {}; use {}=NAME to rename one", shown_list(names), name)});
 }
 
 ArrayFormat Poser::format_of(const files::StoredArray& array, std::string_view name) const {
     const auto declared = d_.formats.find(name);
     if (declared == d_.formats.end() && !array.format)
-        bad(name, fmt::format("its type {} does not say which format its codes are of", array.type),
-            fmt::format("declare it: --{} bf16, or another format", option_name(name)));
+        bad(name, fmt::format("the type {} does not state the format of the codes", array.type),
+            fmt::format("declare the format, as in --{} bf16", option_name(name)));
     return declared == d_.formats.end() ? ArrayFormat{*array.format} : declared->second;
 }
 
@@ -57,13 +57,13 @@ Decoded Poser::decode(std::string_view name) const {
     Decoded decoded{
         .format = format.format, .shape = array->shape, .values = values_of(*array, format.format, format.is_packed)};
     if (format.is_packed && !decoded.shape.empty()) decoded.shape.back() *= 2;
-    if (decoded.values.empty()) bad(name, "an empty array", "save one with elements");
+    if (decoded.values.empty()) bad(name, "the array is empty", "save an array with elements");
     if (decoded.format.precision > fp32.precision || decoded.format.bits > 32)
-        throw Error(
-            {.what = fmt::format("{} is wider than the fp32 that checks compute in", format_name(decoded.format)),
-             .where = fmt::format("{} ({})", array->where, name),
-             .fix = "declined: save it as fp32",
-             .exit = Exit::usage});
+        throw Error({.what = fmt::format("{} is wider than fp32, the widest format that checks support",
+                                         format_name(decoded.format)),
+                     .where = fmt::format("{} ({})", array->where, name),
+                     .fix = "save it as fp32",
+                     .exit = Exit::usage});
     return decoded;
 }
 
@@ -85,9 +85,9 @@ Integers Poser::integers(std::string_view name) const {
                is_unsigned = type.starts_with('u') || type.starts_with('U');
     const bool is_digits = type.size() > 1 && type.find_first_not_of("0123456789", 1) == std::string::npos;
     if ((!is_signed && !is_unsigned) || !is_digits || array.width == 0 || array.width > 8)
-        bad(name, fmt::format("its type {} is no integer", array.type), "save it as int32 or int64");
+        bad(name, fmt::format("the type {} is not an integer type", array.type), "save it as int32 or int64");
     Integers out{.shape = array.shape, .values = std::vector<std::int64_t>(array.count())};
-    if (out.values.empty()) bad(name, "an empty array", "save one with elements");
+    if (out.values.empty()) bad(name, "the array is empty", "save an array with elements");
     for (std::size_t i = 0; i < out.values.size(); ++i) {
         std::uint64_t word = 0;
         std::memcpy(&word, array.bytes.data() + i * array.width, array.width);
@@ -124,16 +124,19 @@ void Poser::add_inputs(Problem& problem, const Shape& out_shape) const {
                           (count == wanted && (axis == Axis::each ? role.name == "x" || array.shape == out_shape
                                                                   : axis == Axis::row || is_vector));
         if (!fits) {
-            bad(role.name, fmt::format("shape {} beside outputs of {}", text_of(array.shape), text_of(out_shape)),
+            bad(role.name,
+                fmt::format("the shape {} does not fit outputs of shape {}", text_of(array.shape), text_of(out_shape)),
                 axis == Axis::each ? "save it in the shape of the output"
-                                   : fmt::format("give 1 or {} elements", wanted));
+                                   : fmt::format("save 1 or {} elements", wanted));
         }
         if (declared != d_.scale_shapes.end()) {
             const bool is_one = declared->second == "tensor";
             const Axis claimed = is_one ? Axis::whole : declared->second == "row" ? Axis::row : Axis::column;
             if (is_one ? count != 1 : claimed != role.axis || count != wanted)
-                bad(role.name, fmt::format("shape {}, declared one of each {}", text_of(array.shape), declared->second),
-                    "save or declare the other");
+                bad(role.name,
+                    fmt::format("the shape {} does not fit the declared scales, one for each {}", text_of(array.shape),
+                                declared->second),
+                    "save such scales, or declare the scales that were saved");
         }
         problem.declaration.formats[std::string(role.name)].format = array.format;
         problem.inputs.push_back({role.name, axis, std::move(array.values)});

@@ -63,7 +63,7 @@ double worst_of_single(const Limits& limits, const Grid<Part>::Group& group) {
     return most;
 }
 
-void see_scales(const Limits& limits, double mean_square, Sharpness& s, ThreadPool& pool) {
+void observe_scales(const Limits& limits, double mean_square, Sharpness& s, ThreadPool& pool) {
     const Grid<Part> grid = gather<Part>(limits, pool, [&](std::size_t i) { return part_of(limits, i); });
     s.scale_of_all = worst({&grid.all, 1}, mean_square);
     s.scale_of_row = worst(grid.rows, mean_square);
@@ -115,7 +115,8 @@ Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judge
     Sharpness s{.bias_share = unnoticed};
     const bool may_depend = premise != nullptr && problem.declaration.operation->has_reduction && limits.size() >= 64;
     const bool has_mean_squares = !may_depend || premise->holds_for({0, limits.rows, 0, limits.columns});
-    see_scales(limits, has_mean_squares ? judgement.mean_square : std::numeric_limits<double>::quiet_NaN(), s, pool);
+    observe_scales(limits, has_mean_squares ? judgement.mean_square : std::numeric_limits<double>::quiet_NaN(), s,
+                   pool);
     s.stale_share = stale_share(limits, pool);
     const std::int64_t terms = problem.products                               ? problem.products->operands().k
                                : problem.declaration.operation->has_reduction ? problem.columns

@@ -34,7 +34,8 @@ constexpr FunctionTable tables[] = {
 template <class Names>
 std::string advice(std::string_view name, const Names& names) {
     const std::string near = nearest_name(name, names);
-    return near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
+    return near.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
+                        : fmt::format("did you mean '{}'?", near);
 }
 
 void set_function(FunctionTable& table, std::string_view text, std::string_view where) {
@@ -42,12 +43,13 @@ void set_function(FunctionTable& table, std::string_view text, std::string_view 
     const std::string_view name = text.substr(0, equals);
     const auto at = std::find(function_names.begin(), function_names.end(), name);
     if (equals == std::string_view::npos || at == function_names.end())
-        throw usage_error(fmt::format("unknown function '{}'", name), std::string(where),
-                          advice(name, std::vector<std::string_view>(function_names.begin(), function_names.end())) +
-                              ", as in cuda,exp=4");
+        throw usage_error(
+            fmt::format("unknown function '{}'", name), std::string(where),
+            "write it as in cuda,exp=4; " +
+                advice(name, std::vector<std::string_view>(function_names.begin(), function_names.end())));
     const auto ulps = parse_number(text.substr(equals + 1));
     if (!ulps || !(*ulps >= 0.5) || !(*ulps <= 0x1p20))
-        throw usage_error(fmt::format("'{}' is not a number of ulp", text.substr(equals + 1)), std::string(where),
+        throw usage_error(fmt::format("'{}' is not a valid number of ulp", text.substr(equals + 1)), std::string(where),
                           "give 0.5 to 2^20");
     table.functions[static_cast<std::size_t>(at - function_names.begin())] = {*ulps};
 }

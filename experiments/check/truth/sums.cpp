@@ -73,10 +73,12 @@ SumOrder parse_sum_order(std::string_view text, std::string_view where) {
     }
     std::vector<std::string> known;
     for (const ShapeRow& row : shapes) known.push_back(fmt::format("{}{}", row.name, row.has_width ? "32" : ""));
-    throw Error({.what = fmt::format("unknown order of summation '{}'", text),
-                 .where = std::string(where),
-                 .fix = fmt::format("one of {}, alone or behind a format: bf16, fp16.pairwise", fmt::join(known, ", ")),
-                 .exit = Exit::usage});
+    throw Error(
+        {.what = fmt::format("unknown order of summation '{}'", text),
+         .where = std::string(where),
+         .fix = fmt::format("use one of {}, or put a format before it, as in fp16.pairwise; bf16 alone is bf16.any",
+                            fmt::join(known, ", ")),
+         .exit = Exit::usage});
 }
 
 std::string sum_order_text(const SumOrder& order) {

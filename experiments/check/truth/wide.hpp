@@ -19,15 +19,15 @@ inline bool is_finite(double x) { return std::isfinite(x); }
 inline double select(bool condition, double x, double y) { return condition ? x : y; }
 inline double size_of(double x) { return std::fabs(x); }
 inline double floor_of(double x) { return std::floor(x); }
-inline double most_of(double x) { return x; }
+inline double max_of(double x) { return x; }
 inline bool any_of(bool x) { return x; }
 using math::exp;
 
 /// 1 / (2 k + 1), for the series of erf. Magnitudes below 6 need fewer than 14 + 6 * 25 terms.
-inline constexpr int most_terms = 164;
+inline constexpr int max_terms = 164;
 inline constexpr auto odd_reciprocals = [] {
-    std::array<double, most_terms + 1> all{};
-    for (int k = 0; k <= most_terms; ++k) all[static_cast<std::size_t>(k)] = 1.0 / (2 * k + 1);
+    std::array<double, max_terms + 1> all{};
+    for (int k = 0; k <= max_terms; ++k) all[static_cast<std::size_t>(k)] = 1.0 / (2 * k + 1);
     return all;
 }();
 

@@ -3,7 +3,7 @@
 // bits. This file has no include guard: wide.hpp includes it for double, and wide_steps.cpp includes it once for each
 // SIMD target, each inside its own namespace. There, MACHEPS_MATH_WIDE is a struct of two MACHEPS_MATH_REAL, `high` and
 // `low`, and high is high + low, rounded. The operators + - * / < <= > == ! are in scope, and so are fma, exp, select,
-// is_finite, size_of (the magnitude), floor_of, most_of (the largest lane of a vector) and any_of. Sources: Dekker
+// is_finite, size_of (the magnitude), floor_of, max_of (the largest lane of a vector) and any_of. Sources: Dekker
 // 1971; Knuth, TAOCP 2, 4.2.2; Joldes, Muller and Popescu, ACM TOMS 44(2), 2017.
 
 MACHEPS_MATH_FN MACHEPS_MATH_WIDE settled(MACHEPS_MATH_REAL high, MACHEPS_MATH_REAL low) {
@@ -69,7 +69,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL error_function(MACHEPS_MATH_REAL x) {
         is_small, MACHEPS_MATH_REAL(14.0) + floor_of(size * (MACHEPS_MATH_REAL(10.0) + MACHEPS_MATH_REAL(2.5) * size)),
         none);
     MACHEPS_MATH_REAL series = one;
-    for (int k = static_cast<int>(most_of(terms)); k >= 1; --k) {
+    for (int k = static_cast<int>(max_of(terms)); k >= 1; --k) {
         const MACHEPS_MATH_REAL longer =
             one + series * (twice * MACHEPS_MATH_REAL(odd_reciprocals[static_cast<std::size_t>(k)]));
         series = select(MACHEPS_MATH_REAL(static_cast<double>(k)) <= terms, longer, one);

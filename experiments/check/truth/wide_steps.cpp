@@ -43,7 +43,7 @@ HWY_INLINE Lanes size_of(Lanes a) { return hn::Abs(a.v); }
 HWY_INLINE Lanes floor_of(Lanes a) { return hn::Floor(a.v); }
 HWY_INLINE Mask is_finite(Lanes a) { return {hn::IsFinite(a.v)}; }
 HWY_INLINE bool any_of(Mask a) { return !hn::AllFalse(Doubles(), a.m); }
-HWY_INLINE double most_of(Lanes a) { return hn::GetLane(hn::MaxOfLanes(Doubles(), a.v)); }
+HWY_INLINE double max_of(Lanes a) { return hn::GetLane(hn::MaxOfLanes(Doubles(), a.v)); }
 
 #define MACHEPS_MATH_FN HWY_INLINE
 #define MACHEPS_MATH_REAL Lanes

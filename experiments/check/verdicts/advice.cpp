@@ -53,30 +53,30 @@ double visibility(const Mutant& mutant) { return mutant.certified ? mutant.large
 
 std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,
                            std::span<const std::string> blind, double delta, ThreadPool& pool) {
-    struct Sight {
+    struct Detector {
         std::string_view recipe;
         double visibility = 0;
     };
-    std::vector<std::vector<Sight>> sights(blind.size());
+    std::vector<std::vector<Detector>> detectors(blind.size());
     const InputRequest request = small_request(declaration, row_elements);
     for (const Recipe& recipe : recipes_of(*declaration.operation)) {
         if (!recipe.applies(request)) continue;
         for (const Mutant& mutant : mutants_of(recipe, request, delta, pool)) {
             for (std::size_t i = 0; i < blind.size(); ++i) {
                 if (visibility(mutant) > 0 && line_name(mutant.name) == line_name(blind[i]))
-                    sights[i].push_back({recipe.name, visibility(mutant)});
+                    detectors[i].push_back({recipe.name, visibility(mutant)});
             }
         }
     }
     std::vector<Advice> all;
     for (std::size_t i = 0; i < blind.size(); ++i) {
         double most = 0;
-        for (const Sight& sight : sights[i]) most = std::max(most, sight.visibility);
+        for (const Detector& detector : detectors[i]) most = std::max(most, detector.visibility);
         // Recipes are listed with the best known first. Take the first one that shows the mutant about as well as the
         // best one.
-        const auto first = std::find_if(sights[i].begin(), sights[i].end(),
-                                        [&](const Sight& sight) { return sight.visibility >= most / 10; });
-        if (first != sights[i].end()) all.push_back({blind[i], std::string(first->recipe)});
+        const auto first = std::find_if(detectors[i].begin(), detectors[i].end(),
+                                        [&](const Detector& detector) { return detector.visibility >= most / 10; });
+        if (first != detectors[i].end()) all.push_back({blind[i], std::string(first->recipe)});
     }
     return all;
 }

@@ -30,7 +30,7 @@ bool was_judged(const Checked& one) {
 double number_of(const Json& json) {
     if (!json.is_string()) return json.get<double>();
     const auto number = parse_number(json.string());
-    if (!number) throw JsonError("a text that is no number");
+    if (!number) throw JsonError("a text is not a number");
     return *number;
 }
 
@@ -85,27 +85,28 @@ void worsen(Checked& one, std::string text, double got, double bound, const Reas
 void compare_row(Checked& one, const BaselineRow& old) {
     const BaselineRow now = row_of(one);
     if (now.declaration != old.declaration || now.inputs != old.inputs) {
-        one.notes.push_back(fmt::format("the baseline says nothing: {} changed (--update-baseline agrees)",
-                                        now.declaration != old.declaration ? "the declaration" : "the inputs"));
+        one.notes.push_back(
+            fmt::format("not compared with the baseline, because {} changed (--update-baseline accepts the change)",
+                        now.declaration != old.declaration ? "the declaration" : "the inputs"));
         return;
     }
     if (now.bits == old.bits) return;
-    one.notes.push_back(fmt::format("other bits than in the baseline: rho {:.4g}, was {:.4g}", now.rho, old.rho));
+    one.notes.push_back(fmt::format("the bits differ from the baseline: rho is {:.4g}, was {:.4g}", now.rho, old.rho));
     const double outputs = static_cast<double>(std::max<std::int64_t>(one.verdict.judgement.outputs, 1));
-    const double most_rms = old.rms * (1 + 6 / std::sqrt(outputs / 2)), most_rho = std::max(old.rho, 0.5) * 1.25;
-    if (now.rms > most_rms) {
-        worsen(one, fmt::format("errors grew: rms {:.4g} of their deviations, was {:.4g}", now.rms, old.rms), now.rms,
-               most_rms);
+    const double max_rms = old.rms * (1 + 6 / std::sqrt(outputs / 2)), max_rho = std::max(old.rho, 0.5) * 1.25;
+    if (now.rms > max_rms) {
+        worsen(one, fmt::format("errors grew: their rms is {:.4g} deviations, was {:.4g}", now.rms, old.rms), now.rms,
+               max_rms);
     }
-    if (now.rho > most_rho)
-        worsen(one, fmt::format("errors grew: rho {:.4g}, was {:.4g}", now.rho, old.rho), now.rho, most_rho);
+    if (now.rho > max_rho)
+        worsen(one, fmt::format("errors grew: rho is {:.4g}, was {:.4g}", now.rho, old.rho), now.rho, max_rho);
     std::vector<std::string> lost;
     for (const std::string& name : now.blind) {
         if (std::find(old.blind.begin(), old.blind.end(), name) == old.blind.end()) lost.push_back(name);
     }
     if (!lost.empty())
-        worsen(one, fmt::format("no longer caught: {}", shown_list(lost, 40)), static_cast<double>(now.blind.size()),
-               static_cast<double>(old.blind.size()));
+        worsen(one, fmt::format("wrong kernels that are no longer caught: {}", shown_list(lost, 40)),
+               static_cast<double>(now.blind.size()), static_cast<double>(old.blind.size()));
 }
 
 /// Returns a failed check for an input of the baseline that was not judged. Its source is that of other inputs of the
@@ -120,8 +121,8 @@ Checked gone_row(std::span<const Checked> checks, const BaselineRow& row) {
         gone.source = sibling->source;
         gone.line = sibling->line;
     }
-    worsen(gone, "the baseline has this input, and nothing was judged for it (--update-baseline agrees)", 0, 0,
-           reason_code::baseline_gone);
+    worsen(gone, "the baseline has this input, but it was not checked (--update-baseline removes it from the baseline)",
+           0, 0, reason_code::baseline_gone);
     return gone;
 }
 
@@ -129,23 +130,25 @@ Checked gone_row(std::span<const Checked> checks, const BaselineRow& row) {
 
 Baseline parse_baseline(std::string_view text, const std::string& file) {
     const auto bad = [&](const std::string& what) {
-        return Error({.what = what, .where = file, .fix = "--update-baseline makes it anew"});
+        return Error(
+            {.what = what, .where = file, .fix = "remove the file, and write a new one with --update-baseline"});
     };
-    if (const auto line = line_nested_too_deep(text)) throw bad(fmt::format("line {} nests too deep", *line));
+    if (const auto line = line_nested_too_deep(text)) throw bad(fmt::format("line {} is nested too deeply", *line));
     try {
         const Json document = Json::parse(text, true);
-        if (document.at("schema") != Json(schema)) throw bad(fmt::format("no baseline: its schema is not {}", schema));
+        if (document.at("schema") != Json(schema))
+            throw bad(fmt::format("this is not a baseline: its schema is not {}", schema));
         Baseline rows;
         for (const Json& row : document.at("rows")) rows.push_back(row_of(row));
         return rows;
     } catch (const JsonError& error) {
-        throw bad(fmt::format("no baseline: {}", error.what()));
+        throw bad(fmt::format("this is not a baseline: {}", error.what()));
     }
 }
 
 Baseline load_baseline(const std::filesystem::path& file) {
-    constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
-    return parse_baseline(read_file(file, most_bytes), file.string());
+    constexpr std::uint64_t max_bytes = std::uint64_t{256} << 20;
+    return parse_baseline(read_file(file, max_bytes), file.string());
 }
 
 std::string baseline_text(std::span<const Checked> checks, const Baseline& old) {
@@ -186,7 +189,7 @@ std::vector<Checked> compare(std::span<Checked> checks, const Baseline& baseline
             return row.name == one.name && row.input == one.input;
         });
         if (!is_known && was_judged(one))
-            one.notes.push_back("the baseline has no row of it (--update-baseline adds it)");
+            one.notes.push_back("the baseline has no row for this input (--update-baseline adds one)");
     }
     return gone;
 }

@@ -17,18 +17,19 @@ namespace macheps::check {
 
 namespace {
 
-/// Returns a relative size, or words if it is infinite.
-std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}", x) : "no scale error at all"; }
+/// Returns the smallest relative error that would have been caught, or "none" if it is infinite.
+std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}", x) : "none"; }
 
 std::string sharpness_text(const Sharpness& s) {
     std::string text = fmt::format(
-        "would have failed: a scale error of {} in all, {} in any one row, {} in a column, {} in a tile",
+        "smallest faults that would have failed: scale errors of {} in all outputs, {} in any one row, {} in a column, "
+        "{} in a tile",
         size_text(s.scale_of_all), size_text(s.scale_of_row), size_text(s.scale_of_column), size_text(s.scale_of_tile));
-    if (std::isfinite(s.bias_share)) text += fmt::format(", {:.2g} of the bias left out", s.bias_share);
-    if (s.accumulator_bits > 0) text += fmt::format(", accumulators of {} bits", s.accumulator_bits);
+    if (std::isfinite(s.bias_share)) text += fmt::format(", {:.2g} of the bias missing", s.bias_share);
+    if (s.accumulator_bits > 0) text += fmt::format(", an accumulator of {} bits", s.accumulator_bits);
     if (s.dropped_terms > 0)
         text += fmt::format(", {} dropped term{}", s.dropped_terms, s.dropped_terms == 1 ? "" : "s");
-    return text + fmt::format(", 1 stale element in {:.3g} % of all places", 100 * s.stale_share);
+    return text + fmt::format(", 1 stale element (at {:.3g} % of the places)", 100 * s.stale_share);
 }
 
 bool is_sampled(const Verdict& v) { return v.limits->sample && v.limits->sample->every() > 1; }
@@ -37,14 +38,16 @@ bool is_sampled(const Verdict& v) { return v.limits->sample && v.limits->sample-
 std::string sample_text(const Verdict& v) {
     const Sample& sample = *v.limits->sample;
     const std::int64_t all = sample.whole_rows() * sample.whole_columns();
-    std::string text = fmt::format("  sampled: one output of {} (--sample {}), in each row and column; ",
+    std::string text = fmt::format("  sampled: one output in {} (--sample {}), in each row and column; ",
                                    sample.every(), sample.every());
-    if (!v.screen) return text + fmt::format("no screen of all {}: {}\n", all, v.unscreened);
-    if (v.screen->sums == 0) return text + fmt::format("no screen of all {}: any of them may overflow\n", all);
-    return text + fmt::format(
-                      "screened: {} of all {}, in sums of {}, the largest error {:.3g} of 1; one output off by {:.3g} "
-                      "bounds would have been seen\n",
-                      v.screen->outputs, all, Screen::width, v.screen->ratio, v.screen_bounds);
+    if (!v.screen) return text + fmt::format("the {} outputs were not screened: {}\n", all, v.unscreened);
+    if (v.screen->sums == 0)
+        return text + fmt::format("the {} outputs were not screened: any of them may overflow\n", all);
+    return text +
+           fmt::format(
+               "screened: {} of {} outputs, in sums of {}; the largest error is {:.3g} (limit 1); an error of {:.3g} "
+               "bounds in one output would have been caught\n",
+               v.screen->outputs, all, Screen::width, v.screen->ratio, v.screen_bounds);
 }
 
 Json reason_json(const Reason& r) {
@@ -142,9 +145,8 @@ bool could_be_a_matrix_unit(const Checked& checked) {
 std::string dependence_text(const Verdict& v) {
     const Dependence& d = *v.dependence;
     std::string text = fmt::format(
-        "  rounding errors are not independent on this data: {}, a legal kernel, reaches {:.2g} of the limit of {} at "
-        "{};\n"
-        "  probable bounds (T2) and mean squares (T3) do not decide there, only certain bounds (T1)",
+        "  rounding errors are not independent on this data: a legal kernel ({}) reaches {:.2g} of the limit of {}\n"
+        "  at {}; probable bounds (T2) and mean squares (T3) do not decide there, only certain bounds (T1) do",
         d.kernel, d.ratio, d.test, place_of(*v.limits, whole_index(*v.limits, d.index)));
     if (!v.judgement.dismissed.empty()) text += fmt::format("; dismissed: {}", fmt::join(v.judgement.dismissed, ", "));
     return text + '\n';
@@ -154,8 +156,9 @@ std::string dependence_text(const Verdict& v) {
 std::string figures_text(const Verdict& v) {
     const Judgement& j = v.judgement;
     std::string text = fmt::format(
-        "  rho {:.4g} of 1, z {:.3g} of 6 (of a part {:.3g}), bias {:.3g} of {:.3g}; {} outputs, exact: {}\n  ", j.rho,
-        j.z, j.z_part, j.bias, j.bias_limit, j.outputs, j.exact_outputs);
+        "  rho {:.4g} (limit 1), z {:.3g} (limit 6; largest part {:.3g}), bias {:.3g} (limit {:.3g}); {} outputs, "
+        "{} exact\n  ",
+        j.rho, j.z, j.z_part, j.bias, j.bias_limit, j.outputs, j.exact_outputs);
     for (const Metric& metric : v.metrics)
         text += fmt::format("{}{} {:.4g}", &metric == &v.metrics.front() ? "" : ", ", metric.name, metric.value);
     return text + '\n';
@@ -167,35 +170,35 @@ std::string Checked::text(bool is_whole) const {
     std::string text = fmt::format("{}  {}\n", to_string(outcome), problem.empty() ? operation : problem);
     for (const Reason& reason : verdict.reasons) text += reason_text(*verdict.limits, reason) + '\n';
     for (const Advice& each : advice)
-        text += fmt::format("  advice: inputs of the recipe '{}' catch: {} (macheps check make-inputs)\n", each.recipe,
-                            each.mutant);
+        text += fmt::format("  advice: inputs of the recipe '{}' would catch: {} (macheps check make-inputs)\n",
+                            each.recipe, each.mutant);
     for (const std::string& note : notes) text += fmt::format("  note: {}\n", note);
     if (outcome == Outcome::fail && could_be_a_matrix_unit(*this))
         text +=
-            "  hint: tensor cores and other matrix units err in other ways than fp32 sums: if the kernel uses them, "
-            "declare\n"
-            "        --machine (macheps machine list)\n";
+            "  hint: errors of tensor cores and other matrix units differ from those of fp32 sums. If the kernel\n"
+            "        uses them, declare --machine (macheps machine list)\n";
     if (!explaining.empty())
         text += fmt::format(
-            "  hint: with {0} these outputs would pass: if the kernel works that way, and may, declare {0}\n",
+            "  hint: these outputs would pass with {0}. If the kernel is meant to work that way, declare {0}\n",
             explaining);
     if (!has_figures(outcome)) return text;
     const Judgement& j = verdict.judgement;
     if (j.outputs == 0 && !verdict.reasons.empty())
-        text += "  no output is a number where one must be: there is no error to measure\n";
+        text += "  no output is finite where it must be, so there is no error to measure\n";
     else
         text += figures_text(verdict);
     if (verdict.dependence) text += dependence_text(verdict);
     if (is_sampled(verdict)) text += sample_text(verdict);
     if (!is_whole) return text;
     for (const Alternative& each : tighter)
-        text += fmt::format("  looser than needed: with {} it passes too, and bounds are {:.2g} times narrower\n",
-                            each.option, each.narrower);
+        text += fmt::format(
+            "  looser than needed: the output also passes with {}, whose bounds are {:.2g} times narrower\n",
+            each.option, each.narrower);
     text += fmt::format("  {}\n", sharpness_text(verdict.sharpness));
-    text += fmt::format("  the declared machine guarantees {:.3g} bits here: median of |y| in bounds\n",
+    text += fmt::format("  the declared machine guarantees {:.3g} bits here (median over the outputs)\n",
                         verdict.fitness.bits);
     if (const auto& bits = verdict.bits)
-        text += fmt::format("  bits of {} of {} outputs are the machine's\n", bits->equal, bits->equal + bits->differ);
+        text += fmt::format("  {} of {} outputs have the required bits\n", bits->equal, bits->equal + bits->differ);
     std::size_t caught = 0;
     for (const Mutant& mutant : verdict.mutants) caught += mutant.caught ? 1 : 0;
     text += fmt::format("  {} of {} wrong kernels would have been caught", caught, verdict.mutants.size());
@@ -203,10 +206,10 @@ std::string Checked::text(bool is_whole) const {
     for (const Mutant& mutant : verdict.mutants) {
         if (!mutant.caught && mutant.required_by > options.require) missed.push_back(mutant.name);
     }
-    if (!missed.empty()) text += fmt::format("; not, and not required: {}", fmt::join(missed, ", "));
+    if (!missed.empty()) text += fmt::format("; not caught, and not required: {}", fmt::join(missed, ", "));
     text += '\n';
     text += fmt::format("  assumed: {}\n", fmt::join(assumed, "; "));
-    if (!unused.empty()) text += fmt::format("  not used: {}\n", shown_list(unused));
+    if (!unused.empty()) text += fmt::format("  unused arrays: {}\n", shown_list(unused));
     return text;
 }
 

@@ -34,7 +34,7 @@ void rename(std::vector<files::StoredArray>& arrays, const std::map<std::string,
             for (const files::StoredArray& each : arrays) all.push_back(each.name);
             throw Error({.what = fmt::format("there is no array '{}'", name),
                          .where = fmt::format("{} ({}={})", file, role, name),
-                         .fix = fmt::format("there are {}", shown_list(all))});
+                         .fix = fmt::format("use one of {}", shown_list(all))});
         }
         renamed.emplace_back(&*array, role);
     }
@@ -97,13 +97,13 @@ std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<files
     const auto bad = [&](std::string what) {
         return Error({.what = std::move(what),
                       .where = others.files.front(),
-                      .fix = "save the output of the other run as the first one's"});
+                      .fix = "save the output of the other run in the same way as that of the first"});
     };
-    if (two == again.end()) throw bad("no array 'out' of another run");
+    if (two == again.end()) throw bad("the other run has no array 'out'");
     if (one == arrays.end() || one->shape != two->shape || one->width != two->width)
-        throw bad("the output of another run has another shape or type");
+        throw bad("the output of the other run has a different shape or type");
     Reason reason{reason_code::runs_differ, "runs",
-                  fmt::format("{} has other bits: two runs of a kernel that claims to be deterministic differ",
+                  fmt::format("{} has different bits, although the kernel claims to be deterministic",
                               printable(others.files.front()))};
     for (std::size_t i = 0; i < one->count(); ++i) {
         if (one->bytes.compare(i * one->width, one->width, two->bytes, i * one->width, one->width) == 0) continue;
@@ -139,9 +139,9 @@ Checked judge_input(const SuiteCheck& of, const std::string& file, bool has_dige
         const std::vector<files::StoredArray> arrays = read_all(of.declaration, inputs);
         for (const files::StoredArray& array : arrays) {
             if (array.name == "out" && array.count() == 0)
-                throw Error({.what = fmt::format("a check of zero outputs: {}", file),
+                throw Error({.what = fmt::format("the output is empty: {}", file),
                              .where = of.where,
-                             .fix = "save some",
+                             .fix = "save an output with elements",
                              .exit = Exit::usage});
         }
         return judge_arrays(of.declaration, inputs, arrays, of.options,
@@ -205,7 +205,7 @@ std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool&
         if (files.back().empty() && check.declined.empty())
             throw Error({.what = fmt::format("no file matches '{}'", check.files),
                          .where = check.files_where,
-                         .fix = "patterns begin at the folder that macheps runs in",
+                         .fix = "use a pattern relative to the folder that macheps runs in",
                          .exit = Exit::usage});
     }
     std::vector<Checked> all;

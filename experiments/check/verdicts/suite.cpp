@@ -27,9 +27,9 @@ class SuiteReader {
     SuiteReader(const files::TomlLines& lines, const std::string& file)
         : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
-            throw Error({.what = "a character that is not ASCII, outside of strings and comments",
+            throw Error({.what = "a character outside of strings and comments is not ASCII",
                          .where = fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column),
-                         .fix = "put names in quotes"});
+                         .fix = "put the name in quotes"});
     }
 
     Suite suite() const {
@@ -47,17 +47,17 @@ class SuiteReader {
         }
         const toml::node* checks = document.get("check");
         if (checks == nullptr || !checks->is_array_of_tables())
-            throw Error({.what = checks == nullptr ? "the suite has no check" : "'check' is no list of tables",
+            throw Error({.what = checks == nullptr ? "the suite has no check" : "'check' is not a list of tables",
                          .where = checks == nullptr ? file_ : reader_.where(*checks, "check"),
-                         .fix = "begin each with [[check]]"});
+                         .fix = "begin each check with [[check]]"});
         std::set<std::string> names;
         for (const toml::node& node : *checks->as_array()) {
             SuiteCheck check = read_check(*node.as_table(), options);
             if (suite.source.empty()) check.line = reader_.in_file(files::place_of(node)).line;
             if (!names.insert(check.name).second)
-                throw Error({.what = fmt::format("two checks are called '{}'", check.name),
+                throw Error({.what = fmt::format("two checks have the name '{}'", check.name),
                              .where = check.where,
-                             .fix = "give them names that tell them apart"});
+                             .fix = "give them different names"});
             suite.checks.push_back(std::move(check));
         }
         return suite;
@@ -87,7 +87,7 @@ class SuiteReader {
     std::string required_text(const toml::table& table, std::string_view key) const {
         const toml::node* node = table.get(key);
         if (node == nullptr)
-            throw Error({.what = fmt::format("a check without '{}'", key),
+            throw Error({.what = fmt::format("a check has no '{}'", key),
                          .where = reader_.where(table, "check"),
                          .fix = fmt::format("add {} = \"...\"", key)});
         return reader_.text(*node, key);
@@ -178,9 +178,10 @@ class PatternWalk {
         if (part.find_first_of("*?[\\") == part.npos) return step(at + part, after, files);
         for (const std::string& name : names_in(at.empty() ? "." : at)) {
             if (++looked_at_ > most_names_looked_at)
-                throw Error({.what = fmt::format("'{}' looks at more than {} names", pattern_, most_names_looked_at),
+                throw Error({.what = fmt::format("the pattern '{}' searches more than {} names", pattern_,
+                                                 most_names_looked_at),
                              .where = at,
-                             .fix = "begin the pattern with the folder that has the files",
+                             .fix = "begin the pattern with the folder that contains the files",
                              .exit = Exit::usage});
             if (fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0) step(at + name, after, files);
         }
@@ -212,8 +213,8 @@ Suite parse_suite(std::string_view text, const std::string& file) {
 }
 
 Suite load_suite(const std::filesystem::path& file) {
-    constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;  // real suites are thousands of times smaller
-    return parse_suite(read_file(file, most_bytes), file.string());
+    constexpr std::uint64_t max_bytes = std::uint64_t{16} << 20;  // real suites are thousands of times smaller
+    return parse_suite(read_file(file, max_bytes), file.string());
 }
 
 std::vector<std::string> matching_files(const std::string& pattern) {

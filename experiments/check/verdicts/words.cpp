@@ -38,17 +38,21 @@ std::string problem_text(const Problem& problem) {
 
 std::string reason_text(const Limits& limits, const Reason& reason) {
     std::string text = fmt::format("  {} {}  {}", reason.code, reason.test, reason.text);
-    if (reason.test == "T3") return text + fmt::format(", {:.4g} of at most {:.4g}", reason.got, reason.bound);
+    if (reason.test == "T3") {
+        const char* figure = reason.code == reason_code::bias ? "mean" : "z";
+        return text + fmt::format(" ({} {:.4g}, limit {:.4g})", figure, reason.got, reason.bound);
+    }
     if (reason.test == "runs")
-        return text + fmt::format("\n             first {}; {} outputs", place_of(limits, reason.index), reason.count);
+        return text +
+               fmt::format("\n             first at {}; {} outputs", place_of(limits, reason.index), reason.count);
     if (reason.index >= 0) {
         text +=
             fmt::format("\n             {}: got {}, exact {}", place_of(limits, reason.index), reason.got, reason.want);
         if (reason.test == "screen")
-            text += fmt::format(", its own bound {:.3g}; the sum is off by {:.4g} of its bounds", reason.bound,
+            text += fmt::format(", its own bound {:.3g}; the error of the sum is {:.4g} times its bound", reason.bound,
                                 reason.ratio);
         else if (reason.ratio > 0)
-            text += fmt::format(", off by {:.4g} bounds of {:.3g}", reason.ratio, reason.bound);
+            text += fmt::format(", error {:.4g} times the bound {:.3g}", reason.ratio, reason.bound);
         if (reason.count > 1)
             text += fmt::format("; {} {}", reason.count, reason.test == "screen" ? "sums" : "outputs");
     }

@@ -73,7 +73,7 @@ std::string bash_values(const OptionEntry& option) {
 }
 
 constexpr std::string_view bash_head = R"(# bash completion for macheps, made by `macheps completion bash`
-_macheps_words() {  # one|list WORDS: with list, what stands before the last comma is kept
+_macheps_words() {  # one|list WORDS: with list, the text before the last comma is kept
     local kept=
     [[ $1 == list && $cur == *,* ]] && kept=${cur%,*},
     COMPREPLY+=($(compgen -P "$kept" -W "$2" -- "${cur#"$kept"}"))

@@ -17,7 +17,7 @@ namespace macheps::cmd::help {
 namespace {
 
 constexpr const char* help_text =
-    "Prints what a verb does, its options and examples of it: what --help behind the verb prints.\n\n"
+    "Prints the help of a verb, as VERB --help does: what it does, examples and its options.\n\n"
     "Examples:\n"
     "  macheps help                     the verbs\n"
     "  macheps help train\n"
@@ -39,8 +39,8 @@ void require_verb(const std::vector<std::string>& path) {
             throw Error({.what = fmt::format("unknown verb '{}'", word),
                          .where = fmt::format("{}", fmt::join(at->path, ": ")),
                          .fix = !near.empty()   ? fmt::format("did you mean '{}'?", near)
-                                : names.empty() ? "it has no verbs of its own"
-                                                : fmt::format("one of {}", fmt::join(names, ", ")),
+                                : names.empty() ? "remove it; there are no verbs below this one"
+                                                : fmt::format("use one of {}", fmt::join(names, ", ")),
                          .exit = Exit::usage});
         }
         at = next;
@@ -49,7 +49,7 @@ void require_verb(const std::vector<std::string>& path) {
 
 void describe(Command& verb) {
     const auto path = std::make_shared<std::vector<std::string>>();
-    verb.option("VERB", *path, "A verb, and a verb of that one; all verbs when left out");
+    verb.option("VERB", *path, "A verb, optionally followed by a verb below it. Default: list the verbs");
     verb.runs([path] {
         require_verb(*path);
         std::vector<std::string> words{program.name};

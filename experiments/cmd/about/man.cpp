@@ -107,27 +107,27 @@ std::string definitions(std::span<const Row> rows) {
     return text;
 }
 
-constexpr Row exit_codes[] = {{"0", "All is well; for policy diff: the two are the same."},
-                              {"1", "A check failed; for policy diff: the two differ."},
-                              {"2", "The command line is wrong."},
-                              {"3", "An input file is missing or damaged, or a policy is unknown."},
-                              {"4", "There is no such device."},
-                              {"5", "The results could not be written."},
-                              {"75", "Stopped by Ctrl-C or SIGTERM, with everything saved: the work can be resumed."}};
+constexpr Row exit_codes[] = {
+    {"0", "Success; for policy diff: the two policies are the same."},
+    {"1", "A check failed; for policy diff: the two policies differ."},
+    {"2", "The command line is wrong."},
+    {"3", "An input file is missing or damaged, or a policy is unknown."},
+    {"4", "The device does not exist."},
+    {"5", "The results could not be written."},
+    {"75", "Stopped by Ctrl-C or SIGTERM after everything was saved. The work can be resumed."}};
 constexpr Row environment[] = {
-    {"MACHEPS_SIMD", "scalar, avx2 or avx512: the vector instructions to use. The results do not depend on it."},
+    {"MACHEPS_SIMD", "The vector instructions to use: scalar, avx2 or avx512. The results do not depend on it."},
     {"MACHEPS_SIMD_EXTENSIONS",
-     "none: AVX-512 is used without AVX512-BF16 and AVX512-FP16, where the CPU has them. The results do not depend on "
-     "it."},
-    {"NO_COLOR", "Set to anything, no colours are printed. Colours go to terminals only."},
-    {"MACHEPS_BROWSER", "The Chromium or Chrome that report draws pictures with; the first on PATH when unset."}};
+     "If set to none, AVX-512 is used without AVX512-BF16 and AVX512-FP16. The results do not depend on it."},
+    {"NO_COLOR", "If set to any value, no colours are printed. Colours are printed only on terminals."},
+    {"MACHEPS_BROWSER", "The Chromium or Chrome with which report draws pictures. Default: the first one on PATH."}};
 constexpr Row files[] = {
-    {"runs/001, runs/002, ...", "Run directories, where train writes unless told otherwise."},
-    {"manifest.json", "In a run directory: the command, the policies, seeds, versions and device."},
+    {"runs/001, runs/002, ...", "Run directories. train writes to them by default."},
+    {"manifest.json", "In a run directory: the command, policies, seeds, versions and device."},
     {"runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv",
-     "The rows of a run directory: a run, an optimiser step, a held-out evaluation, a site at a sampled "
-     "step, a bin of its exponents."},
-    {"summary.csv, report.html", "What report makes of the rows. The page needs no network."}};
+     "The rows of a run directory: one for each run, each optimiser step, each held-out evaluation, each site at a "
+     "sampled step, and each bin of its exponents."},
+    {"summary.csv, report.html", "Written by report. The page needs no network."}};
 
 std::string page(const VerbEntry& root) {
     std::string text = fmt::format(
@@ -143,8 +143,7 @@ std::string page(const VerbEntry& root) {
         ".SH DESCRIPTION\n.B macheps\nemulates low\\-precision number formats bit for bit and trains small "
         "transformers under precision policies, next to an fp32 baseline, to show what rounding does.\n.PP\nStandard "
         "output is data; progress goes to standard error. With\n.B \\-\\-json\na verb prints one JSON document: "
-        "floating "
-        "numbers in the shortest decimals that read back as the same value, NaN and infinities as strings.\n"
+        "floating numbers in the shortest decimals that read back as the same value, NaN and infinities as strings.\n"
         ".SH OPTIONS\n";
     for (const OptionEntry& option : root.options) text += option_text(option);
     text += ".SH VERBS\n";

@@ -18,7 +18,7 @@ using namespace reports;
 namespace {
 
 constexpr const char* help =
-    "Prints the version, the source revision, the compiler, and the device that runs here.\n\n"
+    "Prints the version, the source revision, the compiler, and the device that computes.\n\n"
     "Examples:\n"
     "  macheps version\n"
     "  macheps version --json     {\"version\", \"git\", \"compiler\", \"schema\", \"device\"}";
@@ -45,7 +45,7 @@ Exit run(bool json) {
 
 void describe(Command& verb) {
     const auto json = std::make_shared<bool>(false);
-    verb.flag("--json", *json, "As one JSON object");
+    verb.flag("--json", *json, "Print one JSON object");
     verb.runs([json] { return run(*json); });
 }
 

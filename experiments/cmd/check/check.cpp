@@ -8,9 +8,9 @@
 #include "experiments/cmd/check/keys.hpp"
 #include "experiments/cmd/check/reports.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,53 +32,51 @@ using namespace files;
 namespace {
 
 constexpr const char* help =
-    "Is a kernel's output as accurate as its formats, its K and its order allow, and would we have noticed?\n\n"
+    "Checks whether a kernel's output is as accurate as its formats, its K and its order of summation allow.\n\n"
     "Examples:\n"
     "  macheps check out.npz --op gemm                               a [m,k], b [k,n], out [m,n] of one file\n"
-    "  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16  codes that the file calls |V2 or <u2\n"
+    "  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16  codes that the file stores as |V2 or <u2\n"
     "  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16 --machine sm80.mma.bf16\n"
-    "                                                                what these tensor cores may lose, too\n"
-    "  macheps check x.npy y.npy out=y --op softmax                  one array a file; y is the output\n"
+    "                                                                with the errors of these tensor cores\n"
+    "  macheps check x.npy y.npy out=y --op softmax                  one array per file; y is the output\n"
     "  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak\n"
-    "  macheps check out.npz --op gemm --sample 16                   one output of 16 of a large product, and a screen "
+    "  macheps check out.npz --op gemm --sample 16                   one output in 16 of a large product, and a screen "
     "of all\n"
-    "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n"
+    "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for your own assertions\n"
     "  macheps check suite.toml --junit junit.xml --sarif check.sarif --baseline check.lock --update-baseline\n"
     "                                                                all checks of a suite, for CI (docs/check.md)\n\n"
-    "Files: .npz (compressed too), .npy (the array has the file's name), .safetensors, .pt; and bare numbers, declared "
-    "as\n"
-    "a.bin:bf16[192,1000], with /packed or /columns behind the format, @BYTES behind the sizes. Arrays by name: a, b, "
-    "out and\n"
-    "a_scale, b_scale (decode scales: they multiply), bias, c, residual of gemm; x, out, gain, shift of the others, "
-    "whose\n"
-    "rows are the last axis. ROLE=NAME renames. What the file does not say is declared: --a e4m3fn; e2m1fn/packed has\n"
-    "two codes a byte, the lower half first.\n\n"
+    "Files: .npz (also compressed), .npy (the array has the file's name), .safetensors, .pt, and files of bare\n"
+    "numbers, declared as a.bin:bf16[192,1000]. /packed or /columns may follow the format, and @BYTES the sizes.\n"
+    "Arrays are found by name. gemm: a, b, out, a_scale, b_scale (decode scales, which multiply), bias, c, residual.\n"
+    "Operations on rows: x, out, gain, shift; each row lies along the last axis. ROLE=NAME uses another array.\n"
+    "If the file does not state a format, declare it: --a e4m3fn. e2m1fn/packed has two codes per byte, the lower\n"
+    "half first.\n\n"
     "Verdicts: pass. fail: an output that no legal kernel gives, or errors that are too large together. weak: no test\n"
-    "fails, but a wrong kernel would have passed too (--require says how wrong). refused: a limit of yours that zeros\n"
-    "satisfy. declined: nothing certain can be said, or something is declared that no check judges yet.\n"
-    "Exit codes: 0 pass; 1 fail, weak; 2 usage, refused, declined; 3 an input file. Of a suite the first of 1, 3, 2 "
-    "that\n"
-    "any check has. Where GITHUB_ACTIONS is true, annotations are printed, too, and a table goes to "
-    "GITHUB_STEP_SUMMARY.";
+    "fails, but a wrong kernel would also have passed (--require selects the wrong kernels). refused: a meaningless\n"
+    "output, such as zeros, satisfies one of your limits. declined: nothing certain can be said, or the declaration\n"
+    "cannot be checked yet.\n"
+    "Exit codes: 0 pass; 1 fail, weak; 2 usage, refused, declined; 3 a bad input file. A suite exits with 1 if any\n"
+    "check does; otherwise with 3 if any does; otherwise with 2 if any does. If GITHUB_ACTIONS is true, annotations\n"
+    "are also printed, and a table is added to GITHUB_STEP_SUMMARY.";
 
 struct Arguments {
     std::vector<std::string> words;
     std::string op, bounds, junit, sarif, baseline;
-    SaidKeys declared{check::declare_keys().size()}, options{check::option_keys().size()};
+    GivenKeys declared{check::declare_keys().size()}, options{check::option_keys().size()};
     bool json = false, github = false, update_baseline = false;
 };
 
 check::Declaration declaration_of(const Arguments& a) {
-    if (a.op.empty()) throw usage_error("the operation is missing", "--op", "nothing is guessed: name it");
+    if (a.op.empty()) throw usage_error("the operation is missing", "--op", "pass the operation of the kernel");
     check::Declaration d{.operation = &check::find_operation(a.op)};
-    for_each_said(check::declare_keys(), a.declared, [&](const check::DeclareKey& key, const std::string& text) {
+    for_each_given(check::declare_keys(), a.declared, [&](const check::DeclareKey& key, const std::string& text) {
         check::declare(d, key, text, option_name(key.name));
     });
     return d;
 }
 
 void read_options(const Arguments& a, check::Options& options) {
-    for_each_said(check::option_keys(), a.options, [&](const check::OptionKey& key, const std::string& text) {
+    for_each_given(check::option_keys(), a.options, [&](const check::OptionKey& key, const std::string& text) {
         key.set(options, text, option_name(key.name));
     });
 }
@@ -95,7 +93,8 @@ check::Inputs inputs_of(const Arguments& a, const check::Declaration& d) {
         else
             inputs.files.push_back(word);
     }
-    if (inputs.files.empty()) throw usage_error("no file", "FILE", "give the arrays of the kernel");
+    if (inputs.files.empty())
+        throw usage_error("there is no file", "FILE", "pass the files with the arrays of the kernel");
     return inputs;
 }
 
@@ -122,7 +121,7 @@ void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
     if (!a.sarif.empty()) publish(a.sarif, json_text(check_sarif(checks)));
     if (!a.github && !is_github()) return;
     const std::string lines = check_annotations(checks);
-    a.json ? tell_text(lines) : print_text(lines);
+    a.json ? eprint_text(lines) : print_text(lines);
     add_summary(checks);
 }
 
@@ -138,7 +137,8 @@ void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked
     }
     if (!has_baseline) {
         write_reports(a, checks);
-        throw Error({.what = "there is no baseline yet", .where = a.baseline, .fix = "--update-baseline writes it"});
+        throw Error(
+            {.what = "there is no baseline yet", .where = a.baseline, .fix = "write it with --update-baseline"});
     }
     std::vector<check::Checked> gone = check::compare(checks, check::load_baseline(a.baseline));
     if (has_suite) std::move(gone.begin(), gone.end(), std::back_inserter(checks));
@@ -146,10 +146,13 @@ void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked
 
 std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
     bool is_declared = a.words.size() != 1 || !a.op.empty();
-    for_each_said(check::declare_keys(), a.declared,
-                  [&](const check::DeclareKey&, const std::string&) { is_declared = true; });
-    if (is_declared) throw usage_error("a suite says itself what its checks are", a.words.front(), "give it alone");
-    if (!a.bounds.empty()) throw usage_error("limits of which input?", "--bounds", "check the input alone");
+    for_each_given(check::declare_keys(), a.declared,
+                   [&](const check::DeclareKey&, const std::string&) { is_declared = true; });
+    if (is_declared)
+        throw usage_error("a suite contains its own declarations and files", a.words.front(), "pass it alone");
+    if (!a.bounds.empty())
+        throw usage_error("the limits of a suite cannot be written", "--bounds",
+                          "check a single input without a suite");
     check::Suite suite = check::load_suite(a.words.front());
     for (check::SuiteCheck& each : suite.checks) {
         read_options(a, each.options);
@@ -198,7 +201,7 @@ std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
 
 Exit run(const Arguments& a) {
     if (a.update_baseline && a.baseline.empty())
-        throw usage_error("which baseline?", "--update-baseline", "name it with --baseline FILE");
+        throw usage_error("the baseline is missing", "--update-baseline", "add --baseline FILE");
     ThreadPool pool(available_threads());
     const bool has_suite = std::any_of(a.words.begin(), a.words.end(), is_suite);
     std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
@@ -206,8 +209,8 @@ Exit run(const Arguments& a) {
     if (!a.bounds.empty() && has_limits) {
         const check::Limits& limits = *checks.front().verdict.limits;
         if (limits.sample)
-            throw usage_error("the limits of some outputs are not those of all", "--bounds",
-                              "leave --sample and --budget out, and rows beyond a group");
+            throw usage_error("limits were computed for only some of the outputs", "--bounds",
+                              "remove --sample and --budget, and rows beyond the end of a group");
         const std::vector<std::int64_t>& shape = checks.front().out_shape;
         publish(a.bounds, npz_text({{"exact", shape, limits.exact},
                                     {"certain", shape, limits.certain},
@@ -232,29 +235,30 @@ void describe(Command& verb) {
     std::vector<std::string> operations;
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
     for (const std::string_view later : check::later_operations()) operations.emplace_back(later);
-    verb.option("FILE", a->words, "Files of arrays, and ROLE=NAME; or a suite (.toml)")
+    verb.option("FILE", a->words, "Files of arrays and ROLE=NAME pairs, or a suite (.toml)")
         .required()
         .takes(value_kind::file);
     verb.option("--op", a->op,
-                fmt::format("The operation of the kernel. Required without a suite. {} are declined",
+                fmt::format("The operation of the kernel. Required without a suite. {} cannot be checked yet",
                             fmt::join(check::later_operations(), ", ")))
         .one_of(operations);
     describe_keys(verb, check::declare_keys(), a->declared);
     describe_keys(verb, check::option_keys(), a->options);
     verb.option("--bounds", a->bounds,
-                "Write exact, certain and probable of each output here (.npz); nothing when left out")
+                "Write the exact result, certain bound and probable bound of each output to this file (.npz)")
         .takes(value_kind::file);
-    verb.flag("--json", a->json, "JSON");
-    verb.option("--junit", a->junit, "Write a test case for each input here (JUnit's XML); nothing when left out")
+    verb.flag("--json", a->json, "Print one JSON document");
+    verb.option("--junit", a->junit, "Write a test case for each input to this file (JUnit XML)")
         .takes(value_kind::file);
-    verb.option("--sarif", a->sarif, "Write what did not pass here, for code scanning; nothing when left out")
+    verb.option("--sarif", a->sarif, "Write the inputs that did not pass to this file (SARIF), for code scanning")
         .takes(value_kind::file);
-    verb.flag("--github", a->github, "Print annotations of a GitHub workflow, the gravest ten");
-    verb.option(
-            "--baseline", a->baseline,
-            "Compare with what was agreed on (check.lock): larger errors and less power fail; nothing when left out")
+    verb.flag("--github", a->github, "Print annotations for a GitHub workflow, for the ten most severe inputs");
+    verb.option("--baseline", a->baseline,
+                "Compare with an accepted state (check.lock): fail if errors grew or fewer wrong kernels are caught. "
+                "Default: none")
         .takes(value_kind::file);
-    verb.flag("--update-baseline", a->update_baseline, "Write the baseline instead: agree on what is now");
+    verb.flag("--update-baseline", a->update_baseline,
+              "Write the baseline instead of comparing: accept the present state");
     verb.runs([a] { return run(*a); });
 }
 

@@ -26,31 +26,29 @@ using namespace files;
 namespace {
 
 constexpr const char* make_help =
-    "Writes inputs that make wrong kernels visible: load, run, save `out` beside them, check.\n\n"
+    "Writes inputs that reveal wrong kernels. Run the kernel on them, save `out` with them, and check.\n\n"
     "Examples:\n"
     "  macheps check make-inputs recipe.toml -o inputs/       a table [recipe]: op, formats, sizes, seed, inputs\n"
     "  macheps check make-inputs --op gemm --a fp16 --b fp16 --out bf16 --shape 192,160,1000 -o inputs/\n"
     "  macheps check make-inputs --op rmsnorm --x bf16 --gain bf16 --out bf16 --eps 1e-5 --inputs normal,small-rms -o "
     "in/\n"
     "  macheps check make-inputs --op gemm --a bf16 --b bf16 --out bf16 --groups 64,0,33,1 --group-rows 96 -o moe/\n"
-    "                                                         a grouped gemm: rows beyond a group stay untouched\n"
+    "                                                         a grouped gemm; rows beyond a group stay unwritten\n"
     "  macheps check make-inputs --list                       all recipes\n\n"
-    "Without --inputs a least set is written: wrong kernels are run on all inputs, and each file taken shows the most "
-    "that\n"
-    "those before it do not. Checks of a right kernel on the set, as one check of a suite, pass. If some wrong kernel\n"
-    "would pass too, nothing is written and the exit code is 1. A file has the arrays that the operation requires and "
-    "those that are declared; `out` is "
-    "the\n"
-    "buffer for the result. Its last --canaries entries are behind the output, and a check with the same --canaries\n"
-    "demands that nothing was written there. The same recipe gives the same bytes everywhere.";
+    "Without --inputs, a least set is written: wrong kernels run on all inputs, and each further file is the one that\n"
+    "reveals the most wrong kernels that the files before it do not. If the set is one check of a suite, a correct\n"
+    "kernel passes. If a wrong kernel would also pass, nothing is written and the exit code is 1.\n"
+    "A file has the arrays that the operation requires and those that are declared. `out` is the buffer for the\n"
+    "result. Its last --canaries entries lie after the end of the output, and a check with the same --canaries\n"
+    "requires that they are unchanged. The same recipe gives the same bytes on every machine.";
 
 constexpr const char* power_help =
-    "What checks would catch on made inputs, before there is a kernel.\n\n"
+    "Lists the wrong kernels that checks would catch on made inputs, before there is a kernel.\n\n"
     "Examples:\n"
-    "  macheps check power recipe.toml                        wrong kernels by inputs\n"
-    "  macheps check power suite.toml --json                  of each check of a suite, at the usual sizes\n"
+    "  macheps check power recipe.toml                        a table of wrong kernels and inputs\n"
+    "  macheps check power suite.toml --json                  for each check of a suite, at the default sizes\n"
     "  macheps check power --op softmax --x bf16 --out bf16 --shape 64,4096\n\n"
-    "Exit codes: 0 all wrong kernels that --require names are caught by some input; 1 some are not; 2 usage, declined.";
+    "Exit codes: 0 every wrong kernel that --require selects is caught; 1 some are not; 2 usage, declined.";
 
 /// The arguments that give a file of plans, or one plan.
 struct PlanArguments {
@@ -59,32 +57,33 @@ struct PlanArguments {
     std::int64_t group_rows = 0;
     std::vector<std::string> inputs;
     std::uint64_t seed = check::InputRequest{}.seed;
-    SaidKeys declared{check::declare_keys().size()};
+    GivenKeys declared{check::declare_keys().size()};
 
     void add_options(Command& verb) {
         std::vector<std::string> operations;
         for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
-        verb.option("RECIPE", file, "A .toml file with a table [recipe], or a suite; the options when left out")
+        verb.option("RECIPE", file, "A .toml file with a table [recipe], or a suite. Default: the options")
             .takes(value_kind::file);
-        verb.option("--op", op, "What the kernel computes; RECIPE says it when left out").one_of(operations);
+        verb.option("--op", op, "The operation of the kernel. Required without RECIPE").one_of(operations);
         verb.integer(
                 "--shape", shape, {1, 1 << 28},
-                "m,n,k of a gemm, with batches before them where there are; rows,columns of the others; 192,160,1000 "
-                "and 64,1000 when left out")
+                "Sizes: m,n,k or batches,m,n,k of a gemm; rows,columns of other operations. Default: 192,160,1000 and "
+                "64,1000")
             .list();
         verb.integer("--groups", groups, {0, 1 << 28},
-                     "Rows of each group of a grouped gemm, whose sum is m: 64,0,80; there are none when left out")
+                     "Rows of each group of a grouped gemm, as in 64,0,80; their sum is m. Default: none")
             .list();
         verb.integer(
                 "--group-rows", group_rows, {0, 1 << 28},
-                "Rows that each group has room for: a and out are [groups,rows,...]; 0 has one group behind the other")
+                "Number of rows that each group has room for: a and out are [groups,rows,...]. 0: groups follow one "
+                "another without gaps")
             .shows_default();
-        verb.option("--inputs", inputs, "Names of recipes; all that apply when left out").list().takes("NAME");
-        verb.integer("--seed", seed, seed_limits, "Of the random numbers").shows_default();
+        verb.option("--inputs", inputs, "Names of recipes. Default: all that apply").list().takes("NAME");
+        verb.integer("--seed", seed, seed_limits, "Seed of the random numbers").shows_default();
         describe_keys(verb, check::declare_keys(), declared, [](const check::DeclareKey& key) {
             // `inner` and `partials` are formats of intermediate results and not of arrays.
             return key.value == "FORMAT" && key.name != "inner" && key.name != "partials"
-                       ? fmt::format("Format of {}; fp32 when left out, or no such array where none is required",
+                       ? fmt::format("Format of {}. Default: fp32 if the array is required, otherwise no such array",
                                      key.name)
                        : key.help;
         });
@@ -92,25 +91,28 @@ struct PlanArguments {
 
     std::vector<check::InputPlan> plans(const Command& verb) const {
         if (file.empty() == op.empty())
-            throw usage_error(file.empty() ? "neither a recipe nor an operation" : "a recipe and an operation",
-                              "RECIPE, --op", "give one of them");
+            throw usage_error(file.empty() ? "neither a recipe nor an operation is given"
+                                           : "a recipe and an operation cannot be combined",
+                              "RECIPE, --op", file.empty() ? "pass one of them" : "remove one of them");
         if (!file.empty()) {
             for (const std::string& option : verb.given()) {
                 const bool is_said_there = option == "--shape" || option == "--inputs" || option == "--seed" ||
                                            option == "--groups" || option == "--group-rows" || is_declared(option);
-                if (is_said_there) throw usage_error("the recipe says that", option, "leave it out, or write it there");
+                if (is_said_there)
+                    throw usage_error("this option cannot be combined with a recipe file", option,
+                                      "remove it, or write it into the recipe");
             }
             return check::load_plans(file);
         }
         check::InputPlan plan{.name = op};
         plan.request.declaration.operation = &check::find_operation(op);
         plan.request.seed = seed;
-        for_each_said(check::declare_keys(), declared, [&](const check::DeclareKey& key, const std::string& text) {
+        for_each_given(check::declare_keys(), declared, [&](const check::DeclareKey& key, const std::string& text) {
             check::declare(plan.request.declaration, key, text, option_name(key.name));
         });
         if (!shape.empty()) check::set_shape(plan.request, shape, "--shape");
         if (group_rows > 0 && groups.empty())
-            throw usage_error("room for rows of groups that there are not", "--group-rows", "say --groups 64,0,80");
+            throw usage_error("there are no groups", "--group-rows", "add --groups, as in --groups 64,0,80");
         plan.request.group_rows = group_rows;
         if (!groups.empty()) check::set_groups(plan.request, groups, "--groups");
         for (const std::string& name : inputs)
@@ -151,12 +153,11 @@ Exit make(const MakeArguments& a, const Command& verb) {
     }
     const std::vector<check::InputPlan> plans = a.plan.plans(verb);
     if (plans.size() != 1)
-        throw usage_error("a file of several checks", "RECIPE",
-                          "give a [recipe]: their inputs would have the same names");
+        throw usage_error("the file has several checks, whose inputs would have the same names", "RECIPE",
+                          "pass a file with a [recipe]");
     const check::InputPlan& plan = plans.front();
-    if (!plan.declined.empty())
-        throw usage_error(plan.declined, a.plan.file, "write what inputs it shall have as a [recipe]");
-    if (a.folder.empty()) throw usage_error("no folder", "-o", "say where the files shall be");
+    if (!plan.declined.empty()) throw usage_error(plan.declined, a.plan.file, "describe the inputs in a [recipe]");
+    if (a.folder.empty()) throw usage_error("there is no folder for the files", "-o", "pass one");
     ThreadPool pool(available_threads());
     const std::vector<check::MadeInputs> all = check::all_inputs(plan);
     const check::Coverage coverage = check::coverage_of(all, delta, pool);
@@ -167,12 +168,12 @@ Exit make(const MakeArguments& a, const Command& verb) {
     } else if (const check::Weakness weakness = coverage.weakness(chosen, check::Power::structure); weakness.is_any()) {
         throw Error({.what = weakness_text(weakness),
                      .where = plan.name,
-                     .fix = "Use larger sizes or wider formats. --all writes every set of inputs regardless.",
+                     .fix = "use larger sizes or wider formats, or write all inputs anyway with --all",
                      .exit = Exit::check_failed});
     }
     std::error_code error;
     std::filesystem::create_directories(a.folder, error);
-    if (error) throw_cannot_write(a.folder, error.value(), "make the folder");
+    if (error) throw_cannot_write(a.folder, error.value(), "create the folder");
     for (const std::size_t i : chosen) {
         write_inputs(all[i], a.folder, a.save);
         print("{}\n", (a.folder / (all[i].name + "." + a.save)).string());
@@ -185,10 +186,10 @@ Exit make(const MakeArguments& a, const Command& verb) {
 void describe_make(Command& verb) {
     const auto a = std::make_shared<MakeArguments>();
     a->plan.add_options(verb);
-    verb.option("-o,--output", a->folder, "The folder for the files; refused when left out, but for --list")
+    verb.option("-o,--output", a->folder, "Write the files to this folder. Required without --list")
         .takes(value_kind::folder);
-    verb.option("--save", a->save, "As which files").one_of({"npz", "safetensors"}).shows_default();
-    verb.flag("--all", a->all, "All inputs, where a least set would do");
+    verb.option("--save", a->save, "Kind of the files").one_of({"npz", "safetensors"}).shows_default();
+    verb.flag("--all", a->all, "Write all inputs instead of a least set");
     verb.flag("--list", a->lists, "Print the recipes");
     verb.runs([a, &verb] { return make(*a, verb); });
 }
@@ -236,8 +237,10 @@ void describe_power(Command& verb) {
     a->plan.add_options(verb);
     const std::vector<std::string_view> names = check::power_words();
     const std::vector<std::string> words(names.begin(), names.end());
-    verb.option("--require", a->require, "Which wrong kernels the inputs must show").one_of(words).shows_default();
-    verb.flag("--json", a->json, "JSON");
+    verb.option("--require", a->require, "Class of wrong kernels that the inputs must reveal")
+        .one_of(words)
+        .shows_default();
+    verb.flag("--json", a->json, "Print one JSON document");
     verb.runs([a, &verb] { return power(*a, verb); });
 }
 

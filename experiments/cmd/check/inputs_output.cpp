@@ -37,7 +37,7 @@ std::string table_text(const Coverage& coverage) {
     text += '\n';
     for (const Coverage::Line& line : coverage.lines) {
         std::string row = fmt::format("  {:<{}}  {:<9}", line.mutant, width, line.kind);
-        for (const Sight sight : line.sights)
+        for (const Detection sight : line.detections)
             row += fmt::format(" {:>2}", sight_marks[static_cast<std::size_t>(sight)]);
         row.erase(row.find_last_not_of(' ') + 1);
         text += row + '\n';
@@ -46,9 +46,10 @@ std::string table_text(const Coverage& coverage) {
     for (std::size_t i = 0; i < coverage.inputs.size(); ++i)
         names.push_back(
             fmt::format("{} {}{}", i + 1, coverage.inputs[i], coverage.declined[i] >= 0 ? " (declined)" : ""));
-    return text +
-           fmt::format("  inputs: {}\n  c: whatever else the kernel does; s: where all else is ideal; -: not seen\n",
-                       fmt::join(names, ", "));
+    return text + fmt::format(
+                      "  inputs: {}\n  c: caught whatever else the kernel does; s: caught if the kernel is otherwise "
+                      "ideal; -: not caught\n",
+                      fmt::join(names, ", "));
 }
 
 std::vector<std::string> names_of_lines(const std::vector<const Coverage::Line*>& lines) {
@@ -76,14 +77,14 @@ std::string made_text(const Coverage& coverage) {
         }
     }
     std::string text = fmt::format("  {} of {} wrong kernels would be caught", caught, coverage.lines.size());
-    if (!missed.empty()) text += fmt::format("; not: {}", fmt::join(missed, ", "));
+    if (!missed.empty()) text += fmt::format("; not caught: {}", fmt::join(missed, ", "));
     return text + '\n';
 }
 
 std::string weakness_text(const Weakness& weakness) {
     if (!weakness.missed.empty())
-        return fmt::format("no inputs show these wrong kernels: {}", fmt::join(weakness.missed, ", "));
-    return "the declared machine guarantees no digit of most outputs, whatever the inputs";
+        return fmt::format("no inputs reveal these wrong kernels: {}", fmt::join(weakness.missed, ", "));
+    return "the declared machine guarantees no digit of most outputs, for any inputs";
 }
 
 std::string coverage_text(const InputPlan& plan, const Coverage& coverage, const std::vector<std::size_t>& least,
@@ -91,7 +92,7 @@ std::string coverage_text(const InputPlan& plan, const Coverage& coverage, const
     const std::vector<std::string> blind = names_of_lines(coverage.blind(require));
     return fmt::format("{}  {}\n", plan.name, sizes_text(plan.request)) + table_text(coverage) + made_text(coverage) +
            fmt::format("  a least set: {}\n", fmt::join(names_of_inputs(coverage, least), ", ")) +
-           (blind.empty() ? "" : fmt::format("  weak: no input shows {}\n", fmt::join(blind, ", ")));
+           (blind.empty() ? "" : fmt::format("  weak: no input reveals {}\n", fmt::join(blind, ", ")));
 }
 
 Json coverage_json(const InputPlan& plan, const Coverage& coverage, const std::vector<std::size_t>& least,
@@ -100,12 +101,13 @@ Json coverage_json(const InputPlan& plan, const Coverage& coverage, const std::v
     for (std::size_t i = 0; i < coverage.inputs.size(); ++i)
         inputs.push_back({{"name", coverage.inputs[i]}, {"declined", coverage.declined[i]}});
     for (const Coverage::Line& line : coverage.lines) {
-        Json sights = Json::array();
-        for (const Sight sight : line.sights) sights.push_back(sight_names[static_cast<std::size_t>(sight)]);
+        Json detections = Json::array();
+        for (const Detection sight : line.detections)
+            detections.push_back(sight_names[static_cast<std::size_t>(sight)]);
         lines.push_back({{"mutant", line.mutant},
                          {"class", line.kind},
                          {"required_by", power_names[static_cast<std::size_t>(line.required_by)]},
-                         {"sights", sights}});
+                         {"sights", detections}});
     }
     return {{"name", plan.name},
             {"op", plan.request.declaration.operation->name},
@@ -124,7 +126,7 @@ std::string recipes_text() {
          {std::pair{"Recipes of a gemm", product_recipes()}, {"Recipes of operations on rows", row_recipes()}}) {
         text += fmt::format("{}:\n", title);
         for (const Recipe& recipe : recipes)
-            text += fmt::format("  {:<11} {}; for {}\n", recipe.name, recipe.contents, recipe.shows);
+            text += fmt::format("  {:<11} {} (reveals: {})\n", recipe.name, recipe.contents, recipe.shows);
     }
     return text;
 }

@@ -15,8 +15,8 @@
 namespace macheps::cmd::checks {
 
 /// The keys of a table that the command line gives. A key is not given if its text is empty or its flag is not set.
-struct SaidKeys {
-    explicit SaidKeys(std::size_t keys) : flags(keys), texts(keys), lists(keys) {}
+struct GivenKeys {
+    explicit GivenKeys(std::size_t keys) : flags(keys), texts(keys), lists(keys) {}
 
     std::deque<bool> flags;
     std::deque<std::string> texts;
@@ -31,11 +31,11 @@ inline std::string option_name(std::string_view key) {
 
 /// Calls `set` with each key that was given, and its text.
 template <class Keys, class Set>
-void for_each_said(const Keys& keys, const SaidKeys& said, Set set) {
-    for (std::size_t i = 0; i < said.texts.size(); ++i) {
-        if (said.flags[i]) set(keys[i], std::string("true"));
-        if (!said.texts[i].empty()) set(keys[i], said.texts[i]);
-        for (const std::string& text : said.lists[i]) set(keys[i], text);
+void for_each_given(const Keys& keys, const GivenKeys& given, Set set) {
+    for (std::size_t i = 0; i < given.texts.size(); ++i) {
+        if (given.flags[i]) set(keys[i], std::string("true"));
+        if (!given.texts[i].empty()) set(keys[i], given.texts[i]);
+        for (const std::string& text : given.lists[i]) set(keys[i], text);
     }
 }
 
@@ -47,17 +47,17 @@ inline bool repeats(const check::OptionKey& key) { return key.repeats; }
 
 /// Adds an option for each key. `help_of` returns the help text of a key.
 template <class Keys, class Help>
-void describe_keys(Command& verb, const Keys& keys, SaidKeys& said, Help help_of) {
-    for (std::size_t i = 0; i < said.texts.size(); ++i) {
+void describe_keys(Command& verb, const Keys& keys, GivenKeys& given, Help help_of) {
+    for (std::size_t i = 0; i < given.texts.size(); ++i) {
         const auto& key = keys[i];
         const std::string name = option_name(key.name);
         if (key.takes == check::DeclareKey::Takes::flag) {
-            verb.flag(name, said.flags[i], help_of(key));
+            verb.flag(name, given.flags[i], help_of(key));
             continue;
         }
         const std::string help_text = help_of(key);
-        Option option = repeats(key) ? verb.option(name, said.lists[i], help_text).repeats()
-                                     : verb.option(name, said.texts[i], help_text);
+        Option option = repeats(key) ? verb.option(name, given.lists[i], help_text).repeats()
+                                     : verb.option(name, given.texts[i], help_text);
         option.takes(std::string(key.value).c_str());
         if (key.words != nullptr) {
             const std::vector<std::string_view> words = key.words();
@@ -68,8 +68,8 @@ void describe_keys(Command& verb, const Keys& keys, SaidKeys& said, Help help_of
 }
 
 template <class Keys>
-void describe_keys(Command& verb, const Keys& keys, SaidKeys& said) {
-    describe_keys(verb, keys, said, [](const auto& key) { return std::string(key.help); });
+void describe_keys(Command& verb, const Keys& keys, GivenKeys& given) {
+    describe_keys(verb, keys, given, [](const auto& key) { return std::string(key.help); });
 }
 
 }  // namespace macheps::cmd::checks

@@ -37,11 +37,14 @@ std::string_view level_of(Outcome outcome) { return outcome == Outcome::weak ? "
 
 std::string sentence_of(const Checked& one, const Reason& reason) {
     std::string text = reason.text;
-    if (reason.test == "T3") return text + fmt::format(", {:.4g} of at most {:.4g}", reason.got, reason.bound);
+    if (reason.test == "T3") {
+        const char* figure = reason.code == check::reason_code::bias ? "mean" : "z";
+        return text + fmt::format(" ({} {:.4g}, limit {:.4g})", figure, reason.got, reason.bound);
+    }
     if (reason.index >= 0 && one.verdict.limits->columns > 0) {
-        text +=
-            fmt::format(", {}: got {}, exact {}", place_of(*one.verdict.limits, reason.index), reason.got, reason.want);
-        if (reason.ratio > 0) text += fmt::format(", off by {:.4g} bounds", reason.ratio);
+        text += fmt::format("; at {}: got {}, exact {}", place_of(*one.verdict.limits, reason.index), reason.got,
+                            reason.want);
+        if (reason.ratio > 0) text += fmt::format(", error {:.4g} times the bound", reason.ratio);
     }
     return text;
 }
@@ -88,7 +91,7 @@ std::string line_of(const Checked& one) {
     const std::string figures = fmt::format("rho {:.3g}, z {:.3g}", j.rho, j.z);
     if (one.outcome == Outcome::pass || one.verdict.reasons.empty()) return figures;
     const Reason& reason = one.verdict.reasons.front();
-    if (reason.ratio > 1) return fmt::format("{} by {:.4g} bounds; {}", reason.code, reason.ratio, figures);
+    if (reason.ratio > 1) return fmt::format("{}: {:.4g} times the limit; {}", reason.code, reason.ratio, figures);
     return fmt::format("{}; {}", reason.code, figures);
 }
 
@@ -134,7 +137,7 @@ std::string check_suite_text(std::span<const Checked> checks) {
         if (told++ < most_told) text += fmt::format("\n{}\n{}", title_of(one), one.text(checks.size() == 1));
     }
     if (told > most_told)
-        text += fmt::format("\nand {} more, whose reasons --json and --junit have\n", told - most_told);
+        text += fmt::format("\nand {} more; --json and --junit report their reasons\n", told - most_told);
     return text + fmt::format("\n{}: {}\n", checks.size() == 1 ? "1 input" : fmt::format("{} inputs", checks.size()),
                               counts_of(checks));
 }

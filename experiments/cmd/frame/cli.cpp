@@ -98,7 +98,7 @@ Error usage_error(const CLI::App& app, std::span<const std::string> path, std::v
             return failure(fmt::format("unknown option '{}'", name), suggestion(name, names));
         }
         if (!verbs.empty()) return failure(fmt::format("unknown verb '{}'", word), suggestion(word, verbs));
-        return failure(fmt::format("one argument too many: '{}'", word),
+        return failure(fmt::format("there is one argument too many: '{}'", word),
                        fmt::format("{} --help shows the arguments", called));
     }
     std::string what = error.what();
@@ -106,7 +106,7 @@ Error usage_error(const CLI::App& app, std::span<const std::string> path, std::v
         what = fmt::format("a subcommand is required: one of {}", fmt::join(verbs, ", "));
     }
     while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
-    return failure(what, fmt::format("{} --help says how", called));
+    return failure(what, fmt::format("see {} --help", called));
 }
 
 /// Converts `text` to plain decimal digits, because CLI11 would keep only the low bits of a number that is too large.
@@ -124,7 +124,7 @@ void read_integer(const std::string& option, std::string& text, const Limits& li
                       (is_negative ? magnitude <= std::uint64_t{1} << 63 : magnitude <= std::uint64_t{INT64_MAX});
     const auto value = static_cast<std::int64_t>(is_negative ? std::uint64_t{0} - magnitude : magnitude);
     if (!fits || value < limits.least || value > limits.greatest) {
-        throw Error({.what = fmt::format("'{}' is {}", text, is_number ? "out of range" : "no whole number"),
+        throw Error({.what = fmt::format("'{}' is {}", text, is_number ? "out of range" : "not a whole number"),
                      .where = option,
                      .fix = fmt::format("give {} to {}", limits.least, limits.greatest),
                      .exit = Exit::usage});
@@ -146,10 +146,10 @@ void append_range(const std::string& option, std::string word, const Limits& lim
     }
     const std::int64_t first = number(word.substr(0, dash)), last = number(word.substr(dash + 1));
     if (last < first || last - first >= most) {
-        throw Error({.what = fmt::format("'{}' is no range", word),
+        throw Error({.what = fmt::format("'{}' is not a valid range", word),
                      .where = option,
-                     .fix = last < first ? fmt::format("the first number is the lesser: {}-{}", last, first)
-                                         : fmt::format("a range has at most {} numbers", most),
+                     .fix = last < first ? fmt::format("write the smaller number first: {}-{}", last, first)
+                                         : fmt::format("use a range of at most {} numbers", most),
                      .exit = Exit::usage});
     }
     for (std::int64_t each = first; each <= last; ++each) list.push_back(each);

@@ -29,20 +29,22 @@ int cuda_index(std::string_view device) {
 }  // namespace
 
 void add_device_options(Command& verb, DeviceChoice& choice) {
-    verb.option("--device", choice.device, "cpu; or cuda, cuda:1, ...: a GPU. The results do not depend on it")
+    verb.option("--device", choice.device,
+                "Device that computes: cpu, or a GPU (cuda, cuda:1, ...). The results do not depend on it")
         .takes("DEVICE")
         .shows_default();
-    verb.option("--matrix-units", choice.matrix_units,
-                "On a GPU: native runs the machines that it has on its tensor cores, emulated none")
+    verb.option(
+            "--matrix-units", choice.matrix_units,
+            "GPU only. native: run the machines that the GPU has on its tensor cores; emulated: emulate all machines")
         .one_of({"native", "emulated"})
         .shows_default();
-    verb.integer("--threads", choice.threads, {0, most_threads},
-                 "Threads of the CPU; 0: every core this process may use. The results do not depend on it")
+    verb.integer(
+            "--threads", choice.threads, {0, max_threads},
+            "Number of CPU threads. 0: one for every core that this process may use. The results do not depend on it")
         .shows_default();
-    verb.option(
-            "--memory", choice.memory,
-            "Memory that may be planned for, such as 8G: what would take more is refused; the least of this machine's, "
-            "its control group's and the process's limit when left out")
+    verb.option("--memory", choice.memory,
+                "Memory that may be planned for, such as 8G. Work that needs more is refused. Default: the smallest "
+                "limit of this machine, its control group and this process")
         .takes("SIZE");
 }
 
@@ -50,7 +52,7 @@ std::optional<std::int64_t> DeviceChoice::memory_bytes() const {
     if (memory.empty()) return std::nullopt;
     const std::optional<std::int64_t> bytes = parse_bytes(memory);
     if (bytes) return bytes;
-    throw Error({.what = fmt::format("'{}' is no size", memory),
+    throw Error({.what = fmt::format("'{}' is not a valid size", memory),
                  .where = "--memory",
                  .fix = "give bytes, or a number with K, M, G or T, such as 8G",
                  .exit = Exit::usage});

@@ -13,7 +13,7 @@
 namespace macheps::cmd {
 
 /// Upper limit of --threads and --jobs. It is more than any machine has, and each thread takes memory for a stack.
-inline constexpr int most_threads = 4096;
+inline constexpr int max_threads = 4096;
 
 struct DeviceChoice {
     std::string device = "cpu";           ///< cpu, cuda, cuda:1

@@ -11,10 +11,10 @@ namespace macheps::cmd {
 using namespace training;
 
 void ModelChoice::add_options(Command& verb) {
-    verb.option("--model", kind, "The kind of model").takes("KIND:{gpt2,llama}").shows_default();
-    verb.option("--size", size, "Its size").takes("SIZE:{tiny,small,base}").shows_default();
-    verb.integer("--layers", layers, {1, most_size}, "Blocks; by --size when left out");
-    verb.flag("--untied", untied, "For a model whose lm_head has weights of its own; a llama's always has");
+    verb.option("--model", kind, "Kind of model").takes("KIND:{gpt2,llama}").shows_default();
+    verb.option("--size", size, "Size of the model").takes("SIZE:{tiny,small,base}").shows_default();
+    verb.integer("--layers", layers, {1, max_size}, "Number of blocks. Default: set by --size");
+    verb.flag("--untied", untied, "Give lm_head separate weights, as every llama has");
 }
 
 ModelConfig ModelChoice::config() const {
@@ -29,7 +29,7 @@ ModelConfig ModelChoice::config() const {
         static_cast<double>(model.layers) * bytes_a_layer > static_cast<double>(limit.bytes)) {
         throw FieldError("layers",
                          fmt::format("the table of {} layers takes more memory than {}", model.layers, limit.whose),
-                         "give fewer: all but the first and the last are alike");
+                         "use fewer layers; all except the first and the last are alike");
     }
     return model;
 }

@@ -24,7 +24,10 @@ bool is_shown(std::string_view text) {
 
 void flush_stdout(bool is_whole) {
     if (!is_whole || std::fflush(stdout) != 0)
-        throw Error({.what = "cannot write the rows", .where = "stdout", .exit = Exit::cannot_write});
+        throw Error({.what = "cannot write the rows",
+                     .where = "stdout",
+                     .fix = "check the free space",
+                     .exit = Exit::cannot_write});
 }
 
 /// Returns the length of the colour at the front, `ESC [ digits and semicolons m`, or 0.

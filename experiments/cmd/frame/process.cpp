@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/host/float_environment.hpp"
-#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -24,18 +24,18 @@ namespace {
 void tell_line(std::string_view text) noexcept {
     try {
         if (is_printable_lines(text) && text.find('\n') == text.npos && text.size() <= longest_error)
-            return tell_text(text);
-        tell_text(shown(text, longest_error));
+            return eprint_text(text);
+        eprint_text(shown(text, longest_error));
     } catch (...) {  // no memory for the escaped text
     }
 }
 
 /// Writes a line in pieces. Joining them needs memory, and memory may be what has run out.
 void say(std::string_view what, std::string_view fix = {}) noexcept {
-    tell_text("macheps: ");
+    eprint_text("macheps: ");
     tell_line(what);
-    tell_text(fix);
-    tell_text("\n");
+    eprint_text(fix);
+    eprint_text("\n");
 }
 
 /// Returns whether the error means that something could not be written, as opposed to found or read.
@@ -49,7 +49,7 @@ bool is_about_writing(const std::error_code& code) {
 /// Handles failures that no handler in main can catch: those before main, and those in the handlers themselves.
 [[noreturn]] void end_program() noexcept {
     if (std::current_exception() != nullptr) _exit(explain_current_exception());
-    say("ended where an exception could not be handled", " (this is a defect: please report it)");
+    say("an exception could not be handled", " (this is a defect: please report it)");
     _exit(defect_exit);
 }
 
@@ -72,22 +72,22 @@ int explain_current_exception() noexcept {
         say("out of memory", " (choose a smaller model or batch, or raise the process's limit: ulimit -v)");
         return static_cast<int>(Exit::bad_input);
     } catch (const std::filesystem::filesystem_error& error) {
-        tell_text("macheps: ");
-        if (!error.path1().empty()) tell_line(error.path1().native()), tell_text(": ");
+        eprint_text("macheps: ");
+        if (!error.path1().empty()) tell_line(error.path1().native()), eprint_text(": ");
         try {
-            tell_text(error.code().message());
+            eprint_text(error.code().message());
         } catch (...) {  // no memory for the message
         }
-        tell_text(" (check the path and the permissions)\n");
+        eprint_text(" (check the path and the permissions)\n");
         return static_cast<int>(is_about_writing(error.code()) ? Exit::cannot_write : Exit::bad_input);
     } catch (const std::system_error& error) {
-        say(error.what(), " (the system refused it: check the limits of this process, such as ulimit -u)");
+        say(error.what(), " (check the limits of this process, such as ulimit -u)");
         return static_cast<int>(is_about_writing(error.code()) ? Exit::cannot_write : Exit::bad_input);
     } catch (const std::exception& error) {
         say(error.what(), " (this is a defect: please report it)");
         return defect_exit;
     } catch (...) {
-        say("an exception of no known kind", " (this is a defect: please report it)");
+        say("an exception of an unknown type", " (this is a defect: please report it)");
         return defect_exit;
     }
 }

@@ -20,11 +20,11 @@ Round round_named(const std::string& name) {
         names.push_back(row.name);
     }
     const std::string near = nearest_name(name, names);
-    throw Error(
-        {.what = fmt::format("unknown rounding mode '{}'", name),
-         .where = "--round",
-         .fix = near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near),
-         .exit = Exit::usage});
+    throw Error({.what = fmt::format("unknown rounding mode '{}'", name),
+                 .where = "--round",
+                 .fix = near.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
+                                     : fmt::format("did you mean {}?", near),
+                 .exit = Exit::usage});
 }
 
 }  // namespace macheps::cmd

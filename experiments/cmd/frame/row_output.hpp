@@ -5,8 +5,8 @@
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
 #include "reports/rows/csv.hpp"
 #include "reports/rows/rows_json.hpp"
@@ -27,10 +27,10 @@ struct RowForm {
 };
 
 inline void describe_row_form(Command& verb, RowForm& form) {
-    const Option csv = verb.flag("--csv", form.csv, "Print the rows as CSV on a terminal, too");
+    const Option csv = verb.flag("--csv", form.csv, "Print the rows as CSV, even on a terminal");
     const Option table =
-        verb.flag("--table", form.table, "Print a table of the rows for people, not only on a terminal").excludes(csv);
-    verb.flag("--json", form.json, "Print what is printed as JSON").excludes(csv).excludes(table);
+        verb.flag("--table", form.table, "Print a table of the rows, even if stdout is not a terminal").excludes(csv);
+    verb.flag("--json", form.json, "Print the rows as JSON").excludes(csv).excludes(table);
 }
 
 template <class Row>
@@ -59,7 +59,7 @@ class RowOutput {
     void finish() {
         if (!file_.empty()) {
             publish(file_, text_);
-            tell("wrote {}\n", file_);
+            eprint("wrote {}\n", file_);
         }
         if (json_) print_now(reports::rows_json(std::span<const Row>(rows_)));
         if constexpr (requires { table_of(std::span<const Row>(rows_)); }) {

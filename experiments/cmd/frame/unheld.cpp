@@ -5,7 +5,7 @@
 #include "core/format_table.hpp"
 #include "core/text/nearest_name.hpp"
 #include "core/text/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,9 +13,11 @@
 namespace macheps::cmd {
 
 void add_refuse_option(Command& verb, std::vector<std::string>& names) {
-    verb.option("--refuse", names,
-                "Fail (exit code 3) at an element with a property that the target format cannot hold: nan, inf, sign, "
-                "zero, negative_zero, or all; without it a note counts them on stderr")
+    verb.option(
+            "--refuse", names,
+            "Fail (exit code 3) at an element with one of these properties if the target format cannot represent it: "
+            "nan, inf, sign, zero, negative_zero or all. Default: convert it, and count such elements in a note on "
+            "stderr")
         .takes("PROPERTY:{nan,inf,sign,zero,negative_zero,all}")
         .list();
 }
@@ -35,7 +37,7 @@ PropertySet refused_properties(const std::vector<std::string>& names) {
         const std::string near = nearest_name(name, known);
         throw Error({.what = fmt::format("unknown property '{}'", name),
                      .where = "--refuse",
-                     .fix = near.empty() ? fmt::format("one of {}", fmt::join(known, ", "))
+                     .fix = near.empty() ? fmt::format("use one of {}", fmt::join(known, ", "))
                                          : fmt::format("did you mean {}?", near),
                      .exit = Exit::usage});
     }
@@ -48,7 +50,7 @@ void UnheldCounts::count(PropertySet properties, double x, std::uint64_t i, std:
         if (!properties.contains(row.value)) continue;
         if (refused_.contains(row.value)) {
             throw Error(
-                {.what = fmt::format("element {} is {}, and {} has no {}", i, decimal(x), format_name(to_), row.noun),
+                {.what = fmt::format("element {} is {}, but {} has no {}", i, decimal(x), format_name(to_), row.noun),
                  .where = "--refuse",
                  .fix = fmt::format("remove such elements, or leave out --refuse {} to convert them", row.name)});
         }
@@ -63,9 +65,9 @@ void UnheldCounts::tell_notes() const {
         if (found.count == 0) continue;
         // If a format has no zero, the note about zeros covers -0.
         if (property_names[p].value == Property::negative_zero && !can_hold(to_, Property::zero)) continue;
-        tell("note: {} has no {}: {} {}, the first at {}: {} became {} ({})\n", format_name(to_),
-             property_names[p].noun, found.count, found.count == 1 ? "element" : "elements", found.first,
-             decimal(found.x), decimal(decode64(to_, found.code)), hex_code(to_, found.code));
+        eprint("note: {} has no {}: {} {}, the first at {}: {} became {} ({})\n", format_name(to_),
+               property_names[p].noun, found.count, found.count == 1 ? "element" : "elements", found.first,
+               decimal(found.x), decimal(decode64(to_, found.code)), hex_code(to_, found.code));
     }
 }
 

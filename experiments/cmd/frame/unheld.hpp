@@ -25,7 +25,7 @@ class UnheldCounts {
     UnheldCounts(const Format& to, PropertySet refused) : to_(to), refused_(refused) {}
 
     /// Counts element `i`, which became `code`. Throws Error if the element has a property that is refused.
-    void see(double x, std::uint64_t i, std::uint64_t code) {
+    void observe(double x, std::uint64_t i, std::uint64_t code) {
         const PropertySet properties = unheld(to_, unpack(x));
         if (!properties.empty()) count(properties, x, i, code);
     }

@@ -27,9 +27,9 @@ std::vector<const InstructionEngine*> engines_of(const std::vector<std::string>&
         const auto found =
             std::find_if(here.begin(), here.end(), [&](const auto* engine) { return engine->name == name; });
         if (found == here.end()) {
-            throw Error({.what = fmt::format("no engine '{}' on this CPU", name),
+            throw Error({.what = fmt::format("this CPU does not have the engine '{}'", name),
                          .where = "--engine",
-                         .fix = fmt::format("one of {}", fmt::join(instruction_engine_names(), ", ")),
+                         .fix = fmt::format("use one of {}", fmt::join(instruction_engine_names(), ", ")),
                          .exit = Exit::usage});
         }
         chosen.push_back(*found);
@@ -53,7 +53,9 @@ Exit machine_eval(const EvalOptions& options) {
     const MachineEvaluation evaluation =
         evaluate_machine_lines(from_stdin ? std::cin : file, path, engines, options.shown);
     if (evaluation.lines == 0 && evaluation.refused.empty()) {
-        throw Error({.what = "no lines", .where = path, .fix = "one JSON object per line (see --help)"});
+        throw Error({.what = "there are no lines",
+                     .where = path,
+                     .fix = "write one JSON object per line, see `macheps machine eval --help`"});
     }
     if (options.json) {
         print_machine_eval_json(evaluation, path);

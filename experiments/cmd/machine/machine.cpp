@@ -29,12 +29,12 @@ namespace macheps::cmd::machine {
 namespace {
 
 constexpr const char* help =
-    R"(Matrix units of GPUs and CPUs: which there are, what each computes, and recorded results against them.
+    R"(Lists the matrix units of GPUs and CPUs, describes what each computes, and checks recorded results against them.
 
 Examples:
   macheps machine list                          the table
   macheps machine show sm90.wgmma.fp8           the model in words and as a formula, its evidence, its source
-  macheps machine eval vectors.jsonl            recorded results, bit for bit)";
+  macheps machine eval vectors.jsonl            compare recorded results, bit for bit)";
 
 constexpr const char* list_help = R"(Lists the matrix units and orders of summation, one row each.
 
@@ -43,10 +43,10 @@ Examples:
   macheps machine list --csv > machines.csv     every parameter, for a spreadsheet
   macheps machine list --json                   every parameter, for a program
 
-k: products per instruction, the smaller shape behind a slash. terms: products per fused step. F: bits kept below the
-largest exponent of a step. Evidence: hardware (published captures of silicon are reproduced), published (a model that
-its authors tested on silicon, or a vendor's text), emulated (an emulator of the architecture is reproduced, no silicon),
-inferred (a sibling's model), definition (IEEE operations).
+k: products per instruction; the smaller shape follows after a slash. terms: products per fused step. F: bits kept
+below the largest exponent of a step. Evidence: hardware (the model reproduces published captures of the hardware),
+published (the authors tested the model on the hardware, or the vendor documents it), emulated (the model reproduces an
+emulator of the architecture, not the hardware), inferred (the model of a related unit), definition (IEEE operations).
 
 CSV and JSON: machine, arch, instruction, operands, c, d, k, small_k, terms, fraction_bits, model, delivery,
 zero_exponent, scale, scale_block, nan, evidence, measured, source.)";
@@ -58,10 +58,10 @@ Examples:
   macheps machine show h100                     the matrix units of a GPU, or of an architecture (sm_90, CDNA3)
   macheps machine show cdna3.mfma.fp8 --json
 
-JSON: what `machine list --json` has, with steps, words, formula, summary, unverified (true: no trace recorded by this
-program covers it), verified: [{"device", "first_date", "last_date", "outputs", "traces": [instructions]}, ...],
-not_refuted: [wrong models that no recorded output refutes] and disputed: [{"field", "question", "taken", "others"},
-...]; of a GPU an array of these.)";
+JSON: the object of `machine list --json` with the additional keys steps, words, formula, summary, unverified (true: no
+trace recorded by this program covers it), verified: [{"device", "first_date", "last_date", "outputs", "traces":
+[instructions]}, ...], not_refuted: [wrong models that no recorded output refutes] and disputed: [{"field", "question",
+"taken", "others"}, ...]. For a GPU, an array of such objects.)";
 
 constexpr const char* eval_help = R"(Computes recorded results of matrix units and compares the bits.
 
@@ -70,25 +70,26 @@ Examples:
   macheps machine eval vectors.jsonl --engine scalar --json
   zstd -dc TRACE.jsonl.zst | macheps machine eval -     a trace of `macheps verify --record`
 
-A line is one output element, d = a b + c over the instruction's k, as a JSON object:
+A line is one output element, d = a b + c over the k of the instruction, as a JSON object:
   {"arch":"sm_90","instr":"wgmma","qual":"m64n8k32.f32.e4m3.e4m3","a":["3c",...],"b":[...],"c":"42c80080","d":"42cc5800"}
-instr: mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma. qual: mma shape.d.a.b.c;
-wgmma and tcgen05 shape.d.a.b; block-scaled forms shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic.
-CPUs (arch x86, arm, power10, riscv): instr is the mnemonic, qual k<products>.d.a.b.c. Their conversions (vcvtneps2bf16,
-vcvtps2ph, bfcvtn: k1.d.a, without b and c) are compared with codec profiles. Integer units have no machine: their lines
-are counted as refused.
-Codes are hexadecimal, right-aligned; tf32 in fp32 words. Block scales are in sa and sb. d may be "nan" (any) or "zero"
-(either sign). alt: {name: bits} of other published behaviours; such a line is disputed, and d or one of these is
-accepted. cls is a label.
+instr: mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma. qual: shape.d.a.b.c for mma;
+shape.d.a.b for wgmma and tcgen05; shape.blockN.d.a.b[.c].scale for block-scaled forms; the end of AMD's mnemonic for
+mfma. For CPUs (arch x86, arm, power10, riscv), instr is the mnemonic and qual is k<products>.d.a.b.c. Conversions of
+CPUs (vcvtneps2bf16, vcvtps2ph, bfcvtn: k1.d.a, without b and c) are compared with codec profiles. Integer units are not
+emulated: their lines are counted as refused.
+Codes are hexadecimal and right-aligned; tf32 codes are fp32 words. Block scales are in sa and sb. d can be "nan" (any
+NaN) or "zero" (either sign). alt: {name: bits} lists other published behaviours; such a line is disputed, and d or any
+of these is accepted. cls is a label.
 
-Every line runs on every engine of --engine: scalar is the definition, the others are the vector engines, which run it
-alone and in each place of a matrix (not fp64).
+Every line runs on every engine of --engine. scalar is the definition; the others are the vector engines, which compute
+the line alone and at each position of a matrix (except fp64).
 Exit codes: 1, a line disagrees; 3, a line cannot be read.
 
-JSON: {"file", "lines", "wrong", "engines", "instructions": [{"instruction", "machine", "lines", "agree", "alternatives",
-"engines": {name: agreed}}, ...], "disputed": [{"line", "instruction", "class", "took"}, ...], "mismatches": [{"line",
-"instruction", "machine", "class", "engine", "a", "b", "c", ["sa", "sb",] "want", "got"}, ...], "refused": [{"instruction", "reason", "lines"}, ...]}: numbers are {"bits",
-"value"}; a mismatch of a conversion has neither b nor c.)";
+JSON: {"file", "lines", "wrong", "engines", "instructions": [{"instruction", "machine", "lines", "agree",
+"alternatives", "engines": {name: agreed}}, ...], "disputed": [{"line", "instruction", "class", "took"}, ...],
+"mismatches": [{"line", "instruction", "machine", "class", "engine", "a", "b", "c", ["sa", "sb",] "want", "got"}, ...],
+"refused": [{"instruction", "reason", "lines"}, ...]}. Numbers are {"bits", "value"}; a mismatch of a conversion has
+neither b nor c.)";
 
 std::string operands_text(const Machine& machine) {
     return is_order_of_summation(machine) ? "any" : operand_names(machine);
@@ -191,7 +192,7 @@ void append_block(std::string& text, std::string_view name, std::string_view lin
 }
 
 constexpr const char* unverified_text =
-    "by a trace of this program: none was recorded on such a device, so the bits rest on the source alone";
+    "this program has recorded no trace on such a device, so the bits rely on the source alone";
 
 /// Returns a date such as `2026-11-26`, or the first and the last date if they differ.
 std::string dates_of(const evidence::DeviceEvidence& device) {
@@ -217,7 +218,7 @@ std::string show_text(const Machine& m) {
     if (m.has_scales()) {
         append_words(
             text, "scales",
-            fmt::format("{}, one of a and one of b for every {} products",
+            fmt::format("{}, one for a and one for b for every {} products",
                         m.scale == e4m3fn ? "ue4m3 (e4m3fn without its sign)" : format_name(m.scale), m.scale_block));
     }
     append_words(text, "steps", step_words(m));
@@ -226,7 +227,8 @@ std::string show_text(const Machine& m) {
     if (m.sum.zero_exponent != 0) append_words(text, "e_zero", std::to_string(m.sum.zero_exponent));
     append_words(text, "rounding",
                  fmt::format("{}{}", to_string(m.sum.delivery), m.sum.rounding == Round::to_odd ? ", but to odd" : ""));
-    if (m.sum.order == ProductOrder::odd_first) append_words(text, "order", "of each pair the odd product first");
+    if (m.sum.order == ProductOrder::odd_first)
+        append_words(text, "order", "the odd product of each pair is added first");
     if (const std::string flushed = flush_words(m); !flushed.empty()) append_words(text, "flushed", flushed);
     append_words(text, "NaN", nan_words(m));
     const ModelWords model = describe(m.sum.model);
@@ -237,7 +239,7 @@ std::string show_text(const Machine& m) {
     for (const evidence::LiveCheck& check : evidence::check_on_this_cpu(m)) {
         is_live = is_live || check.mismatches == 0;
         append_words(text, "hardware",
-                     fmt::format("{}: {} results of {} just now, {} of them differ",
+                     fmt::format("{}: {} results of {} were compared just now; {} of them differ",
                                  check.mismatches == 0 ? "this CPU" : "NOT this CPU", check.results, check.instruction,
                                  check.mismatches));
     }
@@ -326,9 +328,10 @@ Exit show_gpu(std::span<const Machine* const> machines, bool json) {
         print_json(all);
         return Exit::ok;
     }
-    print_text(machine_table().text(machines) +
-               fmt::format("\n`macheps machine show {}` says what one computes, and how that is known.\n",
-                           machines.front()->name));
+    print_text(
+        machine_table().text(machines) +
+        fmt::format("\n`macheps machine show {}` describes what one of them computes, and the evidence for it.\n",
+                    machines.front()->name));
     return Exit::ok;
 }
 
@@ -341,10 +344,9 @@ Exit show(const std::string& name, bool json) {
         for (const Machine* other : all_machines) names.push_back(other->name);
         for (const Gpu& gpu : gpus) names.push_back(gpu.name);
         const std::string near = nearest_name(name, names);
-        throw Error(
-            {.what = fmt::format("unknown machine '{}'", name),
-             .fix = near.empty() ? "`macheps machine list` lists them" : fmt::format("did you mean '{}'?", near),
-             .exit = Exit::usage});
+        throw Error({.what = fmt::format("unknown machine '{}'", name),
+                     .fix = near.empty() ? "see `macheps machine list`" : fmt::format("did you mean '{}'?", near),
+                     .exit = Exit::usage});
     }
     if (json) {
         print_json(show_json(*machine));
@@ -359,8 +361,8 @@ void describe_list(Command& verb) {
         bool csv = false, json = false;
     };
     const auto a = std::make_shared<Arguments>();
-    const Option csv = verb.flag("--csv", a->csv, "CSV with every parameter");
-    verb.flag("--json", a->json, "JSON with every parameter").excludes(csv);
+    const Option csv = verb.flag("--csv", a->csv, "Print CSV with every parameter");
+    verb.flag("--json", a->json, "Print JSON with every parameter").excludes(csv);
     verb.runs([a] { return list(a->csv, a->json); });
 }
 
@@ -370,20 +372,21 @@ void describe_show(Command& verb) {
         bool json = false;
     };
     const auto a = std::make_shared<Arguments>();
-    verb.option("NAME", a->name, "A name of `macheps machine list`, a GPU or an architecture").required();
-    verb.flag("--json", a->json, "JSON");
+    verb.option("NAME", a->name, "Name from `macheps machine list`, a GPU or an architecture").required();
+    verb.flag("--json", a->json, "Print JSON");
     verb.runs([a] { return show(a->name, a->json); });
 }
 
 void describe_eval(Command& verb) {
     const auto a = std::make_shared<EvalOptions>();
-    verb.option("FILE", a->path, "JSON Lines; - reads stdin").required().takes(value_kind::file);
+    verb.option("FILE", a->path, "File in JSON Lines format; - reads stdin").required().takes(value_kind::file);
     a->engines = instruction_engine_names();
     verb.option("-e,--engine", a->engines, "Engines that must agree: scalar, avx2, avx512")
         .list()
-        .default_text("all of this CPU");
-    verb.integer("--limit", a->shown, {}, "Mismatches printed in full; the rest is counted").shows_default();
-    verb.flag("--json", a->json, "JSON");
+        .default_text("all engines of this CPU");
+    verb.integer("--limit", a->shown, {}, "Maximum number of mismatches to print in full; the rest are counted")
+        .shows_default();
+    verb.flag("--json", a->json, "Print JSON");
     verb.runs([a] { return machine_eval(*a); });
 }
 

@@ -32,40 +32,35 @@ static_assert(std::endian::native == std::endian::little, "raw arrays are little
 namespace {
 
 constexpr const char* help =
-    "Converts raw arrays of numbers to codes of a format, or codes to numbers: stdin to stdout, any length.\n\n"
-    "Examples:\n"
-    "  macheps convert --to e4m3fn < x.f32 > codes.u8                 fp32 numbers to codes, nearest even\n"
-    "  macheps convert --from e4m3fn --to fp32 < codes.u8 > x.f32     codes to numbers, exactly\n"
-    "  macheps convert --from fp64 --to bf16 --round rz < x.f64       fp64 numbers, rounded once, toward zero\n"
-    "  macheps convert --from fp16 --to e5m2 --profile mldtypes       as that library makes them (NaN, infinities)\n"
-    "  macheps convert --to e4m3fnuz --profile onnx.24                as ONNX's Cast of opset 24, saturate = 1\n"
-    "  macheps convert --to e2m1fn --refuse nan,inf                   fail at a NaN or an infinity, which fp4 lacks\n"
-    "  macheps convert --to bf16 < x.npy > codes.npy                  an .npy file, of the same shape\n"
-    "  macheps convert --to e4m3fn --scale-rule te_block --granularity 1x128 x.npy -o codes.npz     codes and "
-    "scales\n\n"
-    "Every value is little-endian, one after another, without a header: numpy's tofile and fromfile. A value takes "
-    "its\n"
-    "format's container: 1 byte for 8 bits and fewer (right-aligned), 2 for fp16 and bf16, 4 for fp32 and tf32, 8 for "
-    "fp64.\n"
-    "Any format converts to any other, with one rounding. With --round stochastic, element i takes the 32 bits of "
-    "place "
-    "i in\nthe stream of --seed.\n\n"
-    "If the target format has no NaN, infinity, sign, zero or -0, a note on stderr counts the elements that had one "
-    "and "
-    "shows\nwhat the first of them became; --refuse makes that an error. What an implementation makes of them is a "
-    "profile:\n`macheps formats --profiles` shows every profile in every format.\n\n"
-    "An .npy file on stdin is recognised by its first bytes: its type says what --from would say (codes in integers "
-    "need "
-    "it),\n"
-    "and stdout gets an .npy file of the same shape: float16, float32 and float64 for fp16, fp32, tf32 and fp64, else "
-    "codes.\n\n"
-    "With --granularity an array of fp32 numbers, rows by columns, becomes an .npz of arrays: `codes` of its shape, a "
-    "byte\n"
-    "each for formats of up to 8 bits; `scales`, the decode scales of the groups in fp32, as rows and columns of "
-    "groups;\n"
-    "`scale_codes` beside them where a scale is stored as a byte (e8m0, e4m3); `tensor_scale` of NVFP4; `decoded`, "
-    "the\n"
-    "values that codes and scales stand for, in fp32. They are the bits that a policy with this cast trains with.";
+    R"(Converts raw arrays of numbers to codes of a format, or codes to numbers: from stdin to stdout, any length.
+
+Examples:
+  macheps convert --to e4m3fn < x.f32 > codes.u8                 fp32 numbers to codes, to nearest even
+  macheps convert --from e4m3fn --to fp32 < codes.u8 > x.f32     codes to numbers, exactly
+  macheps convert --from fp64 --to bf16 --round rz < x.f64       fp64 numbers, rounded once, toward zero
+  macheps convert --from fp16 --to e5m2 --profile mldtypes       as that library does (NaN, infinities)
+  macheps convert --to e4m3fnuz --profile onnx.24                as ONNX's Cast of opset 24, saturate = 1
+  macheps convert --to e2m1fn --refuse nan,inf                   fail at a NaN or an infinity, which fp4 lacks
+  macheps convert --to bf16 < x.npy > codes.npy                  an .npy file, with the same shape
+  macheps convert --to e4m3fn --scale-rule te_block --granularity 1x128 x.npy -o codes.npz     codes and scales
+
+The values are little-endian, one after another, without a header, as in NumPy's tofile and fromfile. Each value takes
+the container of its format: 1 byte for 8 bits or fewer (right-aligned), 2 for fp16 and bf16, 4 for fp32 and tf32, 8
+for fp64. Any format converts to any other, with one rounding. With --round stochastic, element i uses 32 random bits
+at position i of the stream of --seed.
+
+If the target format has no NaN, infinity, sign, zero or -0, a note on stderr counts the elements with such a property
+and shows what the first of them became. --refuse makes this an error. A profile describes how an implementation
+converts such elements: `macheps formats --profiles` shows every profile in every format.
+
+An .npy file on stdin is recognised by its first bytes. Its type replaces --from, but codes that are stored as integers
+still need --from. stdout then gets an .npy file of the same shape: float16, float32 or float64 for fp16, fp32, tf32
+and fp64, and codes for other formats.
+
+With --granularity, an array of fp32 numbers (rows by columns) becomes an .npz file of arrays: `codes`, with the shape
+of the input, one byte each for formats of up to 8 bits; `scales`, the decode scales of the groups in fp32, as rows and
+columns of groups; `scale_codes`, if a scale is stored as a byte (e8m0, e4m3); `tensor_scale`, for NVFP4; `decoded`,
+the values of the codes and scales, in fp32. These are the bits that training uses under a policy with this cast.)";
 
 struct Arguments {
     std::string from, to, profile, round;
@@ -118,7 +113,7 @@ std::string converted(const Conversion& convert, const std::string& in, std::uin
         std::uint64_t container = 0;
         std::memcpy(&container, in.data() + i * in_bytes, in_bytes);
         const std::uint64_t code = convert(container, element + i);
-        unheld.see(decode64(convert.from, container), element + i, code);
+        unheld.observe(decode64(convert.from, container), element + i, code);
         std::memcpy(out.data() + i * out_bytes, &code, out_bytes);
     }
     return out;
@@ -134,18 +129,18 @@ std::string npy_type(const Format& format) {
 Exit convert_npy(Conversion convert, const Arguments& a, const std::string& bytes) {
     const StoredArray array = parse_npy(bytes, "x", "standard input");
     if (a.from.empty() && !array.format) {
-        throw Error({.what = fmt::format("elements of type {} may be codes of any format", array.type),
+        throw Error({.what = fmt::format("elements of type {} can be codes of any format", array.type),
                      .where = "standard input",
-                     .fix = "name it with --from",
+                     .fix = "give the format with --from",
                      .exit = Exit::usage});
     }
     if (a.from.empty()) convert.from = *array.format;
     const bool is_other =
         array.format && !(*array.format == convert.from) && !(convert.from == tf32 && *array.format == fp32);
     if (is_other || array.width != element_bytes(convert.from)) {
-        throw Error({.what = fmt::format("the file's elements are of type {}, not {}", array.type, a.from),
+        throw Error({.what = fmt::format("the elements of the file have type {}, not {}", array.type, a.from),
                      .where = "standard input",
-                     .fix = "leave out --from, or name the format of the file's codes"});
+                     .fix = "leave out --from, or give the format of the codes in the file"});
     }
     UnheldCounts unheld(convert.to, convert.refused);
     const std::string header = npy_header(npy_type(convert.to), array.shape),
@@ -177,10 +172,11 @@ Exit run(const Command& verb, const Arguments& a) {
                              .key = {a.seed, 0, site_id("convert")},
                              .refused = refused};
     if (isatty(STDOUT_FILENO) != 0) {
-        throw Error({.what = "raw bytes are no text for a terminal",
-                     .where = "standard output",
-                     .fix = "send them to a file or a program: > codes.bin (macheps show prints single numbers)",
-                     .exit = Exit::usage});
+        throw Error(
+            {.what = "raw bytes cannot be printed on a terminal",
+             .where = "standard output",
+             .fix = "send them to a file or a program: > codes.bin; to print single numbers, use `macheps show`",
+             .exit = Exit::usage});
     }
     const std::size_t in_bytes = element_bytes(convert.from);
     constexpr std::size_t piece = std::size_t{1} << 19;  // bytes, of whole elements
@@ -193,10 +189,10 @@ Exit run(const Command& verb, const Arguments& a) {
             return convert_npy(convert, a, in);
         }
         if (in.size() % in_bytes != 0) {
-            throw Error({.what = fmt::format("{} bytes are no whole number of {} values of {} bytes",
+            throw Error({.what = fmt::format("{} bytes are not a whole number of {} values of {} bytes",
                                              element * in_bytes + in.size(), format_name(convert.from), in_bytes),
                          .where = "standard input",
-                         .fix = "name what the bytes are with --from"});
+                         .fix = "give the format of the bytes with --from"});
         }
         const std::string out = converted(convert, in, element, unheld);
         print_bytes(out.data(), out.size());
@@ -209,20 +205,22 @@ Exit run(const Command& verb, const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("--from", a->from, "What stdin holds (macheps formats); fp32, or what an .npy file says, when left out")
+    verb.option("--from", a->from,
+                "Format of the values on stdin (see macheps formats); fp32, or the type of an .npy file, when left out")
         .takes(value_kind::format);
-    verb.option("--to", a->to, "What stdout gets").takes(value_kind::format).required();
-    verb.option("-r,--round", a->round,
-                "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
-                "sr. Without it: nearest_even, or the rounding of the profile for e8m0fnu")
+    verb.option("--to", a->to, "Format of the values on stdout").takes(value_kind::format).required();
+    verb.option(
+            "-r,--round", a->round,
+            "Rounding mode: nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, "
+            "ru, rd, ro, sr; when left out, nearest_even, or the profile's mode for e8m0fnu")
         .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}");
-    const Option saturate = verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
+    const Option saturate = verb.flag("-s,--saturate", a->saturate, "Replace an overflow by the largest finite value");
     verb.option("--profile", a->profile,
-                "NaN, infinities and overflow as an implementation has them: ieee, cuda_sat, cuda_nosat, ptx, "
-                "mldtypes, mldtypes_sat, torch_legacy, torch_sat, onnx.24, onnx.24.nosat, ... (macheps formats "
-                "--profiles); by IEEE 754 and OCP when left out")
+                "Treat NaN, infinities and overflow as an implementation does: ieee, cuda_sat, cuda_nosat, ptx, "
+                "mldtypes, mldtypes_sat, torch_legacy, torch_sat, onnx.24, onnx.24.nosat, ... (see macheps formats "
+                "--profiles); as IEEE 754 and OCP do when left out")
         .excludes(saturate);
-    verb.integer("--seed", a->seed, seed_limits, "Of the random bits for --round stochastic").shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Seed of the random bits for --round stochastic").shows_default();
     add_refuse_option(verb, a->refuse);
     a->scaled.add_options(verb);
     verb.runs([a, &verb] { return run(verb, *a); });

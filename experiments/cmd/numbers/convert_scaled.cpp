@@ -39,14 +39,14 @@ bool is_given(const Command& verb, const std::string& option) {
 
 std::vector<float> floats_of(const StoredArray& array) {
     if (array.shape.size() != 2 || array.count() == 0) {
-        throw Error({.what = fmt::format("an array of shape [{}]", fmt::join(array.shape, ", ")),
+        throw Error({.what = fmt::format("an array of shape [{}] cannot be scaled", fmt::join(array.shape, ", ")),
                      .where = array.where,
-                     .fix = "give one with rows and columns, neither of them 0"});
+                     .fix = "use an array with at least one row and one column"});
     }
     if (!array.format || *array.format != fp32) {
-        throw Error({.what = fmt::format("elements of type '{}'", array.type),
+        throw Error({.what = fmt::format("elements of type '{}' cannot be scaled", array.type),
                      .where = array.where,
-                     .fix = "save them as float32: scales are made of fp32 numbers"});
+                     .fix = "save the array as float32"});
     }
     std::vector<float> values(array.count());
     std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
@@ -56,7 +56,9 @@ std::vector<float> floats_of(const StoredArray& array) {
 StoredArray array_of(const std::string& path) {
     std::vector<StoredArray> arrays = read_arrays(path);
     if (arrays.size() == 1) return std::move(arrays.front());
-    throw Error({.what = fmt::format("{} arrays", arrays.size()), .where = path, .fix = "give a file of one, .npy"});
+    throw Error({.what = fmt::format("the file contains {} arrays", arrays.size()),
+                 .where = path,
+                 .fix = "use an .npy file with one array"});
 }
 
 template <class Number>
@@ -89,19 +91,22 @@ std::string npz_of(const ScaledArray& made, const Format& format, const std::vec
 }  // namespace
 
 void ScaledConversion::add_options(Command& verb) {
-    verb.option("IN", input, "With --granularity: an .npy file of fp32 numbers, rows by columns")
+    verb.option("IN", input, "With --granularity: .npy file of fp32 numbers, rows by columns").takes(value_kind::file);
+    verb.option("-o,--output", output, "With --granularity: write the arrays to this .npz file")
         .takes(value_kind::file);
-    verb.option("-o,--output", output, "With --granularity: the .npz file that is written").takes(value_kind::file);
-    verb.option("--granularity", granularity,
-                "Which elements share a scale, as in policies: tensor, row, column, 1x128, 128x128, mx32, nvfp4, "
-                "nvfp4_16x16; without it nothing is scaled")
+    verb.option(
+            "--granularity", granularity,
+            "Group of elements that share a scale, as in policies: tensor, row, column, 1x128, 128x128, mx32, nvfp4, "
+            "nvfp4_16x16; no scaling when left out")
         .takes("G");
     verb.option("--scale-rule", scale_rule,
-                "How a scale is made, as in policies (policy words); the granularity's usual one when left out")
+                "Rule that computes a scale, as in policies (see macheps policy words); the usual rule of the "
+                "granularity when left out")
         .takes("RULE");
-    verb.integer("--axis", axis, {0, 1},
-                 "Along which axis blocks run: 1, the last, or 0, the first, as the copies of a backward pass; 1 when "
-                 "left out");
+    verb.integer(
+        "--axis", axis, {0, 1},
+        "Axis along which blocks run: 1 is the last axis, 0 the first, as in the copies for a backward pass; 1 when "
+        "left out");
 }
 
 bool ScaledConversion::is_asked(const Command& verb) const {
@@ -113,13 +118,15 @@ Exit ScaledConversion::run(const Command& verb, const Format& to, Round round, s
                            PropertySet refused) const {
     for (const char* option : other_options) {
         if (!is_given(verb, option)) continue;
-        throw usage_error("it has no effect with scales: fp32 numbers are read, and a scaled cast saturates", option,
+        throw usage_error("it has no effect with scales, because the input is fp32 and a scaled cast saturates", option,
                           "leave it out");
     }
     if (granularity.empty())
-        throw usage_error("which elements share a scale is not said", "--granularity", "such as --granularity tensor");
-    if (input.empty()) throw usage_error("no array is given", "IN", "name an .npy file");
-    if (output.empty()) throw usage_error("where the arrays go is not said", "--output", "such as -o codes.npz");
+        throw usage_error("the granularity is missing", "--granularity",
+                          "add the group of elements that share a scale, such as --granularity tensor");
+    if (input.empty()) throw usage_error("the array is missing", "IN", "add the name of an .npy file");
+    if (output.empty())
+        throw usage_error("the name of the output file is missing", "--output", "add a name, such as -o codes.npz");
     const StoredArray array = array_of(input);
     const std::vector<float> values = floats_of(array);
     const std::int64_t rows = array.shape[0], columns = array.shape[1];
@@ -134,7 +141,7 @@ Exit ScaledConversion::run(const Command& verb, const Format& to, Round round, s
     CpuBackend backend;
     const ScaledArray made = scale_array(backend, how, values, rows, columns);
     UnheldCounts unheld(to, refused);  // a scale is positive and finite: it changes no property
-    for (std::size_t i = 0; i < values.size(); ++i) unheld.see(values[i], i, made.codes[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) unheld.observe(values[i], i, made.codes[i]);
     publish(output, npz_of(made, to, array.shape));
     unheld.tell_notes();
     return Exit::ok;

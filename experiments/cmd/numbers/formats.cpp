@@ -28,24 +28,26 @@ namespace macheps::cmd::formats {
 namespace {
 
 constexpr const char* help =
-    "Lists the number formats: widths, ranges, specials, and the names that other systems use.\n\n"
-    "Examples:\n"
-    "  macheps formats                      the table\n"
-    "  macheps formats --aliases            the names in PyTorch, JAX, CUDA, PTX, ONNX, ...\n"
-    "  macheps formats --profiles           NaN, infinities, overflow and zeros in every codec profile, as CSV\n"
-    "  macheps formats --csv > formats.csv  everything, for a spreadsheet\n"
-    "  macheps formats --json               everything, for a program\n\n"
-    "Every option that takes a format takes these names and every alias. A plain e4m3 is refused: it means e4m3fn to "
-    "CUDA,\n"
-    "OCP and PyTorch, and e4m3ieee to ml_dtypes and LLVM.\n\n"
-    "--profiles has a row for each profile of `macheps convert --profile` and each format of up to 16 bits that it "
-    "converts\n"
-    "to: value and code of NaN, -NaN, infinities, a number beyond the largest finite value, 0, -0, -1 and 2^-149.\n"
-    "`edition` is the newest version that the profile was compared with; `round` the mode when --round is left out.\n\n"
-    "JSON: [{\"format\", \"bits\", \"exponent_bits\", \"fraction_bits\", \"exponent_bias\", \"container_bits\", "
-    "\"max\",\n"
-    "\"max_code\", \"min_normal\", \"min_positive\", \"unit_roundoff\", \"has_inf\", \"has_nan\", \"negative_zero\",\n"
-    "\"max_digits10\", \"summary\", \"source\", \"aliases\": {system: [name, ...]}, \"has_sign\", \"has_zero\"}, ...].";
+    R"(Lists the number formats: widths, ranges, special values, and their names in other systems.
+
+Examples:
+  macheps formats                      the table
+  macheps formats --aliases            the names in PyTorch, JAX, CUDA, PTX, ONNX, ...
+  macheps formats --profiles           NaN, infinities, overflow and zeros in every codec profile, as CSV
+  macheps formats --csv > formats.csv  everything, for a spreadsheet
+  macheps formats --json               everything, for a program
+
+Every option that takes a format accepts these names and every alias. A plain e4m3 is refused, because it means e4m3fn
+in CUDA, OCP and PyTorch, but e4m3ieee in ml_dtypes and LLVM.
+
+--profiles prints a row for each profile of `macheps convert --profile` and each format of up to 16 bits to which the
+profile converts: value and code of NaN, -NaN, infinities, a number beyond the largest finite value, 0, -0, -1 and
+2^-149. `edition` is the newest version with which the profile was compared; `round` is the rounding mode if --round is
+left out.
+
+JSON: [{"format", "bits", "exponent_bits", "fraction_bits", "exponent_bias", "container_bits", "max", "max_code",
+"min_normal", "min_positive", "unit_roundoff", "has_inf", "has_nan", "negative_zero", "max_digits10", "summary",
+"source", "aliases": {system: [name, ...]}, "has_sign", "has_zero"}, ...].)";
 
 const char* specials_text(const NamedFormat& n) {
     if (n.format.has_inf()) return "inf nan";
@@ -173,11 +175,11 @@ Exit run(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    Option csv = verb.flag("--csv", a->csv, "CSV with every column and every alias");
-    Option json = verb.flag("--json", a->json, "JSON with every column and every alias");
-    Option aliases = verb.flag("-a,--aliases", a->aliases, "The names that other systems use");
+    Option csv = verb.flag("--csv", a->csv, "Print CSV with every column and every alias");
+    Option json = verb.flag("--json", a->json, "Print JSON with every column and every alias");
+    Option aliases = verb.flag("-a,--aliases", a->aliases, "Print the names in other systems");
     const Option profiles =
-        verb.flag("--profiles", a->profiles, "CSV of what each codec profile makes of special numbers");
+        verb.flag("--profiles", a->profiles, "Print how each codec profile converts special numbers, as CSV");
     csv.excludes(json).excludes(aliases).excludes(profiles);
     json.excludes(aliases).excludes(profiles);
     aliases.excludes(profiles);

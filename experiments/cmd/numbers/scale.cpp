@@ -22,20 +22,19 @@ using namespace study;
 namespace {
 
 constexpr const char* help =
-    "Prints what a scale rule makes of a sequence of largest magnitudes (amaxes), step by step.\n\n"
-    "Examples:\n"
-    "  macheps scale te_delayed --amax 1,2,0,inf,3            the first step casts with 1, and no step sees its own "
-    "amax\n"
-    "  macheps scale te_delayed --amax 1,500,1,1,1 --history 2 --algorithm most_recent --csv\n"
-    "  macheps scale ao_fp8 --amax 448,0,nan --format e5m2    a rule without a memory answers each amax\n"
-    "  macheps scale te_mxfp8 --amax 1.75,1.8 --json          a power of two: 2^(127 - byte)\n"
-    "  macheps scale te_nvfp4 --amax 1,6,0.001 --tensor-amax 6     blocks of one tensor\n\n"
-    "An amax is the largest magnitude of a tensor, a row or a block before its cast. `scale` is what that step's "
-    "tensor "
-    "is\n"
-    "multiplied by, `scale_inv` what its codes are multiplied by (with the tensor's own scale, under NVFP4).\n"
-    "CSV: step (from 1), amax, scale, scale_inv: shortest decimals that read back as the double of that fp32 number.\n"
-    "JSON: [{the same names: numbers, \"inf\", \"nan\"}, ...].";
+    R"(Prints the scales that a rule computes from a sequence of largest magnitudes (amaxes), step by step.
+
+Examples:
+  macheps scale te_delayed --amax 1,2,0,inf,3            the first step casts with 1; no step uses its own amax
+  macheps scale te_delayed --amax 1,500,1,1,1 --history 2 --algorithm most_recent --csv
+  macheps scale ao_fp8 --amax 448,0,nan --format e5m2    a rule without history: a scale for each amax
+  macheps scale te_mxfp8 --amax 1.75,1.8 --json          a power of two: 2^(127 - byte)
+  macheps scale te_nvfp4 --amax 1,6,0.001 --tensor-amax 6     blocks of one tensor
+
+An amax is the largest magnitude of a tensor, a row or a block before its cast. `scale` multiplies the tensor of that
+step, and `scale_inv` multiplies its codes (under NVFP4, `scale_inv` includes the scale of the whole tensor).
+CSV: step (from 1), amax, scale, scale_inv: shortest decimals that read back as the double of that fp32 number.
+JSON: [{the same names: numbers, "inf", "nan"}, ...].)";
 
 struct Arguments {
     ScaleQuestion question;
@@ -47,9 +46,9 @@ struct Arguments {
 
 float amax_of(const std::string& text, const char* option) {
     if (const auto value = parse_number(text)) return static_cast<float>(*value);
-    throw Error({.what = fmt::format("'{}' is no number", text),
+    throw Error({.what = fmt::format("'{}' is not a number", text),
                  .where = option,
-                 .fix = "give 0 or more, inf or nan",
+                 .fix = "use 0 or more, inf or nan",
                  .exit = Exit::usage});
 }
 
@@ -85,27 +84,28 @@ Exit run(const Command& verb, const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("RULE", a->question.rule, "A scale rule, as in policies (policy words)").required();
-    verb.option("--amax", a->amaxes, "Largest magnitudes, a step each, joined by commas: numbers, inf, nan")
+    verb.option("RULE", a->question.rule, "Scale rule, as in policies (see macheps policy words)").required();
+    verb.option("--amax", a->amaxes, "Largest magnitudes, one for each step, separated by commas: numbers, inf, nan")
         .list()
         .required()
         .takes("X,X...");
-    verb.option("--format", a->question.format, "Of the elements; e4m3fn when left out, and e2m1fn for NVFP4")
+    verb.option("--format", a->question.format, "Format of the elements; e4m3fn when left out, or e2m1fn for NVFP4")
         .takes(value_kind::format);
     verb.integer("--history", a->history, {1, DelayedScaling::longest},
-                 "Of te_delayed: how many amaxes are remembered, from 1; 1024 when left out")
+                 "te_delayed only: number of amaxes in the history, at least 1; 1024 when left out")
         .takes("N");
     verb.integer("--margin", a->margin, {0, DelayedScaling::widest},
-                 "Of te_delayed: the scale is divided by 2^M; 0 when left out")
+                 "te_delayed only: divide the scale by 2^M; 0 when left out")
         .takes("M");
     verb.option("--algorithm", a->question.algorithm,
-                "Of te_delayed: max, the largest of the history, or most_recent; max when left out")
+                "te_delayed only: max (the largest amax of the history) or most_recent; max when left out")
         .takes("ALGORITHM");
-    verb.option("--tensor-amax", a->tensor_amax,
-                "Of NVFP4: the amax of the tensor whose blocks --amax gives; the largest of them when left out")
+    verb.option(
+            "--tensor-amax", a->tensor_amax,
+            "NVFP4 only: amax of the tensor whose blocks have the amaxes of --amax; the largest of these when left out")
         .takes("X");
-    Option csv = verb.flag("--csv", a->csv, "CSV");
-    verb.flag("--json", a->json, "JSON").excludes(csv);
+    Option csv = verb.flag("--csv", a->csv, "Print CSV");
+    verb.flag("--json", a->json, "Print JSON").excludes(csv);
     verb.runs([a, &verb] { return run(verb, *a); });
 }
 

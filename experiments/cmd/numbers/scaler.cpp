@@ -24,26 +24,25 @@ using namespace policy;
 namespace {
 
 constexpr const char* help =
-    "What a framework's loss scaler does, step by step, where given steps overflow.\n\n"
-    "Examples:\n"
-    "  macheps scaler torch --window 3 --overflow-at 3,4,9            torch.amp.GradScaler\n"
-    "  macheps scaler ds-zero --version 0.16.5 --window 3 --overflow-at 3,4,9\n"
-    "                                                                 DeepSpeed with ZeRO, before 0.17.1\n"
-    "  macheps scaler megatron --window 3 --overflow-at 3,4,9 --csv   for a program to compare with\n"
-    "  macheps scaler apex --init 2097152 --window 1 --steps 5        the scale stops at 2^24\n"
-    "  macheps scaler static --set skip=false --overflow-at 2         nobody looks for Inf\n\n"
-    "A kind is what a policy's [loss_scaler] says, and so is --set: `macheps policy words` lists the keys of each. "
-    "Options\n"
-    "that are left out have the framework's defaults. A step with an overflow is one whose gradients hold an Inf or "
-    "NaN.\n\n"
-    "CSV: step (from 1), scale (of this step), overflow, skipped (0 or 1), scale_after, tracker (clean steps since "
-    "the\n"
-    "scale changed; since the last overflow for ds-zero, ds-fused and apex-fp16-utils), hysteresis (left; empty where "
-    "the\n"
-    "kind has none), raised (the framework ends the run here, and this is the last row).\n"
-    "JSON: [{the same names: numbers, and null for no hysteresis}, ...]; an infinite scale is \"inf\".\n"
-    "Exit codes: 1, the framework ended the run; 2, an option that the kind has no key for, or a value that it "
-    "refuses.";
+    R"(Simulates the loss scaler of a framework, step by step, with overflows in the steps that you choose.
+
+Examples:
+  macheps scaler torch --window 3 --overflow-at 3,4,9            torch.amp.GradScaler
+  macheps scaler ds-zero --version 0.16.5 --window 3 --overflow-at 3,4,9
+                                                                 DeepSpeed with ZeRO, before 0.17.1
+  macheps scaler megatron --window 3 --overflow-at 3,4,9 --csv   for a comparison by a program
+  macheps scaler apex --init 2097152 --window 1 --steps 5        the scale stops at 2^24
+  macheps scaler static --set skip=false --overflow-at 2         no check for Inf
+
+KIND and --set are used as in the [loss_scaler] section of a policy: `macheps policy words` lists the keys of each
+kind. Options that are left out have the defaults of the framework. A step overflows if its gradients contain Inf or
+NaN.
+
+CSV: step (from 1), scale (of this step), overflow, skipped (0 or 1), scale_after, tracker (clean steps since the last
+change of the scale; for ds-zero, ds-fused and apex-fp16-utils, since the last overflow), hysteresis (what is left;
+empty if the kind has none), raised (the framework ends the run here, and this is the last row).
+JSON: [{the same names: numbers, and null for no hysteresis}, ...]; an infinite scale is "inf".
+Exit codes: 1, the framework ended the run; 2, the kind does not have the key of an option, or refuses its value.)";
 
 struct Arguments {
     std::string kind;
@@ -60,18 +59,19 @@ struct KeyOption {
 };
 
 constexpr std::array<KeyOption, 8> key_options{{
-    {"--version", "version", "V", "Of the framework, such as 0.16.5; when left out, the newest that is known"},
+    {"--version", "version", "V", "Version of the framework, such as 0.16.5; the newest known version when left out"},
     {"--init", "init_scale", "X",
-     "The scale of the first step; when left out, 65536, or 2^32 for megatron and apex-fp16-utils"},
-    {"--growth", "growth_factor", "X", "What the scale is multiplied by when it grows; when left out, 2"},
-    {"--backoff", "backoff_factor", "X", "What the scale is multiplied by after an overflow; when left out, 0.5"},
-    {"--window", "growth_interval", "N", "Clean steps after which the scale grows; when left out, 1000 or 2000"},
-    {"--hysteresis", "hysteresis", "N", "Overflows until the scale backs off; when left out, 2"},
-    {"--min-scale", "min_scale", "X", "The floor of the scale; when left out, 1, or none for apex"},
-    {"--max-scale", "max_scale", "X", "The cap of the scale; when left out, 2^24"},
+     "Scale of the first step; when left out, 65536, or 2^32 for megatron and apex-fp16-utils"},
+    {"--growth", "growth_factor", "X", "Factor by which the scale grows; when left out, 2"},
+    {"--backoff", "backoff_factor", "X", "Factor that multiplies the scale after an overflow; when left out, 0.5"},
+    {"--window", "growth_interval", "N",
+     "Number of clean steps after which the scale grows; when left out, 1000 or 2000"},
+    {"--hysteresis", "hysteresis", "N", "Number of overflows until the scale backs off; when left out, 2"},
+    {"--min-scale", "min_scale", "X", "Lower limit of the scale; when left out, 1, or none for apex"},
+    {"--max-scale", "max_scale", "X", "Upper limit of the scale; when left out, 2^24"},
 }};
 constexpr KeyOption consecutive_option{"--consecutive-hysteresis", "consecutive_hysteresis", "",
-                                       "Every clean step refills the hysteresis"};
+                                       "Refill the hysteresis in every clean step"};
 
 const ScalerKey* find_key(const ScalerKind& kind, std::string_view name) {
     const auto key = std::find_if(kind.keys.begin(), kind.keys.end(), [&](const auto& k) { return k.name == name; });
@@ -93,9 +93,9 @@ void set(LossScalerConfig& config, std::string_view name, std::string_view value
     for (const ScalerKind* kind : scaler_kinds()) {
         if (find_key(*kind, name) != nullptr) kinds.push_back(kind->name);
     }
-    throw usage_error(fmt::format("the loss scaler '{}' has no '{}'", config.kind->name, name), option,
-                      kinds.empty() ? "`macheps policy words` lists the keys of each kind"
-                                    : fmt::format("it is a key of {}", fmt::join(kinds, ", ")));
+    throw usage_error(fmt::format("the loss scaler '{}' does not have the key '{}'", config.kind->name, name), option,
+                      kinds.empty() ? "see `macheps policy words` for the keys of each kind"
+                                    : fmt::format("leave it out, or use {}", fmt::join(kinds, ", ")));
 }
 
 LossScalerConfig config_of(const Arguments& a) {
@@ -107,7 +107,7 @@ LossScalerConfig config_of(const Arguments& a) {
     for (const std::string& setting : a.settings) {
         const std::size_t equals = setting.find('=');
         if (equals == std::string::npos)
-            throw usage_error(fmt::format("'{}' has no =", setting), "--set", "give KEY=VALUE");
+            throw usage_error(fmt::format("'{}' does not contain =", setting), "--set", "write KEY=VALUE");
         set(config, setting.substr(0, equals), setting.substr(equals + 1), "--set");
     }
     const std::string conflict = config.kind->conflict == nullptr ? "" : config.kind->conflict(config);
@@ -115,7 +115,7 @@ LossScalerConfig config_of(const Arguments& a) {
     for (const std::int64_t step : a.overflow_at) {
         if (step >= 1 && step <= a.steps) continue;
         throw usage_error(fmt::format("there is no step {}", step), "--overflow-at",
-                          fmt::format("steps go from 1 to {}: see --steps", a.steps));
+                          fmt::format("use steps from 1 to {}, or a larger --steps", a.steps));
     }
     return config;
 }
@@ -173,22 +173,22 @@ std::vector<std::string> kind_names() {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("KIND", a->kind, "Whose scaler").required().one_of(kind_names());
+    verb.option("KIND", a->kind, "Kind of loss scaler").required().one_of(kind_names());
     for (std::size_t i = 0; i < key_options.size(); ++i) {
         const KeyOption& option = key_options[i];
         verb.option(option.name, a->values[i], option.help).takes(option.value);
     }
     verb.flag(consecutive_option.name, a->consecutive_hysteresis, consecutive_option.help);
-    verb.option("--set", a->settings, "Repeat for several: any key of the kind, as in a policy")
+    verb.option("--set", a->settings, "Set any key of the kind, as in a policy. Repeat for several")
         .repeats()
         .takes("KEY=VALUE");
     verb.integer("--overflow-at", a->overflow_at, {1, 1000000},
-                 "Steps that overflow, from 1, joined by commas; none when left out")
+                 "Steps that overflow, counted from 1, separated by commas; none when left out")
         .list()
         .takes("N,N...");
-    verb.integer("--steps", a->steps, {1, 1000000}, "How many steps").shows_default();
-    Option csv = verb.flag("--csv", a->csv, "CSV");
-    verb.flag("--json", a->json, "JSON").excludes(csv);
+    verb.integer("--steps", a->steps, {1, 1000000}, "Number of steps").shows_default();
+    Option csv = verb.flag("--csv", a->csv, "Print CSV");
+    verb.flag("--json", a->json, "Print JSON").excludes(csv);
     verb.runs([a] { return run(*a); });
 }
 

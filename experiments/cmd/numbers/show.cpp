@@ -33,31 +33,31 @@ using namespace study;
 namespace {
 
 constexpr const char* help =
-    R"(Shows one number in every format: value, code, error, and the values beside it.
+    R"(Shows one number in every format: value, code, error, and the neighbouring values.
 
 Examples:
   macheps show 0.1                                       every format, rounded to nearest even
-  macheps show 1/3 --format fp16,bf16,e5m6               a fraction; a format may also be given by its widths
-  macheps show 1000 --format e4m3fn,e5m2                 overflow: NaN here, a finite number there
-  macheps show 1000 --format e4m3fn --saturate           overflow held at the largest finite value
+  macheps show 1/3 --format fp16,bf16,e5m6               a fraction; a format can also be given by its widths
+  macheps show 1000 --format e4m3fn,e5m2                 overflow: NaN in the first format, finite in the second
+  macheps show 1000 --format e4m3fn --saturate           overflow becomes the largest finite value
   macheps show 0x1.8p-9 --round toward_zero              a hexadecimal float, another rounding mode
-  macheps show 0x3dcd --bits bf16                        a code of bf16, and its value everywhere else
+  macheps show 0x3dcd --bits bf16                        a code of bf16, and its value in every other format
   macheps show 0.1 1/3 --csv > numbers.csv               a row for each number and format
-  macheps show -0 nan -inf --json                        several numbers, for a program to read
+  macheps show -0 nan -inf --json                        several numbers, for a program
 
-A decimal or a fraction of whole numbers is taken exactly, and every format rounds it once: fp64's own error is shown, too.
-Errors are against the number as it was typed; an ulp is Goldberg's, taken there. `below` and `above` are the values beside
-the format's own. The second table has the format's value as a fraction and as a hexadecimal float, both exact, and the
-code's fields: sign|exponent|fraction. With --bits, the row of that format shows the code as it was typed: a NaN with its
-payload, -0, a code that conversions never give.
+A decimal number or a fraction of whole numbers is read exactly, and every format rounds it once. The error of fp64 is
+therefore shown as well. Errors are relative to the number as it was typed; an ulp is Goldberg's, taken at that number.
+`below` and `above` are the neighbours of the format's value. The second table shows the format's value exactly, as a
+fraction and as a hexadecimal float, and the fields of its code: sign|exponent|fraction. With --bits, the row of that
+format shows the code as it was typed, even a NaN with its payload, -0, or a code that conversions never return.
 
-A note under the tables names each format that cannot hold what the number has: a sign, zero, -0, an infinity, NaN.
-docs/conversions.md says what becomes of them.
+A note below the tables lists the formats that cannot represent a property of the number: a sign, zero, -0, an
+infinity, NaN. docs/conversions.md describes how such numbers are converted.
 
 CSV: input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields, unheld.
-JSON: [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code", "fraction", "fields",
-"error", "relative_error", "ulp_error", "below": {"value", "code"}, "above", "unheld": ["nan", "inf", "sign", "zero",
-"negative_zero"]}, ...], "random"}, ...].)";
+JSON: [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code", "fraction",
+"fields", "error", "relative_error", "ulp_error", "below": {"value", "code"}, "above", "unheld": ["nan", "inf", "sign",
+"zero", "negative_zero"]}, ...], "random"}, ...].)";
 
 struct Arguments {
     std::vector<std::string> values, formats;
@@ -70,7 +70,7 @@ std::string option_suggestion(const std::string& option) {
     const std::vector<std::string> names{"--format",   "--bits", "--round", "--random",
                                          "--saturate", "--csv",  "--json",  "--help"};
     const std::string near = nearest_name(option.substr(0, option.find('=')), names);
-    return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "macheps show --help lists them";
+    return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "see macheps show --help";
 }
 
 /// A number as typed; with --bits also the code, because a number cannot keep its NaN payload and unused bits.
@@ -82,20 +82,20 @@ struct Typed {
 Typed read_value(const std::string& text, const std::optional<Format>& bits) {
     if (bits) {
         if (const auto code = parse_code(*bits, text)) return {ExactNumber::of(decode64(*bits, *code)), *code};
-        throw Error({.what = fmt::format("'{}' is no code of {}", text, format_name(*bits)),
+        throw Error({.what = fmt::format("'{}' is not a valid code of {}", text, format_name(*bits)),
                      .where = "--bits",
-                     .fix = fmt::format("write 0x and at most {} hexadecimal digits: {} bits",
+                     .fix = fmt::format("write 0x and at most {} hexadecimal digits, for {} bits",
                                         (bits->container_bits() + 3) / 4, bits->container_bits()),
                      .exit = Exit::usage});
     }
     if (auto value = ExactNumber::read(text)) return {*std::move(value)};
     throw Error({.what = text.starts_with("--") ? fmt::format("unknown option '{}'", text)
-                                                : fmt::format("'{}' is no number", text),
+                                                : fmt::format("'{}' is not a valid number", text),
                  .where = "show",
                  .fix = text.starts_with("--")
                             ? option_suggestion(text)
                             : "write a decimal (0.1, -1e-3), a fraction (1/3), a hexadecimal float (0x1.8p-3), inf or "
-                              "nan; for a bit pattern add --bits FORMAT",
+                              "nan; for a bit pattern, add --bits FORMAT",
                  .exit = Exit::usage});
 }
 
@@ -127,7 +127,7 @@ Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::
     s.error = distance.error, s.relative_error = distance.relative, s.ulps = distance.ulps;
     if (!is_nan(f, s.code)) {
         const std::int64_t here = ordinal(f, s.code);
-        if (here > least_ordinal(f)) s.below = from_ordinal(f, here - 1);
+        if (here > min_ordinal(f)) s.below = from_ordinal(f, here - 1);
         if (here < greatest_ordinal(f)) s.above = from_ordinal(f, here + 1);
     }
     return s;
@@ -255,7 +255,10 @@ std::string mode_text(const Arguments& a, Round mode) {
 
 Exit run(const Arguments& a) {
     if (a.values.empty()) {
-        throw Error({.what = "no number given", .where = "show", .fix = "macheps show 0.1", .exit = Exit::usage});
+        throw Error({.what = "the number is missing",
+                     .where = "show",
+                     .fix = "add a number, such as macheps show 0.1",
+                     .exit = Exit::usage});
     }
     const Round mode = round_named(a.round);
     const Overflow overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate;
@@ -312,23 +315,22 @@ Exit run(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("VALUE", a->values,
-                "Numbers: decimals, fractions, hexadecimal floats, inf, nan; with --bits, bit patterns");
-    verb.option("-f,--format", a->formats, "Formats to show (macheps formats); all when left out")
+    verb.option("VALUE", a->values, "Numbers: decimals, fractions, hexadecimal floats, inf, nan; with --bits, codes");
+    verb.option("-f,--format", a->formats, "Formats to show (see macheps formats); all when left out")
         .takes(value_kind::format)
         .list();
     verb.option("-b,--bits", a->bits, "Read VALUE as a code of this format; as a number when left out")
         .takes(value_kind::format);
-    verb.option("-r,--round", a->round,
-                "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
-                "sr")
+    verb.option(
+            "-r,--round", a->round,
+            "Rounding mode: nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, "
+            "ru, rd, ro, sr")
         .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
         .shows_default();
-    verb.integer("--random", a->random, {0, UINT32_MAX}, "The 32 random bits that stochastic rounding adds")
-        .shows_default();
-    verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
-    const Option csv = verb.flag("--csv", a->csv, "CSV on stdout: a row for each VALUE and format");
-    verb.flag("--json", a->json, "JSON on stdout: an array with one object per VALUE").excludes(csv);
+    verb.integer("--random", a->random, {0, UINT32_MAX}, "The 32 random bits for stochastic rounding").shows_default();
+    verb.flag("-s,--saturate", a->saturate, "Replace an overflow by the largest finite value");
+    const Option csv = verb.flag("--csv", a->csv, "Print CSV: a row for each VALUE and format");
+    verb.flag("--json", a->json, "Print JSON: an array with one object for each VALUE").excludes(csv);
     verb.allow_rest();  // -inf and -nan look like options; run() refuses words that are not numbers
     verb.runs([a, &verb] {
         for (const std::string& word : verb.rest()) {

@@ -23,16 +23,18 @@ using namespace study;
 namespace {
 
 constexpr const char* help =
-    "Speaks Berkeley TestFloat's text format: checks its lines on stdin, or writes such lines.\n\n"
-    "Examples:\n"
-    "  testfloat_gen f16_mulAdd | macheps testfloat f16_mulAdd       checked: result and flags\n"
-    "  testfloat_gen -rmin f64_div | macheps testfloat -rmin f64_div\n"
-    "  macheps testfloat bf16_add --generate | my_adder_test         cases for an implementation of your own\n\n"
-    "FUNCTION: FORMAT_add, _sub, _mul, _div, _sqrt, _mulAdd, _rem, _roundToInt, _eq, _le, _lt, _eq_signaling,\n"
-    "_le_quiet, _lt_quiet, TYPE_to_TYPE. FORMAT is f16, f32, f64 or a name of `macheps formats`, TYPE also i32, i64,\n"
-    "ui32, ui64. A line holds operands, result and flags in hexadecimal; flags add up: 1 inexact, 2 underflow,\n"
-    "4 overflow, 8 divide by zero, 16 invalid. Any NaN agrees with any NaN; so do integers that are both invalid.\n"
-    "Exit code 1 when a result or a flag differs.";
+    R"(Checks lines in the text format of Berkeley TestFloat on stdin, or writes such lines.
+
+Examples:
+  testfloat_gen f16_mulAdd | macheps testfloat f16_mulAdd       check results and flags
+  testfloat_gen -rmin f64_div | macheps testfloat -rmin f64_div
+  macheps testfloat bf16_add --generate | my_adder_test         cases for your own implementation
+
+FUNCTION: FORMAT_add, _sub, _mul, _div, _sqrt, _mulAdd, _rem, _roundToInt, _eq, _le, _lt, _eq_signaling, _le_quiet,
+_lt_quiet, TYPE_to_TYPE. FORMAT is f16, f32, f64 or a name from `macheps formats`; TYPE can also be i32, i64, ui32 or
+ui64. A line contains operands, result and flags in hexadecimal. Flags are added up: 1 inexact, 2 underflow, 4
+overflow, 8 divide by zero, 16 invalid. Any two NaNs agree, and so do two integers that are both invalid.
+Exit code: 1 if a result or a flag differs.)";
 
 constexpr std::pair<std::string_view, Round> modes[] = {{"near_even", Round::nearest_even},
                                                         {"near_maxMag", Round::nearest_away},
@@ -56,10 +58,11 @@ Exit check(const TestFloatFunction& function, const TestFloatOptions& options, c
         if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
         const auto expected = parse_testfloat_line(function, line);
         if (!expected) {
-            throw Error({.what = fmt::format("not a case of {}: '{}'", function.name, line.substr(0, 80)),
-                         .where = fmt::format("stdin:{}", number),
-                         .fix = fmt::format("expected like {}",
-                                            testfloat_line(function, {}, evaluate(function, options, {})))});
+            throw Error(
+                {.what = fmt::format("the line is not a valid case of {}: '{}'", function.name, line.substr(0, 80)),
+                 .where = fmt::format("stdin:{}", number),
+                 .fix =
+                     fmt::format("write it as in {}", testfloat_line(function, {}, evaluate(function, options, {})))});
         }
         ++compared;
         const Rounded ours = evaluate(function, options, expected->operands);
@@ -72,7 +75,9 @@ Exit check(const TestFloatFunction& function, const TestFloatOptions& options, c
     }
     if (std::cin.bad()) throw Error({.what = "cannot read", .where = "stdin"});
     if (compared == 0) {
-        throw Error({.what = "no cases", .where = "stdin", .fix = "pipe testfloat_gen's output, or use --generate"});
+        throw Error({.what = "there are no cases",
+                     .where = "stdin",
+                     .fix = "pipe the output of testfloat_gen, or use --generate"});
     }
     print("{} {}: {} cases, {} mismatches\n", function.name, a.round, compared, mismatches);
     return mismatches == 0 ? Exit::ok : Exit::check_failed;
@@ -97,22 +102,23 @@ Exit run(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("function", a->function, "As in testfloat_gen").required();
+    verb.option("function", a->function, "Function, named as in testfloat_gen").required();
     std::vector<std::string> rounds;
     for (const auto& [name, mode] : modes) rounds.emplace_back(name);
-    verb.option("-r,--round", a->round, "Direction of rounding; -rminMag is the same as --round minMag")
+    verb.option("-r,--round", a->round, "Rounding mode; -rminMag is the same as --round minMag")
         .one_of(rounds)
         .shows_default();
-    verb.option("--tininess", a->tininess, "When underflow is detected: before or after rounding")
+    verb.option("--tininess", a->tininess, "Detect underflow before or after rounding")
         .one_of({"before", "after"})
         .shows_default();
-    const Option exact = verb.flag("--exact", a->exact, "Rounding to integers raises inexact");
-    verb.flag("--notexact", a->notexact, "It does not (the default)").excludes(exact);
+    const Option exact = verb.flag("--exact", a->exact, "Raise inexact when rounding to integers");
+    verb.flag("--notexact", a->notexact, "Do not raise it (the default)").excludes(exact);
     verb.flag("--generate", a->generate, "Write cases instead of checking them");
-    verb.integer("--count", a->count, {}, "Cases to write").shows_default();
-    verb.integer("--level", a->level, {1, 2}, "1: more special operands, 2: more random ones").shows_default();
-    verb.integer("--seed", a->seed, seed_limits, "Of the operands that are written").shows_default();
-    verb.integer("--errors", a->errors, {}, "Mismatches to print").shows_default();
+    verb.integer("--count", a->count, {}, "Number of cases to write").shows_default();
+    verb.integer("--level", a->level, {1, 2}, "1: more special operands; 2: more operands next to special ones")
+        .shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Seed of the operands to write").shows_default();
+    verb.integer("--errors", a->errors, {}, "Maximum number of mismatches to print").shows_default();
     verb.runs([a] { return run(*a); });
 }
 

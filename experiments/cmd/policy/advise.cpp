@@ -32,22 +32,20 @@ using namespace policy;
 namespace {
 
 constexpr const char* advise_help =
-    "Advises a policy for a device and a goal, with reasons and what to watch.\n\n"
+    "Recommends a policy for a device and a goal, with the reasons and what to watch for.\n\n"
     "Examples:\n"
     "  macheps policy advise --device-profile h100 --goal pretrain --params 7e9\n"
     "  macheps policy advise --device-profile t4 --goal lora\n"
-    "  macheps policy advise --device-profile h100 --sides 4096,11008,50257   which of them fp8 and 16 bits can take\n"
-    "  macheps policy advise --device-profile a100 --have hf_args.yaml        what in a config disagrees\n"
-    "  macheps policy advise --device-profile a100 --toml > mine.toml         the policy alone, for train --policy\n\n"
-    "The first advice is the best; the others may be tried. In brackets: who says so (docs/systems.md quotes them).\n"
-    "Exit codes: 0; 1, what --have names disagrees with the first advice, or its framework refuses it.\n\n"
-    "JSON: {\"device\", \"goal\", \"params\", \"advice\": [{\"name\", \"policy\", \"when\", \"reasons\": [{\"text\", "
-    "\"source\"}],\n"
-    "\"watch\": [...], \"bytes_per_parameter\"}], \"dimensions\": [{\"formats\", \"multiple_of\", \"text\", "
-    "\"source\", \"unfit\"}], \"have\": "
-    "null or "
-    "{\"name\",\n"
-    "\"disagreements\": [{\"what\", \"have\", \"advised\", \"why\", \"source\"}], \"findings\"}}.";
+    "  macheps policy advise --device-profile h100 --sides 4096,11008,50257   which sides suit tensor cores\n"
+    "  macheps policy advise --device-profile a100 --have hf_args.yaml        how a config differs\n"
+    "  macheps policy advise --device-profile a100 --toml > mine.toml         only the policy, for train --policy\n\n"
+    "The first recommendation is the best; the others are alternatives. In brackets: the source (quoted in\n"
+    "docs/systems.md).\n"
+    "Exit codes: 0; 1, the --have argument differs from the first recommendation, or its framework refuses it.\n\n"
+    "JSON: {\"device\", \"goal\", \"params\", \"advice\": [{\"name\", \"policy\", \"when\", \"reasons\":\n"
+    "[{\"text\", \"source\"}], \"watch\": [...], \"bytes_per_parameter\"}], \"dimensions\": [{\"formats\",\n"
+    "\"multiple_of\", \"text\", \"source\", \"unfit\"}], \"have\": null or {\"name\", \"disagreements\":\n"
+    "[{\"what\", \"have\", \"advised\", \"why\", \"source\"}], \"findings\"}}.";
 
 struct AdviseArguments {
     std::string device = ImportOptions{}.device, goal = "pretrain", have;
@@ -112,11 +110,11 @@ std::optional<ParameterBytes> bytes_of(const Advice& advice, Goal goal) {
 /// it`.
 std::string bytes_text(const ParameterBytes& each, double params) {
     std::string text =
-        fmt::format("{:g} bytes a parameter, {:.3g} GB in all", each.total(), each.total() * params / 1e9);
+        fmt::format("{:g} bytes per parameter, {:.3g} GB in total", each.total(), each.total() * params / 1e9);
     if (each.gradients() > 0)
         text += fmt::format(": weights {:g}, gradients {:g}, optimizer {:g}", each.value, each.gradients(),
                             each.optimizer());
-    return text + "; activations come to it";
+    return text + "; activations are not included";
 }
 
 Json statements_json(const std::vector<Statement>& all) {
@@ -171,7 +169,7 @@ std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, cons
     std::string text = fmt::format("{} on {}{}\n", a.goal, a.device,
                                    asked.params ? fmt::format(", {:g} parameters", *asked.params) : std::string{});
     for (const Advice& each : all) {
-        text += fmt::format("\n{} {}   ({})\n", &each == all.data() ? "take" : "or try", each.policy, each.row->when);
+        text += fmt::format("\n{} {}   ({})\n", &each == all.data() ? "use" : "or try", each.policy, each.row->when);
         const std::optional<ParameterBytes> bytes = asked.params ? bytes_of(each, asked.goal) : std::nullopt;
         if (bytes) text += fmt::format("  memory   {}\n", bytes_text(*bytes, *asked.params));
         for (const Statement& one : each.reasons) text += fmt::format("  because  {} [{}]\n", one.text, one.source);
@@ -185,9 +183,9 @@ std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, cons
         const std::vector<std::int64_t> unfit = unfit_sides(rule, asked.sides);
         for (const std::int64_t side : unfit) {
             const std::int64_t next = (side / rule.multiple_of + 1) * rule.multiple_of;
-            rules += fmt::format("              {} is none; the next is {}\n", side, next);
+            rules += fmt::format("              {} is not a multiple; the next one is {}\n", side, next);
         }
-        if (unfit.empty() && !asked.sides.empty()) rules += "              every side given is one\n";
+        if (unfit.empty() && !asked.sides.empty()) rules += "              every given side is a multiple\n";
     }
     if (!rules.empty()) text += "\nsides of linears\n" + rules;
     if (!had) return text;
@@ -196,7 +194,7 @@ std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, cons
         text +=
             fmt::format("  {}: {}, advised {}: {} [{}]\n", each.what, each.have, each.advised, each.why, each.source);
     }
-    if (had->disagreements.empty()) text += "  agrees in every format that was asked about\n";
+    if (had->disagreements.empty()) text += "  agrees in everything that was compared\n";
     return text + finding_lines(had->findings);
 }
 
@@ -219,19 +217,21 @@ void describe_advise(Command& verb) {
     std::vector<std::string> devices, goal_names;
     for (const DeviceProfile& each : device_profiles()) devices.emplace_back(each.name);
     for (const GoalRow& each : goals()) goal_names.emplace_back(each.name);
-    verb.option("--device-profile", a->device, "What it runs on").one_of(devices).shows_default();
-    verb.option("--goal", a->goal, "What it is for").one_of(goal_names).shows_default();
+    verb.option("--device-profile", a->device, "Device to train or run on").one_of(devices).shows_default();
+    verb.option("--goal", a->goal, "Purpose of the policy").one_of(goal_names).shows_default();
     verb.option("--params", a->params,
-                "Parameters of the model (7e9, 7B), for the bytes of each advice; advice for any size when left out");
-    verb.integer("--sides", a->sides, {1, most_size},
-                 "Sides of the weights of its linears: are they fit for tensor cores? Not asked when left out")
+                "Number of parameters of the model (7e9, 7B), to print the bytes of each recommendation. Default: "
+                "recommend for any size");
+    verb.integer(
+            "--sides", a->sides, {1, max_size},
+            "Sides of the weights of the linear layers, to check whether they suit tensor cores. Default: no check")
         .list();
-    verb.option(
-            "--have", a->have,
-            "A preset, a .toml file or a config (.json, .yaml, .yml, .args): what in it disagrees; none when left out")
+    verb.option("--have", a->have,
+                "Compare the recommendation with this preset, .toml file or config (.json, .yaml, .yml, .args). "
+                "Default: none")
         .takes(value_kind::policy);
-    const Option json = verb.flag("--json", a->json, "As JSON");
-    verb.flag("--toml", a->toml, "The advised policy as TOML").excludes(json);
+    const Option json = verb.flag("--json", a->json, "Print as JSON");
+    verb.flag("--toml", a->toml, "Print the recommended policy as TOML").excludes(json);
     verb.runs([a] { return run_advise(*a); });
 }
 

@@ -3,8 +3,8 @@
 #include "core/field_error.hpp"
 #include "core/host/read_file.hpp"
 #include "core/text/shown.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/files/config/environment.hpp"
@@ -32,31 +32,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* import_help =
-    "Says what a training framework's config really computes, and what its owner should know.\n\n"
+    "Shows what a training framework's config really computes, and reports its pitfalls.\n\n"
     "Examples:\n"
-    "  macheps policy import ds.json                          every format, where it comes from, and the traps\n"
-    "  macheps policy import hf_args.yaml learning_rate=1e-4  files of one framework and key=value are one config, "
-    "later ones win\n"
-    "  macheps policy import ds.json --toml > mine.toml       the policy alone, for train --policy\n"
+    "  macheps policy import ds.json                          every format, its origin, and the pitfalls\n"
+    "  macheps policy import hf_args.yaml learning_rate=1e-4  one config from files and overrides; later ones win\n"
+    "  macheps policy import ds.json --toml > mine.toml       only the policy, for train --policy\n"
     "  macheps policy import args.yaml --framework-version transformers=4.41,deepspeed=0.16.5\n"
     "  macheps policy import ds.json --diff-version 0.16.5:0.19.6  what an upgrade changes in the numbers\n"
-    "  macheps policy import --each configs/                  a line for each file, for pre-commit\n"
+    "  macheps policy import --each configs/                  one line per file, for pre-commit\n"
     "  macheps policy import ds.json --sarif > findings.sarif for code scanning; --github for a workflow\n\n"
-    "Reads JSON, YAML and argument files. Each file is recognised by its own keys. A file that another one names is "
-    "read as "
-    "that\n"
-    "file; files of two frameworks of which neither names the other are refused, and the error says how to join them.\n"
-    "Findings: E the framework refuses it, U a key that it does not know, W a "
-    "trap,\n"
-    "C a contradiction that it decides, D a default that decided, I keys that decide no format, rounding or scale, N a "
-    "note.\n"
+    "Reads JSON, YAML and argument files. Each file is recognised by its keys. If one file names another, the other\n"
+    "one is read as the value of that key. Files of two frameworks are refused if neither names the other; the\n"
+    "error says how to join them.\n"
+    "Findings: E the framework refuses the config; U the framework does not know the key; W the config does not do\n"
+    "what it seems to say; C two keys disagree, and the framework decides; D a default decided; I the key affects\n"
+    "no format, rounding or scale; N a note.\n"
     "`# macheps: ignore RULE` in a file silences a rule.\n"
-    "Exit codes: 0; 1, a finding is an error; 3, a file is no config.\n\n"
-    "JSON: {\"framework\", \"version\", \"resolved\": {FIELD: {\"value\", \"from\"}}, \"policy\", \"findings\": "
-    "[{\"code\",\n"
-    "\"severity\", \"file\", \"line\", \"column\", \"key\", \"keys\", \"rule\", \"message\", \"instead\"}, ...]}; "
-    "formats are F fp32,\n"
-    "T tf32, H fp16, B bf16. With --each, an array of {\"file\", \"code\", \"framework\", \"error\", \"findings\"}.";
+    "Exit codes: 0; 1, a finding is an error; 3, a file is not a config.\n\n"
+    "JSON: {\"framework\", \"version\", \"resolved\": {FIELD: {\"value\", \"from\"}}, \"policy\", \"findings\":\n"
+    "[{\"code\", \"severity\", \"file\", \"line\", \"column\", \"key\", \"keys\", \"rule\", \"message\",\n"
+    "\"instead\"}, ...]}; formats are F fp32, T tf32, H fp16, B bf16. With --each, an array of {\"file\", \"code\",\n"
+    "\"framework\", \"error\", \"findings\"}.";
 
 /// Endings of file names that mark configs.
 const std::set<std::string> config_endings{".json", ".yaml", ".yml", ".args"};
@@ -90,7 +86,7 @@ Exit import_one(const ImportArguments& a, const ImportOptions& options) {
         // stdout contains only the policy. Errors must still be seen, so they go to stderr.
         const auto last = std::find_if(result.findings.begin(), result.findings.end(),
                                        [](const Finding& one) { return severity(one) != FindingSeverity::error; });
-        tell_text(finding_lines({result.findings.begin(), last}));
+        eprint_text(finding_lines({result.findings.begin(), last}));
     } else if (a.json) {
         print_json(import_json(result));
     } else if (a.sarif) {
@@ -141,7 +137,7 @@ std::vector<ChangedField> changed_fields(const ImportResult& a, const ImportResu
 Exit diff_versions(const ImportArguments& a, const ImportOptions& options) {
     const std::size_t colon = a.diff_version.find(':');
     if (colon == std::string::npos) {
-        throw FieldError("diff_version", fmt::format("'{}' is no pair of versions", a.diff_version),
+        throw FieldError("diff_version", fmt::format("'{}' is not a pair of versions", a.diff_version),
                          "write OLD:NEW, as in 4.41:5");
     }
     const auto import_version = [&](std::string_view text) {
@@ -193,7 +189,7 @@ std::vector<std::string> config_files(const std::vector<std::string>& paths) {
         }
         if (files.size() == before) {
             throw Error(
-                {.what = "no config is in this folder",
+                {.what = "this folder contains no config",
                  .where = path,
                  .fix = fmt::format("name a folder with files that end in {}", fmt::join(config_endings, ", "))});
         }
@@ -220,7 +216,7 @@ Exit import_each(const ImportArguments& a, const ImportOptions& options) {
             if (caught.exit() != Exit::bad_input) throw;
             code = caught.exit();
             error = caught.what();
-            line = format_shown("{}: no config: {}\n", file, error);
+            line = format_shown("{}: not a config: {}\n", file, error);
         }
         worst = std::max(worst, code);
         if (!a.json && !a.sarif && !a.github) print_text(line);
@@ -244,24 +240,25 @@ Exit import_each(const ImportArguments& a, const ImportOptions& options) {
 void describe_import(Command& verb) {
     const auto a = std::make_shared<ImportArguments>();
     verb.option("FILE", a->files,
-                "Files of one framework and key=value overrides: one config, later ones win. A file that another one "
-                "names is "
-                "read as that file")
+                "Files of one framework and key=value overrides, which form one config (later ones win). A file that "
+                "another one names is read as the value of that key")
         .required()
         .takes(value_kind::file);
     a->choice.add_options(verb);
-    const Option toml = verb.flag("--toml", a->toml, "Only the policy, as TOML");
-    const Option json = verb.flag("--json", a->json, "As JSON").excludes(toml);
-    const Option sarif = verb.flag("--sarif", a->sarif, "Findings as SARIF 2.1.0").excludes(toml).excludes(json);
-    const Option github = verb.flag("--github", a->github, "Findings as annotations of a workflow")
+    const Option toml = verb.flag("--toml", a->toml, "Print only the policy, as TOML");
+    const Option json = verb.flag("--json", a->json, "Print as JSON").excludes(toml);
+    const Option sarif =
+        verb.flag("--sarif", a->sarif, "Print the findings as SARIF 2.1.0").excludes(toml).excludes(json);
+    const Option github = verb.flag("--github", a->github, "Print the findings as annotations of a GitHub workflow")
                               .excludes(toml)
                               .excludes(json)
                               .excludes(sarif);
     const Option each =
-        verb.flag("--each", a->each, "FILE are folders and files, each file a config of its own: a line for each")
+        verb.flag("--each", a->each,
+                  "Read each FILE, and each config below a folder, as a separate config, and print one line per file")
             .excludes(toml);
     verb.option("--diff-version", a->diff_version,
-                "OLD:NEW, two versions of the framework: what changes; none when left out")
+                "Show what changes between two versions of the framework, OLD:NEW. Default: none")
         .excludes(toml)
         .excludes(sarif)
         .excludes(github)
@@ -279,14 +276,17 @@ void ImportChoice::add_options(Command& verb) {
     std::vector<std::string> names, devices;
     for (const Framework* each : frameworks()) names.emplace_back(each->name);
     for (const DeviceProfile& each : device_profiles()) devices.emplace_back(each.name);
-    verb.option("--framework", framework, "Whose config it is; told by its keys when left out").one_of(names);
+    verb.option("--framework", framework, "Framework of the config. Default: recognised by the keys of the config")
+        .one_of(names);
     verb.option("--framework-version", versions,
-                "V, or NAME=V,NAME=V for frameworks that call each other; the newest known when left out");
-    verb.option("--device-profile", device, "What it runs on").one_of(devices).shows_default();
-    verb.option("--checkpoint-dtype", checkpoint, "What the weights are stored in before training")
+                "Version of the framework: V, or NAME=V,NAME=V for frameworks that call each other. Default: the "
+                "newest known version");
+    verb.option("--device-profile", device, "Device that the config runs on").one_of(devices).shows_default();
+    verb.option("--checkpoint-dtype", checkpoint, "Format of the weights in the checkpoint that training starts from")
         .one_of({"fp32", "fp16", "bf16"})
         .shows_default();
-    verb.option("--env", environment, "NAME=VALUE lines: variables that frameworks read; none when left out")
+    verb.option("--env", environment,
+                "File of NAME=VALUE lines: environment variables that frameworks read. Default: none")
         .takes(value_kind::file);
 }
 
@@ -315,7 +315,7 @@ std::optional<ImportResult> load_config(const std::string& name, const ImportOpt
     const Finding& first = result.findings.front();
     throw Error({.what = fmt::format("{} refuses this config: {}", result.framework->title, first.message),
                  .where = to_string(first.place),
-                 .fix = fmt::format("`macheps policy import {}` tells all", name),
+                 .fix = fmt::format("run `macheps policy import {}` to see all findings", name),
                  .exit = Exit::check_failed});
 }
 

@@ -69,7 +69,7 @@ std::string finding_lines(std::span<const Finding> findings) {
     // Keys that decide nothing about precision share one line.
     if (!inert.empty())
         text += fmt::format("I {} no format, rounding or scale: {}\n",
-                            inert.size() == 1 ? "1 key decides" : fmt::format("{} keys decide", inert.size()),
+                            inert.size() == 1 ? "1 key affects" : fmt::format("{} keys affect", inert.size()),
                             shown_list(inert, 40));
     return text;
 }

@@ -62,10 +62,11 @@ double parameters_of(const std::string& text) {
     const bool is_read = problem == std::errc() && (rest == end || unit > 1);
     const double count = value * unit;
     if (!is_read)
-        refuse("--params", fmt::format("'{}' is no number of parameters", text),
-               "give one such as 7.5e9, 7.5B or 350M");
+        refuse("--params", fmt::format("'{}' is not a valid number of parameters", text),
+               "give a number such as 7.5e9, 7.5B or 350M");
     if (!(count >= 1) || !std::isfinite(count))
-        refuse("--params", fmt::format("{} parameters", text), "give at least 1, such as 7.5e9 or 7.5B");
+        refuse("--params", fmt::format("the number of parameters is {}", text),
+               "give at least 1, such as 7.5e9 or 7.5B");
     return count;
 }
 
@@ -81,30 +82,34 @@ struct MemoryChoice::Row {
 };
 
 void MemoryChoice::add_options(Command& verb) {
-    const Option params =
-        verb.option("--params", params_,
-                    "Bytes of a model of so many parameters (7.5e9, 7.5B), beside the recipes of training "
-                    "systems; rows of sites when left out");
-    verb.integer("--shards", shards_, {1, training::most_size}, "Ranks that share what is sharded; 1 when left out")
+    const Option params = verb.option("--params", params_,
+                                      "Print the bytes of a model with this many parameters (7.5e9, 7.5B), compared "
+                                      "with the recipes of training systems. Default: print the rows of sites");
+    verb.integer("--shards", shards_, {1, training::max_size},
+                 "Number of ranks that share the sharded state. Default: 1")
         .needs(params);
-    verb.option("--trainable", trainable_, "Parameters of adapters, as a part of --params; 0.01 when left out")
+    verb.option("--trainable", trainable_, "Parameters of the adapters, as a fraction of --params. Default: 0.01")
         .needs(params);
-    verb.integer("--width", width_, {1, training::most_size},
-                 "With --layers, --heads and --context: activations of this model too; none when left out")
+    verb.integer("--width", width_, {1, training::max_size},
+                 "Width of the model. With --layers, --heads and --context, also print the bytes of the activations. "
+                 "Default: none")
         .needs(params);
-    verb.integer("--heads", heads_, {1, training::most_size}, "Heads of its attention; no activations when left out")
+    verb.integer("--heads", heads_, {1, training::max_size},
+                 "Number of attention heads. Default: none (no activations)")
         .needs(params);
-    verb.integer("--context", context_, {1, training::most_size}, "Tokens of a sample; no activations when left out")
+    verb.integer("--context", context_, {1, training::max_size},
+                 "Number of tokens in a sample. Default: none (no activations)")
         .needs(params);
-    verb.integer("--galore-rank", galore_rank_, {1, training::most_size},
-                 "GaLore of this rank, on matrices of --width by --width; no such rows when left out")
+    verb.integer("--galore-rank", galore_rank_, {1, training::max_size},
+                 "Add rows for GaLore of this rank, on matrices of --width by --width. Default: none")
         .needs(params);
-    verb.integer("--vocabulary", vocabulary_, {1, training::most_size}, "Tokens there are; no logits when left out")
+    verb.integer("--vocabulary", vocabulary_, {1, training::max_size},
+                 "Number of tokens in the vocabulary. Default: none (no logits)")
         .needs(params);
-    verb.integer("--batch", batch_, {1, training::most_size},
-                 "Samples of a micro-batch; by --size, or 1 with --params, when left out");
-    verb.flag("--ckpt", has_checkpoints_, "Activations are computed again in backward").needs(params);
-    verb.flag("--flash", has_flash_, "Attention stores no scores").needs(params);
+    verb.integer("--batch", batch_, {1, training::max_size},
+                 "Number of samples in a micro-batch. Default: by --size, or 1 with --params");
+    verb.flag("--ckpt", has_checkpoints_, "Recompute the activations in the backward pass").needs(params);
+    verb.flag("--flash", has_flash_, "Assume that attention stores no scores").needs(params);
 }
 
 std::optional<ActivationShape> MemoryChoice::shape(const ModelChoice& model) const {
@@ -129,10 +134,11 @@ std::optional<ActivationShape> MemoryChoice::shape(const ModelChoice& model) con
     }
     if (!is_asked) return {};
     if (!missing.empty())
-        refuse("activations", fmt::format("{} missing", fmt::join(missing, ", ")),
+        refuse("activations", fmt::format("missing: {}", fmt::join(missing, ", ")),
                "give --layers, --width, --heads and --context together");
     if (*width_ % *heads_ != 0)
-        refuse("--heads", fmt::format("{} heads do not divide a width of {}", *heads_, *width_), "give a divisor");
+        refuse("--heads", fmt::format("{} heads do not divide a width of {}", *heads_, *width_),
+               "give a divisor of the width");
     return ActivationShape{.layers = static_cast<double>(*model.layers),
                            .width = static_cast<double>(*width_),
                            .heads = static_cast<double>(*heads_),
@@ -144,9 +150,11 @@ std::optional<ActivationShape> MemoryChoice::shape(const ModelChoice& model) con
 std::vector<MemoryChoice::Row> MemoryChoice::rows(const std::string& name, const MemoryRecipe& own,
                                                   const ModelChoice& model) const {
     const double params = parameters_of(params_), trainable = trainable_.value_or(usual_trainable);
-    if (shards_ && *shards_ < 1) refuse("--shards", fmt::format("{} ranks", *shards_), "give at least 1");
+    if (shards_ && *shards_ < 1)
+        refuse("--shards", fmt::format("the number of ranks is {}", *shards_), "give at least 1");
     if (!(trainable > 0 && trainable <= 1))
-        refuse("--trainable", fmt::format("{} of the parameters", trainable), "give a part of 1, such as 0.01");
+        refuse("--trainable", fmt::format("the fraction is {}", trainable),
+               "give a fraction above 0 and up to 1, such as 0.01");
     const std::optional<ActivationShape> sizes = shape(model);
     const auto row = [&](const std::string& title, const MemoryRecipe& recipe) {
         Row made{.name = title,
@@ -161,11 +169,12 @@ std::vector<MemoryChoice::Row> MemoryChoice::rows(const std::string& name, const
         return made;
     };
     std::vector<Row> all{row(name, own)};
-    all.front().summary = "what was asked for";
+    all.front().summary = "the given policy or config";
     for (const MemoryRecipe& recipe : memory_recipes()) all.push_back(row(std::string(recipe.name), recipe));
     if (galore_rank_) {
         if (!sizes || *galore_rank_ < 1 || *galore_rank_ > *width_)
-            refuse("--galore-rank", fmt::format("a rank of {}", *galore_rank_), "give 1 to --width, and --width");
+            refuse("--galore-rank", fmt::format("the rank is {}", *galore_rank_),
+                   "give --width, and a rank from 1 to --width");
         const double width = sizes->width, rank = static_cast<double>(*galore_rank_);
         all.push_back(row("galore", {.summary = "GaLore under autocast",
                                      .trained = galore_bytes(4, width, width, rank),
@@ -190,7 +199,7 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
     const std::int64_t shards = shards_.value_or(1);
     std::string text =
         fmt::format("memory       {} for {:g} parameters and Adam{}\n\n", unit.name, parameters_of(params_),
-                    shards == 1 ? "" : fmt::format("; zero1 to zero3: of each of {} ranks", shards));
+                    shards == 1 ? "" : fmt::format("; zero1 to zero3: bytes of each of {} ranks", shards));
     const auto line = [&](const std::string& title, const std::vector<std::string>& cells, std::string_view summary) {
         text += fmt::format("{:<{}}", title, widest);
         for (const std::string& each : cells) text += fmt::format("  {:>10}", each);
@@ -220,8 +229,9 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
         line(row.name, cells, row.summary);
     }
     text +=
-        "\nEACH: bytes for one parameter. CASTS: low copies of weights, alive from forward to backward, in no sum.\n";
-    if (!has_activations) text += "Activations: give --layers, --width, --heads and --context.\n";
+        "\nEACH: bytes per parameter. CASTS: low-precision copies of the weights, alive from forward to backward, in "
+        "none of the sums.\n";
+    if (!has_activations) text += "For the activations, give --layers, --width, --heads and --context.\n";
     return text;
 }
 

@@ -3,10 +3,10 @@
 // rounds and where, the differences between two, imported configs, advice, and the words of the policy language.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/model_choice.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/policy/advise.hpp"
 #include "experiments/cmd/policy/import.hpp"
 #include "experiments/cmd/policy/memory.hpp"
@@ -36,17 +36,16 @@ using namespace policy;
 namespace {
 
 constexpr const char* help =
-    "Precision policies: which there are, their text, and what each rounds where.\n\n"
+    "Lists, prints, explains, compares and imports precision policies.\n\n"
     "Examples:\n"
     "  macheps policy list                                  the presets, one line each\n"
     "  macheps policy show amp-bf16 > mine.toml             a preset's TOML, to copy and edit\n"
-    "  macheps policy explain fp8-tensorwise                every site: format, scaling, machine, and the rule that "
-    "says so\n"
+    "  macheps policy explain fp8-tensorwise                every site: format, scaling, machine, and the rule\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
-    "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently\n"
+    "  macheps policy diff amp-bf16 ./mine.toml             the differences between the two\n"
     "  macheps policy import ds.json                        what a framework's config really computes\n"
-    "  macheps policy advise --device-profile h100          which policy to take, why, and what to watch\n"
-    "  macheps policy words                                 every word that a policy may hold";
+    "  macheps policy advise --device-profile h100          which policy to use, why, and what to watch for\n"
+    "  macheps policy words                                 every word that a policy may contain";
 
 constexpr const char* list_help =
     "Lists the presets.\n\n"
@@ -54,7 +53,7 @@ constexpr const char* list_help =
     "  macheps policy list\n"
     "  macheps policy list --json     [{\"name\", \"description\", \"extends\", \"loss_scaler\", \"machines\"}, "
     "...]\n\n"
-    "In brackets: the matrix units that its matmuls run on, where they are not fp32.chain.";
+    "In brackets: the matrix units that the matmuls run on, if they are not fp32.chain.";
 constexpr const char* show_help =
     "Prints a policy's TOML.\n\n"
     "Examples:\n"
@@ -62,47 +61,44 @@ constexpr const char* show_help =
     "  macheps policy show pure-bf16 > mine.toml\n"
     "  macheps policy show amp-fp16 --json     {\"name\", \"description\", \"extends\", \"loss_scaler\", \"toml\"}";
 constexpr const char* explain_help =
-    "Prints a policy as the model sees it: one row per slot of every site and parameter; then every tensor that is "
-    "kept, "
-    "and each matmul.\n\n"
+    "Prints what a policy does to each site and parameter of a model, then every stored tensor and each matmul.\n\n"
     "Examples:\n"
     "  macheps policy explain amp-bf16\n"
-    "  macheps policy explain fp8-tensorwise --size small --fold      equal blocks as one\n"
+    "  macheps policy explain fp8-tensorwise --size small --fold      one row for equal blocks\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites\n"
     "  macheps policy explain tf32 --csv > tf32.csv\n"
-    "  macheps policy explain ds.json                                 a framework's config, as policy import reads "
-    "it\n"
-    "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of such a model, beside other recipes\n\n"
-    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"reduce\", \"optimizer\", "
-    "\"training\", \"machines\",\n"
-    "\"unverified\", \"linears\": {\"low\", \"asked\"}, \"left_out\", \"left_out_why\", \"rows\": [{\"site\", "
-    "\"slot\", \"cast\", \"machine\", \"rule\"}, ...], "
-    "\"tensors\": "
-    "[{\"kind\", \"site\",\n"
-    "\"format\", \"elements\", \"rule\"}, ...], \"memory\"}; with --params also \"memory_of_params\".";
+    "  macheps policy explain ds.json                                 a framework's config, as policy import reads it\n"
+    "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of a model of this size\n\n"
+    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"reduce\",\n"
+    "\"optimizer\", \"training\", \"machines\", \"unverified\", \"linears\": {\"low\", \"asked\"}, \"left_out\",\n"
+    "\"left_out_why\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...], \"tensors\":\n"
+    "[{\"kind\", \"site\", \"format\", \"elements\", \"rule\"}, ...], \"memory\"}; with --params also\n"
+    "\"memory_of_params\".";
 constexpr const char* diff_help =
-    "Prints what two policies do differently to one model.\n\n"
+    "Prints the differences between two policies on one model.\n\n"
     "Examples:\n"
     "  macheps policy diff tf32 amp-bf16\n"
     "  macheps policy diff amp-bf16 ./mine.toml --sites '*mlp*'    some sites\n"
     "  macheps policy diff amp-fp16 fp16-noscale --json\n"
     "  macheps policy diff amp-bf16 hf_args.yaml                   a framework's config, as policy import reads it\n\n"
-    "What counts is what the rules resolve to: each slot's cast, each matmul's machine, master copies, loss scaler,\n"
-    "optimiser. Equal blocks stand as block.*, slots that change alike share a line.\n"
+    "Compares the settings that the rules resolve to: the cast of each slot, the machine of each matmul, master\n"
+    "copies, the loss scaler and the optimiser. Equal blocks are printed as block.*, and slots with the same change\n"
+    "share a line.\n"
     "Exit codes: 0, the two are the same; 1, they differ.\n\n"
-    "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\", "
+    "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\",\n"
     "\"b\"}, ...]};\n"
-    "`what` is cast, machine, loss_scaler, reduce, optimizer, clip, accumulation or left_out, and `-` stands for none.";
+    "`what` is cast, machine, loss_scaler, reduce, optimizer, clip, accumulation or left_out, and `-` means none.";
 constexpr const char* words_help =
-    "Prints the policy language: every key, slot, format and name that a policy may hold, with a sentence for each.\n\n"
+    "Prints the policy language: every key, slot, format and name that a policy may contain, with a sentence for "
+    "each.\n\n"
     "Examples:\n"
     "  macheps policy words\n"
     "  macheps policy words | grep rope     the slots of rotary positions\n"
     "  macheps policy words --json          [{\"group\", \"title\", \"words\": [{\"of\", \"name\", \"initial\", "
     "\"source\", \"summary\"}, ...]}, ...]\n\n"
-    "Groups are places of a file. `of` is what a word belongs to: the kind of site of a slot, the loss scaler of a "
-    "key.\n"
-    "In brackets: where a word comes from.";
+    "A group is a place in a policy file. `of` is the owner of a word: the kind of site for a slot, the loss scaler\n"
+    "for a key.\n"
+    "In brackets: the source of a word.";
 
 struct Arguments {
     std::string name, other, sites;
@@ -222,7 +218,7 @@ RowTable<Difference> difference_rows() {
 [[noreturn]] void no_such_site(const std::string& pattern) {
     throw Error({.what = fmt::format("'{}' matches no site, parameter or slot", pattern),
                  .where = "--sites",
-                 .fix = "names look like block.0.mlp.up:forward.a and block.0.mlp.up.weight:value",
+                 .fix = "use names such as block.0.mlp.up:forward.a and block.0.mlp.up.weight:value",
                  .exit = Exit::usage});
 }
 
@@ -231,7 +227,7 @@ RowTable<Difference> difference_rows() {
 ResolvedPolicy only_sites(const ResolvedPolicy& policy, const std::string& pattern) {
     if (pattern.empty()) return policy;
     if (const std::string problem = problem_of_pattern(pattern); !problem.empty()) {
-        throw Error({.what = problem, .where = "--sites", .fix = "give a shorter one", .exit = Exit::usage});
+        throw Error({.what = problem, .where = "--sites", .fix = "give a shorter pattern", .exit = Exit::usage});
     }
     ResolvedPolicy some = policy.restricted_to(pattern);
     if (some.order.empty()) no_such_site(pattern);
@@ -309,7 +305,7 @@ Exit explain(const Arguments& a) {
     }
     if (a.csv) {
         print_text(row_table().csv(rows));
-        for (const auto& one : resolved.left_out) tell("left out: {}: {}\n", one.site, one.why);
+        for (const auto& one : resolved.left_out) eprint("left out: {}: {}\n", one.site, one.why);
         return Exit::ok;
     }
     const std::string body = a.memory.is_asked() ? a.memory.text(resolved.name, recipe, a.model)
@@ -353,36 +349,35 @@ Exit words(const Arguments& a) {
     return Exit::ok;
 }
 
-constexpr const char* name_help = "A preset's name, or the path of a .toml file";
-constexpr const char* any_help =
-    "A preset's name, the path of a .toml file, or of a config (.json, .yaml, .yml, .args)";
+constexpr const char* name_help = "Name of a preset, or path of a .toml file";
+constexpr const char* any_help = "Name of a preset, or path of a .toml file or of a config (.json, .yaml, .yml, .args)";
 
 void describe_list(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.flag("--json", a->json, "As JSON");
+    verb.flag("--json", a->json, "Print as JSON");
     verb.runs([a] { return list(*a); });
 }
 
 void describe_show(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     verb.option("NAME", a->name, name_help).required().takes(value_kind::policy);
-    verb.flag("--json", a->json, "As JSON, with what was read from it");
+    verb.flag("--json", a->json, "Print the TOML and its main fields as JSON");
     verb.runs([a] { return show(*a); });
 }
 
 /// Adds the options that `explain` and `diff` share.
 void describe_rows(Command& verb, Arguments& a) {
     a.model.add_options(verb);
-    verb.option("--sites", a.sites, "Only rows whose site, or site:slot, matches this pattern; all when left out");
-    const Option json = verb.flag("--json", a.json, "As JSON");
-    verb.flag("--csv", a.csv, "As CSV").excludes(json);
+    verb.option("--sites", a.sites, "Print only rows whose site or site:slot matches this pattern. Default: all rows");
+    const Option json = verb.flag("--json", a.json, "Print as JSON");
+    verb.flag("--csv", a.csv, "Print as CSV").excludes(json);
     a.import.add_options(verb);
 }
 
 void describe_explain(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     verb.option("NAME", a->name, any_help).required().takes(value_kind::policy);
-    verb.flag("--fold", a->fold, "One `block.*` for all blocks, where they agree");
+    verb.flag("--fold", a->fold, "Print one `block.*` for all blocks if they are equal");
     describe_rows(verb, *a);
     a->memory.add_options(verb);
     verb.runs([a, &verb] {
@@ -394,7 +389,9 @@ void describe_explain(Command& verb) {
 void describe_diff(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     verb.option("A", a->name, any_help).required().takes(value_kind::policy);
-    verb.option("B", a->other, "The other one").required().takes(value_kind::policy);
+    verb.option("B", a->other, "The policy to compare with A: a preset, .toml file or config")
+        .required()
+        .takes(value_kind::policy);
     describe_rows(verb, *a);
     verb.runs([a, &verb] {
         a->import_options = a->import.options(verb);
@@ -404,7 +401,7 @@ void describe_diff(Command& verb) {
 
 void describe_words(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.flag("--json", a->json, "As JSON");
+    verb.flag("--json", a->json, "Print as JSON");
     verb.runs([a] { return words(*a); });
 }
 

@@ -4,8 +4,8 @@
 #include "core/text/quote.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/training/sweep/results/status.hpp"
 #include "experiments/training/sweep/shard.hpp"
 #include "reports/findings/summary_table.hpp"
@@ -24,19 +24,21 @@ using namespace training;
 namespace {
 
 constexpr const char* help =
-    "Joins the rows of a sweep's units: the same bytes whatever the shards were.\n\n"
+    "Joins the rows of a sweep's units into one set of files. The bytes do not depend on the shards.\n\n"
     "Examples:\n"
     "  macheps merge formats                       into formats/merged: runs.csv, evals.csv, steps.csv, site-sums.csv\n"
-    "  macheps merge formats --rows runs,sites     the last rows of runs, and every row of every site\n"
-    "  macheps merge formats --allow-missing       what there is, while some units are missing\n\n"
-    "Rows stand in the order of the plan, each with its unit's name behind it; units.csv says who trained what. Each "
-    "unit is\n"
-    "first compared with the mark that it was finished with, and the fp32 rows of units of one setting and seed with "
-    "each "
-    "other.\nJSON: {\"out\", \"units\", \"merged\", \"missing\": [{\"unit\", \"shard\", \"state\", \"what\"}], "
-    "\"not_of_this_plan\", \"programs\",\n\"files\"}.\n"
-    "Exit codes: 1, units are missing, were altered, disagree, or came of two versions of macheps; nothing is written "
-    "then.";
+    "  macheps merge formats --rows runs,sites     the rows of all runs, and every row of every site\n"
+    "  macheps merge formats --allow-missing       the finished units, while others are missing\n\n"
+    "Rows are in the order of the plan, and their last column is the name of the unit. units.csv says on which host "
+    "and by which program\n"
+    "each unit was trained. Before anything is written, the files of each unit are compared with the checksums that "
+    "were recorded when the\n"
+    "unit was finished, and the fp32 rows of units with the same setting and seed are compared with each other.\n"
+    "JSON: {\"out\", \"units\", \"merged\", \"missing\": [{\"unit\", \"shard\", \"state\", \"what\"}], "
+    "\"not_of_this_plan\", \"programs\",\n"
+    "\"files\"}.\n"
+    "Exit codes: 1, units are missing, were altered, disagree, or were trained by different versions of macheps; then "
+    "nothing is written.";
 
 struct MergeArguments {
     std::filesystem::path out, to;
@@ -67,12 +69,12 @@ std::vector<MissingUnit> missing_units(const Sweep& sweep, const FinishedUnits& 
 }
 
 void tell_missing(const std::vector<MissingUnit>& missing, const std::filesystem::path& out) {
-    constexpr std::size_t most_lines = 40;
-    for (std::size_t i = 0; i < std::min(missing.size(), most_lines); ++i) {
-        tell("shard {:<9} {} {}{}\n", missing[i].shard, missing[i].id, to_string(missing[i].state),
-             missing[i].what.empty() ? "" : ": " + printable(missing[i].what));
+    constexpr std::size_t max_lines = 40;
+    for (std::size_t i = 0; i < std::min(missing.size(), max_lines); ++i) {
+        eprint("shard {:<9} {} {}{}\n", missing[i].shard, missing[i].id, to_string(missing[i].state),
+               missing[i].what.empty() ? "" : ": " + printable(missing[i].what));
     }
-    if (missing.size() > most_lines) tell("and {} more units\n", missing.size() - most_lines);
+    if (missing.size() > max_lines) eprint("and {} more units\n", missing.size() - max_lines);
     std::vector<std::string> shards;
     std::set<std::string> known;
     for (const MissingUnit& unit : missing) {
@@ -80,10 +82,10 @@ void tell_missing(const std::vector<MissingUnit>& missing, const std::filesystem
     }
     const bool has_failed = std::any_of(missing.begin(), missing.end(),
                                         [](const MissingUnit& unit) { return unit.state == UnitState::failed; });
-    tell("To do the rest:\n");
-    for (std::size_t i = 0; i < std::min(shards.size(), most_lines); ++i) {
-        tell("  macheps sweep run {}{} --shard {}\n", shell_word(out.string()), has_failed ? " --retry-failed" : "",
-             shards[i]);
+    eprint("To train the rest:\n");
+    for (std::size_t i = 0; i < std::min(shards.size(), max_lines); ++i) {
+        eprint("  macheps sweep run {}{} --shard {}\n", shell_word(out.string()), has_failed ? " --retry-failed" : "",
+               shards[i]);
     }
 }
 
@@ -91,15 +93,17 @@ void check_agreement(const FinishedUnits& units, const MergeArguments& a) {
     for (const Failure& conflict : units.conflicts()) {
         throw Error({.what = conflict.what,
                      .where = (a.out / "failed" / (conflict.id + ".json")).string(),
-                     .fix = "find the machine that computes wrongly, and remove the folder that it wrote",
+                     .fix = "find the computer that computes wrongly, and remove the folder that it wrote",
                      .exit = Exit::check_failed});
     }
     if (units.programs().size() < 2 || a.allow_mixed) return;
-    throw Error({.what = fmt::format("the units came of {} versions of the program: {}", units.programs().size(),
-                                     fmt::join(units.programs(), ", ")),
-                 .where = a.out.string(),
-                 .fix = "train all by one of them, or give --allow-mixed: units.csv then names each unit's",
-                 .exit = Exit::check_failed});
+    throw Error(
+        {.what = fmt::format("the units were trained by {} versions of the program: {}", units.programs().size(),
+                             fmt::join(units.programs(), ", ")),
+         .where = a.out.string(),
+         .fix =
+             "train all units with one version, or pass --allow-mixed; units.csv then names the version of each unit",
+         .exit = Exit::check_failed});
 }
 
 Exit merge(const MergeArguments& a) {
@@ -131,11 +135,12 @@ Exit merge(const MergeArguments& a) {
                     {"programs", units.programs()},
                     {"files", files}});
     }
-    for (const std::string& file : files) tell("wrote {}\n", file);
+    for (const std::string& file : files) eprint("wrote {}\n", file);
     if (units.not_of_this_plan() > 0)
-        tell("note: {} units are not of this plan, but of what it was before: left out\n", units.not_of_this_plan());
+        eprint("note: {} units belong to an earlier version of this plan and were left out\n",
+               units.not_of_this_plan());
     if (missing.empty()) return Exit::ok;
-    tell("{} of {} units are missing\n", missing.size(), units.done().size() + missing.size());
+    eprint("{} of {} units are missing\n", missing.size(), units.done().size() + missing.size());
     tell_missing(missing, a.out);
     return is_merged ? Exit::ok : Exit::check_failed;
 }
@@ -143,15 +148,15 @@ Exit merge(const MergeArguments& a) {
 void describe(Command& verb) {
     const auto a = std::make_shared<MergeArguments>();
     verb.option("OUT", a->out, "The folder of a sweep").required().takes(value_kind::folder);
-    verb.option("-o,--out", a->to, "Where the files go; OUT/merged when left out").takes(value_kind::folder);
+    verb.option("-o,--out", a->to, "Folder for the files. Default: OUT/merged").takes(value_kind::folder);
     verb.option("--rows", a->rows,
-                fmt::format("Which rows, of {}; {} when left out", fmt::join(merge_words(), ", "),
+                fmt::format("Rows to merge: any of {}. Default: {}", fmt::join(merge_words(), ", "),
                             fmt::join(usual_merge_words, ",")))
         .list();
-    verb.flag("--allow-missing", a->allow_missing, "Merge what there is");
-    verb.flag("--allow-mixed", a->allow_mixed, "Take units of several versions of the program");
-    verb.flag("--trust", a->trust, "Do not compare the files with their marks");
-    verb.flag("--json", a->json, "As JSON");
+    verb.flag("--allow-missing", a->allow_missing, "Merge the finished units even if others are missing");
+    verb.flag("--allow-mixed", a->allow_mixed, "Accept units of several versions of the program");
+    verb.flag("--trust", a->trust, "Do not compare the files with their checksums");
+    verb.flag("--json", a->json, "Print the result as JSON");
     verb.runs([a] { return merge(*a); });
 }
 

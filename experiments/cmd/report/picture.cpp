@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* without =
-    "install Chromium or Chrome, or name one in MACHEPS_BROWSER; or press `save as PNG` beside a chart of the page; "
-    "the CSV files are there for plots of your own";
+    "install Chromium or Chrome, or set MACHEPS_BROWSER to its path; or use the button `save as PNG` next to each "
+    "chart of the page";
 
 /// Temporary folder for the browser's profile or its pictures. The destructor removes it.
 class ScratchFolder {
@@ -32,7 +32,7 @@ class ScratchFolder {
     ScratchFolder() {
         std::string name = (fs::temp_directory_path() / "macheps-picture-XXXXXX").string();
         if (mkdtemp(name.data()) == nullptr) {
-            throw Error({.what = "cannot make a folder for the browser",
+            throw Error({.what = "cannot create a folder for the browser",
                          .where = name,
                          .fix = "check the free space and TMPDIR",
                          .exit = Exit::cannot_write});
@@ -87,7 +87,7 @@ Error no_picture(const std::string& what, const fs::path& where) {
 
 Browser::Browser() {
     if (const char* named = std::getenv("MACHEPS_BROWSER"); named != nullptr && *named != '\0') {
-        if (!is_program(named)) throw no_picture("MACHEPS_BROWSER names no program", named);
+        if (!is_program(named)) throw no_picture("MACHEPS_BROWSER does not name a program", named);
         program_ = named;
         return;
     }
@@ -102,7 +102,7 @@ Browser::Browser() {
             return;
         }
     }
-    throw no_picture("no Chromium or Chrome was found on PATH to draw pictures with", "--png");
+    throw no_picture("Chromium or Chrome, which draws the pictures, was not found on PATH", "--png");
 }
 
 std::string Browser::run(const std::vector<std::string>& options, bool dark) const {
@@ -159,9 +159,9 @@ std::vector<fs::path> Browser::pictures_of_charts(const fs::path& page, const fs
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) {
-        throw Error({.what = fmt::format("cannot make the folder: {}", error.message()),
+        throw Error({.what = fmt::format("cannot create the folder: {}", error.message()),
                      .where = folder.string(),
-                     .fix = "name another one",
+                     .fix = "choose another folder",
                      .exit = Exit::cannot_write});
     }
     std::stringstream charts(attribute(dom(address_of(page) + "#picture", dark), "data-charts"));

@@ -2,9 +2,9 @@
 // macheps report: turns run directories into a table on stdout, summary.csv and one self-contained HTML page.
 #include "core/host/publish.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/report/picture.hpp"
 #include "experiments/cmd/report/sweep.hpp"
 #include "reports/findings/diagnosis.hpp"
@@ -35,14 +35,14 @@ using namespace reports;
 namespace {
 
 constexpr const char* help =
-    "Tables, summary.csv and one self-contained HTML page from run directories.\n\n"
+    "Compares runs: prints a table, and writes summary.csv and one self-contained HTML page.\n\n"
     "Examples:\n"
     "  macheps report runs/001                         table on stdout; summary.csv and report.html into runs/001\n"
     "  macheps report runs/001 runs/002 -o both.html   several directories, joined\n"
     "  macheps report runs/001 --margin 0.1            a narrower margin of equivalence, in percent\n"
-    "  macheps report runs/001 --gpu b200              the peak of the policies' formats on another GPU\n"
+    "  macheps report runs/001 --gpu b200              the peak speed of the policies' formats on another GPU\n"
     "  macheps report runs/001 --json                  the summary as JSON\n"
-    "  macheps report runs/001 --diagnose              what went wrong: where, how much, and what to change\n"
+    "  macheps report runs/001 --diagnose              known problems: where, how much, and what to change\n"
     "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
     "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
     "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n"
@@ -50,30 +50,34 @@ constexpr const char* help =
     "  macheps report sum.csv eval.csv points.csv      sums and formulas: errors over terms, bits of error over x\n"
     "  macheps report formats                          the folder of a sweep: settings x policies, best learning "
     "rates\n"
-    "  macheps report runs/* -o study.html             more than 200 directories: the same, and what differs is an "
-    "axis\n"
-    "  macheps report --columns                        what every column of every CSV file holds\n\n"
-    "Compares every policy with the fp32 run of its seed. The page needs no network. Policies of one name whose "
-    "losses\n"
-    "differ between directories stand as policy@directory.\n"
-    "Without a browser on PATH (or in MACHEPS_BROWSER), each chart of the page has a button that saves it as PNG.\n"
-    "--diagnose names what the rows show (overflow cascade, lost updates, ...), and what they could not show; the "
-    "page\n"
-    "says the same. Whatever it finds, the exit code is 0.\n"
-    "CSV files of gemm, sum, solve, eval, solve --steps and eval --points-out, which their first columns tell, or a "
-    "folder's\n"
-    "files of those names, add a section each: error growth with both bounds, the map of verdicts, bits against x.\n"
-    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv, and \"sentence\"], \"notes\": [...], "
-    "\"warnings\": [...]};\n"
-    "null: not measured. With such files: \"gemm\", \"sum\", \"solve\", \"solve_steps\", \"eval\", \"eval_points\": "
-    "[one object\n"
-    "per row]. With --diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", "
-    "\"seeds\", \"of_seeds\", "
-    "\"step\", \"site\", \"figures\", \"sentence\",\n\"remedy\"}], \"not_looked_for\": [{\"id\", \"policy\", "
-    "\"why\"}]}.\n"
-    "JSON of a sweep, or of more than 200 directories: {\"sweep\", \"units\", \"missing\", or \"directories\"; "
-    "\"settings\",\n"
-    "\"runs\", \"rows\": [objects as those of policies, with \"axes\"], \"notes\"}.\n"
+    "  macheps report runs/* -o study.html             more than 200 directories: the same; settings that differ are "
+    "axes\n"
+    "  macheps report --columns                        the meaning of every column of every CSV file\n\n"
+    "Each policy is compared with the fp32 run of the same seed. The page needs no network. If runs of the same policy "
+    "and seed\n"
+    "have different losses in two directories, the later policy is shown as policy@directory.\n"
+    "Without a browser on PATH (or in MACHEPS_BROWSER), use the button next to each chart of the page to save it as "
+    "PNG.\n"
+    "--diagnose reports the known problems that the rows show (overflow cascade, lost updates, ...), and the diagnoses "
+    "that could\n"
+    "not be checked. The page contains the same report. The exit code is 0 whatever is found.\n"
+    "CSV files of gemm, sum, solve, eval, solve --steps and eval --points-out are recognised by their first columns, "
+    "and in a folder\n"
+    "also by their usual names. Each kind adds a section: error growth with both bounds, the map of verdicts, bits of "
+    "error over x.\n"
+    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv, with \"sentence\" and \"range\"], \"notes\": "
+    "[...],\n"
+    "\"warnings\": [...]}; null: not measured. With such CSV files also \"gemm\", \"sum\", \"solve\", \"solve_steps\", "
+    "\"eval\",\n"
+    "\"eval_points\": [one object per row]. With --diagnose also \"diagnosis\": {\"looked_for\", \"findings\": "
+    "[{\"id\", \"policy\",\n"
+    "\"seed\", \"seeds\", \"of_seeds\", \"step\", \"site\", \"figures\", \"sentence\", \"remedy\"}], "
+    "\"not_looked_for\": [{\"id\",\n"
+    "\"policy\", \"why\"}]}.\n"
+    "JSON of a sweep: {\"sweep\", \"units\", \"missing\", \"settings\", \"runs\", \"rows\": [objects like those of "
+    "policies, with\n"
+    "\"axes\"], \"notes\"}; of more than 200 directories: \"directories\" in place of \"sweep\", \"units\" and "
+    "\"missing\".\n"
     "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
 
 struct ReportOptions {
@@ -138,11 +142,13 @@ void check_fits_a_study(const ReportOptions& options) {
                                                    {options.diagnose, "--diagnose"}};
     for (const auto& [is_given, name] : others) {
         if (!is_given) continue;
-        throw Error({.what = "a report of a sweep, or of so many directories, has tables and bands alone",
-                     .where = name,
-                     .fix = fmt::format("leave it out, or name run directories, {} at most: a finished unit is one",
-                                        most_joined_folders),
-                     .exit = Exit::usage});
+        throw Error(
+            {.what = fmt::format("this option is not available for a sweep or for more than {} directories",
+                                 max_joined_folders),
+             .where = name,
+             .fix = fmt::format("remove it, or pass at most {} run directories; a finished unit of a sweep is one",
+                                max_joined_folders),
+             .exit = Exit::usage});
     }
 }
 
@@ -152,15 +158,16 @@ Exit report(const ReportOptions& options) {
         return Exit::ok;
     }
     if (options.folders.empty()) {
-        throw Error({.what = "DIR is required",
-                     .where = "macheps report",
-                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`, sum, solve or eval",
-                     .exit = Exit::usage});
+        throw Error(
+            {.what = "DIR is required",
+             .where = "macheps report",
+             .fix = "pass a folder that `macheps train` wrote, or a CSV file of `macheps gemm`, sum, solve or eval",
+             .exit = Exit::usage});
     }
     if (!(options.margin > 0) || options.margin > 100) {
-        throw Error({.what = fmt::format("a margin of {} % is none", options.margin),
+        throw Error({.what = fmt::format("{} % is not a valid margin", options.margin),
                      .where = "--margin",
-                     .fix = "give a percentage of the fp32 loss above 0, such as 0.25",
+                     .fix = "pass a percentage of the fp32 loss above 0 and at most 100, such as 0.25",
                      .exit = Exit::usage});
     }
     if (is_study(options.folders)) {
@@ -183,17 +190,17 @@ Exit report(const ReportOptions& options) {
     if (has_rows) write_summary(summary, rows);
     write_page(log, summary, page, options.small ? PageSize::small : PageSize::full);
     print_coloured(text_of(log, summary, options));
-    for (const std::string& note : summary.notes) tell("note: {}\n", note);
-    tell("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
+    for (const std::string& note : summary.notes) eprint("note: {}\n", note);
+    eprint("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
     if (options.png.empty() && options.charts.empty()) return Exit::ok;
     const Browser browser;
     if (!options.png.empty()) {
         browser.picture_of_page(page, options.png, options.top ? PageExtent::top : PageExtent::whole, options.dark);
-        tell("wrote {}\n", options.png.string());
+        eprint("wrote {}\n", options.png.string());
     }
     if (!options.charts.empty()) {
         for (const auto& file : browser.pictures_of_charts(page, options.charts, options.dark))
-            tell("wrote {}\n", file.string());
+            eprint("wrote {}\n", file.string());
     }
     return Exit::ok;
 }
@@ -201,29 +208,31 @@ Exit report(const ReportOptions& options) {
 void describe(Command& verb) {
     const auto a = std::make_shared<ReportOptions>();
     verb.option("DIR", a->folders,
-                "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`, sum, solve and eval")
+                "Run directories that `macheps train` wrote, the folder of a sweep, or CSV files of `macheps gemm`, "
+                "sum, solve and eval")
         .takes(value_kind::folder);
-    verb.option(
-            "-o,--out", a->out,
-            "The page; summary.csv goes beside it (not beside a device or a pipe); report.html in the first DIR, or "
-            "beside the first file under its name, when left out")
+    verb.option("-o,--out", a->out,
+                "Write the page to this file, and summary.csv next to it (except next to a device or a pipe). Default: "
+                "report.html in the first DIR, or the first file's name with the ending .html")
         .takes(value_kind::file);
-    const Option png = verb.option("--png", a->png, "Draw the page into this PNG file too; no picture when left out")
+    const Option png = verb.option("--png", a->png, "Also draw the page into this PNG file. Default: no picture")
                            .takes(value_kind::file);
-    verb.flag("--top", a->top, "Draw no more of the page than its conclusion").needs(png);
-    verb.flag("--small", a->small, "A page of a few hundred kB: fewer points, and sites and exponents of one seed");
-    verb.option("--charts", a->charts, "Draw each chart into a PNG file in this folder; none when left out")
+    verb.flag("--top", a->top, "Draw only the part of the page above its curves").needs(png);
+    verb.flag("--small", a->small,
+              "Make a page of a few hundred kB, with fewer points, and with sites and exponents of one seed only");
+    verb.option("--charts", a->charts, "Draw each chart into a PNG file in this folder. Default: no pictures")
         .takes(value_kind::folder);
     verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
     const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
     const Option csv = verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json);
-    verb.option("--margin", a->margin, "Percent of the fp32 loss within which a gap is no difference").shows_default();
+    verb.option("--margin", a->margin, "Margin of equivalence, in percent of the fp32 loss").shows_default();
     std::vector<std::string> gpus;
     for (const VendorGpu& gpu : vendor_gpus()) gpus.emplace_back(gpu.name);
-    verb.option("--gpu", a->gpu, "Whose peaks the column `peak` is made of").one_of(gpus).shows_default();
-    verb.flag("--diagnose", a->diagnose, "Name what the runs show: where, the figures, and what to change")
+    verb.option("--gpu", a->gpu, "GPU whose peak speeds the column `peak` uses").one_of(gpus).shows_default();
+    verb.flag("--diagnose", a->diagnose, "Report known problems: where they are, their figures, and what to change")
         .excludes(csv);
-    verb.flag("--columns", a->columns, "Print what every column of every CSV file holds, in Markdown; reads nothing");
+    verb.flag("--columns", a->columns,
+              "Print the meaning of every column of every CSV file, in Markdown. Reads nothing");
     verb.runs([a] { return report(*a); });
 }
 

@@ -2,9 +2,9 @@
 #include "experiments/cmd/report/sweep.hpp"
 
 #include "core/host/publish.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/training/sweep/results/gather.hpp"
 #include "experiments/training/sweep/store/layout.hpp"
 #include "reports/findings/many_folders.hpp"
@@ -63,7 +63,7 @@ SweepSummary study_of(const StudyReport& report, Json& json) {
 }  // namespace
 
 bool is_study(const std::vector<std::filesystem::path>& folders) {
-    return folders.size() > most_joined_folders || is_sweep(folders);
+    return folders.size() > max_joined_folders || is_sweep(folders);
 }
 
 Exit report_study(const StudyReport& report) {
@@ -80,8 +80,8 @@ Exit report_study(const StudyReport& report) {
     } else {
         print_text(report.csv ? csv : sweep_summary_text(summary));
     }
-    for (const std::string& note : summary.notes) tell("note: {}\n", note);
-    tell("wrote {}{}\n", has_rows ? rows.string() + " and " : "", report.page.string());
+    for (const std::string& note : summary.notes) eprint("note: {}\n", note);
+    eprint("wrote {}{}\n", has_rows ? rows.string() + " and " : "", report.page.string());
     return Exit::ok;
 }
 

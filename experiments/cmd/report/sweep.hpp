@@ -10,7 +10,7 @@
 namespace macheps::cmd::report {
 
 /// Returns whether the folders are reported as settings x policies: the folder of a sweep, or more than
-/// most_joined_folders run directories.
+/// max_joined_folders run directories.
 bool is_study(const std::vector<std::filesystem::path>& folders);
 
 struct StudyReport {

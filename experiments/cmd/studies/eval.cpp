@@ -5,10 +5,10 @@
 #include "core/host/read_file.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/rounding_option.hpp"
 #include "experiments/cmd/frame/row_output.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/policy/sites.hpp"
 
 #include <fmt/format.h>
@@ -49,40 +49,39 @@ std::string function_lines() {
 }
 
 const std::string eval_help =
-    "The error of formulas in any format, over every input or drawn ones, as CSV.\n\n"
-    "Examples:\n"
-    "  macheps eval \"log1p(exp(x))\" --x -20:20 -f fp16,bf16     every number from -20 to 20\n"
-    "  macheps eval \"(1-cos(x))/sin(x)\" \"tan(x/2)\" --x 0:3.2 -f e4m3fn,e5m2\n"
-    "  macheps eval \"sqrt(x+1)-sqrt(x)\" --x 0:inf -f e4m3fn --points-out points.csv\n"
-    "                                                          a row for each input as well\n"
-    "  macheps eval \"x*x - y*y\" --x 1:2 --y 1:2 -f fp32 --points 2000      drawn inputs\n"
-    "  macheps eval \"exp(x)-1\" --as fpcore                      the formula as other tools read it\n"
-    "  macheps eval formulas.fpcore -f fp16 --only \"NMSE*\"      FPCores of a file, by name\n"
-    "  macheps eval \"(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))\" --keep-precision\n"
-    "                                                          a square in fp32, in a formula in fp16\n"
-    "  macheps eval \"exp(x)\" \"erfc(x)\" --x 0x1.8p3 -f fp64,fp32 --round up      one input\n\n"
-    "A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d); nothing in it is rearranged. Files hold "
-    "FPCore\n"
-    "2.0, without arrays. Every operator is one rounding to the format; functions are correctly rounded, or those of\n"
-    "core/math.hpp. The reference is the exact value of the formula, rounded once, in the mode of --round (stochastic: "
-    "to nearest).\n"
-    "It is found from enclosures (Arb) with more and more digits, until every value in the enclosure rounds alike. An "
-    "input for which\n"
-    "the digits do not suffice is counted as `unresolved`.\n" +
+    R"help(Measures the error of formulas in any format, over every input or over drawn inputs, as CSV.
+
+Examples:
+  macheps eval "log1p(exp(x))" --x -20:20 -f fp16,bf16     every number from -20 to 20
+  macheps eval "(1-cos(x))/sin(x)" "tan(x/2)" --x 0:3.2 -f e4m3fn,e5m2
+  macheps eval "sqrt(x+1)-sqrt(x)" --x 0:inf -f e4m3fn --points-out points.csv
+                                                          also a row for each input
+  macheps eval "x*x - y*y" --x 1:2 --y 1:2 -f fp32 --points 2000      drawn inputs
+  macheps eval "exp(x)-1" --as fpcore                      the formula in the format of other tools
+  macheps eval formulas.fpcore -f fp16 --only "NMSE*"      FPCores of a file, selected by name
+  macheps eval "(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))" --keep-precision
+                                                          a square in fp32, in a formula in fp16
+  macheps eval "exp(x)" "erfc(x)" --x 0x1.8p3 -f fp64,fp32 --round up      one input
+
+A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d). It is evaluated as written, without
+rearrangement. Files contain FPCore 2.0, without arrays. Every operator is rounded once to the format. Functions are
+correctly rounded, or those of core/math.hpp. The reference is the exact value of the formula, rounded once in the mode
+of --round (for stochastic: to nearest). It is found from enclosures (Arb) of increasing precision, until every value
+in the enclosure rounds to the same number. An input for which the maximum precision does not suffice is counted as
+`unresolved`.
+)help" +
     function_lines() +
-    "--NAME A:B is the range of the input NAME, ends included, and --NAME A is one number; all finite numbers when "
-    "left out. Numbers\n"
-    "are decimal or hexadecimal (0x1p-3). A formula of one input in a format of up to 16 bits is evaluated at every "
-    "input, and so is\n"
-    "a range with at most 1000 numbers. Other formulas are evaluated at 1000 drawn inputs; each number of the range is "
-    "equally likely.\n"
-    "Bits of error: log2(1 + numbers of the format between result and reference), the format's width for a NaN.\n"
-    "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
-    "CSV: a row for each formula and format; docs/columns.md has the columns.\n"
-    "JSON: {\"schema\", \"rows\": [one object per row]}.\n"
-    "Exit codes: 2, a formula that cannot be read, an unknown name, an empty range; 3, a damaged file; 4, this build "
-    "has no Arb;\n"
-    "5, the rows could not be written.";
+    R"help(--NAME A:B is the range of the input NAME, including both ends, and --NAME A is one number. Without it, the
+input takes all finite numbers. Numbers are decimal or hexadecimal (0x1p-3). A formula with one input in a format of
+up to 16 bits is evaluated at every input, and so is a range with at most 1000 numbers. Other formulas are evaluated
+at 1000 drawn inputs; each number in the range is equally likely.
+Bits of error: log2(1 + number of format values between the result and the reference); the width of the format for a
+NaN.
+On a terminal, and with --table, a table of the main columns is printed; otherwise, and with --csv, all columns.
+CSV: a row for each formula and format; docs/columns.md describes the columns.
+JSON: {"schema", "rows": [one object per row]}.
+Exit codes: 2, a formula cannot be read, a name is unknown, or a range is empty; 3, a file is damaged; 4, this build
+does not include Arb; 5, the rows could not be written.)help";
 
 struct EvalArguments {
     std::vector<std::string> expressions, formats{"fp16", "bf16"};
@@ -104,8 +103,8 @@ double range_end(const std::string& text, const std::string& where) {
     const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), x,
                                                is_hex ? std::chars_format::hex : std::chars_format::general);
     if (error != std::errc{} || last != digits.data() + digits.size() || digits.starts_with("-") || !std::isfinite(x)) {
-        throw usage_error(fmt::format("'{}' is no number", text), where,
-                          "Use a number such as 304, -2.5 or 0x1p-3, or a range such as -20:20 or 0:inf");
+        throw usage_error(fmt::format("'{}' is not a valid number", text), where,
+                          "use a number such as 304, -2.5 or 0x1p-3, or a range such as -20:20 or 0:inf");
     }
     return is_negative ? -x : x;
 }
@@ -119,8 +118,8 @@ void add_ranges(EvalGrid& grid, const Command& verb, std::vector<std::string>& e
         if (std::find(rest.begin(), rest.end(), words[i]) == rest.end()) continue;
         std::string name = words[i], range;
         if (!name.starts_with("--") || name.size() < 3) {
-            throw usage_error(fmt::format("'{}' is no option", name), "macheps eval",
-                              "--NAME A:B is the range of an input NAME");
+            throw usage_error(fmt::format("'{}' is not a valid option", name), "macheps eval",
+                              "use --NAME A:B for the range of an input NAME");
         }
         if (const std::size_t equals = name.find('='); equals != std::string::npos) {
             range = name.substr(equals + 1);
@@ -146,17 +145,18 @@ void add_expressions(EvalGrid& grid, const EvalArguments& a, const std::vector<s
             grid.expressions.push_back(study::parse_infix(text));
             continue;
         }
-        constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+        constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
         study::Cores cores = is_file_name(text)
-                                 ? study::parse_cores(read_file(text, most_bytes), text, a.keeps_precision)
+                                 ? study::parse_cores(read_file(text, max_bytes), text, a.keeps_precision)
                                  : study::parse_cores(text, "expression", a.keeps_precision);
         for (study::Expression& each : cores.expressions) {
             if (a.only.empty() || glob_match(a.only, each.name)) grid.expressions.push_back(std::move(each));
         }
-        for (const study::SkippedCore& skipped : cores.skipped) tell("left out: {}: {}\n", skipped.name, skipped.why);
+        for (const study::SkippedCore& skipped : cores.skipped) eprint("left out: {}: {}\n", skipped.name, skipped.why);
     }
     if (grid.expressions.empty())
-        throw usage_error("no formula is left", a.only.empty() ? "EXPRESSION" : "--only", "see the names in the file");
+        throw usage_error("no formula is left", a.only.empty() ? "EXPRESSION" : "--only",
+                          "check the formulas and their names");
 }
 
 Exit run_eval_verb(const Command& verb, const EvalArguments& a) {
@@ -183,41 +183,45 @@ Exit run_eval_verb(const Command& verb, const EvalArguments& a) {
     study::run_eval(
         pool, grid, [&](const FormulaRow& row) { rows.add(row); }, point,
         [&](const std::string& what) {
-            if (!a.quiet) tell("{}\n", what);
+            if (!a.quiet) eprint("{}\n", what);
         });
     rows.finish();
     if (!a.points_out.empty()) {
         publish(a.points_out, points);
-        tell("wrote {}\n", a.points_out);
+        eprint("wrote {}\n", a.points_out);
     }
     return Exit::ok;
 }
 
 void describe_eval(Command& verb) {
     const auto a = std::make_shared<EvalArguments>();
-    verb.option("EXPRESSION", a->expressions, "Formulas, or files of FPCores that end in .fpcore").required();
-    verb.option("-f,--format", a->formats, "Formats of inputs and operations")
+    verb.option("EXPRESSION", a->expressions, "Formulas, or files with FPCores whose names end in .fpcore").required();
+    verb.option("-f,--format", a->formats, "Formats of the inputs and of the operations")
         .list()
         .takes(value_kind::format)
         .default_text("fp16,bf16");
     verb.option("--round", a->round, "Rounding of every operation").takes("MODE").shows_default();
-    verb.option("--functions", a->functions, "correct: correctly rounded; macheps: those of core/math.hpp")
+    verb.option("--functions", a->functions,
+                "correct: correctly rounded functions; macheps: the functions of core/math.hpp")
         .one_of({"correct", "macheps"})
         .shows_default();
-    verb.option("--subnormals", a->subnormals, "flush: results below the least normal number become zero")
+    verb.option("--subnormals", a->subnormals, "flush: replace results below the smallest normal number by zero")
         .one_of({"keep", "flush"})
         .shows_default();
-    verb.integer("--points", a->points, {0, 100000000}, "Drawn inputs; 0: all, where they are few").shows_default();
-    verb.integer("--seed", a->seed, seed_limits, "Of drawn inputs and stochastic rounding").shows_default();
-    verb.option("--only", a->only, "FPCores whose names this pattern meets; all when left out").takes("GLOB");
+    verb.integer("--points", a->points, {0, 100000000},
+                 "Number of drawn inputs; 0: all inputs if there are few, otherwise 1000")
+        .shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Seed of drawn inputs and of stochastic rounding").shows_default();
+    verb.option("--only", a->only, "Evaluate only FPCores whose names match this pattern; all when left out")
+        .takes("GLOB");
     verb.flag("--keep-precision", a->keeps_precision,
-              "An FPCore's own :precision, :round, ! and cast hold, in place of --format and --round");
+              "Use :precision, :round, ! and cast of an FPCore instead of --format and --round");
     verb.option("--as", a->as, "Print the formulas as FPCore and run nothing; rows when left out").one_of({"fpcore"});
-    verb.option("--points-out", a->points_out, "Write a row for each input into this CSV file; nothing when left out")
+    verb.option("--points-out", a->points_out, "Write a row for each input to this CSV file; nothing when left out")
         .takes(value_kind::file);
-    verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
-    verb.integer("--threads", a->threads, {0, most_threads},
-                 "Threads; 0: every core this process may use. The results do not depend on it")
+    verb.option("-o,--out", a->out, "Write the CSV to this file; to stdout when left out").takes(value_kind::file);
+    verb.integer("--threads", a->threads, {0, max_threads},
+                 "Number of threads; 0: every core that this process may use. The results do not depend on it")
         .shows_default();
     describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");

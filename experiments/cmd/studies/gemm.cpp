@@ -8,9 +8,9 @@
 #include "emulation/machine/table.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/studies/gemm_via.hpp"
 #include "experiments/study/sweep_axis.hpp"
 #include "reports/pages/studies/gemm_table.hpp"
@@ -37,53 +37,47 @@ using namespace study;
 namespace {
 
 constexpr const char* help =
-    "The error of a matrix product on a machine, against exact sums, as CSV.\n\n"
-    "Examples:\n"
-    "  macheps gemm                                         fp8 on Hopper, Ada, Blackwell and in fp32, k = 4096\n"
-    "  macheps gemm --sweep k=16..65536 > gemm.csv          error growth; `macheps report gemm.csv` draws it\n"
-    "  macheps gemm -d equal --scale 0.0625 --sweep k=32..65536 -m 1 -n 1\n"
-    "                                                       an accumulator that stops at 64, and its remedies\n"
-    "  macheps gemm --machine all --format fp16             every machine that takes fp16, on the same data\n"
-    "  macheps gemm --format e4m3fn:e5m2 --scaling tensor --distribution lognormal\n"
-    "  macheps gemm --machine sm100.tcgen05.nvfp4 --scaling nvfp4\n"
-    "  macheps gemm -M chain:bf16,chain:bf16:stochastic,kahan:bf16,pairwise:fp16 --sweep k=16..4096\n"
-    "                                                       orders of summation, each in a format of its own\n"
-    "  macheps gemm --via ozaki1:6 -M sm90.wgmma.fp16 -k 256 --combine exact\n"
-    "                                                       fp64 products made of 21 fp16 ones, and what they cost\n"
-    "  macheps gemm --sweep scale=2^-20..2^4 --dry-run      what would be run\n\n"
-    "A machine is a name of `macheps machine list`, followed at will by +promoteN (every N terms the partial sum joins "
-    "an\n"
-    "fp32 accumulator) and +slicesN (N slices of k, added in order in fp32), or a library's rule, such as "
-    "cutlass.fp8.default\n"
-    "or sm80.mma.fp16+cutlass2.splitk.serial+slices4. ORDER:FORMAT[:ROUND] is an order of summation (chain, pairwise,\n"
-    "kahan, exact) in any format, such as fp16, e5m6 or e3m4: each operation is rounded to it, to nearest even when "
-    "ROUND\n"
-    "is left out. Operands are drawn, rounded to --format, and\n"
-    "the same for every machine; the exact product is that of the rounded operands. A machine that is named must take "
-    "them;\n`all` is every machine that does, and stderr says how many are left out.\n"
-    "CSV: machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite, "
-    "max_rel,\n"
-    "mean_rel, rms_rel (of |error| / |exact|), max_ulp, mean_ulp (units in the last place of the output), sqnr_db,\n"
-    "max_error, rms_error (of |error| / sum of |a||b|), bias, drift (mean error over the same sum, signed, and signed "
-    "as\n"
-    "the exact value), unit, bound, probable_bound (a priori on max_error, from the machine's own roundings: the "
-    "first\n"
-    "certain, k unit and what underflows; the second the mean of what is cut off and lambda times the deviation of all "
-    "that\n"
-    "is rounded), lambda, first, first_exact (out[0,0]), operand_sqnr_db (what rounding the operands cost), evidence,\n"
-    "beyond_bound, beyond_probable (outputs whose error exceeds their own bound); saturated, the last but three "
-    "(outputs that\n"
-    "overflowed but are finite). Errors are those of the outputs that are finite and did not overflow. With --via\n"
-    "also via, digit_bits, slices, products, inexact_products, combine, fp64_error, and plain_error, plain_max_ulp,\n"
-    "plain_mean_ulp: the errors of one fma per term in the output's format. No bound is known then, and its cells are "
-    "empty.\n"
-    "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "
-    "\"bytes\"}.\n"
-    "Exit codes: 1, with --via ozaki1, a digit product that was not exact; 2, an unknown name, or a machine that takes "
-    "none\n"
-    "of the operands; 5, the rows could not be written.";
+    R"(Measures the error of a matrix product on a machine against exact sums, as CSV.
 
-constexpr std::int64_t most_gemm_size = std::int64_t{1} << 28;
+Examples:
+  macheps gemm                                         fp8 on Hopper, Ada, Blackwell and in fp32, k = 4096
+  macheps gemm --sweep k=16..65536 > gemm.csv          error growth; `macheps report gemm.csv` draws it
+  macheps gemm -d equal --scale 0.0625 --sweep k=32..65536 -m 1 -n 1
+                                                       an accumulator that stops at 64, and its remedies
+  macheps gemm --machine all --format fp16             every machine that accepts fp16, on the same data
+  macheps gemm --format e4m3fn:e5m2 --scaling tensor --distribution lognormal
+  macheps gemm --machine sm100.tcgen05.nvfp4 --scaling nvfp4
+  macheps gemm -M chain:bf16,chain:bf16:stochastic,kahan:bf16,pairwise:fp16 --sweep k=16..4096
+                                                       orders of summation, each in its own format
+  macheps gemm --via ozaki1:6 -M sm90.wgmma.fp16 -k 256 --combine exact
+                                                       fp64 products from 21 fp16 products, and their cost
+  macheps gemm --sweep scale=2^-20..2^4 --dry-run      print the plan and run nothing
+
+A machine is a name from `macheps machine list`. It may be followed by +promoteN (after every N terms, the partial sum
+is added to an fp32 accumulator) and +slicesN (N slices of k, added in order in fp32). It may also be the rule of a
+library, such as cutlass.fp8.default or sm80.mma.fp16+cutlass2.splitk.serial+slices4. ORDER:FORMAT[:ROUND] is an order
+of summation (chain, pairwise, kahan, exact) in any format, such as fp16, e5m6 or e3m4. Each operation is rounded to
+that format, to nearest even unless ROUND is given.
+Operands are drawn and rounded to --format. All machines get the same operands, and the exact product is computed from
+the rounded operands. Every machine that you name must accept some of them. `all` selects each machine that accepts
+them and reports on stderr how many were left out.
+CSV: machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite, max_rel,
+mean_rel, rms_rel (|error| / |exact|), max_ulp, mean_ulp (units in the last place of the output), sqnr_db, max_error,
+rms_error (|error| / sum of |a||b|), bias, drift (mean error divided by that sum: with its sign, and relative to the
+sign of the exact value), unit, bound, probable_bound (bounds on max_error that are known in advance, from the
+machine's own roundings; bound is certain: k unit plus underflow; probable_bound is the mean truncation error plus
+lambda standard deviations of all rounding errors), lambda, first, first_exact (out[0,0]), operand_sqnr_db (the effect
+of rounding the operands), evidence, beyond_bound, beyond_probable (outputs whose error exceeds their own bound),
+saturated (outputs that overflowed but are finite; this is the fourth column from the end). Errors are measured over
+the outputs that are finite and did not overflow.
+With --via, the following columns have values: via, digit_bits, slices, products, inexact_products, combine,
+fp64_error, and plain_error, plain_max_ulp, plain_mean_ulp (errors of one fma per term in the output's format). The
+columns of the bounds are then empty, because no bound is known.
+JSON: {"schema", "rows": [one object per row]}; --dry-run: {"rows", "products", "multiply_adds", "bytes"}.
+Exit codes: 1, with --via, a product of digits or residues was not exact; 2, a name is unknown, or a machine accepts
+none of the operands; 5, the rows could not be written.)";
+
+constexpr std::int64_t max_gemm_size = std::int64_t{1} << 28;
 
 struct Arguments {
     std::vector<std::string> machines{"sm90.wgmma.fp8", "sm90.wgmma.fp8+promote128", "sm89.mma.fp8",
@@ -113,9 +107,10 @@ FormatPair natural_formats(const SpelledRule& spelled) {
     for (const NamedFormat& row : all_formats) {
         if (row.format != fp64 && takes(machine, {row.format, row.format})) return {row.format, row.format};
     }
-    throw usage_error(machine.addend != machine.result ? "cannot take in its own sums: C and D differ"
-                                                       : "takes fp64 operands, and tensors here hold fp32",
-                      std::string(machine.name), "name another machine");
+    throw usage_error(machine.addend != machine.result
+                          ? "this machine cannot add to its own results: the formats of C and D differ"
+                          : "this machine accepts only fp64 operands, but tensors hold fp32 here",
+                      std::string(machine.name), "use another machine");
 }
 
 /// Returns how many combinations of the grid's formats and scalings `spelled` accepts.
@@ -138,8 +133,8 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
         for (const Format& format : FormatSet::known) {
             if (machine.operands.contains(format)) taken.push_back(format_name(format));
         }
-        return usage_error("takes no operands of the given formats", spelled.name,
-                           fmt::format("it takes {}: see --format", fmt::join(taken, ", ")));
+        return usage_error("this machine accepts none of the given formats", spelled.name,
+                           fmt::format("use --format with one of {}", fmt::join(taken, ", ")));
     }
     for (std::size_t i = 0; i < std::size(scaling_names); ++i) {
         for (const FormatPair& pair : grid.formats) {
@@ -148,8 +143,8 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
             break;
         }
     }
-    return usage_error("nothing in it takes the given scales in", spelled.name,
-                       fmt::format("it takes operands with the scaling {}: see --scaling", fmt::join(taken, ", ")));
+    return usage_error("this machine does not support the given scaling", spelled.name,
+                       fmt::format("use --scaling with one of {}", fmt::join(taken, ", ")));
 }
 
 /// Adds the named machines, then those that `all` selects. A named machine must accept some of the operands.
@@ -162,7 +157,7 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
     for (const std::string& name : a.formats) grid.formats.push_back(format_pair(name));
     if (grid.formats.empty()) {
         if (grid.machines.empty())
-            throw usage_error("`--machine all` needs formats", "--format", "such as --format fp16");
+            throw usage_error("`--machine all` needs a format", "--format", "add a format, such as --format fp16");
         grid.formats.push_back(natural_formats(grid.machines.front()));
     }
     const std::size_t combinations = grid.formats.size() * grid.scalings.size();
@@ -170,8 +165,8 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
         const std::size_t taken = combinations_taken(grid, spelled);
         if (taken == 0) throw does_not_fit(grid, spelled);
         if (taken == combinations) continue;
-        tell("{}: takes {} of the {} combinations of formats and scalings; the others are left out\n", spelled.name,
-             taken, combinations);
+        eprint("{}: accepts {} of the {} combinations of formats and scalings; the others are left out\n", spelled.name,
+               taken, combinations);
     }
     if (!has_all) return;
     std::size_t left_out = 0;
@@ -184,10 +179,11 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
         }
     }
     if (grid.machines.empty()) {
-        throw FieldError("formats, scalings", "no machine takes operands of these formats and scales", "");
+        throw FieldError("formats, scalings", "no machine accepts operands with these formats and scales",
+                         "use other formats or scalings");
     }
     if (left_out == 0) return;
-    tell("all: {} of {} machines take none of these operands and are left out\n", left_out, all_machines.size());
+    eprint("all: {} of {} machines accept none of these operands and are left out\n", left_out, all_machines.size());
 }
 
 GemmGrid grid_of(const Arguments& a) {
@@ -220,13 +216,14 @@ GemmGrid grid_of(const Arguments& a) {
     }
     for (const auto* sizes : {&grid.m, &grid.n, &grid.k}) {
         for (const std::int64_t size : *sizes) {
-            if (size < 1 || size > most_gemm_size) throw usage_error("sizes go from 1 to 2^28", "-m, -n, -k");
+            if (size < 1 || size > max_gemm_size)
+                throw usage_error("a size is not from 1 to 2^28", "-m, -n, -k", "use sizes in this range");
         }
     }
     for (const double scale : grid.scales) {
-        if (!std::isfinite(scale)) throw usage_error("not a finite factor", "--scale");
+        if (!std::isfinite(scale)) throw usage_error("the factor is not finite", "--scale", "use a finite number");
     }
-    if (!(a.lambda > 0)) throw usage_error("must be above 0", "--lambda");
+    if (!(a.lambda > 0)) throw usage_error("the number must be above 0", "--lambda", "use a number such as 4");
     return grid;
 }
 
@@ -300,7 +297,7 @@ class ProgressLine {
             fmt::format("{} {} seed {}, {} x {} x {}", format_name(p.data.formats.a), to_string(p.data.distribution),
                         p.data.seed, p.data.m, p.data.n, p.data.k);
         if (!terminal_) {
-            if (where != last_) tell("[{}/{}] {}\n", p.done + 1, p.rows, where);
+            if (where != last_) eprint("[{}/{}] {}\n", p.done + 1, p.rows, where);
             last_ = where;
             return;
         }
@@ -349,7 +346,7 @@ Exit gemm(const Arguments& a) {
     }
     if (!a.out.empty()) {
         publish(a.out, rows);
-        tell("wrote {}\n", a.out);
+        eprint("wrote {}\n", a.out);
     }
     if (a.json) print_now(gemm_json(list));
     return Exit::ok;
@@ -357,47 +354,50 @@ Exit gemm(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("-M,--machine", a->machines, "Machines, or all that take the formats")
+    verb.option("-M,--machine", a->machines, "Machines, or `all` for every machine that accepts the formats")
         .list()
         .takes("NAMES")
         .default_text(fmt::format("{}", fmt::join(a->machines, ", ")));
-    verb.option("-f,--format", a->formats,
-                "Formats of the operands, A:B where a and b differ; the widest of the first machine when left out")
+    verb.option(
+            "-f,--format", a->formats,
+            "Formats of the operands, or A:B if a and b differ; the widest format of the first machine when left out")
         .list()
         .takes(value_kind::format);
     std::vector<std::string> names;
     for (const NamedDistribution& row : all_distributions) names.emplace_back(row.name);
     verb.option("-d,--distribution", a->distributions,
-                "normal; uniform in [-1,1); positive in [0,1); lognormal, of either sign; equal, all 1; outliers, "
-                "normal with one in 128 times 64")
+                "normal; uniform: in [-1,1); positive: in [0,1); lognormal: with random signs; equal: all 1; outliers: "
+                "normal, with one of 128 numbers multiplied by 64")
         .list()
         .one_of(names)
         .default_text("normal");
     verb.option("--scaling", a->scalings,
-                "none; tensor and row: times largest finite / amax; deepgemm: blocks of 128; mx32 and nvfp4: for "
-                "machines with block scales. Undone in the sum")
+                "none; tensor and row: multiply by the largest finite number / amax; deepgemm: blocks of 128; mx32 and "
+                "nvfp4: for machines with block scales. The sum undoes the scaling")
         .list()
         .one_of({std::begin(scaling_names), std::end(scaling_names)})
         .default_text("none");
-    verb.option("--scale", a->scale, "Factor on what is drawn").shows_default();
-    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, joined by commas").list().default_text("0");
-    verb.integer("-m,--rows", a->m, {1, most_gemm_size}, "Rows of a").shows_default();
-    verb.integer("-n,--columns", a->n, {1, most_gemm_size}, "Columns of b").shows_default();
-    verb.integer("-k,--terms", a->k, {1, most_gemm_size}, "Terms per output").shows_default();
+    verb.option("--scale", a->scale, "Factor that multiplies the drawn operands").shows_default();
+    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
+    verb.integer("-m,--rows", a->m, {1, max_gemm_size}, "Rows of a").shows_default();
+    verb.integer("-n,--columns", a->n, {1, max_gemm_size}, "Columns of b").shows_default();
+    verb.integer("-k,--terms", a->k, {1, max_gemm_size}, "Terms per output").shows_default();
     verb.option("--sweep", a->sweeps,
-                "k=16..65536 doubles from the first to the last; k=100,1000 is a list; of m, n, k or scale. Repeat "
-                "for a grid; none when left out")
+                "Values of m, n, k or scale: k=16..65536 doubles from the first to the last; k=100,1000 is a list. "
+                "Repeat for a grid; none when left out")
         .repeats()
         .takes("AXIS=VALUES");
     verb.option("--output", a->output, "Round outputs to this format; the machine's result when left out")
         .takes(value_kind::format);
-    verb.option("--lambda", a->lambda,
-                "Of the probable bound, which an output exceeds with probability below 2 exp(-lambda^2/2)")
+    verb.option(
+            "--lambda", a->lambda,
+            "Number of standard deviations in the probable bound; an output exceeds the bound with a probability below "
+            "2 exp(-lambda^2/2)")
         .shows_default();
     describe_via(verb, a->via);
-    verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
+    verb.option("-o,--out", a->out, "Write the CSV to this file; to stdout when left out").takes(value_kind::file);
     add_device_options(verb, a->device);
-    verb.flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
+    verb.flag("--dry-run", a->dry_run, "Print the number of rows, operations and bytes, and run nothing");
     verb.flag("--json", a->json, "Print the rows, or the plan, as JSON");
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb.runs([a] { return gemm(*a); });

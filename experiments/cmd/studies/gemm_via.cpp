@@ -3,10 +3,10 @@
 
 #include "core/format_table.hpp"
 #include "core/host/memory_limit.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/row_output.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/study/product/via.hpp"
 
 #include <fmt/format.h>
@@ -32,24 +32,25 @@ study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::
                        .full = a.full,
                        .combines_exactly = a.combine == "exact"};
     if (via.via.has_residues && (a.digit_bits > 0 || a.full)) {
-        throw usage_error("residues have no digits", a.via, "leave out --digit-bits and --full, or take ozaki1");
+        throw usage_error("residues have no digits", a.via, "leave out --digit-bits and --full, or use ozaki1");
     }
     for (const SpelledRule& machine : via.machines) {
         if (machine.order)
-            throw usage_error("an order of summation cannot replace a machine here", "--machine " + machine.name,
-                              "name a machine");
+            throw usage_error("an order of summation cannot be used here", "--machine " + machine.name,
+                              "use a machine from `macheps machine list`");
     }
     for (const std::string& name : formats) {
         const Format format = format_named(name, "--format", Exit::usage);
         if (!(format == fp64) && !(format == fp32)) {
-            throw usage_error(fmt::format("{} is not a format of wide products", name), "--format", "fp64 or fp32");
+            throw usage_error(fmt::format("{} cannot be the format of these products", name), "--format",
+                              "use fp64 or fp32");
         }
         via.formats.push_back(format);
     }
     if (via.formats.empty()) via.formats.push_back(via.via.is_ozaki() ? fp64 : fp32);
     for (const Format& format : via.formats) {
         if (format == fp64 && !via.via.is_ozaki()) {
-            throw usage_error(fmt::format("{} makes products of fp32 numbers", a.via), "--format", "take fp32");
+            throw usage_error(fmt::format("{} computes products of fp32 numbers", a.via), "--format", "use fp32");
         }
     }
     return via;
@@ -60,20 +61,20 @@ study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::
 void describe_via(Command& verb, ViaArguments& a) {
     verb.option(
             "--via", a.via,
-            "Make products of fp64 or fp32 numbers (--format) from narrow ones on the machine: ozaki1:S (S digits), "
-            "ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out. Digits and "
-            "residues "
-            "go on exact.int32 too, which multiplies int8 and adds in int32")
+            "Compute products of fp64 or fp32 numbers (--format) from narrow products on the machine: ozaki1:S (S "
+            "digits), ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out. For "
+            "digits and residues, the machine can also be exact.int32, which multiplies int8 and adds in int32")
         .takes("WAY");
     verb.integer("--digit-bits", a.digit_bits, {1, 25},
-                 "Of ozaki1: bits of a digit; as many as are exact when left out");
-    verb.flag("--full", a.full, "Of --via: all products of digits, not the larger half");
+                 "ozaki1 only: bits of a digit; the largest exact number of bits when left out");
+    verb.flag("--full", a.full,
+              "With --via, except ozaki2: compute all products of digits or parts, not only the larger ones");
     verb.option("--combine", a.combine,
-                "Of ozaki1: fp64, digit products are added with a rounding each; exact, one at the end")
+                "ozaki1 only: fp64: round to fp64 after each addition of a digit product; exact: round once at the end")
         .one_of({"fp64", "exact"})
         .shows_default();
     verb.option("--require", a.require,
-                "exact: refuse digits and residues beyond the exactness rule (exit 2); a warning when left out")
+                "exact: refuse digits and residues whose products may not be exact (exit 2); only warn when left out")
         .one_of({"exact"});
 }
 
@@ -89,9 +90,9 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     const std::string beyond = study::beyond_exactness(via);
     if (!beyond.empty() && !a.require.empty()) {
         throw usage_error(beyond.substr(0, beyond.find('\n')), "--require exact",
-                          "take fewer bits, fewer terms, or +promoteN");
+                          "use fewer bits, fewer terms, or +promoteN");
     }
-    if (!beyond.empty()) tell_text("warning: " + beyond);
+    if (!beyond.empty()) eprint_text("warning: " + beyond);
     double bytes = 0;
     std::size_t rows_count = 0;
     for (const std::int64_t m : grid.m) {
@@ -125,11 +126,11 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
             rows.add(row);
         },
         [&](const std::string& words) {
-            if (!output.quiet) tell("{}\n", words);
+            if (!output.quiet) eprint("{}\n", words);
         });
     rows.finish();
     if (inexact == 0) return Exit::ok;
-    tell("{} elements of digit products are not the integers they should be\n", inexact);
+    eprint("{} elements of products of digits or residues are not the exact integers\n", inexact);
     return Exit::check_failed;
 }
 

@@ -8,9 +8,9 @@
 #include "emulation/matmul/reveal_control.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/files/arrays/npy.hpp"
 
 #include <fmt/format.h>
@@ -29,39 +29,41 @@ using namespace files;
 namespace {
 
 constexpr const char* help =
-    R"(The order in which a matrix product adds its terms, as a tree, from its results alone (FPRev).
+    R"(Finds the order in which a matrix product adds its terms, as a tree, from its results alone (FPRev).
 
 Examples:
-  macheps reveal                                       Hopper's fp8 wgmma: 33 numbers meet in one rounding
+  macheps reveal                                       Hopper's fp8 wgmma: 33 numbers are added in one rounding
   macheps reveal --machine sm90.wgmma.fp8+promote128 -k 512
   macheps reveal --machine fp32.pairwise -k 16 --tree
   macheps reveal --machine pairwise:bf16 -k 16 --brackets
   macheps reveal --machine sm80.mma.fp16 -k 64 --dot | dot -Tsvg > tree.svg
-  macheps reveal -f fp16 -k 64 --emit-operands x.npy   operands for a kernel of yours ...
-  macheps reveal -f fp16 -k 64 --results out.npy       ... and the tree from what it returned
+  macheps reveal -f fp16 -k 64 --emit-operands x.npy   write operands for your own kernel ...
+  macheps reveal -f fp16 -k 64 --results out.npy       ... and find the tree from its results
 
-Of k products one is +M, one -M, the others a unit that vanishes beside M. What is left of the units counts the terms
-that joined after the two met; pairs of terms 1, 2, 4, 8 ... apart give the tree (about k log2 k of them), and others
-are asked for where these leave it open. Steps print as s1 = 0-31: terms 0 to 31 and nothing else; s2 = s1 + 32-63:
-those terms and s1, in one rounding. Not seen: roundings, the order within a step, compensation. A sum that is exact where two
-masks meet has no tree.
+One of the k products is +M, one is -M, and each of the others is a unit too small to change M. The result counts the
+units that were added after +M and -M cancelled. Pairs of terms that are 1, 2, 4, 8 ... apart (about k log2 k of them)
+determine the tree. If they leave something open, further pairs are measured. A step s1 = 0-31 adds terms 0 to 31 and
+nothing else; s2 = s1 + 32-63 adds those terms and s1 in one rounding. The method does not find the rounding mode, the
+order within a step, or compensation. A sum that is exact when the two masks meet has no tree.
 
-Operands of a kernel: --emit-operands writes an .npy file of fp32 [2, rows, k], x[0] rows of a and x[1] columns of b,
-numbers of --format. First come 1 + ceil(log2 k) control rows: units alone, at all terms, then at those whose number
-has the binary digit 1, 2, 4, ... From them a kernel that returns zeros, leaves out a term or reads one twice is told
-so. Then come the pairs (i, j), i < j, by i and then by j: --pairs near, those 1, 2, 4, 8 ... apart; all; or first, with
-term 0. near tells the tree of kernels that add neighbours or terms a power of two apart; where that is not enough,
---results says so, and what it left open; all settles everything, and first is enough for a chain of single terms.
-Let out[r] = the sum of x[0,r] x[1,r] over k by your kernel, in fp32 or as --accumulator says, each at the same element
-of an output: kernels sum edges and tiles in other orders. Where that is no concern all rows go into one product: x[1] is 1
-everywhere for fp32, tf32, bf16 and fp16; elsewhere take the diagonal. --results reads out, [rows] or [rows, rows] (its
-diagonal), from .npy (fp16, fp32, fp64) or from text, with the same -k, --format, --accumulator and --pairs.
+For your own kernel: --emit-operands writes an .npy file of fp32 numbers with shape [2, rows, k]. x[0] has rows of a,
+x[1] has columns of b, and all numbers can be represented in --format. The first 1 + ceil(log2 k) rows are control
+rows, which have only units: first at all terms, then at the terms whose index has the binary digit 1, 2, 4, ... They
+detect a kernel that returns zeros, leaves out a term or reads a term twice. The pairs (i, j) with i < j follow, sorted
+by i and then by j. --pairs selects them: near (those 1, 2, 4, 8 ... apart), all, or first (those with term 0). near is
+enough for kernels that add neighbours, or terms a power of two apart. If it is not enough, --results reports what is
+still open. all determines every tree, and first is enough for a chain of single terms.
+Compute out[r], the sum of x[0,r] x[1,r] over k, with your kernel, in fp32 or in the format of --accumulator. Use the
+same element of an output for every r, because kernels add in other orders at edges and in other tiles. If that does
+not matter, compute all rows in one product: for fp32, tf32, bf16 and fp16, x[1] is 1 everywhere; for other formats,
+take the diagonal. --results reads out, with shape [rows] or [rows, rows] (it uses the diagonal), from .npy (fp16,
+fp32, fp64) or from text. Pass the same -k, --format, --accumulator and --pairs.
 
 JSON: {"source", "format_a", "format_b", "terms", "probes", "depth", "chain", "balanced", "blocks": [terms], "ways":
-{children: sums}, "sums": [[children], ...], "unverified", "open_pairs"}: children below `terms` are terms, terms + i is
-sums[i]; blocks are not empty where the sum is a chain of blocks that are chains.
-Exit codes: 1, the results are those of no tree, or of no sum of all terms; 2, the format's range is too small for so
-many terms, or operands of more than 1 GB without --force; 3, results that cannot be read.)";
+{children: sums}, "sums": [[children], ...], "unverified", "open_pairs"}. A child below `terms` is a term, and a child
+terms + i is sums[i]. `blocks` is not empty if the sum is a chain of blocks that are chains themselves.
+Exit codes: 1, the results do not belong to any tree, or to a sum of all terms; 2, the range of the format is too small
+for that many terms, or the operands take more than 1 GB and --force is missing; 3, the results cannot be read.)";
 
 struct Arguments {
     std::string machine = "sm90.wgmma.fp8", format, accumulator = "fp32", operands, results, pairs = "near";
@@ -69,8 +71,8 @@ struct Arguments {
     bool tree = false, brackets = false, dot = false, json = false, force = false;
 };
 
-constexpr int most_terms = 1 << 14;
-constexpr double most_bytes = 1e9;  // limit for a file of operands without --force
+constexpr int max_terms = 1 << 14;
+constexpr double max_bytes = 1e9;  // limit for a file of operands without --force
 
 std::pair<Format, Format> formats_named(const std::string& text) {
     const std::size_t colon = text.find(':');
@@ -83,13 +85,13 @@ Format natural_format(const Machine& machine) {
     for (const NamedFormat& row : all_formats) {
         if (row.format != fp64 && machine.operands.contains(row.format)) return row.format;
     }
-    throw usage_error("takes fp64 operands, and tensors here hold fp32", std::string(machine.name),
-                      "name another machine");
+    throw usage_error("this machine accepts only fp64 operands, but tensors hold fp32 here", std::string(machine.name),
+                      "use another machine");
 }
 
 RevealLimits limits_of(const std::string& accumulator) {
     if (accumulator == "fp16") {
-        return {.precision = 11, .largest_exponent = 15, .least_exponent = -24};
+        return {.precision = 11, .largest_exponent = 15, .min_exponent = -24};
     }
     if (accumulator == "bf16") return {.precision = 8};
     return {};
@@ -119,13 +121,13 @@ Exit emit(const Arguments& a, const RevealOperands& operands) {
     const double bytes = 2.0 * 4.0 * static_cast<double>(rows) * static_cast<double>(k);
     const std::string size = fmt::format("{} rows ({} controls and {} pairs) of {} terms, {}", rows, controls,
                                          pair_count, k, size_text(bytes));
-    if (bytes > most_bytes && !a.force) {
-        throw usage_error(size, "--emit-operands",
-                          fmt::format("take fewer terms, as order shows in a few hundred{}, or give --force",
+    if (bytes > max_bytes && !a.force) {
+        throw usage_error("the operands are too large: " + size, "--emit-operands",
+                          fmt::format("use fewer terms (a few hundred show the order){}, or add --force",
                                       a.pairs == "all" ? ", or --pairs near" : ""));
     }
     require_memory(bytes, std::nullopt, "the operands");
-    tell("writing {}: {}\n", a.operands, size);
+    eprint("writing {}: {}\n", a.operands, size);
     const std::vector<TermPair> pairs = pairs_of(a);
     const std::size_t half = static_cast<std::size_t>(rows * k);
     std::vector<float> values(2 * half);
@@ -138,8 +140,9 @@ Exit emit(const Arguments& a, const RevealOperands& operands) {
         }
     }
     write_npy(a.operands, values, {2, rows, k});
-    tell("wrote {}: M = {:g}, u = {:g}, b {}\n", a.operands, operands.mask_a * double{operands.mask_b}, operands.unit(),
-         operands.mask_b == 1 && operands.unit_b == 1 ? "is 1 everywhere" : "varies: take the diagonal");
+    eprint("wrote {}: M = {:g}, u = {:g}, b {}\n", a.operands, operands.mask_a * double{operands.mask_b},
+           operands.unit(),
+           operands.mask_b == 1 && operands.unit_b == 1 ? "is 1 everywhere" : "varies: take the diagonal");
     return Exit::ok;
 }
 
@@ -156,11 +159,12 @@ KernelResults read_results(const Arguments& a, const RevealOperands& operands) {
     KernelResults read{.pairs = pairs_of(a)};
     const std::size_t count = controls + read.pairs.size();
     if (results.size() != count && results.size() != count * count) {
-        throw Error({.what = fmt::format("{} results", results.size()),
-                     .where = a.results,
-                     .fix = fmt::format("{} terms have {} control rows and {} pairs with --pairs {}: give one result "
-                                        "each, or their square (the diagonal is read)",
-                                        a.terms, controls, read.pairs.size(), a.pairs)});
+        throw Error(
+            {.what = fmt::format("the file has {} results", results.size()),
+             .where = a.results,
+             .fix = fmt::format("for {} terms there are {} control rows and {} pairs with --pairs {}: pass one result "
+                                "for each, or a square matrix of them (its diagonal is used)",
+                                a.terms, controls, read.pairs.size(), a.pairs)});
     }
     const std::size_t step = results.size() == count ? 1 : count + 1;
     // Results may be decimals with nine digits, each of which means the nearest fp32 number.
@@ -177,10 +181,11 @@ FoundTree tree_of_results(const Arguments& a, const RevealOperands& operands) {
     FoundTree found = tree_of_pairs(a.terms, read.pairs, read.sizes);
     if (found.gap.empty() && (found.open.empty() || a.pairs == "near")) return found;
     if (a.pairs == "all") throw no_tree(found.gap);
-    const std::string open = found.gap.empty() ? fmt::format("whether terms {} and {} meet before others does not show",
-                                                             found.open[0].pair.first, found.open[0].pair.second)
-                                               : found.gap;
-    throw Error({.what = fmt::format("the pairs that were measured are not enough: {}", open),
+    const std::string open = found.gap.empty()
+                                 ? fmt::format("it is not known whether terms {} and {} meet before others",
+                                               found.open[0].pair.first, found.open[0].pair.second)
+                                 : found.gap;
+    throw Error({.what = fmt::format("the measured pairs are not enough: {}", open),
                  .where = a.results,
                  .fix = "emit and measure all pairs: --pairs all",
                  .exit = Exit::check_failed});
@@ -197,8 +202,8 @@ struct Revealed {
 Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
     const SumOrder& order = *spelled.order;
     if (order.round != Round::nearest_even && order.round != Round::nearest_away) {
-        throw usage_error("masked units need sums that are rounded to nearest", spelled.name,
-                          "leave out the rounding: it changes no order");
+        throw usage_error("the method needs sums that are rounded to nearest", spelled.name,
+                          "leave out the rounding: it does not change the order");
     }
     const auto [a, b] =
         arguments.format.empty() ? std::pair{order.format, order.format} : formats_named(arguments.format);
@@ -206,7 +211,7 @@ Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
     const RevealLimits limits{.vanishing_bits = f.precision + 1,
                               .precision = f.precision,
                               .largest_exponent = std::min(60, std::ilogb(decode(f, f.max_finite_code() << f.padding))),
-                              .least_exponent = std::max(-120, f.emin() - f.fraction_bits())};
+                              .min_exponent = std::max(-120, f.emin() - f.fraction_bits())};
     const RevealOperands operands = reveal_operands(a, b, arguments.terms, limits);
     const PairSizes sizes = [&](std::span<const TermPair> pairs) {
         std::vector<int> list;
@@ -268,10 +273,10 @@ void print_tree(const Arguments& a, const Revealed& r) {
     const std::string open =
         r.open == 0 ? ""
                     : fmt::format(
-                          "as far as near pairs show: {} pair{} in roundings of three and more {} not measured "
-                          "(--pairs all)\n",
+                          "the tree holds as far as near pairs show: {} pair{} in roundings of three or more {} not "
+                          "measured (use --pairs all)\n",
                           r.open, r.open == 1 ? "" : "s", r.open == 1 ? "was" : "were");
-    if (!open.empty() && (a.dot || a.brackets)) tell_text(open);
+    if (!open.empty() && (a.dot || a.brackets)) eprint_text(open);
     if (a.dot) {
         print_text(tree_dot(r.tree, fmt::format("{}, {}, k = {}", r.source, formats, r.tree.terms)));
         return;
@@ -292,7 +297,8 @@ Exit reveal(const Arguments& a) {
         print_tree(a, of_machine(a));
         return Exit::ok;
     }
-    if (a.format.empty()) throw usage_error("no format", "--format", "name the format of your kernel's operands");
+    if (a.format.empty())
+        throw usage_error("the format is missing", "--format", "add the format of your kernel's operands");
     const auto [left, right] = formats_named(a.format);
     const RevealOperands operands = reveal_operands(left, right, a.terms, limits_of(a.accumulator));
     if (!a.operands.empty()) return emit(a, operands);
@@ -306,31 +312,32 @@ void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     const Option machine =
         verb.option("-M,--machine", a->machine,
-                    "A machine, a rule or ORDER:FORMAT, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
+                    "Machine, rule or ORDER:FORMAT, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
             .takes("NAME")
             .shows_default();
-    verb.integer("-k,--terms", a->terms, {1, most_terms}, "Terms of the sum").shows_default();
+    verb.integer("-k,--terms", a->terms, {1, max_terms}, "Number of terms of the sum").shows_default();
     verb.option("-f,--format", a->format,
-                "Format of the operands, A:B where a and b differ; the machine's widest when left out")
+                "Format of the operands, or A:B if a and b differ; the machine's widest when left out")
         .takes(value_kind::format);
     Option emit_operands = verb.option("--emit-operands", a->operands,
-                                       "Write operands for a kernel of yours; a machine runs when left out")
+                                       "Write operands for your own kernel to this file; a machine runs when left out")
                                .takes(value_kind::file);
-    Option results = verb.option("--results", a->results, "Read what the kernel returned; a machine runs when left out")
+    Option results = verb.option("--results", a->results,
+                                 "Read the results of your kernel from this file; a machine runs when left out")
                          .takes(value_kind::file);
-    verb.option("--accumulator", a->accumulator, "What the kernel sums in, and returns")
+    verb.option("--accumulator", a->accumulator, "Format in which the kernel adds and returns its results")
         .one_of({"fp32", "fp16", "bf16"})
         .shows_default();
-    verb.option("--pairs", a->pairs, "Pairs of the kernel's operands: those 1, 2, 4, 8 ... apart, all, or term 0's")
+    verb.option("--pairs", a->pairs, "Pairs of terms: near: those 1, 2, 4, 8 ... apart; all; first: those with term 0")
         .one_of({"near", "all", "first"})
         .shows_default();
-    verb.flag("--force", a->force, "Write operands even of more than 1 GB").needs(emit_operands);
+    verb.flag("--force", a->force, "Write the operands even if they take more than 1 GB").needs(emit_operands);
     emit_operands.excludes(results).excludes(machine);
     results.excludes(machine);
-    Option tree = verb.flag("--tree", a->tree, "Indented, the root first");
-    Option brackets = verb.flag("--brackets", a->brackets, "Nested brackets, on one line");
-    Option dot = verb.flag("--dot", a->dot, "Graphviz");
-    const Option json = verb.flag("--json", a->json, "JSON");
+    Option tree = verb.flag("--tree", a->tree, "Print the tree indented, the root first");
+    Option brackets = verb.flag("--brackets", a->brackets, "Print the tree as nested brackets, on one line");
+    Option dot = verb.flag("--dot", a->dot, "Print the tree as Graphviz text");
+    const Option json = verb.flag("--json", a->json, "Print the tree as JSON");
     tree.excludes(brackets).excludes(dot).excludes(json);
     brackets.excludes(dot).excludes(json);
     dot.excludes(json);

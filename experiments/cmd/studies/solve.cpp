@@ -5,10 +5,10 @@
 #include "core/host/memory_limit.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/row_output.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/study/sweep_axis.hpp"
 
 #include <fmt/format.h>
@@ -36,37 +36,37 @@ std::string verdict_lines() {
 }
 
 const std::string solve_help =
-    "Solves linear systems with factors of low precision, refined, and says how each ended, as CSV.\n\n"
-    "Examples:\n"
-    "  macheps solve                                        LU, LU-IR and GMRES-IR with bf16, fp16 and fp32 factors\n"
-    "  macheps solve --matrix randsvd --sweep kappa=1e1..1e6 --factor e4m3fn,bf16,fp16 --method ir,gmres-ir\n"
-    "  macheps solve --factor fp16 --method ir --steps steps.csv     every x on the way, into a second file\n"
-    "  macheps solve --matrix hilbert -n 12 --factor fp16 --scale none,scalar,two-sided\n"
-    "  macheps solve --matrix lehmer --factorisation lu,cholesky,qr --factor fp16 --shift 2\n"
-    "  macheps solve --factor fp32 --method ir --require converged   exit 1 unless every system converges\n"
-    "  macheps solve --matrix hplmxp -n 64 --lu block:32 --factor fp16 -M sm90.wgmma.fp16 --method gmres-ir\n"
-    "  macheps solve --preset hplmxp -n 64 --lu block:32 --factor fp16 --dry-run\n\n"
-    "PA = LU is computed in --factor, every operation rounded once; with --lu block:NB and --machine, the trailing "
-    "update\n"
-    "is that matrix unit's, C its addend. --factorisation takes Cholesky or QR in LU's place.\n"
-    "LU-IR corrects x with the factors in three precisions (substitution, work, residual), GMRES-IR by GMRES that "
-    "they\n"
-    "precondition, in five. x is compared with a reference solution of 113 digits, whose error has a proven bound; "
-    "without\n"
-    "that proof `reference` is `uncertain` and the forward error is empty.\n"
-    "A row has one verdict. A factorisation that fails is a verdict, not an error:\n" +
-    verdict_lines() +
-    "Matrices: randsvd:K,MODE (singular values 1 to 1/K: 1 one large, 2 one small, 3 geometric, 4 arithmetic), "
-    "uniform,\n"
-    "hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp, and file:PATH (Matrix Market or "
-    "npy).\n"
-    "Libraries call --method lu, ir, gmres-ir and gmres CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and "
-    "_GMRES_NOPCOND.\n"
-    "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
-    "CSV: a row for each system, format, machine, scaling and method; docs/columns.md has the columns.\n"
-    "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"flops\", \"bytes\"}.\n"
-    "Exit codes: 1, --require converged and a system that did not; 2, an unknown name, or a combination that means\n"
-    "nothing; 3, a file that holds no square real matrix; 5, the rows could not be written.";
+    R"(Solves linear systems with low-precision factors and iterative refinement, and reports how each ended, as CSV.
+
+Examples:
+  macheps solve                                        LU, LU-IR and GMRES-IR with bf16, fp16 and fp32 factors
+  macheps solve --matrix randsvd --sweep kappa=1e1..1e6 --factor e4m3fn,bf16,fp16 --method ir,gmres-ir
+  macheps solve --factor fp16 --method ir --steps steps.csv     also write every intermediate x to a second file
+  macheps solve --matrix hilbert -n 12 --factor fp16 --scale none,scalar,two-sided
+  macheps solve --matrix lehmer --factorisation lu,cholesky,qr --factor fp16 --shift 2
+  macheps solve --factor fp32 --method ir --require converged   exit 1 unless every system converges
+  macheps solve --matrix hplmxp -n 64 --lu block:32 --factor fp16 -M sm90.wgmma.fp16 --method gmres-ir
+  macheps solve --preset hplmxp -n 64 --lu block:32 --factor fp16 --dry-run
+
+PA = LU is computed in --factor, and every operation is rounded once. With --lu block:NB and --machine, that matrix
+unit computes the trailing update, with C as its addend. --factorisation computes a Cholesky or QR factorisation
+instead of LU.
+LU-IR corrects x with the factors in three precisions (substitution, work, residual). GMRES-IR corrects x by GMRES,
+preconditioned with the factors, in five precisions. x is compared with a reference solution of 113 significand bits,
+whose error has a proven bound. If the bound cannot be proven, `reference` is `uncertain` and the forward error is
+empty.
+Each row has one verdict. A factorisation that fails is a verdict, not an error:
+)" + verdict_lines() +
+    R"(Matrices: randsvd:K,MODE (singular values from 1 to 1/K; MODE 1: one large, 2: one small, 3: geometric,
+4: arithmetic), uniform, hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp, and file:PATH
+(Matrix Market or npy).
+In cuSOLVER, --method lu, ir, gmres-ir and gmres are called CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and
+_GMRES_NOPCOND.
+On a terminal, and with --table, a table of the main columns is printed; otherwise, and with --csv, all columns.
+CSV: a row for each system, format, machine, scaling and method; docs/columns.md describes the columns.
+JSON: {"schema", "rows": [one object per row]}; --dry-run: {"rows", "flops", "bytes"}.
+Exit codes: 1, with --require converged, a system did not converge; 2, a name is unknown, or a combination is not
+possible; 3, a file does not contain a square real matrix; 5, the rows could not be written.)";
 
 struct SolveArguments {
     std::vector<std::string> matrices, factors{"bf16", "fp16", "fp32"}, factorisations{"lu"}, machines, scales,
@@ -91,9 +91,10 @@ std::int64_t block_of(const std::string& text) {
     const char* end = text.data() + text.size();
     if (text.starts_with(word)) {
         const auto [last, error] = std::from_chars(text.data() + word.size(), end, block);
-        if (error == std::errc{} && last == end && block >= 1 && block <= most_stored_size) return block;
+        if (error == std::errc{} && last == end && block >= 1 && block <= max_stored_size) return block;
     }
-    throw solve_error(fmt::format("no way to factor '{}'", text), "--lu", "right, or block:NB with NB from 1 to 4096");
+    throw solve_error(fmt::format("unknown variant '{}'", text), "--lu",
+                      "use right, or block:NB with NB from 1 to 4096");
 }
 
 Method method_named(const std::string& name) {
@@ -123,7 +124,7 @@ SolveGrid solve_grid(const SolveArguments& a) {
     std::vector<double> conditions;
     constexpr SweepRule axes[] = {{.name = "n", .is_size = true}, {.name = "kappa", .factor = 10}};
     for (const std::string& text : a.sweeps) {
-        const SweepAxis axis = parse_sweep(text, axes, "such as kappa=1e1..1e10 or n=50,100,200");
+        const SweepAxis axis = parse_sweep(text, axes, "use a sweep such as kappa=1e1..1e10 or n=50,100,200");
         if (axis.name == "n") {
             grid.sizes = axis.integers();
         } else {
@@ -135,7 +136,9 @@ SolveGrid solve_grid(const SolveArguments& a) {
     grid.machines.clear();
     for (const std::string& name : a.machines) {
         SpelledRule spelled = parse_machine(name);
-        if (spelled.order) throw solve_error("an order of summation takes no addend", "--machine", "name a machine");
+        if (spelled.order)
+            throw solve_error("an order of summation has no addend", "--machine",
+                              "use a machine from `macheps machine list`");
         grid.machines.push_back(std::move(spelled));
     }
     if (grid.machines.empty()) grid.machines.push_back(std::nullopt);
@@ -161,8 +164,10 @@ SolveGrid solve_grid(const SolveArguments& a) {
     grid.max_steps = static_cast<int>(a.max_steps);
     grid.gmres_tolerance = a.gmres_tolerance;
     grid.shift = a.shift;
-    if (!(a.shift >= 0) || a.shift > 1e6) throw solve_error("must be 0 to 10^6", "--shift", "such as 2");
-    if (!(a.gmres_tolerance > 0)) throw solve_error("must be above 0", "--gmres-tol", "such as 1e-4");
+    if (!(a.shift >= 0) || a.shift > 1e6)
+        throw solve_error("the number is not from 0 to 10^6", "--shift", "use a number such as 2");
+    if (!(a.gmres_tolerance > 0))
+        throw solve_error("the number must be above 0", "--gmres-tol", "use a number such as 1e-4");
     return grid;
 }
 
@@ -183,7 +188,7 @@ Exit print_solve_cost(const SolveCost& cost, bool json) {
     if (json) {
         print_json({{"rows", cost.rows}, {"flops", cost.flops}, {"bytes", cost.bytes}});
     } else {
-        print("{} rows, {:.3g} operations in the factors' formats, {:.1f} MiB\n", cost.rows, cost.flops,
+        print("{} rows, {:.3g} operations in the formats of the factors, {:.1f} MiB\n", cost.rows, cost.flops,
               cost.bytes / (1 << 20));
     }
     return Exit::ok;
@@ -211,31 +216,35 @@ Exit run_solve_verb(const Command& verb, SolveArguments a) {
             if (!a.steps.empty()) reports::csv::append_line(steps, row);
         },
         [&](const std::string& what) {
-            if (!a.quiet) tell("{}\n", what);
+            if (!a.quiet) eprint("{}\n", what);
         });
     rows.finish();
     if (!a.steps.empty()) {
         publish(a.steps, steps);
-        tell("wrote {}\n", a.steps);
+        eprint("wrote {}\n", a.steps);
     }
     if (a.require.empty() || failed == 0) return Exit::ok;
-    tell("{} of {} systems did not converge\n", failed, cost.rows);
+    eprint("{} of {} systems did not converge\n", failed, cost.rows);
     return Exit::check_failed;
 }
 
 void describe_precisions(Command& verb, SolveArguments& a) {
-    verb.option("-f,--factor", a.factors, "Formats of L and U, u_f")
+    verb.option("-f,--factor", a.factors, "Formats of the factors, u_f")
         .list()
         .takes(value_kind::format)
         .default_text("bf16,fp16,fp32");
-    verb.option("--substitution", a.substitution, "Format of the triangular solves, u_s; the factor's when left out")
+    verb.option("--substitution", a.substitution,
+                "Format of the triangular solves, u_s; the format of the factors when left out")
         .takes(value_kind::format);
     verb.option("--work", a.work, "Format of x and b, u").takes(value_kind::format).shows_default();
-    verb.option("--residual", a.residual, "Format of b - A x, u_r: fp128, or fp64 with narrower work, when left out")
+    verb.option("--residual", a.residual,
+                "Format of b - A x, u_r; fp128 when left out, or fp64 if --work is narrower than fp64")
         .takes(value_kind::format);
-    verb.option("--gmres", a.gmres, "Format of GMRES, u_g; that of the work when left out").takes(value_kind::format);
-    verb.option("--precond", a.precond,
-                "Format of its products with A and the factors, u_p: fp128, or fp64 with narrower work, when left out")
+    verb.option("--gmres", a.gmres, "Format of GMRES, u_g; that of --work when left out").takes(value_kind::format);
+    verb.option(
+            "--precond", a.precond,
+            "Format of the products of GMRES with A and the factors, u_p; fp128 when left out, or fp64 if --work is "
+            "narrower than fp64")
         .takes(value_kind::format);
 }
 
@@ -243,41 +252,42 @@ void describe_factorisation(Command& verb, SolveArguments& a) {
     std::vector<std::string> kinds;
     for (const FactorisationName& row : factorisation_names) kinds.emplace_back(row.name);
     verb.option("--factorisation", a.factorisations,
-                "lu: with partial pivoting; cholesky: of symmetric positive definite matrices; qr: Householder's. A "
-                "row each")
+                "lu: with partial pivoting; cholesky: for symmetric positive definite matrices; qr: with Householder "
+                "reflections. Each adds a row")
         .list()
         .one_of(kinds)
         .default_text("lu");
-    verb.option("--shift", a.shift,
-                "Of cholesky: adds this many unit roundoffs of the factor's format of itself to each diagonal element "
-                "before the "
-                "cast, so that the rounded matrix stays definite")
+    verb.option(
+            "--shift", a.shift,
+            "Cholesky only: multiply each diagonal element by 1 + X u before the cast, where u is the unit roundoff "
+            "of the factor's format, so that the rounded matrix stays positive definite")
         .shows_default();
-    verb.option("--lu", a.lu, "right: column by column; block:NB: panels of NB columns, then a blocked update")
+    verb.option("--lu", a.lu,
+                "right: column by column; block:NB: panels of NB columns, each followed by a blocked update")
         .takes("WAY")
         .shows_default();
-    verb.option("-M,--machine", a.machines, "Machines of the blocked update, a row each; none when left out")
+    verb.option("-M,--machine", a.machines, "Machines for the blocked update; each adds a row; none when left out")
         .list()
         .takes("NAMES");
     verb.option(
             "--operands", a.operands,
-            "Format to which L and U are rounded for the blocked update; the factor's, or the machine's widest, when "
-            "left out")
+            "Format to which L and U are rounded for the blocked update; when left out, the factor's format, or the "
+            "machine's widest")
         .takes(value_kind::format);
-    verb.option("--accumulator", a.accumulator,
-                "Without a machine: the format in which the update is summed; fp32, or fp64 with fp64 factors, when "
-                "left out")
+    verb.option(
+            "--accumulator", a.accumulator,
+            "Without a machine: the format of the sums in the update; when left out, fp32, or fp64 with fp64 factors")
         .takes(value_kind::format);
-    verb.option("--pivot", a.pivot, "partial; none: the diagonal").one_of({"partial", "none"}).shows_default();
-    verb.flag("--fused", a.fused, "a - l u with one rounding");
+    verb.option("--pivot", a.pivot, "partial: partial pivoting; none: pivots on the diagonal")
+        .one_of({"partial", "none"})
+        .shows_default();
+    verb.flag("--fused", a.fused, "Compute a - l u with one rounding");
     std::vector<std::string> scales;
     for (const ScaleName& row : scale_names) scales.emplace_back(row.name);
     verb.option("--scale", a.scales,
-                "By powers of two, where the format's largest number is below 10^6: none; scalar: one factor; "
-                "two-sided: rows, "
-                "columns and a factor; symmetric: the same for a row and its column. two-sided, or symmetric with "
-                "cholesky, when "
-                "left out")
+                "Scaling by powers of two, applied if the format's largest number is below 10^6: none; scalar: one "
+                "factor; two-sided: rows, columns and one factor; symmetric: the same factor for a row and its column; "
+                "when left out, two-sided, or symmetric with cholesky")
         .list()
         .one_of(scales);
 }
@@ -286,46 +296,48 @@ void describe_solve(Command& verb) {
     const auto a = std::make_shared<SolveArguments>();
     verb.option(
             "--matrix", a->matrices,
-            "A matrix, such as randsvd:1e3, randsvd:1e6,2, hilbert or file:a.mtx; repeat for several; randsvd:1e3 when "
+            "A matrix, such as randsvd:1e3, randsvd:1e6,2, hilbert or file:a.mtx. Repeat for several; randsvd:1e3 when "
             "left out")
         .repeats()
         .takes("MATRIX");
-    verb.integer("-n,--size", a->n, {1, most_stored_size}, "Rows of the matrix").shows_default();
-    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, joined by commas").list().default_text("0");
+    verb.integer("-n,--size", a->n, {1, max_stored_size}, "Number of rows of the matrix").shows_default();
+    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
     verb.option("--sweep", a->sweeps,
-                "kappa=1e1..1e12 multiplies by ten, for `randsvd` without a number; n=16..256 doubles; lists work. "
-                "Repeat for "
-                "a grid; none when left out")
+                "kappa=1e1..1e12, for `randsvd` without a number, multiplies by ten; n=16..256 doubles; n=50,100 is a "
+                "list. Repeat for a grid; none when left out")
         .repeats()
         .takes("AXIS=VALUES");
     describe_precisions(verb, *a);
     std::vector<std::string> methods;
     for (const MethodName& row : method_names) methods.emplace_back(row.name);
     verb.option("--method", a->methods,
-                "lu: no refinement; ir: corrections by the factors; gmres-ir: by GMRES that they precondition; gmres: "
-                "by GMRES alone")
+                "lu: no refinement; ir: corrections from the factors; gmres-ir: corrections from GMRES, preconditioned "
+                "with the factors; gmres: corrections from GMRES without a preconditioner")
         .list()
         .one_of(methods)
         .default_text("lu,ir,gmres-ir");
     describe_factorisation(verb, *a);
-    verb.option("--stop", a->stop, "residual: as LAPACK's dsgesv stops; oracle: by the errors against the reference")
+    verb.option("--stop", a->stop,
+                "residual: stop as LAPACK's dsgesv does; oracle: stop by the error against the reference solution")
         .one_of({"residual", "oracle"})
         .shows_default();
-    verb.integer("--max-steps", a->max_steps, {0, 1000}, "Of refinement").shows_default();
-    verb.option("--gmres-tol", a->gmres_tolerance, "By how much GMRES reduces its residual").shows_default();
-    verb.option("--preset", a->preset, "hplmxp: its matrix, no pivoting, fp16 factors, GMRES-IR; none when left out")
+    verb.integer("--max-steps", a->max_steps, {0, 1000}, "Maximum number of refinement steps").shows_default();
+    verb.option("--gmres-tol", a->gmres_tolerance, "Factor by which GMRES reduces its residual").shows_default();
+    verb.option("--preset", a->preset,
+                "hplmxp: the matrix of that benchmark, no pivoting, fp16 factors and GMRES-IR; none when left out")
         .one_of({"hplmxp"});
-    verb.option("--require", a->require, "converged: exit 1 unless every row is; nothing when left out")
+    verb.option("--require", a->require,
+                "converged: exit with 1 unless every system converges; no requirement when left out")
         .one_of({"converged"});
-    verb.option("--steps", a->steps, "Write every x on the way into this CSV file; nothing when left out")
+    verb.option("--steps", a->steps, "Write a row for every intermediate x to this CSV file; nothing when left out")
         .takes(value_kind::file);
-    verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
-    verb.integer("--threads", a->threads, {0, most_threads},
-                 "Threads; 0: every core this process may use. The results do not depend on it")
+    verb.option("-o,--out", a->out, "Write the CSV to this file; to stdout when left out").takes(value_kind::file);
+    verb.integer("--threads", a->threads, {0, max_threads},
+                 "Number of threads; 0: every core that this process may use. The results do not depend on it")
         .shows_default();
-    verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out")
+    verb.option("--memory", a->memory, "Memory limit of the plan, such as 8G; the available memory when left out")
         .takes("SIZE");
-    verb.flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
+    verb.flag("--dry-run", a->dry_run, "Print the number of rows, operations and bytes, and run nothing");
     describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb.runs([a, &verb] { return run_solve_verb(verb, *a); });

@@ -5,11 +5,11 @@
 #include "core/host/memory_limit.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/rounding_option.hpp"
 #include "experiments/cmd/frame/row_output.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/study/sweep_axis.hpp"
 
 #include <fmt/format.h>
@@ -29,33 +29,33 @@ namespace {
 using study::SumGrid;
 
 constexpr const char* sum_help =
-    "The error of sums and dot products in any format, order and rounding, against the exact sum, as CSV.\n\n"
-    "Examples:\n"
-    "  macheps sum                                        eight methods in fp32, fp16 and bf16, 1024 terms\n"
-    "  macheps sum --sweep n=2^4..2^16 -f bf16 --method recursive,pairwise,kahan,neumaier\n"
-    "  macheps sum -f fp16,bf16 -n 65536 --method recursive --round nearest_even,stochastic --trials 20\n"
-    "                                                     to nearest stagnates, stochastic rounding does not\n"
-    "  macheps sum --dot -d cancel --sweep c=0..40 --method chain,dot2 -f fp32 -n 256 --seeds 1\n"
-    "  macheps sum -d harmonic --sweep n=2^4..2^12 -f bf16 --method recursive\n"
-    "  macheps sum -f e4m3fn --method recursive,machine:sm90.wgmma.fp8,machine:sm90.wgmma.fp8+promote128,exact\n"
-    "  macheps sum --sweep n=2^4..2^26 --dry-run          what would be run\n\n"
-    "Terms are drawn, or given by a formula, and rounded once to the format; then every operation is rounded once to "
-    "it.\n"
-    "Methods: recursive; ascending, descending: sorted by magnitude; pairwise; blocked:B; lanes32: a warp; torch: "
-    "torch.sum of\n"
-    "fp32 on a CPU; splitk:S; kahan; neumaier; sum2; sumK:K; machine:NAME, a matrix unit or ORDER:FORMAT as in "
-    "`macheps gemm`; exact. With --dot also chain\n"
-    "(fma), muladd (two roundings) and dot2; the other methods add rounded products.\n"
-    "Data: the distributions of `macheps gemm`; harmonic: 1/(i+1); cancel:C: a dot product of 2.25 2^-C, n even.\n"
-    "Errors are given in units of u S: u is the format's unit roundoff, S the sum of magnitudes. Two bounds stand "
-    "beside\n"
-    "them: a certain one, and a probable one that needs errors of mean zero; truncation and stagnation break it.\n"
-    "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
-    "CSV: a row for each data set, format, n, seed, method and rounding; docs/columns.md has the columns.\n"
-    "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"terms\", \"bytes\"}.\n"
-    "Exit codes: 2, an unknown name, or a combination that means nothing; 5, the rows could not be written.";
+    R"(Measures the error of sums and dot products in any format, order and rounding against the exact sum, as CSV.
 
-constexpr std::int64_t most_sum_terms = std::int64_t{1} << 28;
+Examples:
+  macheps sum                                        eight methods in fp32, fp16 and bf16, 1024 terms
+  macheps sum --sweep n=2^4..2^16 -f bf16 --method recursive,pairwise,kahan,neumaier
+  macheps sum -f fp16,bf16 -n 65536 --method recursive --round nearest_even,stochastic --trials 20
+                                                     rounding to nearest stagnates, stochastic rounding does not
+  macheps sum --dot -d cancel --sweep c=0..40 --method chain,dot2 -f fp32 -n 256 --seeds 1
+  macheps sum -d harmonic --sweep n=2^4..2^12 -f bf16 --method recursive
+  macheps sum -f e4m3fn --method recursive,machine:sm90.wgmma.fp8,machine:sm90.wgmma.fp8+promote128,exact
+  macheps sum --sweep n=2^4..2^26 --dry-run          print the plan and run nothing
+
+Terms are drawn or given by a formula, and rounded once to the format. Every operation is then rounded once to it.
+Methods: recursive; ascending and descending (sorted by magnitude); pairwise; blocked:B; lanes32 (as in a warp); torch
+(torch.sum of fp32 on a CPU); splitk:S; kahan; neumaier; sum2; sumK:K; machine:NAME (a matrix unit, or ORDER:FORMAT as
+in `macheps gemm`); exact. With --dot also chain (fma), muladd (two roundings) and dot2; the other methods add rounded
+products.
+Data: the distributions of `macheps gemm`; harmonic: 1/(i+1); cancel:C: a dot product of value 2.25 2^-C, n even.
+Errors are given in units of u S: u is the unit roundoff of the format, S the sum of the magnitudes. Each row has a
+certain bound and a probable bound. The probable bound assumes errors of mean zero, so truncation and stagnation can
+break it.
+On a terminal, and with --table, a table of the main columns is printed; otherwise, and with --csv, all columns.
+CSV: a row for each data set, format, n, seed, method and rounding; docs/columns.md describes the columns.
+JSON: {"schema", "rows": [one object per row]}; --dry-run: {"rows", "terms", "bytes"}.
+Exit codes: 2, a name is unknown, or a combination is not possible; 5, the rows could not be written.)";
+
+constexpr std::int64_t max_sum_terms = std::int64_t{1} << 28;
 
 struct SumArguments {
     std::vector<std::string> data{"positive"}, formats{"fp32", "fp16", "bf16"},
@@ -83,14 +83,14 @@ SumGrid sum_grid(const SumArguments& a) {
     std::vector<std::int64_t> exponents;
     constexpr SweepRule axes[] = {{.name = "n", .is_size = true}, {.name = "c", .step = 4}};
     for (const std::string& text : a.sweeps) {
-        const SweepAxis axis = parse_sweep(text, axes, "such as n=2^4..2^20 or c=0..40");
+        const SweepAxis axis = parse_sweep(text, axes, "use a sweep such as n=2^4..2^20 or c=0..40");
         (axis.name == "n" ? grid.sizes : exponents) = axis.integers();
     }
     for (const std::int64_t n : grid.sizes) {
-        if (n <= most_sum_terms) continue;
+        if (n <= max_sum_terms) continue;
         throw Error({.what = fmt::format("{} terms are too many", n),
                      .where = "--sweep n",
-                     .fix = "up to 2^28",
+                     .fix = "use at most 2^28 terms",
                      .exit = Exit::usage});
     }
     for (const std::string& name : a.data) {
@@ -101,16 +101,19 @@ SumGrid sum_grid(const SumArguments& a) {
         }
         for (const std::int64_t c : exponents) {
             if (c < 0 || c > 200) {
-                throw Error({.what = fmt::format("c = {}", c),
+                throw Error({.what = fmt::format("c = {} is out of range", c),
                              .where = "--sweep c",
-                             .fix = "from 0 to 200",
+                             .fix = "use 0 to 200",
                              .exit = Exit::usage});
             }
             grid.data.push_back(study::with_c(data, c));
         }
     }
     if (!(a.lambda > 0))
-        throw Error({.what = "must be above 0", .where = "--lambda", .fix = "such as 4", .exit = Exit::usage});
+        throw Error({.what = "the number must be above 0",
+                     .where = "--lambda",
+                     .fix = "use a number such as 4",
+                     .exit = Exit::usage});
     return grid;
 }
 
@@ -134,7 +137,7 @@ Exit run_sum_verb(const SumArguments& a) {
     study::run_sums(
         pool, chosen_simd(), grid, [&](const SumRow& row) { rows.add(row); },
         [&](const std::string& what) {
-            if (!a.quiet) tell("{}\n", what);
+            if (!a.quiet) eprint("{}\n", what);
         });
     rows.finish();
     return Exit::ok;
@@ -142,9 +145,9 @@ Exit run_sum_verb(const SumArguments& a) {
 
 void describe_sum(Command& verb) {
     const auto a = std::make_shared<SumArguments>();
-    verb.option("-d,--data", a->data, "What is added").list().takes("NAMES").default_text("positive");
-    verb.integer("-n,--terms", a->n, {1, most_sum_terms}, "Terms of a sum").shows_default();
-    verb.option("-f,--format", a->formats, "Formats of terms and operations")
+    verb.option("-d,--data", a->data, "Data to add").list().takes("NAMES").default_text("positive");
+    verb.integer("-n,--terms", a->n, {1, max_sum_terms}, "Number of terms").shows_default();
+    verb.option("-f,--format", a->formats, "Formats of the terms and of the operations")
         .list()
         .takes(value_kind::format)
         .default_text("fp32,fp16,bf16");
@@ -153,22 +156,23 @@ void describe_sum(Command& verb) {
         .takes("NAMES")
         .default_text("recursive,pairwise,blocked:128,lanes32,kahan,neumaier,sum2,exact");
     verb.option("--round", a->rounds, "Rounding of every operation").list().takes("MODES").default_text("nearest_even");
-    verb.flag("--dot", a->dot, "Dot products");
-    verb.integer("--trials", a->trials, {1, 1 << 20}, "Of stochastic rounding, on the same data").shows_default();
-    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, joined by commas").list().default_text("0");
-    verb.option(
-            "--sweep", a->sweeps,
-            "n=2^4..2^20 doubles; c=0..40, for `cancel`, goes by 4; lists work. Repeat for a grid; none when left out")
+    verb.flag("--dot", a->dot, "Compute dot products instead of sums");
+    verb.integer("--trials", a->trials, {1, 1 << 20}, "Number of trials with stochastic rounding on the same data")
+        .shows_default();
+    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
+    verb.option("--sweep", a->sweeps,
+                "n=2^4..2^20 doubles; c=0..40, for `cancel`, has steps of 4; n=1,7,64 is a list. Repeat for a grid; "
+                "none when left out")
         .repeats()
         .takes("AXIS=VALUES");
-    verb.option("--lambda", a->lambda, "Of the probable bound").shows_default();
-    verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
-    verb.integer("--threads", a->threads, {0, most_threads},
-                 "Threads; 0: every core this process may use. The results do not depend on it")
+    verb.option("--lambda", a->lambda, "Number of standard deviations in the probable bound").shows_default();
+    verb.option("-o,--out", a->out, "Write the CSV to this file; to stdout when left out").takes(value_kind::file);
+    verb.integer("--threads", a->threads, {0, max_threads},
+                 "Number of threads; 0: every core that this process may use. The results do not depend on it")
         .shows_default();
-    verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out")
+    verb.option("--memory", a->memory, "Memory limit of the plan, such as 8G; the available memory when left out")
         .takes("SIZE");
-    verb.flag("--dry-run", a->dry_run, "Print how many rows, terms and bytes. Runs nothing");
+    verb.flag("--dry-run", a->dry_run, "Print the number of rows, terms and bytes, and run nothing");
     describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb.runs([a] { return run_sum_verb(*a); });

@@ -24,7 +24,7 @@ std::optional<pid_t> start_child(const ChildrenRequest& request, const std::stri
         return start_program(call);
     } catch (const std::system_error& error) {
         if (has_others) return std::nullopt;
-        throw Error({.what = error.what(), .where = "--jobs", .fix = "run fewer at a time"});
+        throw Error({.what = error.what(), .where = "--jobs", .fix = "run fewer units at a time"});
     }
 }
 

@@ -3,7 +3,7 @@
 
 #include "core/host/read_file.hpp"
 #include "core/text/quote.hpp"
-#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/train/task.hpp"
 #include "experiments/training/sweep/grow.hpp"
 #include "experiments/training/sweep/store/layout.hpp"
@@ -22,15 +22,16 @@ void keep(const Costs& costs) {
     try {
         costs.keep();
     } catch (const Error& error) {
-        tell("macheps: the costs are not kept: {}\n", error.what());
+        eprint("macheps: cannot save the costs: {}\n", error.what());
     }
 }
 
 Error changed_plan(const fs::path& plan, const fs::path& out) {
-    return Error({.what = fmt::format("the plan is not the one that {} was made of", out.string()),
+    return Error({.what = fmt::format("the plan is not the one that {} was made from", out.string()),
                   .where = plan.string(),
-                  .fix = fmt::format("`macheps sweep plan {} --out {}` takes what is new, once; shards then name {}",
-                                     shell_word(plan.string()), shell_word(out.string()), shell_word(out.string())),
+                  .fix = fmt::format(
+                      "run `macheps sweep plan {} --out {}` once to add the new units, and then run the shards with {}",
+                      shell_word(plan.string()), shell_word(out.string()), shell_word(out.string())),
                   .exit = Exit::usage});
 }
 
@@ -43,7 +44,7 @@ SweepFolder sweep_of_plan(const fs::path& path, const fs::path& out, PlanChanges
     if (exists && changes == PlanChanges::are_refused) throw changed_plan(path, out);
     const fs::path beside = plan.beside("");
     Costs costs(beside.empty() ? "." : beside);
-    Grown grown = grow(before, plan, train::train_task, costs, [](const std::string& text) { tell("{}\n", text); });
+    Grown grown = grow(before, plan, train::train_task, costs, [](const std::string& text) { eprint("{}\n", text); });
     keep(costs);
     if (folder == FolderIs::written) {
         if (exists) {
@@ -62,17 +63,17 @@ SweepFolder sweep_of_plan(const fs::path& path, const fs::path& out, PlanChanges
 SweepFolder open_sweep(const fs::path& path, const fs::path& out, PlanChanges changes, FolderIs folder) {
     if (is_folder(path)) {
         if (!out.empty() && out != path) {
-            throw Error({.what = "this is the folder of a sweep already",
+            throw Error({.what = "this is already the folder of a sweep",
                          .where = path.string(),
-                         .fix = "leave --out out, or name the plan",
+                         .fix = "remove --out, or name the plan",
                          .exit = Exit::usage});
         }
         return {path, read_sweep(path)};
     }
     if (!is_there(path)) {
-        throw Error({.what = "there is no such plan, nor a folder of a sweep",
+        throw Error({.what = "this plan or folder does not exist",
                      .where = path.string(),
-                     .fix = "name a .toml file, or the folder that a sweep writes"});
+                     .fix = "name a .toml file, or the folder of a sweep"});
     }
     fs::path place = out;
     if (place.empty()) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep plan: the size and cost of a plan, before anything is trained.
 #include "core/host/memory_limit.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/sweep/folder.hpp"
 #include "experiments/cmd/sweep/verbs.hpp"
 #include "experiments/training/sweep/shard.hpp"
@@ -23,17 +23,15 @@ using namespace training;
 namespace {
 
 constexpr const char* plan_help =
-    "What a plan comes to: settings, units, runs, processor hours, bytes, and the longest shard.\n\n"
+    "Prints the size of a plan: settings, units, runs, processor hours, bytes, and the longest shard.\n\n"
     "Examples:\n"
-    "  macheps sweep plan formats.toml                  what it comes to; writes nothing but costs.csv beside the "
-    "plan\n"
-    "  macheps sweep plan formats.toml --out formats    and makes the folder, or grows it by what the plan has more\n"
-    "  macheps sweep plan formats --csv                 one line a unit of a folder: its name, its axes, its cost\n\n"
-    "Every policy is tried against every model. A run of each policy and model is timed once, for a second or less, "
-    "and\n"
-    "kept in costs.csv. JSON: {\"name\", \"settings\", \"units\", \"new_units\", \"runs\", \"seconds\", \"bytes\", "
-    "\"memory_bytes\",\n\"shards\": [{\"count\", \"longest_seconds\"}]}.\n"
-    "Exit codes: 2 and 3, the plan cannot be trained as it stands; 5, the folder could not be written.";
+    "  macheps sweep plan formats.toml                  its size; writes only costs.csv, next to the plan\n"
+    "  macheps sweep plan formats.toml --out formats    also makes the folder, or adds the new units\n"
+    "  macheps sweep plan formats --csv                 one line per unit of a folder: name, axes, cost\n\n"
+    "Each policy is checked against each model. A run of each policy and model is timed once, for a second or less,\n"
+    "and the time is kept in costs.csv. JSON: {\"name\", \"settings\", \"units\", \"new_units\", \"runs\",\n"
+    "\"seconds\", \"bytes\", \"memory_bytes\", \"shards\": [{\"count\", \"longest_seconds\"}]}.\n"
+    "Exit codes: 2 and 3, the plan cannot be trained; 5, the folder could not be written.";
 
 struct Totals {
     std::size_t settings = 0, units = 0, runs = 0, policies = 0, seeds = 0;
@@ -82,7 +80,7 @@ std::string plan_text(const Sweep& sweep, const Totals& t, std::size_t new_units
     text += fmt::format("units     {}{}\n", t.units, new_units > 0 ? fmt::format(", {} of them new", new_units) : "");
     text += fmt::format("time      about {:.3g} processor hours\n", t.seconds / 3600);
     text += fmt::format("rows      about {}\n", bytes_text(static_cast<double>(t.bytes)));
-    text += fmt::format("memory    about {} a unit\n", bytes_text(static_cast<double>(t.memory_bytes)));
+    text += fmt::format("memory    about {} per unit\n", bytes_text(static_cast<double>(t.memory_bytes)));
     for (const int count : shard_counts)
         text += fmt::format("{:<9} the longest takes {}\n", fmt::format("{} shards", count),
                             duration_words(longest_shard(sweep, count)));
@@ -144,10 +142,10 @@ Exit plan(const PlanArguments& a) {
 void describe_plan(Command& verb) {
     const auto a = std::make_shared<PlanArguments>();
     verb.option("PLAN", a->path, "A plan, or the folder of a sweep").required().takes(value_kind::file);
-    verb.option("-o,--out", a->out, "Make this folder of the plan, or grow it; nothing is made when left out")
+    verb.option("-o,--out", a->out, "Make this folder from the plan, or add its new units to it. Default: none")
         .takes(value_kind::folder);
-    const Option json = verb.flag("--json", a->json, "As JSON");
-    verb.flag("--csv", a->csv, "One line for each unit").excludes(json);
+    const Option json = verb.flag("--json", a->json, "Print as JSON");
+    verb.flag("--csv", a->csv, "Print one line per unit").excludes(json);
     verb.runs([a] { return plan(*a); });
 }
 

@@ -4,9 +4,9 @@
 #include "core/error.hpp"
 #include "core/host/memory_limit.hpp"
 #include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/sweep/children.hpp"
 #include "experiments/cmd/sweep/folder.hpp"
 #include "experiments/cmd/sweep/verbs.hpp"
@@ -30,22 +30,22 @@ using namespace training;
 namespace {
 
 constexpr const char* run_help =
-    "Trains the units of one shard that are not finished, in this process.\n\n"
+    "Trains the unfinished units of one shard, in this process.\n\n"
     "Examples:\n"
     "  macheps sweep run formats.toml                        all units, into the folder formats\n"
     "  macheps sweep run formats --shard 3/64                the fourth of 64 shards\n"
-    "  macheps sweep run formats --jobs 4                    four units at a time, in processes of their own\n"
-    "  macheps sweep run formats --retry-failed              what failed, once more\n"
-    "  macheps sweep run formats --max-minutes 55            stops by itself, resumable, before a limit of an hour\n"
-    "  macheps sweep run formats --dry-run                   which units the shard has, and what of them is done\n\n"
-    "Any number of shards run at any time, on any machines that see the folder; two that do the same harm nobody. "
-    "--shard auto\nreads the place from a Slurm array, a Kubernetes indexed job, PBS, SGE, LSF, srun or mpirun. "
-    "SIGTERM, "
-    "SIGINT and SIGUSR1\nend the step in hand and leave a checkpoint; running the shard again goes on there.\n"
-    "JSON: {\"out\", \"shard\", \"units\", \"trained\", \"were_done\", \"failed\": [names], \"stopped\"}; of --dry-run "
-    "{\"out\", \"shard\",\n\"units\", \"seconds\", \"memory_bytes\", \"states\": [{\"unit\", \"state\", "
+    "  macheps sweep run formats --jobs 4                    four units at a time, each in its own process\n"
+    "  macheps sweep run formats --retry-failed              also retries what failed\n"
+    "  macheps sweep run formats --max-minutes 55            stops before a limit of one hour; can be resumed\n"
+    "  macheps sweep run formats --dry-run                   the units of the shard and their states\n\n"
+    "Any number of shards may run at any time, on any machines that share the folder; running a shard twice does no\n"
+    "harm. --shard auto reads the shard from a Slurm array, a Kubernetes indexed job, PBS, SGE, LSF, srun or\n"
+    "mpirun. SIGTERM, SIGINT and SIGUSR1 end the current step and leave a checkpoint; running the shard again\n"
+    "continues there.\n"
+    "JSON: {\"out\", \"shard\", \"units\", \"trained\", \"were_done\", \"failed\": [names], \"stopped\"}; with\n"
+    "--dry-run {\"out\", \"shard\", \"units\", \"seconds\", \"memory_bytes\", \"states\": [{\"unit\", \"state\",\n"
     "\"seconds\"}]}.\n"
-    "Exit codes: 0, every unit of the shard is done; 1, some failed and the rest is done; 5, cannot write; 75, "
+    "Exit codes: 0, every unit of the shard is done; 1, some failed and the rest is done; 5, cannot write; 75,\n"
     "stopped.";
 
 std::atomic<bool> stop_shard{false}, stop_shard_now{false};
@@ -70,7 +70,7 @@ struct RunArguments {
 Shard shard_of(const RunArguments& a) {
     if (a.shard != "auto") return parse_shard(a.shard);
     const FoundShard found = shard_in([](const char* name) { return std::getenv(name); });
-    tell("Shard {} of the {} ({})\n", to_string(found.shard), found.engine, found.seen);
+    eprint("Shard {} of the {} ({})\n", to_string(found.shard), found.engine, found.seen);
     return found.shard;
 }
 
@@ -80,7 +80,7 @@ std::vector<std::size_t> units_asked(const RunArguments& a, const Sweep& sweep, 
     if (unit == nullptr) {
         throw Error({.what = fmt::format("there is no unit '{}'", a.unit),
                      .where = "--unit",
-                     .fix = "`macheps sweep plan OUT --csv` names them",
+                     .fix = "run `macheps sweep plan OUT --csv` to list the units",
                      .exit = Exit::usage});
     }
     return {static_cast<std::size_t>(unit - sweep.units.data())};
@@ -102,15 +102,15 @@ void tell_unit(const UnitReport& report, std::size_t number, std::size_t count) 
     const std::string head = fmt::format("[{}/{}] {}", number, count, report.id);
     switch (report.end) {
         case UnitEnd::trained:
-            return tell("{} done in {}\n", head, duration_words(report.seconds));
+            return eprint("{} done in {}\n", head, duration_words(report.seconds));
         case UnitEnd::was_done:
-            return tell("{} is done already\n", head);
+            return eprint("{} is already done\n", head);
         case UnitEnd::failed:
-            return tell("{} failed: {}\n", head, report.what);
+            return eprint("{} failed: {}\n", head, report.what);
         case UnitEnd::had_failed:
-            return tell("{} failed before: {} (--retry-failed tries it again)\n", head, report.what);
+            return eprint("{} failed before: {} (use --retry-failed to try again)\n", head, report.what);
         case UnitEnd::stopped:
-            return tell("{} stopped\n", head);
+            return eprint("{} stopped\n", head);
     }
 }
 
@@ -143,7 +143,7 @@ Exit print_dry_run(const RunArguments& a, const SweepFolder& folder, const Shard
         return Exit::ok;
     }
     const std::size_t count = request.units.size();
-    print("{} unit{}, {} to do, {} of memory at most\n", count, count == 1 ? "" : "s", duration_words(seconds),
+    print("{} unit{}, {} to do, at most {} of memory\n", count, count == 1 ? "" : "s", duration_words(seconds),
           bytes_text(static_cast<double>(memory * a.jobs)));
     return Exit::ok;
 }
@@ -164,7 +164,7 @@ Exit run_here(const RunArguments& a, const SweepFolder& folder, const ShardReque
                                .note =
                                    [&](const std::string& text) {
                                        bar.end();
-                                       tell("macheps: {}\n", text);
+                                       eprint("macheps: {}\n", text);
                                    },
                                .progress =
                                    [&](const Progress& progress) {
@@ -201,7 +201,7 @@ void remember_for_merge(const std::filesystem::path& out, int count) {
     try {
         remember_shard_count(out, count);
     } catch (const Error& error) {
-        tell("macheps: {}\n", error.what());
+        eprint("macheps: {}\n", error.what());
     }
 }
 
@@ -238,8 +238,9 @@ Exit run_sweep(const RunArguments& a) {
                     {"stopped", code == Exit::stopped}});
     }
     if (!a.quiet) {
-        tell("Shard {}: {} trained, {} done before, {} failed{}\n", to_string(shard), tallied.trained,
-             tallied.were_done, tallied.failed.size(), code == Exit::stopped ? "; stopped, run it again to go on" : "");
+        eprint("Shard {}: {} trained, {} done before, {} failed{}\n", to_string(shard), tallied.trained,
+               tallied.were_done, tallied.failed.size(),
+               code == Exit::stopped ? "; stopped, run it again to continue" : "");
     }
     return code;
 }
@@ -247,26 +248,32 @@ Exit run_sweep(const RunArguments& a) {
 void describe_run(Command& verb) {
     const auto a = std::make_shared<RunArguments>();
     verb.option("OUT", a->path, "The folder of a sweep, or its plan").required().takes(value_kind::file);
-    verb.option("--shard", a->shard, "Which shard: 3/64, or auto, as the engine says").takes("I/N").shows_default();
-    verb.option("--unit", a->unit, "One unit by its name, in place of a shard; all of the shard's when left out");
-    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out")
+    verb.option("--shard", a->shard,
+                "Shard to train: 3/64, or auto to read it from the environment variables of the job engine")
+        .takes("I/N")
+        .shows_default();
+    verb.option("--unit", a->unit,
+                "Train only the unit of this name, instead of a shard. Default: all units of the shard");
+    verb.option("-o,--out", a->out, "Folder of the sweep. Default: the path of the plan without .toml")
         .takes(value_kind::folder);
     add_device_options(verb, a->device);
-    verb.integer("--jobs", a->jobs, {1, most_threads}, "Units trained at a time, in processes of their own")
+    verb.integer("--jobs", a->jobs, {1, max_threads}, "Number of units to train at a time, each in its own process")
         .shows_default();
-    verb.option("--max-minutes", a->max_minutes, "Stop, resumable, after so many minutes; 0: never").shows_default();
-    verb.flag("--retry-failed", a->retry_failed, "Try again what failed");
-    verb.option(
-            "--scratch", a->scratch,
-            "Train in this folder on a disk of the machine, and copy back at each checkpoint and at the end; in the "
-            "sweep's folder when left out")
+    verb.option("--max-minutes", a->max_minutes,
+                "Stop after this many minutes, so that the shard can be resumed; 0: never")
+        .shows_default();
+    verb.flag("--retry-failed", a->retry_failed, "Also train units that failed before");
+    verb.option("--scratch", a->scratch,
+                "Train in this folder on a local disk, and copy the results back at each checkpoint and at the end. "
+                "Default: train in the sweep's folder")
         .takes(value_kind::folder);
     verb.option("--patience", a->patience,
-                "Seconds within which a stale file handle or an input/output error is tried again three times")
+                "Seconds over which three retries are spread after a stale file handle or an input/output error")
         .shows_default();
-    verb.flag("--dry-run", a->dry_run, "Print the shard's units and where each stands; trains and makes nothing");
-    verb.flag("--json", a->json, "Print what was done as JSON");
-    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.flag("--dry-run", a->dry_run,
+              "Print the units of the shard and their states, without training or writing anything");
+    verb.flag("--json", a->json, "Print the result as JSON");
+    verb.flag("-q,--quiet", a->quiet, "Print no progress on stderr");
     verb.runs([a] { return run_sweep(*a); });
 }
 

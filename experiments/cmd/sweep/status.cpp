@@ -23,15 +23,14 @@ using namespace training;
 namespace {
 
 constexpr const char* status_help =
-    "What of a sweep is done, begun, failed and missing, shard by shard.\n\n"
+    "Prints how many units of a sweep are done, begun, failed and missing, shard by shard.\n\n"
     "Examples:\n"
     "  macheps sweep status formats              the shards that are not done, and what failed\n"
-    "  macheps sweep status formats --csv        one line a unit\n\n"
-    "A unit is `begun` while an attempt at it stands in OUT/work: a process is at work there, or was ended. JSON: "
-    "{\"out\", \"name\",\n\"units\", \"done\", \"begun\", \"failed\", \"missing\", \"shards\": [{\"shard\", \"units\", "
-    "\"done\", \"begun\", \"failed\", \"missing\"}],\n\"failures\": [{\"unit\", \"host\", \"what\"}]}. The exit code "
-    "is 0 "
-    "whatever it finds.";
+    "  macheps sweep status formats --csv        one line per unit\n\n"
+    "A unit is `begun` while OUT/work contains an attempt at it: a process is training it, or was interrupted.\n"
+    "JSON: {\"out\", \"name\", \"units\", \"done\", \"begun\", \"failed\", \"missing\", \"shards\": [{\"shard\",\n"
+    "\"units\", \"done\", \"begun\", \"failed\", \"missing\"}], \"failures\": [{\"unit\", \"host\", \"what\"}]}.\n"
+    "The exit code does not depend on the states.";
 
 struct StatusArguments {
     std::filesystem::path out;
@@ -121,10 +120,10 @@ Exit status(const StatusArguments& a) {
 void describe_status(Command& verb) {
     const auto a = std::make_shared<StatusArguments>();
     verb.option("OUT", a->out, "The folder of a sweep").required().takes(value_kind::folder);
-    verb.integer("--shards", a->shards, {0, most_shards}, "How many shards to speak of; 0: as many as ran last")
+    verb.integer("--shards", a->shards, {0, max_shards}, "Number of shards to report; 0: as many as in the last run")
         .shows_default();
-    const Option json = verb.flag("--json", a->json, "As JSON");
-    verb.flag("--csv", a->csv, "One line for each unit").excludes(json);
+    const Option json = verb.flag("--json", a->json, "Print as JSON");
+    verb.flag("--csv", a->csv, "Print one line per unit").excludes(json);
     verb.runs([a] { return status(*a); });
 }
 

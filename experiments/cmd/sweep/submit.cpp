@@ -3,9 +3,9 @@
 #include "core/host/child_process.hpp"
 #include "core/host/publish.hpp"
 #include "core/text/quote.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/sweep/folder.hpp"
 #include "experiments/cmd/sweep/verbs.hpp"
 #include "experiments/training/sweep/engines.hpp"
@@ -24,17 +24,15 @@ using namespace training;
 namespace {
 
 constexpr const char* submit_help =
-    "Hands the shards of a sweep to Slurm as an array, or writes a job for Kubernetes.\n\n"
+    "Submits the shards of a sweep to Slurm as an array, or writes a job for Kubernetes.\n\n"
     "Examples:\n"
     "  macheps sweep submit formats.toml --engine slurm --print                what would be submitted\n"
     "  macheps sweep submit formats.toml --engine kubernetes --print > job.yaml\n\n"
-    "Slurm: writes OUT/slurm/array.sh and merge.sh and submits both; the merge begins when every task has ended, and "
-    "says what\n"
-    "is missing. A task that nears its time limit saves and goes back into the queue. Kubernetes: the job's image, and "
-    "a\n"
-    "volume that all pods share as /out, are yours to name. Other engines: docs/sweeps.md.\n"
+    "Slurm: writes OUT/slurm/array.sh and merge.sh and submits both. The merge starts when every task has ended,\n"
+    "and reports what is missing. A task that nears its time limit saves its state and is requeued. Kubernetes: you\n"
+    "provide the image of the job, and a volume that all pods mount as /out. Other engines: docs/sweeps.md.\n"
     "JSON: {\"out\", \"engine\", \"shards\", \"scripts\": [files], \"jobs\": [ids]}.\n"
-    "Exit codes: 1, the engine refused the job; 2 and 3, the plan cannot be trained as it stands.";
+    "Exit codes: 1, the engine refused the job; 2 and 3, the plan cannot be trained.";
 
 struct SubmitArguments {
     std::filesystem::path path, out;
@@ -54,7 +52,7 @@ constexpr EngineRow engine_rows[] = {{"slurm", slurm_scripts, true}, {"kubernete
 std::string submit_job(std::vector<std::string> options, const std::string& script) {
     options.insert(options.begin(), "--parsable");
     options.push_back(script);
-    std::string why = "sbatch says why above";
+    std::string why = "see the message of sbatch above";
     try {
         const ProgramEnd end = run_program({.program = "sbatch", .arguments = options});
         const std::string job = end.output.substr(0, end.output.find_first_of(";\n"));
@@ -64,9 +62,9 @@ std::string submit_job(std::vector<std::string> options, const std::string& scri
     }
     std::string command = "sbatch";
     for (const std::string& word : options) command += " " + shell_word(word);
-    throw Error({.what = "the job was not taken",
+    throw Error({.what = "sbatch did not accept the job",
                  .where = command,
-                 .fix = why + "; --print shows the script, which any sbatch may be given",
+                 .fix = why + "; use --print to get the script and submit it yourself",
                  .exit = Exit::check_failed});
 }
 
@@ -76,7 +74,7 @@ const EngineRow& engine_of(const SubmitArguments& a) {
     }
     throw Error({.what = fmt::format("there is no engine '{}'", a.engine),
                  .where = "--engine",
-                 .fix = "one of slurm, kubernetes; others take shards too: docs/sweeps.md",
+                 .fix = "use slurm or kubernetes; for other engines see docs/sweeps.md",
                  .exit = Exit::usage});
 }
 
@@ -87,7 +85,7 @@ std::filesystem::path own_program() {
     if (error)
         throw Error({.what = fmt::format("cannot find the file of this program: {}", error.message()),
                      .where = "/proc/self/exe",
-                     .fix = "Mount /proc, or write the script yourself (docs/sweeps.md)."});
+                     .fix = "mount /proc, or write the script yourself (docs/sweeps.md)"});
     return program;
 }
 
@@ -125,9 +123,9 @@ Exit submit(const SubmitArguments& a) {
         jobs.push_back(submit_job(options, files[0]));
         options.push_back("--dependency=afterany:" + jobs[0]);
         jobs.push_back(submit_job(options, files[1]));
-        tell("Job {}: {} tasks; job {} merges what they leave\n", jobs[0], request.shards, jobs[1]);
+        eprint("Job {}: {} tasks; job {} merges their results\n", jobs[0], request.shards, jobs[1]);
     }
-    for (const std::string& file : files) tell("wrote {}\n", file);
+    for (const std::string& file : files) eprint("wrote {}\n", file);
     if (a.json) {
         print_json({{"out", request.out.string()},
                     {"engine", a.engine},
@@ -143,17 +141,18 @@ void describe_submit(Command& verb) {
     verb.option("PLAN", a->path, "A plan, or the folder of a sweep").required().takes(value_kind::file);
     std::vector<std::string> names;
     for (const EngineRow& row : engine_rows) names.emplace_back(row.name);
-    verb.option("--engine", a->engine, "Who schedules").required().one_of(names);
-    verb.integer("--shards", a->shards, {0, most_shards},
-                 "How many; 0: as many as there are units, 1000 at most, and none shorter than ten minutes")
+    verb.option("--engine", a->engine, "Engine that schedules the jobs").required().one_of(names);
+    verb.integer("--shards", a->shards, {0, max_shards},
+                 "Number of shards; 0: as many as there are units, but at most 1000, and ten minutes or more each on "
+                 "average")
         .shows_default();
-    verb.option("--time", a->time, "Limit of a Slurm task, such as 4:00:00; the site's own when left out");
-    verb.option("--sbatch", a->sbatch, "Words for sbatch, such as \"-p cpu -A account\"; none when left out");
-    verb.option("--image", a->image, "Container image of a Kubernetes job; macheps when left out");
-    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out")
+    verb.option("--time", a->time, "Time limit of a Slurm task, such as 4:00:00. Default: the limit of the cluster");
+    verb.option("--sbatch", a->sbatch, "Further options for sbatch, such as \"-p cpu -A account\". Default: none");
+    verb.option("--image", a->image, "Container image of a Kubernetes job. Default: macheps");
+    verb.option("-o,--out", a->out, "Folder of the sweep. Default: the path of the plan without .toml")
         .takes(value_kind::folder);
-    verb.flag("--print", a->print_only, "Print the scripts; writes and submits nothing");
-    verb.flag("--json", a->json, "As JSON");
+    verb.flag("--print", a->print_only, "Print the scripts without writing or submitting anything");
+    verb.flag("--json", a->json, "Print as JSON");
     verb.runs([a] { return submit(*a); });
 }
 

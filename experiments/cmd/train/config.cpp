@@ -2,7 +2,7 @@
 #include "experiments/cmd/train/config.hpp"
 
 #include "core/host/read_file.hpp"
-#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/files/config/value.hpp"
@@ -82,9 +82,9 @@ void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
     for (const char* option :
          {"--take", "--framework", "--framework-version", "--device-profile", "--checkpoint-dtype", "--env"}) {
         if (std::find(given.begin(), given.end(), option) == given.end()) continue;
-        throw Error({.what = fmt::format("{} is about configs, and none is given", option),
+        throw Error({.what = fmt::format("{} applies to configs, but no config is given", option),
                      .where = option,
-                     .fix = "give one with --config, or leave it out",
+                     .fix = "pass a config with --config, or remove it",
                      .exit = Exit::usage});
     }
 }
@@ -93,11 +93,13 @@ void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
 std::optional<Error> untrained(const ImportResult& result, const std::string& config) {
     const ResolvedField* fp8 = result.resolved.find("fp8");
     if (fp8 == nullptr || result.has_recipe) return {};
-    return Error({.what = fmt::format("the fp8 recipe {} ({}) is the program's own: no config says what it computes",
-                                      field_text(fp8->value), fp8->from),
-                  .where = config,
-                  .fix = "train a policy with what it does: `macheps policy words` lists the recipes",
-                  .exit = Exit::usage});
+    return Error(
+        {.what = fmt::format(
+             "the fp8 recipe {} ({}) is defined by the user's program, so the config does not say what it computes",
+             field_text(fp8->value), fp8->from),
+         .where = config,
+         .fix = "use a policy that describes it; `macheps policy words` lists the recipes",
+         .exit = Exit::usage});
 }
 
 /// Returns the configs that another of these configs names. Each is part of that config and not a separate policy.
@@ -134,12 +136,11 @@ std::optional<std::string> common_value(const TrainingKey& key, const std::vecto
 
 void ConfigChoice::add_options(Command& verb) {
     verb.option("--config", configs,
-                "Training frameworks' configs, as `policy import` reads them: each FILE is a policy, unless another "
-                "FILE names "
-                "it; A+B is one config of two files of a framework, and A+KEY=VALUE changes a key")
+                "Configs of training frameworks, read as `policy import` does. Each FILE is a policy, unless another "
+                "FILE refers to it. A+B is one config in two files, and A+KEY=VALUE changes a key")
         .takes(value_kind::file);
     verb.option("--take", take,
-                "What is taken of a config beside its policy: lr, its learning rate; nothing when left out")
+                "Settings to take from a config in addition to its policy: lr, its learning rate. Default: nothing")
         .one_of({"lr"})
         .list();
     import.add_options(verb);
@@ -160,23 +161,23 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
     const std::map<std::string, std::string> named_by = named_configs(choice.configs, options);
     for (const std::string& config : choice.configs) {
         if (const auto named = named_by.find(config); named != named_by.end()) {
-            tell("{} is the file that {} names: it is read as a part of that config, not as another policy\n", config,
-                 named->second);
+            eprint("{} is a file that {} refers to, so it is read as a part of that config, not as another policy\n",
+                   config, named->second);
             continue;
         }
         const std::vector<std::string> parts = parts_of(config);
         options.policy_name = name_of(parts, loaded.policies);
         const ImportResult result = import_config(parts, options);
-        tell("{} as {}: {} {}, {}\n", config, options.policy_name, result.framework->title, to_string(result.version),
-             policies::finding_counts(result.findings));
-        tell_text(policies::finding_lines(result.findings));
+        eprint("{} as {}: {} {}, {}\n", config, options.policy_name, result.framework->title, to_string(result.version),
+               policies::finding_counts(result.findings));
+        eprint_text(policies::finding_lines(result.findings));
         if (result.refused()) {
             const Finding& first = result.findings.front();
             if (!refused) {
                 refused = Error({.what = fmt::format("{} refuses this config: {} [{}]", result.framework->title,
                                                      first.message, first.rule),
                                  .where = to_string(first.place),
-                                 .fix = first.instead.empty() ? "an error never trains" : first.instead,
+                                 .fix = first.instead.empty() ? "correct the config" : first.instead,
                                  .exit = Exit::check_failed});
             }
             continue;
@@ -215,8 +216,8 @@ Policy baseline_of(const std::vector<Policy>& configs) {
         words += fmt::format("{}{} {}", words.empty() ? "" : ", ", key.name, *value);
     }
     if (toml.empty()) return load_policy(baseline_policy);
-    tell("macheps: {} trains with the configs' {}; name it with --policy to train it with the run's own\n",
-         baseline_policy, words);
+    eprint("macheps: {0} uses these settings of the configs: {1}; pass --policy {0} to use those of the options\n",
+           baseline_policy, words);
     return parse_policy(
         fmt::format("name = \"{0}\"\ndescription = \"everything in fp32, with what the configs say of the "
                     "optimiser\"\nextends = \"{0}\"\n{1}",
@@ -230,7 +231,7 @@ void check_names(const std::vector<Policy>& policies) {
         if (std::count_if(policies.begin(), policies.end(), same) == 1) continue;
         throw Error({.what = fmt::format("two policies are called '{}'", policy.name),
                      .where = "--policy",
-                     .fix = "name each once, and give your own policies names of their own",
+                     .fix = "pass each policy once, and give your own policies different names",
                      .exit = Exit::usage});
     }
 }
@@ -241,8 +242,10 @@ void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions&
         const std::int64_t wanted = policy.training.micro_batches.value_or(1);
         const std::int64_t trained = options_under(policy.training, options).micro_batches;
         if (wanted <= 1 || wanted == trained) continue;
-        tell("macheps: {} asks for {} micro-batches; a step has {} x {} samples, which are divided into {}\n",
-             policy.name, wanted, options.micro_batches, options.batch, trained);
+        eprint(
+            "macheps: {} asks for {} micro-batches, but a step has {} x {} samples; it is divided into {} "
+            "micro-batches\n",
+            policy.name, wanted, options.micro_batches, options.batch, trained);
     }
 }
 
@@ -253,10 +256,10 @@ void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model
         // A stressed policy leaves out the same sites as the policy without the stress.
         if (resolved.left_out.empty() || !(policy.training.stress == Stress{})) continue;
         if (const auto [low, asked] = resolved.low_linears(); asked > 0)
-            tell("macheps: {}: {} of {} linears in 8 bits or fewer\n", policy.name, low, asked);
+            eprint("macheps: {}: {} of {} linears in 8 bits or fewer\n", policy.name, low, asked);
         else
-            tell("macheps: {}:\n", policy.name);
-        for (const auto& one : resolved.left_out) tell("  left out: {}: {}\n", one.site, one.why);
+            eprint("macheps: {}:\n", policy.name);
+        for (const auto& one : resolved.left_out) eprint("  left out: {}: {}\n", one.site, one.why);
     }
 }
 

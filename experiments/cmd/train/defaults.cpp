@@ -21,9 +21,9 @@ double parse_weight(const std::string& text, const char* where) {
     const auto [end, error] = std::from_chars(first, last, value);
     if (error != std::errc{} || end != last ||
         (is_power && (value < -1000 || value > 1000 || value != static_cast<int>(value)))) {
-        throw Error({.what = fmt::format("'{}' is no number", text),
+        throw Error({.what = fmt::format("'{}' is not a valid number", text),
                      .where = where,
-                     .fix = "give a power of two such as 2^-12 or 0.5",
+                     .fix = "pass a power of two such as 2^-12 or 0.5",
                      .exit = Exit::usage});
     }
     return is_power ? Format::power_of_two(static_cast<int>(value)) : value;

@@ -2,10 +2,10 @@
 #include "experiments/cmd/train/plan.hpp"
 
 #include "core/host/memory_limit.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,8 +41,8 @@ std::string as_text(const Plan& plan) {
     text += fmt::format("directory   {}\n", plan.directory.string());
     text += fmt::format("disk        about {}{}\n", size_of(plan.disk_bytes),
                         plan.free_bytes ? fmt::format(" of {} free", size_of(*plan.free_bytes)) : "");
-    text += fmt::format("memory      about {}; {} at most in this process while it measured\n",
-                        size_of(plan.least_bytes), size_of(plan.peak_bytes));
+    text += fmt::format("memory      about {}; this process used up to {} while it measured\n", size_of(plan.min_bytes),
+                        size_of(plan.peak_bytes));
     text += fmt::format("time        about {}\n\n", duration_text(plan.seconds));
     std::size_t width = 6;
     for (const auto& policy : plan.policies) width = std::max(width, policy.policy.size());
@@ -55,17 +55,16 @@ std::string as_text(const Plan& plan) {
                         ms(policy.step_seconds), policy.sampled_step_seconds ? ms(*policy.sampled_step_seconds) : "-",
                         ms(policy.evaluation_seconds), duration_text(policy.seconds), size_of(total(policy.memory)));
     }
+    text += plan.timed_tokens == 0
+                ? "\nTimes were measured on this computer: the mean of 3 to 32 steps after a warm-up "
+                  "step, one sampled step, and one held-out batch.\n"
+                : fmt::format(
+                      "\nTimes were extrapolated from smaller steps on {} tokens, by the numbers of "
+                      "multiply-adds and weights. They may be wrong by a factor of two.\n",
+                      plan.timed_tokens);
     text +=
-        plan.timed_tokens == 0
-            ? "\nTimes were measured here and now: the mean of 3 to 32 steps after one to warm up, one sampled step, "
-              "one held-out batch.\n"
-            : fmt::format(
-                  "\nTimes were scaled from steps of two layers on {} tokens, by the multiply-adds and the "
-                  "weights: right to a factor of two or so.\n",
-                  plan.timed_tokens);
-    text +=
-        "`in a framework`: parameters, gradients, master copies, optimiser state and activations in the policy's "
-        "formats.\n";
+        "`in a framework`: memory of parameters, gradients, master copies, optimiser state and activations in the "
+        "policy's formats.\n";
     return text;
 }
 
@@ -99,7 +98,7 @@ Json as_json(const Plan& plan, const Command& verb) {
             {"parameters", plan.parameters},
             {"seconds", json_number(plan.seconds)},
             {"timed_tokens", plan.timed_tokens},
-            {"least_bytes", plan.least_bytes},
+            {"least_bytes", plan.min_bytes},
             {"peak_bytes", plan.peak_bytes},
             {"disk_bytes", plan.disk_bytes},
             {"free_bytes", plan.free_bytes ? Json(*plan.free_bytes) : Json()},
@@ -115,7 +114,7 @@ Exit print_plan(const Plan& plan, const Command& verb, bool as_json_document) {
     } else {
         print_text(as_text(plan));
     }
-    for (const Error& problem : plan.problems) tell("macheps: {}\n", in_options(verb, problem));
+    for (const Error& problem : plan.problems) eprint("macheps: {}\n", in_options(verb, problem));
     return plan.problems.empty() ? Exit::ok : plan.problems.front().exit();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/train/progress.hpp"
 
-#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,8 +28,8 @@ void ProgressBar::show(const Progress& p) {
     const double elapsed = std::chrono::duration<double>(now - start_).count();
     if (p.finished) {
         if (terminal_) redraw("");
-        tell("[{}/{}] {} seed {}: {} after {} steps, loss {:.4f}, {} elapsed\n", p.index + 1, p.runs, p.policy, p.seed,
-             p.status, p.step, p.loss, clock_time(elapsed));
+        eprint("[{}/{}] {} seed {}: {} after {} steps, loss {:.4f}, {} elapsed\n", p.index + 1, p.runs, p.policy,
+               p.seed, p.status, p.step, p.loss, clock_time(elapsed));
         drawn_ = false;
         return;
     }
@@ -46,7 +46,7 @@ void ProgressBar::show(const Progress& p) {
 }
 
 void ProgressBar::end() {
-    if (drawn_) tell("\n");
+    if (drawn_) eprint("\n");
     drawn_ = false;
 }
 

@@ -3,7 +3,7 @@
 
 #include "core/format_table.hpp"
 #include "core/text/json.hpp"
-#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/train/defaults.hpp"
 #include "reports/findings/value_range.hpp"
 #include "reports/logs/manifest_facts.hpp"
@@ -40,9 +40,9 @@ const TrainingKey& stress_key(const std::string& word) {
         if (key->name == name && name.size() < word.size()) return *key;
     }
     throw Error(
-        {.what = fmt::format("'{}' is not a stress", word),
+        {.what = fmt::format("'{}' is not a valid stress", word),
          .where = "--stress",
-         .fix = fmt::format("give {}=VALUE, such as {}, or none", fmt::join(stress_names(), "=VALUE, "), usual_stress),
+         .fix = fmt::format("pass {}=VALUE, such as {}, or none", fmt::join(stress_names(), "=VALUE, "), usual_stress),
          .exit = Exit::usage});
 }
 
@@ -93,18 +93,18 @@ void add_stressed(Experiment& experiment, const std::string& word, bool has_conf
         const SiteList sites = model_sites(experiment.model);
         const auto is_narrow = [&](const Policy& policy) { return has_narrow_forward(resolve(policy, sites)); };
         if (std::none_of(policies.begin(), policies.end(), is_narrow)) return;
-        tell(
-            "macheps: every policy is trained a second time with {}, as a format of narrow range computes; --stress "
-            "none turns it off\n",
+        eprint(
+            "macheps: every policy is trained a second time with {}, because one of them computes in a format of "
+            "narrow range; --stress none turns this off\n",
             usual_stress);
     }
     const std::string said = word.empty() ? usual_stress : word;
     const TrainingKey& key = stress_key(said);
     const double value = parse_weight(said.substr(said.find('=') + 1), "--stress");
     if (!key.is_good(value)) {
-        throw Error({.what = fmt::format("{} is {:g}", key.name, value),
+        throw Error({.what = fmt::format("{} cannot be {:g}", key.name, value),
                      .where = "--stress",
-                     .fix = fmt::format("give {}", key.wanted),
+                     .fix = fmt::format("pass {}", key.wanted),
                      .exit = Exit::usage});
     }
     const std::size_t count = policies.size();

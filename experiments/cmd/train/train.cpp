@@ -6,10 +6,10 @@
 #include "core/text/quote.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/train/config.hpp"
 #include "experiments/cmd/train/defaults.hpp"
 #include "experiments/cmd/train/help.hpp"
@@ -80,9 +80,9 @@ constexpr std::int64_t default_save_every = 500;
 void refuse_other_options(const Command& verb, const char* with, std::initializer_list<std::string_view> allowed) {
     for (const std::string& name : verb.given()) {
         if (name == with || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
-        throw Error({.what = fmt::format("{} cannot be given with {}: the manifest settles it", name, with),
+        throw Error({.what = fmt::format("{} cannot be used with {}, because the manifest determines it", name, with),
                      .where = with,
-                     .fix = fmt::format("leave it out; allowed are {}", fmt::join(allowed, ", ")),
+                     .fix = fmt::format("remove it; the allowed options are {}", fmt::join(allowed, ", ")),
                      .exit = Exit::usage});
     }
 }
@@ -93,13 +93,16 @@ Experiment resumed_experiment(const Arguments& a, const Command& verb) {
                           "--no-report", "--json", "--dry-run"});
     const std::filesystem::path manifest = std::filesystem::path(a.resume) / "manifest.json";
     if (!std::filesystem::exists(manifest)) {
-        throw Error({.what = "there is nothing to resume: no manifest.json",
+        throw Error({.what = "there is nothing to resume: manifest.json is missing",
                      .where = a.resume,
-                     .fix = "name a directory of `macheps train`; one that was ended before it began is begun again"});
+                     .fix = "pass a directory of `macheps train`; if training stopped before it wrote manifest.json, "
+                            "start it again"});
     }
     const Manifest read = read_manifest(manifest);
     if (read.created_by != fmt::format("macheps {} ({})", macheps::version(), git_revision())) {
-        tell("macheps: begun by {}; the bytes are promised for one version throughout\n", read.created_by);
+        eprint(
+            "macheps: this run was started by {}; the same bytes are only guaranteed if one version runs all steps\n",
+            read.created_by);
     }
     Experiment experiment = read.experiment;
     experiment.directory = a.resume;
@@ -170,7 +173,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     std::sort(seeds.begin(), seeds.end());
     if (std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end())
         throw Error(
-            {.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
+            {.what = "a seed is given twice", .where = "--seeds", .fix = "pass each seed once", .exit = Exit::usage});
     experiment.data_file = files.train;
     experiment.held_out_file = files.held_out;
     experiment.data_format = files.format;
@@ -213,7 +216,7 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
         write_summary(summary, rows);
         if (!arguments.json) print_coloured(summary_table(summary, colour_for(STDOUT_FILENO)));
         write_page(log, summary, page);
-        tell("Rows and page: {}\n", page.string());
+        eprint("Rows and page: {}\n", page.string());
         json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
         json["summary"] = Json::parse(summary_json(summary));
     }
@@ -226,7 +229,7 @@ int jobs(const Arguments& a, const Experiment& experiment) {
     if (a.jobs > 1 && a.device.device != "cpu") {
         throw Error({.what = "a GPU trains one run at a time",
                      .where = "--jobs",
-                     .fix = "leave it out, or give --device cpu",
+                     .fix = "remove it, or pass --device cpu",
                      .exit = Exit::usage});
     }
     if (a.device.device != "cpu") return 1;
@@ -248,7 +251,7 @@ Exit run(const Arguments& arguments, const Command& verb) {
     const auto progress = [&](const Progress& p) {
         if (!p.note.empty()) {
             bar.end();
-            tell("macheps: {}\n", p.note);
+            eprint("macheps: {}\n", p.note);
         } else if (!arguments.quiet) {
             bar.show(p);
         }
@@ -266,119 +269,127 @@ Exit run(const Arguments& arguments, const Command& verb) {
     for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
     const Exit code = finish(experiment, finished, arguments);
     if (code == Exit::stopped)
-        tell("Stopped. To go on: macheps train --resume {}\n", shell_word(experiment.directory.string()));
+        eprint("Stopped. To continue: macheps train --resume {}\n", shell_word(experiment.directory.string()));
     return code;
 }
 
 void describe_task(Command& verb, Arguments& a) {
     verb.option("-p,--policy", a.policies,
-                "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
+                "Policies: presets (macheps policy list) or .toml files. Default: those of the demo")
         .takes(value_kind::policy)
         .list();
     a.configs.add_options(verb);
     verb.integer("--seeds", a.seeds, seed_limits,
-                 "Seeds; each gives every policy the same weights and batches; 0,1,2 when left out")
+                 "Seeds. For each seed, all policies have the same initial weights and batches. Default: 0,1,2")
         .list();
     verb.option("--stress", a.stress, stress_help());
-    const Option data =
-        verb.option("--data", a.data, "A text, read as bytes, or tokens; the synthetic language when left out")
-            .takes(value_kind::file);
-    verb.option("--val-data", a.val_data, "Held-out text or tokens; the last tenth of --data when left out")
+    const Option data = verb.option("--data", a.data,
+                                    "Training data: a text, read as bytes, or tokens. Default: the synthetic language")
+                            .takes(value_kind::file);
+    verb.option("--val-data", a.val_data, "Held-out text or tokens. Default: the last tenth of --data")
         .takes(value_kind::file)
         .needs(data);
     verb.option("--data-format", a.data_format,
-                "auto, text, llmc or nanogpt; auto: llm.c's magic number, else a .bin is nanoGPT's uint16, else text")
+                "Format of the data: auto, text, llmc or nanogpt. auto recognises llm.c by its magic number, reads "
+                "other .bin files as uint16 tokens of nanoGPT, and all other files as text")
         .one_of({"auto", "text", "llmc", "nanogpt"})
         .shows_default();
-    verb.option("-o,--out", a.out, "Run directory; runs/001, runs/002, ... when left out").takes(value_kind::folder);
+    verb.option("-o,--out", a.out, "Run directory. Default: the next of runs/001, runs/002, ...")
+        .takes(value_kind::folder);
     verb.flag("--force", a.force, "Replace an existing run directory");
 }
 
 void describe_model(Command& verb, Arguments& a) {
     verb.option("--model", a.kind,
-                "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary positions)")
+                "Kind of model: gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary positions)")
         .takes("KIND:{gpt2,llama}")
         .shows_default();
-    verb.option("--size", a.size, "tiny, small or base").takes("SIZE:{tiny,small,base}").shows_default();
-    verb.integer("--layers", a.layers, {1, most_size}, "Blocks; by --size");
-    verb.integer("--width", a.width, {1, most_size}, "Channels; by --size");
-    verb.integer("--heads", a.heads, {1, most_size}, "Attention heads; by --size");
-    verb.integer("--kv-heads", a.kv_heads, {0, most_size},
-                 "Heads of keys and values in a llama, a divisor of --heads; --heads when left out");
-    verb.integer("--hidden", a.hidden, {0, most_size},
-                 "Channels inside the feed-forward; when left out 4 width, in a llama 8/3 width rounded up to 32s");
-    verb.option("--rope-theta", a.rope_theta, "Base of a llama's rotary positions; 10000 when left out");
-    verb.integer("--context", a.context, {1, most_size}, "Tokens a sample; by --size");
-    verb.integer("--vocabulary", a.vocabulary, {1, most_size},
-                 "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
-    const Option untied = verb.flag("--untied", a.untied, "Give lm_head weights of its own, as a llama does by itself");
-    verb.flag("--tied", a.tied, "Let lm_head share the token embedding, as a gpt2 does by itself").excludes(untied);
+    verb.option("--size", a.size, "Size of the model: tiny, small or base")
+        .takes("SIZE:{tiny,small,base}")
+        .shows_default();
+    verb.integer("--layers", a.layers, {1, max_size}, "Number of blocks. Default: set by --size");
+    verb.integer("--width", a.width, {1, max_size}, "Number of channels. Default: set by --size");
+    verb.integer("--heads", a.heads, {1, max_size}, "Number of attention heads. Default: set by --size");
+    verb.integer("--kv-heads", a.kv_heads, {0, max_size},
+                 "Llama only: number of key and value heads, a divisor of --heads. Default: --heads");
+    verb.integer("--hidden", a.hidden, {0, max_size},
+                 "Channels inside the feed-forward layer. Default: 4 width; for llama 8/3 width, rounded up to a "
+                 "multiple of 32");
+    verb.option("--rope-theta", a.rope_theta, "Llama only: base of the rotary positions. Default: 10000");
+    verb.integer("--context", a.context, {1, max_size}, "Tokens per sample. Default: set by --size");
+    verb.integer(
+        "--vocabulary", a.vocabulary, {1, max_size},
+        "Number of different tokens. Default: set by --size; 256 for a text; the largest token plus one for tokens");
+    const Option untied = verb.flag("--untied", a.untied, "Give lm_head separate weights (the default for llama)");
+    verb.flag("--tied", a.tied, "Let lm_head share the token embedding (the default for gpt2)").excludes(untied);
     std::vector<std::string> gelus;
     for (const Activation& row : activations) gelus.emplace_back(row.name);
-    verb.option("--gelu", a.gelu, fmt::format("{}", fmt::join(gelus, " or "))).one_of(gelus).shows_default();
+    verb.option("--gelu", a.gelu, fmt::format("Variant of GELU: {}", fmt::join(gelus, " or ")))
+        .one_of(gelus)
+        .shows_default();
 }
 
 void describe_steps(Command& verb, Arguments& a) {
-    verb.integer("--steps", a.train.steps, {1, most_steps}, "Optimiser steps").shows_default();
-    verb.integer("--batch", a.batch, {1, most_size}, "Samples a micro-batch; by --size");
-    verb.integer("--micro-batches", a.train.micro_batches, {1, most_size},
-                 "Micro-batches whose gradients are added before a step")
+    verb.integer("--steps", a.train.steps, {1, max_steps}, "Optimiser steps").shows_default();
+    verb.integer("--batch", a.batch, {1, max_size}, "Samples per micro-batch. Default: set by --size");
+    verb.integer("--micro-batches", a.train.micro_batches, {1, max_size},
+                 "Micro-batches whose gradients are added before each step")
         .shows_default();
-    verb.option("--optimizer", a.optimizer, "adamw or sgd").one_of({"adamw", "sgd"}).shows_default();
+    verb.option("--optimizer", a.optimizer, "Optimiser: adamw or sgd").one_of({"adamw", "sgd"}).shows_default();
     verb.option("--lr", a.train.lr, "Learning rate after warm-up").shows_default();
-    verb.option("--min-lr", a.min_lr, "Learning rate at the end of the cosine; lr / 10 when left out");
-    verb.integer("--warmup", a.train.warmup, {0, most_steps}, "Steps of linear warm-up").shows_default();
-    verb.option("--clip", a.train.clip, "Largest gradient norm; 0: no clipping").shows_default();
-    verb.option("--weight-decay", a.train.weight_decay, "Of matrices only").shows_default();
-    verb.integer("--ranks", a.train.ranks, {1, most_ranks},
-                 "Data parallel ranks, computed one after the other: each takes its share of a micro-batch, and "
-                 "gradients are reduced as [reduce] of the policy says. A divisor of --batch")
+    verb.option("--min-lr", a.min_lr, "Learning rate at the end of the cosine schedule. Default: lr / 10");
+    verb.integer("--warmup", a.train.warmup, {0, max_steps}, "Steps of linear warm-up").shows_default();
+    verb.option("--clip", a.train.clip, "Maximum gradient norm; 0: no clipping").shows_default();
+    verb.option("--weight-decay", a.train.weight_decay, "Weight decay; applies to matrices only").shows_default();
+    verb.integer("--ranks", a.train.ranks, {1, max_ranks},
+                 "Number of data parallel ranks, a divisor of --batch. They are computed one after the other. Each "
+                 "takes its share of a micro-batch, and gradients are reduced as [reduce] of the policy says")
         .shows_default();
     verb.flag("--recompute", a.train.recompute,
-              "Gradient checkpointing: of each block only the input is kept, and the block is computed again for its "
-              "backward pass. The results do not depend on it; bytes of activations do");
-    verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
+              "Gradient checkpointing: keep only the input of each block, and recompute the block for its backward "
+              "pass. Changes the bytes of the activations, not the results");
+    verb.option("--momentum", a.train.momentum, "Momentum; applies to sgd only").shows_default();
     verb.option("--token-weight", a.token_weight,
-                "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "
-                "batch 1/weight times as large; a power of two; when left out, 2^-12 on the synthetic language and 1 "
-                "with --data or --config");
-    verb.integer("--eval-every", a.train.eval_every, {0, most_steps},
+                "Weight of every token's loss in the backward pass, a power of two, undone in fp32 before clipping. It "
+                "makes gradients as small as those of a batch 1/weight times as large. Default: 2^-12 with the "
+                "synthetic language, 1 with --data or --config");
+    verb.integer("--eval-every", a.train.eval_every, {0, max_steps},
                  "Steps between held-out evaluations; 0: only at the end")
         .shows_default();
-    verb.integer("--eval-batches", a.train.eval_batches, {1, most_size}, "Held-out batches an evaluation")
+    verb.integer("--eval-batches", a.train.eval_batches, {1, max_size}, "Held-out batches per evaluation")
         .shows_default();
-    verb.integer("--probe-every", a.train.probe_every, {0, most_steps},
-                 "Steps between samples of every site; 0: count nothing")
+    verb.integer("--probe-every", a.train.probe_every, {0, max_steps},
+                 "Steps between samples of all sites; 0: sample and count nothing")
         .shows_default();
-    verb.integer("--histogram-every", a.train.histogram_every, {0, most_steps},
-                 "Of the sampled steps, which keep exponent histograms")
+    verb.integer("--histogram-every", a.train.histogram_every, {0, max_steps},
+                 "Steps between exponent histograms, which only sampled steps keep; 0: none")
         .shows_default();
 }
 
 void describe_run(Command& verb, Arguments& a) {
     verb.integer(
-            "--dump-step", a.dump, {0, most_steps},
+            "--dump-step", a.dump, {0, max_steps},
             "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
             "moments, and the values at every site (of the last micro-batch)")
         .takes("N FILE");
     verb.flag("--hash-sites", a.hash_sites,
-              "Write hashes.csv: the bits of every tensor of every step as one number each, so that diff names the "
-              "first operation in which two runs part; slow");
+              "Write hashes.csv with a hash of every tensor of every step, so that diff finds the first operation in "
+              "which two runs differ. Slow");
     verb.option("--export-inputs", a.inputs_file,
-                "Write the first weights and the samples of every step, of all seeds, into FILE.safetensors, so that "
-                "another framework can train the same")
+                "Write the initial weights and the samples of every step, for all seeds, into FILE.safetensors, so "
+                "that another framework can train on the same inputs")
         .takes(value_kind::file);
-    verb.integer("--save-every", a.save_every, {0, most_steps},
-                 fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
-    verb.option("--resume", a.resume, "Go on with the run directory that a signal, a crash or a kill left")
+    verb.integer("--save-every", a.save_every, {0, max_steps},
+                 fmt::format("Steps between checkpoints; 0: only when stopped. Default: {}", default_save_every));
+    verb.option("--resume", a.resume, "Resume an interrupted run directory. Default: start a new run")
         .takes(value_kind::folder);
-    verb.option("--from", a.from, "Repeat the run of a manifest.json to the bit, in a directory of its own")
+    verb.option("--from", a.from, "Repeat the run of a manifest.json bit for bit, in a new directory")
         .takes(value_kind::file);
     verb.flag("--dry-run", a.dry_run,
-              "Print the plan: runs, time (measured by a few steps), memory, disk, problems. Writes nothing");
+              "Print the plan: runs, time (measured with a few steps), memory, disk, problems. Writes nothing");
     verb.flag("--json", a.json, "Print the summary, or the plan, as JSON");
-    verb.flag("--no-report", a.no_report, "Write rows only");
-    verb.flag("-q,--quiet", a.quiet, "No progress on stderr");
+    verb.flag("--no-report", a.no_report, "Write only the rows, without a report");
+    verb.flag("-q,--quiet", a.quiet, "Print no progress on stderr");
 }
 
 Experiment* asked_task = nullptr;  // set by train_task() while it reads a command line
@@ -402,10 +413,10 @@ void describe(Command& verb) {
     describe_model(verb, *a);
     describe_steps(verb, *a);
     add_device_options(verb, a->device);
-    verb.integer(
-            "--jobs", a->jobs, {0, most_threads},
-            "Runs trained side by side, which share the threads; 0: as many as there are threads where runs are short, "
-            "else 1. The results do not depend on it; a run that is ahead is begun anew after a stop")
+    verb.integer("--jobs", a->jobs, {0, max_threads},
+                 "Runs trained side by side, which share the threads; 0: one per thread if runs are short, otherwise "
+                 "1. The results do not depend on it. After an interruption, runs that were ahead of the others "
+                 "restart from step 0")
         .shows_default();
     describe_run(verb, *a);
     verb.runs([a, &verb] { return run(*a, verb); });

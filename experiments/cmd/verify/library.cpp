@@ -106,9 +106,9 @@ std::string order_text(const LibraryExamination& finding) {
         std::vector<int> lengths;
         for (std::size_t i = 0; i < ends.size(); ++i) lengths.push_back(ends[i] - (i == 0 ? 0 : ends[i - 1]));
         text += fmt::format("{}k = {}: {}", text.empty() ? "" : "; ", k,
-                            lengths.empty() ? "no chain of blocks" : fmt::format("{}", fmt::join(lengths, ", ")));
+                            lengths.empty() ? "not a chain of blocks" : fmt::format("{}", fmt::join(lengths, ", ")));
     }
-    return text.empty() ? "not asked: an output of few bits cannot count terms" : text;
+    return text.empty() ? "not measured: the output has too few bits to count terms" : text;
 }
 
 /// Returns the rule of --rule, or nothing.
@@ -116,9 +116,9 @@ std::optional<MatmulRule> asked_rule(const LibraryOptions& options, const Format
     if (options.rule.empty()) return {};
     const SpelledRule spelled = parse_machine(options.rule);
     if (spelled.order || !reads(*spelled.rule.machine, format)) {
-        throw Error({.what = fmt::format("{} is no rule of products of {}", options.rule, format_name(format)),
+        throw Error({.what = fmt::format("{} is not a rule for products of {}", options.rule, format_name(format)),
                      .where = "--rule",
-                     .fix = "`macheps machine list` has the machines, docs/evidence.md the rules of libraries",
+                     .fix = "use a machine from `macheps machine list`, or a rule from docs/evidence.md",
                      .exit = Exit::usage});
     }
     return spelled.rule;
@@ -133,7 +133,7 @@ Exit absent(const LibraryOptions& options, const std::string& why) {
     if (!options.require) return Exit::ok;
     throw Error({.what = fmt::format("{} is absent", options.library),
                  .where = "--require",
-                 .fix = "install it, name its file, or leave --require out",
+                 .fix = "install it, give its file, or leave out --require",
                  .exit = Exit::no_device});
 }
 
@@ -146,13 +146,13 @@ Exit verify_torch(const LibraryOptions& options) {
         for (const evidence::TorchProduct& each : evidence::torch_products()) names.push_back(each.name);
         throw Error({.what = fmt::format("PyTorch has no product '{}' here", options.library),
                      .where = "--library",
-                     .fix = fmt::format("Use one of {}", fmt::join(names, ", ")),
+                     .fix = fmt::format("use one of {}", fmt::join(names, ", ")),
                      .exit = Exit::usage});
     }
     if (!options.rule.empty() && find_matmul_rule(options.rule) == nullptr && find_machine(options.rule) == nullptr) {
         throw Error({.what = fmt::format("unknown rule or machine '{}'", options.rule),
                      .where = "--rule",
-                     .fix = "Use a name of `macheps machine list`, or a rule of docs/evidence.md",
+                     .fix = "use a name from `macheps machine list`, or a rule from docs/evidence.md",
                      .exit = Exit::usage});
     }
     evidence::LoadedLibrary loaded = evidence::load_torch(*product);
@@ -248,27 +248,30 @@ Exit verify_library(const LibraryOptions& options) {
     for (const SettingEffect& each : effects)
         text += fmt::format(
             "set here   {}={}: {}\n", each.setting.name, each.setting.value,
-            each.shapes == 0 ? "what it changes could not be asked"
+            each.shapes == 0 ? "its effect could not be measured"
                              : fmt::format("without it the bits differ at {} of {} shapes", each.changed, each.shapes));
-    text += fmt::format("order      blocks of k: {}{}\n", order_text(finding),
-                        finding.tile_dependent ? "; tile-dependent: corners of the output add in other orders" : "");
+    text +=
+        fmt::format("order      blocks of k: {}{}\n", order_text(finding),
+                    finding.tile_dependent ? "; tile-dependent: corners of the output are added in other orders" : "");
     text += fmt::format("rule       {}\n", finding.rule);
     if (!finding.range.empty()) text += fmt::format("range      {}\n", finding.range);
-    if (!finding.nearest.empty()) text += fmt::format("           no rule known: nearest is {}\n", finding.nearest);
+    if (!finding.nearest.empty())
+        text += fmt::format("           no known rule fits; the nearest is {}\n", finding.nearest);
     text += fmt::format("bits       {}: {} of {} shapes above 10^6 multiply-adds, {} of {} outputs differ{}\n",
                         steady ? evidence::to_string(finding.verdict) : "nondeterministic", finding.equal,
                         finding.shapes, finding.wrong, finding.outputs,
                         finding.first_wrong.empty() ? "" : "; first " + finding.first_wrong);
     if (finding.outside > 0)
-        text += fmt::format("outside    {} of {} shapes outside of the range are equal: nothing is claimed there\n",
+        text += fmt::format("outside    {} of {} shapes outside of the range are equal; nothing is claimed there\n",
                             finding.outside_equal, finding.outside);
     for (const evidence::OtherRule& each : finding.others)
-        text += fmt::format("           of these {} claims {}, and has every bit of them\n", each.name, each.shapes);
+        text += fmt::format("           {} covers {} of these, and has every bit of them\n", each.name, each.shapes);
     if (reproduced) text += fmt::format("error      k = {}: at most {:.0f} u of the sum of |a b|\n", bound_k, bound);
     text += fmt::format("threads    {}\n",
-                        !two              ? "one only: " + why
-                        : changed.empty() ? "no change between 1 and 2 on 8 shapes; more were not tried"
-                                          : fmt::format("bits change between 1 and 2 at {}", fmt::join(changed, ", ")));
+                        !two ? "only 1 thread was tried: " + why
+                        : changed.empty()
+                            ? "no change between 1 and 2 threads at 8 shapes; more threads were not tried"
+                            : fmt::format("bits change between 1 and 2 threads at {}", fmt::join(changed, ", ")));
     print_text(text);
     return exit;
 }

@@ -135,7 +135,7 @@ std::string verify_junit(const std::vector<ProbeResult>& rows) {
             one.text = row.note;
         } else if (row.verdict == evidence::Verdict::failed) {
             one.result = JUnitCase::Result::error;
-            one.message = "did not run to its end";
+            one.message = "it did not run to its end";
             one.text = row.note;
         } else if (row.verdict == evidence::Verdict::declined || row.verdict == evidence::Verdict::absent) {
             one.result = JUnitCase::Result::skipped;

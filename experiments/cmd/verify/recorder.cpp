@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uintmax_t most_bytes = 20'000'000;
+constexpr std::uintmax_t max_bytes = 20'000'000;
 
 std::string today() {
     const std::time_t now = std::time(nullptr);
@@ -86,10 +86,10 @@ std::vector<std::string> VerifyRecorder::finish() {
         written(evidence::write_json_lines(folder_, kind + ".sums", text));
     }
     sums_.clear();
-    if (bytes_ > most_bytes) {
-        throw Error({.what = fmt::format("the traces take {} bytes, more than {}", bytes_, most_bytes),
+    if (bytes_ > max_bytes) {
+        throw Error({.what = fmt::format("the traces take {} bytes, more than {}", bytes_, max_bytes),
                      .where = folder_.string(),
-                     .fix = "record fewer instructions: --only",
+                     .fix = "use --only to record fewer instructions",
                      .exit = Exit::check_failed});
     }
     return files_;

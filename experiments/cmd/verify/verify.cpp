@@ -11,9 +11,9 @@
 #include "emulation/evidence/traces/replay.hpp"
 #include "emulation/gpu/gpu.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/tell.hpp"
 #include "experiments/cmd/verify/library.hpp"
 #include "experiments/cmd/verify/output.hpp"
 #include "experiments/cmd/verify/recorder.hpp"
@@ -39,52 +39,57 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* help =
-    R"(Compares the emulators with the GPU or the CPU here, or with recorded results of one, bit for bit.
+    R"(Compares the emulators with the GPU or the CPU of this computer, or with recorded results, bit for bit.
 
 Examples:
   macheps verify                                        everything, in about three minutes
   macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute
-  macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files
-  macheps verify --device cpu --quick                   the units of this CPU: AVX512-BF16, AVX512-FP16, AMX, conversions
-  macheps verify --library openblas                     in what order a library adds, and whether a rule has its bits
-  macheps verify --library openblas --rule blas.onednn  whether this rule has them: exit code 1 where not
-  macheps verify --replay traces                        recorded results against the emulators; takes no GPU
-  macheps verify --list                                 what would be run; takes no GPU
+  macheps verify --full --seconds 480 --record traces   also record the results of the GPU, in small files
+  macheps verify --device cpu --quick                   units of this CPU: AVX512-BF16, AVX512-FP16, AMX, conversions
+  macheps verify --library openblas                     the order in which a library adds, and a rule with the same bits
+  macheps verify --library openblas --rule blas.onednn  whether this rule has the same bits: exit code 1 if not
+  macheps verify --replay traces                        recorded results against the emulators; needs no GPU
+  macheps verify --list                                 print what would be run; needs no GPU
 
-Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there with
-the definition that the emulators obey. Instructions behind a plus are variants. Questions are operands on which
-published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.
-Sparse instructions (mma.sp, wgmma.sp) are compared with the dense instruction over the chosen products; the note also
-says how many results are those of two dense steps over all products.
---device cpu asks CPUID and the operating system which units there are; one that is not there is a line `absent`. With
---quick each unit gives ten million results. --mutant NAME compares with a wrong model instead, to see that
-it is found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown name prints all of them).
---library loads openblas, onednn, mkl, blis, the C library in a file (a name with a slash) or torch, torch.bf16, torch.fp16
-(PyTorch, in the Python that MACHEPS_PYTHON names), in a process of its own: where its blocks of k end, which rule has its
-order, and in how many of --shapes random shapes on cancelling operands that rule gives every bit. Verdicts: reproduced;
-order only; unknown; nondeterministic; absent, which is no failure without --require. --rule NAME asks about one rule, any
-that `macheps gemm --machine` takes, instead of the one that fits best: it must have every bit, else the exit code is 1.
-torch.cuda.{fp32,tf32,bf16,fp16} and torch.cuda.scaled.{tensor,row}[.fast] are torch.matmul and torch._scaled_mm on a GPU, with the
-kernels that PyTorch chooses: rows as of cuBLASLt for --shapes shapes, at most four, and the order of a sum. --rule NAME replaces
-the rule that is claimed.
+Matrix instructions run on operands of every class of difficulty, generated on the GPU. The GPU compares each result
+with the definition that the emulators follow. The names of variants contain a plus. Questions are operands on which
+published sources disagree: the note reports which answer the GPU gives, and which field of the model it settles.
+Sparse instructions (mma.sp, wgmma.sp) are compared with the dense instruction over the selected products; the note
+also reports how many results equal those of two dense steps over all products.
+--device cpu asks CPUID and the operating system which units exist; a missing unit has a line `absent`. With --quick,
+each unit gives ten million results. --mutant NAME compares with a wrong model instead, to check that the difference is
+found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown name prints all of them).
+--library loads openblas, onednn, mkl, blis, the C library in a file (a name with a slash) or torch, torch.bf16,
+torch.fp16 (PyTorch, in the Python that MACHEPS_PYTHON names) in a separate process. It reports where the blocks of k
+end, which rule has this order, and in how many of --shapes random shapes with cancelling operands that rule gives
+every bit. Verdicts: reproduced; order only; unknown; nondeterministic; absent, which is a failure only with --require.
+With --rule NAME, the library must have every bit of that rule (any that `macheps gemm --machine` accepts), otherwise
+the exit code is 1; without it, the best-fitting rule is used.
+torch.cuda.{fp32,tf32,bf16,fp16} and torch.cuda.scaled.{tensor,row}[.fast] are torch.matmul and torch._scaled_mm on a
+GPU, with the kernels that PyTorch chooses. They have rows like those of cuBLASLt for --shapes shapes, at most four,
+and the order of a sum. --rule NAME replaces the claimed rule.
 Libraries of GPUs have a row `equal` if they follow the rule that is claimed for the problem, `differs` if they do not,
-whichever other rules agree, and `recorded` if nothing is claimed: the note says which rules agree.
-A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and JSON
+even if other rules agree, and `recorded` if nothing is claimed: the note lists the rules that agree.
+A line of the table is one instruction with all its classes if all are equal, otherwise one class. CSV, JUnit and JSON
 have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.
-Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);
-absent (this CPU has no such unit); failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.
-With --record the sums of the hashes of scalar results are written too, and with --capture raw outputs of cuBLASLt's
-algorithms, which --replay matches with the rules of matmuls. --replay recomputes a few of the sums from the models.
-Another --seed selects other sums, and --full recomputes every sum, which can take hours.
-A trace is one file for an instruction: a header (GPU, driver, toolkit, or CPU, microcode, os, compiler; date, seed, how many rows refute each wrong
-model), then lines that `macheps machine eval` reads (but for sparse instructions): zstd -dc FILE | macheps machine eval -
+Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it); absent
+(this CPU has no such unit); failed (it did not run to its end; the note gives the reason). The CSV file grows while
+the instructions run.
+--record also writes the sums of the hashes of scalar results. With --capture it also writes raw outputs of the
+algorithms of cuBLASLt, which --replay compares with the rules of matmuls. --replay recomputes a few of the sums from
+the models; another --seed selects other sums. --full recomputes every sum, which can take hours.
+A trace is one file for one instruction: a header (GPU, driver, toolkit, or CPU, microcode, os, compiler; date, seed,
+number of rows that refute each wrong model), then lines that `macheps machine eval` reads (except for sparse
+instructions): zstd -dc FILE | macheps machine eval -
 
-Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot write.
+Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot
+write.
 
 JSON: {"device", "rows": [{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict", "seconds",
-"note"}, ...], "equal", "differ", "recorded", "declined", "absent", "failed", "trials", "mismatches", "traces": [paths written or read]}.)";
+"note"}, ...], "equal", "differ", "recorded", "declined", "absent", "failed", "trials", "mismatches",
+"traces": [paths written or read]}.)";
 
-constexpr int most_devices = 1023;
+constexpr int max_devices = 1023;
 
 struct Arguments {
     std::string only = "*", record, replay, csv, junit;
@@ -102,10 +107,10 @@ int gpu_number(const Arguments& arguments) {
     int number = -1;
     const char* const end = arguments.device.data() + arguments.device.size();
     const auto parsed = std::from_chars(arguments.device.data(), end, number);
-    if (parsed.ec != std::errc{} || parsed.ptr != end || number < 0 || number > most_devices) {
-        throw Error({.what = fmt::format("no device '{}'", arguments.device),
+    if (parsed.ec != std::errc{} || parsed.ptr != end || number < 0 || number > max_devices) {
+        throw Error({.what = fmt::format("there is no device '{}'", arguments.device),
                      .where = "--device",
-                     .fix = fmt::format("cpu, or the number of a GPU from 0 to {}", most_devices),
+                     .fix = fmt::format("use cpu, or the number of a GPU from 0 to {}", max_devices),
                      .exit = Exit::usage});
     }
     return number;
@@ -116,7 +121,7 @@ constexpr std::uint64_t quick_results = 10'000'000;  ///< for each unit of a CPU
 std::vector<evidence::ProbeGroup> groups_of(const Arguments& arguments) {
     if (arguments.on_cpu()) return evidence::cpu_probe_groups(arguments.quick ? quick_results : 0, arguments.mutant);
     if (!arguments.mutant.empty()) {
-        throw Error({.what = "wrong models are planted for the units of a CPU only",
+        throw Error({.what = "wrong models exist only for the units of a CPU",
                      .where = "--mutant",
                      .fix = "add --device cpu",
                      .exit = Exit::usage});
@@ -145,7 +150,7 @@ bool selected(const std::string& pattern, const std::string& kind, const std::st
     const std::string near = nearest_name(pattern, names);
     throw Error({.what = fmt::format("no instruction matches '{}'", pattern),
                  .where = "--only",
-                 .fix = near.empty() ? "`macheps verify --list` lists them; quote * and ?"
+                 .fix = near.empty() ? "see `macheps verify --list`; put * and ? in quotes"
                                      : fmt::format("did you mean '{}'?", near),
                  .exit = Exit::usage});
 }
@@ -193,8 +198,8 @@ class ProgressLines {
             fmt::format("[{}/{}] {}:{}: {}, {} trials", ++at_, count_, kind, instruction, verdict, counts.trials);
         // A line that reports a difference or a failure stays on the screen.
         if (terminal_) redraw("{}", line);
-        if (terminal_ && !counts.all_well()) tell("\n");
-        if (!terminal_) tell("{}\n", line);
+        if (terminal_ && !counts.all_well()) eprint("\n");
+        if (!terminal_) eprint("{}\n", line);
     }
 
   private:
@@ -267,9 +272,9 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
 void run_replay(const Arguments& arguments, Outcome& outcome) {
     const std::vector<fs::path> files = evidence::trace_files(arguments.replay);
     if (files.empty()) {
-        throw Error({.what = "no traces",
+        throw Error({.what = "there are no traces",
                      .where = arguments.replay,
-                     .fix = "`macheps verify --record DIR` makes them where a GPU is"});
+                     .fix = "record traces on a computer with a GPU: `macheps verify --record DIR`"});
     }
     std::vector<std::string> names;
     const evidence::ProbeSink sink = [&](const evidence::ProbeResult& row) { outcome.rows.push_back(row); };
@@ -333,7 +338,7 @@ Exit list(const Arguments& arguments) {
 
 Exit run(const Arguments& arguments) {
     if (const std::string problem = problem_of_pattern(arguments.only); !problem.empty()) {
-        throw Error({.what = problem, .where = "--only", .fix = "give a shorter one", .exit = Exit::usage});
+        throw Error({.what = problem, .where = "--only", .fix = "use a simpler pattern", .exit = Exit::usage});
     }
     if (!arguments.library.library.empty()) {
         LibraryOptions options = arguments.library;
@@ -368,43 +373,47 @@ Exit run(const Arguments& arguments) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("--only", a->only, "Glob over kind:instruction, as --list prints them")
+    verb.option("--only", a->only, "Pattern for kind:instruction, as printed by --list")
         .takes("PATTERN")
         .shows_default();
-    const Option quick = verb.flag("--quick", a->quick, "One minute");
+    const Option quick = verb.flag("--quick", a->quick, "Run for one minute");
     verb.flag("--full", a->full,
-              "Runs for --seconds seconds, which is the default. With --replay: recomputes every sum of hashes")
+              "Run for --seconds seconds (this is the default). With --replay: recompute every sum of hashes")
         .excludes(quick);
-    verb.option("--seconds", a->seconds, "For everything together; each class of operands runs at least once")
+    verb.option("--seconds", a->seconds,
+                "Time limit for everything together; each class of operands runs at least once")
         .range(0, 1e6)
         .shows_default()
         .excludes(quick);
-    verb.option("--device", a->device, "cpu, or which GPU, counted from 0").takes("DEVICE").shows_default();
-    verb.integer("--seed", a->seed, seed_limits, "Of the operands").shows_default();
-    const Option record =
-        verb.option("--record", a->record,
-                    "Writes traces of plain forms, captures of libraries, sums of hashes of scalar results")
-            .takes(value_kind::folder);
-    verb.flag("--plain", a->plain, "Leaves out variants of matrix instructions, which have no traces");
-    verb.flag("--capture", a->capture, "With --record: outputs of libraries are written, and compared with no rule")
+    verb.option("--device", a->device, "cpu, or the number of a GPU, counted from 0").takes("DEVICE").shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Seed of the operands").shows_default();
+    const Option record = verb.option("--record", a->record,
+                                      "Write traces of plain forms, captures of libraries and sums of hashes of scalar "
+                                      "results to this folder")
+                              .takes(value_kind::folder);
+    verb.flag("--plain", a->plain, "Leave out variants of matrix instructions, which have no traces");
+    verb.flag("--capture", a->capture,
+              "With --record: write the outputs of libraries, without comparing them with a rule")
         .needs(record);
     const Option library =
-        verb.option("--library", a->library.library, "A library of this computer instead of a device")
+        verb.option("--library", a->library.library, "Verify a library of this computer instead of a device")
             .takes("NAME")
             .excludes(record);
-    verb.option("--rule", a->library.rule, "The rule whose bits the library must have").takes("NAME").needs(library);
-    verb.integer("--shapes", a->library.shapes, {1, 10000}, "With --library: random shapes whose bits are compared")
+    verb.option("--rule", a->library.rule, "Rule whose bits the library must have").takes("NAME").needs(library);
+    verb.integer("--shapes", a->library.shapes, {1, 10000}, "With --library: number of random shapes to compare")
         .shows_default();
-    verb.flag("--require", a->library.require, "With --library: exit code 4 where it is absent");
-    verb.option("--mutant", a->mutant, "With --device cpu: compares with this wrong model, which must be found")
+    verb.flag("--require", a->library.require, "With --library: exit with 4 if the library is absent");
+    verb.option("--mutant", a->mutant,
+                "With --device cpu: compare with this wrong model, to check that the difference is found")
         .takes("NAME");
-    const Option replay = verb.option("--replay", a->replay, "Compares recorded traces, below this folder too")
-                              .takes(value_kind::folder)
-                              .excludes(record);
-    verb.option("--csv", a->csv, "Writes every row as CSV").takes(value_kind::file);
-    verb.option("--junit", a->junit, "Writes every row as JUnit's XML").takes(value_kind::file);
-    verb.flag("--json", a->json, "JSON");
-    verb.flag("--list", a->list, "Prints what would be run").excludes(replay);
+    const Option replay =
+        verb.option("--replay", a->replay, "Compare recorded traces in this folder and its subfolders")
+            .takes(value_kind::folder)
+            .excludes(record);
+    verb.option("--csv", a->csv, "Write every row to this file as CSV").takes(value_kind::file);
+    verb.option("--junit", a->junit, "Write every row to this file as JUnit XML").takes(value_kind::file);
+    verb.flag("--json", a->json, "Print JSON");
+    verb.flag("--list", a->list, "Print what would be run").excludes(replay);
     verb.runs([a] { return run(*a); });
 }
 

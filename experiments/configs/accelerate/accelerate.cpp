@@ -168,7 +168,7 @@ void set_model(ImportContext& context, const Facts& facts) {
         "scaler", scaler_of(context, facts),
         context.has("kwargs_handlers.GradScalerKwargs") ? "kwargs_handlers.GradScalerKwargs" : "mixed_precision");
     context.infer("clip", word_field("none"),
-                  "the program's: accelerator.clip_grad_norm_ unscales first, and then clips as torch does");
+                  "decided by the program: accelerator.clip_grad_norm_ first unscales, and then clips as torch does");
     context.infer("fp8", word_field("none"), "from compute");
     if (facts.backend != Backend::none) set_fp8(context, facts);
 }

@@ -14,7 +14,7 @@ namespace macheps::configs::accelerate {
 
 namespace {
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
@@ -32,100 +32,107 @@ bool is_bare_boolean(const Context& c) {
     const files::ConfigValue* value = c.value("mixed_precision");
     return value != nullptr && value->is_boolean();
 }
-Maybe unknown_precision(const Context& c, const Facts& f) {
+Found unknown_precision(const Context& c, const Facts& f) {
     if (is_one_of(f.asked, {"no", "fp16", "bf16", "fp8"})) return {};
-    return Said{fmt::format("`{}` is no mixed precision that Accelerate has", c.text("mixed_precision")),
-                "\"no\", fp16, bf16 or fp8"};
+    return FindingText{fmt::format("`{}` is not a mixed precision of Accelerate", c.text("mixed_precision")),
+                       "\"no\", fp16, bf16 or fp8"};
 }
-Maybe bare_no_raises(const Context& c, const Facts& f) {
+Found bare_no_raises(const Context& c, const Facts& f) {
     if (!is_bare_boolean(c) || f.asked != "no" || !c.since("accelerate", "0.34.2")) return {};
-    return Said{
-        "an unquoted no is the boolean false to YAML, and the launcher raises: 'bool' object has no attribute 'lower'",
+    return FindingText{
+        "YAML reads an unquoted no as the boolean false, and the launcher raises: 'bool' object has no attribute "
+        "'lower'",
         "mixed_precision: \"no\""};
 }
-Maybe bare_no(const Context& c, const Facts& f) {
+Found bare_no(const Context& c, const Facts& f) {
     if (!is_bare_boolean(c) || f.asked != "no" || c.since("accelerate", "0.34.2")) return {};
-    return Said{
-        "an unquoted no is the boolean false to YAML; this version takes it for \"no\", and 0.34.2 and newer raise",
+    return FindingText{
+        "YAML reads an unquoted no as the boolean false; this version treats it as \"no\", but 0.34.2 and newer raise "
+        "an error",
         "mixed_precision: \"no\""};
 }
-Maybe old_fp16(const Context& c, const Facts&) {
+Found old_fp16(const Context& c, const Facts&) {
     if (!c.has("fp16")) return {};
     if (!c.has("mixed_precision"))
-        return Said{fmt::format("`fp16` is of old files: it is read as mixed_precision: {}",
-                                c.flag("fp16") ? "fp16" : "\"no\""),
-                    "mixed_precision"};
-    return Said{"`fp16` is of old files, and is not read beside mixed_precision", "leave it out"};
+        return FindingText{fmt::format("`fp16` is a key of old files; it is read as mixed_precision: {}",
+                                       c.flag("fp16") ? "fp16" : "\"no\""),
+                           "mixed_precision"};
+    return FindingText{"`fp16` is a key of old files; it is ignored because mixed_precision is set", "remove it"};
 }
-Maybe fp16_on_cpu(const Context&, const Facts& f) {
+Found fp16_on_cpu(const Context&, const Facts& f) {
     if (f.asked != "fp16" || !f.on_cpu || f.deepspeed || f.megatron) return {};
-    return Said{fmt::format("fp16 on a CPU does nothing: no autocast, no loss scaler, the run computes in fp32"),
-                "mixed_precision: bf16"};
+    return FindingText{fmt::format("fp16 on a CPU does nothing: no autocast, no loss scaler, the run computes in fp32"),
+                       "mixed_precision: bf16"};
 }
-Maybe bf16_emulated(const Context& c, const Facts& f) {
+Found bf16_emulated(const Context& c, const Facts& f) {
     if ((f.asked != "bf16" && !is_fp8(f)) || f.on_cpu || c.device().bf16 || !c.device().torch_says_bf16) return {};
-    return Said{
-        fmt::format("{} has no bf16 units; torch says yes because it counts emulation, so it runs in bf16, slowly",
+    return FindingText{
+        fmt::format("{} has no bf16 units; torch reports that it is supported because it counts emulation, so "
+                    "the run uses bf16, slowly",
                     c.device().name),
         "mixed_precision: fp16"};
 }
-Maybe fp8_capability(const Context& c, const Facts& f) {
+Found fp8_capability(const Context& c, const Facts& f) {
     if (f.asked != "fp8" || f.precision == "fp8") return {};
-    return Said{
+    return FindingText{
         fmt::format(
-            "fp8 asks for compute capability 8.9; {} has {}.{}, so Accelerate uses fp16 instead, with its scaler",
+            "fp8 requires compute capability 8.9; {} has {}.{}, so Accelerate uses fp16 instead, with its scaler",
             c.device().name, c.device().major, c.device().minor),
         c.device().bf16 ? "mixed_precision: bf16" : "mixed_precision: fp16"};
 }
-Maybe fp16_unsupported(const Context& c, const Facts& f) {
+Found fp16_unsupported(const Context& c, const Facts& f) {
     if (f.precision != "fp16" || f.on_cpu || c.device().fp16) return {};
-    return Said{fmt::format("fp16 mixed precision is not for {}: the Accelerator raises", c.device().name),
-                "mixed_precision: bf16"};
+    return FindingText{
+        fmt::format("{} does not support fp16 mixed precision: the Accelerator raises an error", c.device().name),
+        "mixed_precision: bf16"};
 }
-Maybe downcast(const Context& c, const Facts&) {
+Found downcast(const Context& c, const Facts&) {
     if (!c.has("downcast_bf16") || c.device().kind == DeviceProfile::Kind::tpu) return {};
-    return Said{"downcast_bf16 is for TPUs; elsewhere it is not read", {}};
+    return FindingText{"downcast_bf16 is for TPUs; on other devices it is ignored", {}};
 }
-Maybe tpu_bf16(const Context& c, const Facts& f) {
+Found tpu_bf16(const Context& c, const Facts& f) {
     if (f.asked != "bf16" || c.device().kind != DeviceProfile::Kind::tpu) return {};
-    return Said{c.flag("downcast_bf16")
-                    ? "XLA_DOWNCAST_BF16: on the TPU fp32 tensors become bf16 and doubles become fp32"
-                    : "XLA_USE_BF16: on the TPU fp32 tensors are bf16, weights and the optimiser's state too",
-                {}};
+    return FindingText{
+        c.flag("downcast_bf16")
+            ? "XLA_DOWNCAST_BF16: on the TPU fp32 tensors become bf16 and doubles become fp32"
+            : "XLA_USE_BF16: on the TPU fp32 tensors are bf16, including weights and the optimiser's state",
+        {}};
 }
 
 // fp8.
 
-Maybe fp8_format(const Context& c, const Facts& f) {
+Found fp8_format(const Context& c, const Facts& f) {
     std::string format = c.text("fp8_config.fp8_format");
     std::transform(format.begin(), format.end(), format.begin(),
                    [](char x) { return x >= 'a' && x <= 'z' ? char(x - 32) : x; });
     if (f.backend != Backend::transformer_engine || is_one_of(format, {"HYBRID", "E4M3"})) return {};
     if (format == "E5M2" && !f.deepspeed) {
-        return Said{"Accelerate takes E5M2, and Transformer Engine does not: \"Pure E5M2 training is not supported\"",
-                    "HYBRID or E4M3"};
+        return FindingText{
+            "Accelerate accepts E5M2, but Transformer Engine does not: \"Pure E5M2 training is not supported\"",
+            "HYBRID or E4M3"};
     }
     if (format == "E5M2") return {};
-    return Said{fmt::format("`{}` is no format of the recipe", c.text("fp8_config.fp8_format")),
-                "HYBRID, E4M3 or E5M2"};
+    return FindingText{fmt::format("`{}` is not a format of the recipe", c.text("fp8_config.fp8_format")),
+                       "HYBRID, E4M3 or E5M2"};
 }
-Maybe fp8_algorithm(const Context& c, const Facts& f) {
+Found fp8_algorithm(const Context& c, const Facts& f) {
     if (f.backend != Backend::transformer_engine ||
         is_one_of(lowered(c.text("fp8_config.amax_compute_algo")), {"max", "most_recent"}))
         return {};
-    return Said{fmt::format("`{}` is no way to take the amax", c.text("fp8_config.amax_compute_algo")),
-                "max or most_recent"};
+    return FindingText{fmt::format("`{}` is not a way to compute the amax", c.text("fp8_config.amax_compute_algo")),
+                       "max or most_recent"};
 }
-Maybe fp8_level(const Context& c, const Facts& f) {
+Found fp8_level(const Context& c, const Facts& f) {
     if (f.backend != Backend::msamp || is_one_of(c.text("fp8_config.opt_level"), {"O1", "O2"})) return {};
-    return Said{fmt::format("`{}` is no level of MS-AMP", c.text("fp8_config.opt_level")), "O1 or O2"};
+    return FindingText{fmt::format("`{}` is not an optimisation level of MS-AMP", c.text("fp8_config.opt_level")),
+                       "O1 or O2"};
 }
-Maybe fp8_backend(const Context& c, const Facts& f) {
+Found fp8_backend(const Context& c, const Facts& f) {
     const std::string name = lowered(c.text("fp8_config.backend"));
     if (f.asked != "fp8" || name.empty() || is_one_of(name, {"ao", "te", "msamp", "no"})) return {};
-    return Said{fmt::format("`{}` is no backend of fp8", c.text("fp8_config.backend")), "AO, TE or MSAMP"};
+    return FindingText{fmt::format("`{}` is not an fp8 backend", c.text("fp8_config.backend")), "AO, TE or MSAMP"};
 }
-Maybe override_precision(const Context& c, const Facts& f) {
+Found override_precision(const Context& c, const Facts& f) {
     const files::ConfigValue* value = c.value("fp8_config.override_linear_precision");
     if (f.asked != "fp8" || value == nullptr || value->is_null()) return {};
     if (value->is_list()) {
@@ -133,122 +140,128 @@ Maybe override_precision(const Context& c, const Facts& f) {
         const auto flags = linear_overrides(c);
         if (f.backend != Backend::transformer_engine || f.deepspeed || (flags && !(*flags)[0] && !(*flags)[1]))
             return {};
-        return Said{
-            "Transformer Engine takes high precision for the gradient of the weight alone, the third of three: an "
+        return FindingText{
+            "Transformer Engine supports high precision only for the weight gradient, the third of the three flags: an "
             "assertion stops the program",
             "[false, false, false] or [false, false, true]"};
     }
-    return Said{fmt::format("`{}` is a text to YAML: the launcher hands its first three characters on as flags, "
-                            "and the Accelerator raises \"invalid truth value\"",
-                            value->written),
-                "[false, false, false]"};
+    return FindingText{
+        fmt::format("YAML reads `{}` as text: the launcher passes its first three characters on as flags, and "
+                    "the Accelerator raises \"invalid truth value\"",
+                    value->written),
+        "[false, false, false]"};
 }
-Maybe low_memory_loading(const Context& c, const Facts& f) {
+Found low_memory_loading(const Context& c, const Facts& f) {
     if (f.backend != Backend::torchao || !f.fsdp || !f.low_memory_loading) return {};
-    return Said{
-        fmt::format("torchao's fp8 with FSDP does not go with cpu_ram_efficient_loading{}: the Accelerator raises",
-                    c.has("fsdp_config.fsdp_cpu_ram_efficient_loading") ? "" : ", which is on where it is not set"),
+    return FindingText{
+        fmt::format("torchao's fp8 with FSDP cannot be combined with cpu_ram_efficient_loading{}: the "
+                    "Accelerator raises an error",
+                    c.has("fsdp_config.fsdp_cpu_ram_efficient_loading") ? "" : ", which is on by default"),
         "fsdp_cpu_ram_efficient_loading: false"};
 }
-Maybe msamp_fsdp(const Context&, const Facts& f) {
+Found msamp_fsdp(const Context&, const Facts& f) {
     if (f.backend != Backend::msamp || !f.fsdp) return {};
-    return Said{"MS-AMP with FSDP is not supported: the Accelerator raises", "backend: AO"};
+    return FindingText{"MS-AMP with FSDP is not supported: the Accelerator raises an error", "backend: AO"};
 }
-Maybe msamp(const Context&, const Facts& f) {
+Found msamp(const Context&, const Facts& f) {
     if (f.backend != Backend::msamp) return {};
-    return Said{
-        "MS-AMP keeps gradients and the optimiser's state in fp8; macheps recognises it and does not emulate it",
+    return FindingText{
+        "MS-AMP keeps gradients and the optimiser's state in fp8; macheps recognises it but does not emulate it",
         "backend: AO or TE"};
 }
-Maybe handler_without_fp8(const Context& c, const Facts& f) {
+Found handler_without_fp8(const Context& c, const Facts& f) {
     if (f.asked == "fp8" || f.fsdp || f.deepspeed) return {};
     if (!has_any(c, {"kwargs_handlers.AORecipeKwargs", "kwargs_handlers.TERecipeKwargs",
                      "kwargs_handlers.MSAMPRecipeKwargs", "kwargs_handlers.FP8RecipeKwargs"}))
         return {};
-    return Said{"a recipe of fp8 is passed and mixed_precision is not fp8: the Accelerator raises",
-                "mixed_precision: fp8"};
+    return FindingText{"an fp8 recipe is passed, but mixed_precision is not fp8: the Accelerator raises an error",
+                       "mixed_precision: fp8"};
 }
-Maybe deprecated_recipe(const Context& c, const Facts&) {
+Found deprecated_recipe(const Context& c, const Facts&) {
     if (!c.has("kwargs_handlers.FP8RecipeKwargs")) return {};
-    return Said{"FP8RecipeKwargs is deprecated", "TERecipeKwargs or MSAMPRecipeKwargs"};
+    return FindingText{"FP8RecipeKwargs is deprecated", "TERecipeKwargs or MSAMPRecipeKwargs"};
 }
-Maybe questionnaire(const Context& c, std::string_view key, std::string_view instead) {
+Found questionnaire(const Context& c, std::string_view key, std::string_view instead) {
     if (!c.has(fmt::format("fp8_config.{}", key))) return {};
-    return Said{
-        fmt::format(
-            "`{}` is what the questionnaire of `accelerate config` writes; no recipe reads it, and the default stays",
-            key),
+    return FindingText{
+        fmt::format("the questionnaire of `accelerate config` writes `{}`, but no recipe reads it: the default is used",
+                    key),
         std::string(instead)};
 }
-Maybe history_length(const Context& c, const Facts&) {
+Found history_length(const Context& c, const Facts&) {
     return questionnaire(c, "amax_history_length", "amax_history_len");
 }
-Maybe algorithm(const Context& c, const Facts&) {
+Found algorithm(const Context& c, const Facts&) {
     return questionnaire(c, "amax_compute_algorithm", "amax_compute_algo");
 }
-Maybe optimization_level(const Context& c, const Facts&) { return questionnaire(c, "optimization_level", "opt_level"); }
-Maybe most_recent(const Context& c, const Facts& f) {
+Found optimization_level(const Context& c, const Facts&) { return questionnaire(c, "optimization_level", "opt_level"); }
+Found most_recent(const Context& c, const Facts& f) {
     if (f.backend != Backend::transformer_engine || lowered(c.text("fp8_config.amax_compute_algo")) != "most_recent")
         return {};
-    return Said{
+    return FindingText{
         "most_recent is Accelerate's default, and values equal to its defaults are not passed on: Transformer Engine "
-        "computes with its own default, max",
+        "uses its own default, max",
         {}};
 }
-Maybe short_history(const Context& c, const Facts& f) {
+Found short_history(const Context& c, const Facts& f) {
     const double length = c.number("fp8_config.amax_history_len").value_or(1024);
     if (f.backend != Backend::transformer_engine || f.deepspeed || (length >= 1 && length <= 65536)) return {};
-    return Said{
-        fmt::format("a history of {} amaxes: Transformer Engine keeps at least one, and macheps at most 65536", length),
+    return FindingText{
+        fmt::format("the history has {} amaxes, but Transformer Engine keeps at least 1 and macheps at most 65536",
+                    length),
         "1024"};
 }
-Maybe te_deepspeed(const Context& c, const Facts& f) {
+Found te_deepspeed(const Context& c, const Facts& f) {
     if (f.backend != Backend::transformer_engine || !f.deepspeed || !c.has("fp8_config")) return {};
-    return Said{"under DeepSpeed only the deprecated FP8RecipeKwargs is consulted; this section changes nothing", {}};
+    return FindingText{
+        "with DeepSpeed, Accelerate reads only the deprecated FP8RecipeKwargs; this section has no effect", {}};
 }
-Maybe fp8_unread(const Context& c, const Facts& f) {
+Found fp8_unread(const Context& c, const Facts& f) {
     if (!c.has("fp8_config") || f.asked == "fp8") return {};
-    return Said{"fp8_config is passed on only where mixed_precision is fp8", {}};
+    return FindingText{"fp8_config is passed on only if mixed_precision is fp8", {}};
 }
-Maybe backend_assumed(const Context&, const Facts& f) {
+Found backend_assumed(const Context&, const Facts& f) {
     if (!is_fp8(f) || !f.backend_assumed) return {};
-    return Said{
-        "no backend of fp8 is named: the first of torchao, Transformer Engine and MS-AMP that is installed is used, "
-        "taken for torchao; with none of them the Accelerator raises",
+    return FindingText{
+        "no fp8 backend is named: Accelerate uses the first installed one of torchao, Transformer Engine and MS-AMP, "
+        "and raises an error if there is none; macheps assumes torchao",
         "backend: AO"};
 }
-Maybe fp8_layers(const Context&, const Facts& f) {
+Found fp8_layers(const Context&, const Facts& f) {
     if (!is_fp8(f)) return {};
-    return Said{f.backend == Backend::torchao
-                    ? "fp8 is for the inner Linear layers: the first and the last one, and those with a dimension that "
-                      "16 does not divide, stay under bf16 autocast"
-                    : "fp8 is for Linear layers whose dimensions 16 divides; the rest is under bf16 autocast",
-                {}};
+    return FindingText{
+        f.backend == Backend::torchao
+            ? "fp8 is used for the inner Linear layers: the first and the last one, and those with a dimension that is "
+              "not a multiple of 16, stay under bf16 autocast"
+            : "fp8 is used for Linear layers whose dimensions are multiples of 16; the rest runs under bf16 autocast",
+        {}};
 }
 
 // DeepSpeed, FSDP, the launcher.
 
-Maybe other_dtype(const Context& c, const Facts& f) {
+Found other_dtype(const Context& c, const Facts& f) {
     if (!f.deepspeed || f.asked == "no") return {};
     const std::string_view other = f.asked == "fp16" ? "bf16" : "fp16";
     const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, other));
     if (value == nullptr || lowered(value->written) != "true") return {};
-    return Said{fmt::format("mixed_precision is {} and DeepSpeed's file enables {} ({}): Accelerate raises", f.asked,
-                            other, to_string(value->place)),
-                fmt::format("\"auto\" in the file, or mixed_precision: {}", other)};
+    return FindingText{
+        fmt::format("mixed_precision is {}, but DeepSpeed's file enables {} ({}): Accelerate raises an error", f.asked,
+                    other, to_string(value->place)),
+        fmt::format("\"auto\" in the file, or mixed_precision: {}", other)};
 }
-Maybe deepspeed_decides(const Context& c, const Facts& f) {
+Found deepspeed_decides(const Context& c, const Facts& f) {
     if (!f.deepspeed || f.asked != "no") return {};
     for (std::string_view dtype : {"fp16", "bf16"}) {
         const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, dtype));
         if (value != nullptr && lowered(value->written) == "true")
-            return Said{fmt::format("mixed_precision is \"no\", and DeepSpeed's file enables {} ({}): the file wins",
-                                    dtype, to_string(value->place)),
-                        fmt::format("leave mixed_precision out, or \"auto\" in the file")};
+            return FindingText{
+                fmt::format("mixed_precision is \"no\", but DeepSpeed's file enables {} ({}): the file wins", dtype,
+                            to_string(value->place)),
+                fmt::format("remove mixed_precision, or write \"auto\" in the file")};
     }
     return {};
 }
-Maybe fields_beside_file(const Context& c, const Facts& f) {
+Found fields_beside_file(const Context& c, const Facts& f) {
     const files::ConfigValue* file = c.value(file_key);
     if (!f.deepspeed || file == nullptr || file->place.file == c.root().place.file) return {};
     std::string named;
@@ -260,47 +273,47 @@ Maybe fields_beside_file(const Context& c, const Facts& f) {
         if (c.has(key)) named += fmt::format("{}{}", named.empty() ? "" : ", ", key);
     }
     if (named.empty()) return {};
-    return Said{
-        fmt::format("beside deepspeed_config_file these keys are refused, for that file has to say them: {}", named),
-        "remove them here, and say them in DeepSpeed's file"};
+    return FindingText{
+        fmt::format("with deepspeed_config_file these keys are refused, because that file has to set them: {}", named),
+        "remove them here, and set them in DeepSpeed's file"};
 }
-Maybe without_zero(const Context& c, const Facts& f) {
+Found without_zero(const Context& c, const Facts& f) {
     const files::ConfigValue* section = c.value(file_key);
     if (!f.deepspeed || section == nullptr || !section->is_map() || section->entry("zero_optimization")) return {};
-    return Said{"Accelerate refuses a DeepSpeed file without zero_optimization",
-                "\"zero_optimization\": {\"stage\": 0}"};
+    return FindingText{"Accelerate refuses a DeepSpeed file without zero_optimization",
+                       "\"zero_optimization\": {\"stage\": 0}"};
 }
-Maybe sync_states(const Context& c, const Facts& f) {
+Found sync_states(const Context& c, const Facts& f) {
     if (!f.fsdp || !f.low_memory_loading || c.flag("fsdp_config.fsdp_sync_module_states")) return {};
-    return Said{
-        "cpu_ram_efficient_loading without sync_module_states leaves random weights on all ranks but one: the launcher "
-        "raises",
+    return FindingText{
+        "cpu_ram_efficient_loading without sync_module_states leaves random weights on all ranks except one: the "
+        "launcher raises an error",
         "fsdp_sync_module_states: true"};
 }
-Maybe compiled(const Context& c, const Facts&) {
+Found compiled(const Context& c, const Facts&) {
     for (std::string_view key : {"dynamo_config.dynamo_backend", "dynamo_backend"}) {
         const std::string backend = lowered(c.text(key));
         if (!backend.empty() && backend != "no" && backend != "false")
-            return Said{
-                "the rounding points of eager execution are told; compiled kernels keep intermediate values in fp32 "
-                "and may round less often",
+            return FindingText{
+                "macheps describes the rounding points of eager execution; compiled kernels keep intermediate values "
+                "in fp32 and may round less often",
                 {}};
     }
     return {};
 }
-Maybe launcher_wants(const Context& c, const Facts& f) {
+Found launcher_wants(const Context& c, const Facts& f) {
     if (!c.has("distributed_type"))
-        return Said{"the launcher refuses a file without distributed_type", "distributed_type: \"NO\""};
+        return FindingText{"the launcher refuses a file without distributed_type", "distributed_type: \"NO\""};
     if (c.has("num_processes") || f.distributed == "NO" || f.distributed == "FALSE") return {};
-    return Said{"the launcher asks for --num_processes, which this file does not say", "num_processes: N"};
+    return FindingText{"the launcher requires --num_processes, which this file does not set", "num_processes: N"};
 }
-Maybe handlers(const Context& c, const Facts&) {
+Found handlers(const Context& c, const Facts&) {
     if (!c.has("kwargs_handlers")) return {};
-    return Said{"kwargs_handlers is what a program passes to Accelerator; the launcher's file has no such key", {}};
+    return FindingText{"a program passes kwargs_handlers to Accelerator; the launcher's file has no such key", {}};
 }
-Maybe sagemaker(const Context& c, const Facts&) {
+Found sagemaker(const Context& c, const Facts&) {
     if (c.text("compute_environment") != "AMAZON_SAGEMAKER") return {};
-    return Said{"this file is for Amazon's service; what is told here is what the job computes there", {}};
+    return FindingText{"this file is for Amazon SageMaker; the findings describe what the job computes there", {}};
 }
 
 const FindingRow<Facts> finding_rows[] = {

@@ -11,8 +11,8 @@ namespace macheps::configs {
 
 void set_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view from_path) {
     set_storage(context, storage::fsdp, low, from_path);
-    const std::string why = fmt::format("Accelerate's policy of FSDP {} for {}", version, format_word(low));
-    context.infer("oplist", word_field("torch-cuda"), "Accelerate wraps the forward pass of FSDP in autocast as well");
+    const std::string why = fmt::format("Accelerate's policy for FSDP {} in {}", version, format_word(low));
+    context.infer("oplist", word_field("torch-cuda"), "Accelerate also wraps the forward pass of FSDP in autocast");
     context.infer("reduce", letter(low), why);
     // FSDP 2 has no dtype for buffers, so they keep the format in which they were loaded.
     context.infer("buffers", letter(version == 1 ? low : 'F'), why);
@@ -26,19 +26,19 @@ void set_accelerate_fsdp(ImportContext& context, char low, int version, std::str
 
 void report_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view key) {
     context.report(FindingCode::warning, "fsdp-low-reduce", {key},
-                   fmt::format("Accelerate gives FSDP one format for all: gradients are summed between ranks in {} "
-                               "too, where the usual advice is fp32",
+                   fmt::format("Accelerate gives FSDP one format for everything: gradients are also summed between "
+                               "ranks in {}, although fp32 is usually recommended",
                                format_word(low)),
                    version == 1 ? "FullyShardedDataParallelPlugin(mixed_precision_policy=MixedPrecision(reduce_dtype="
                                   "torch.float32, ...)) in the program"
                                 : "FullyShardedDataParallelPlugin(mixed_precision_policy=MixedPrecisionPolicy(reduce_"
                                   "dtype=torch.float32, ...)) in the program");
     context.report(FindingCode::note, "fsdp-upcast", {key},
-                   "shards of trainable parameters are widened to fp32 whatever the checkpoint was, so that the "
-                   "optimiser has fp32 weights",
+                   "shards of trainable parameters are widened to fp32 whatever the format of the checkpoint, so that "
+                   "the optimiser has fp32 weights",
                    {});
     context.report(FindingCode::note, "fsdp-autocast", {key},
-                   "the forward pass runs under autocast as well, which widens the operations of its fp32 lists", {});
+                   "the forward pass also runs under autocast, which widens the operations on its fp32 list", {});
 }
 
 }  // namespace macheps::configs

@@ -42,7 +42,7 @@ const KeyRow rows[] = {
     {.path = "loss_scale",
      .type = any,
      .sets = "scaler",
-     .summary = "`dynamic` or a number; the level's own where it is left out"},
+     .summary = "`dynamic` or a number; by default, that of the level"},
     {.path = "keep_batchnorm_fp32", .type = flag, .summary = "O2 and O3: BatchNorm stays fp32; no other norm does"},
     {.path = "cast_model_type", .type = dtype, .sets = "store compute"},
     {.path = "cast_model_outputs", .type = dtype, .sets = "logits"},
@@ -80,54 +80,55 @@ Facts facts_of(const ImportContext& context) {
     return facts;
 }
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using enum FindingCode;
 
 /// Reports a property that O1 does not use. amp.initialize raises if it is set.
-Maybe not_with_o1(const ImportContext& context, const Facts& facts, std::string_view key) {
+Found not_with_o1(const ImportContext& context, const Facts& facts, std::string_view key) {
     if (facts.level != "O1" || !context.has(key) || (key == "cast_model_type" && context.text(key) == "false"))
         return {};
-    return Said{
-        fmt::format("O1 leaves the model in fp32 and patches functions, so that amp.initialize refuses `{}` with it",
-                    key),
-        "opt_level O2 or O3, or leave the key out"};
+    return FindingText{
+        fmt::format("O1 leaves the model in fp32 and patches functions, so amp.initialize refuses `{}`", key),
+        "opt_level O2 or O3, or remove the key"};
 }
-Maybe o1_batchnorm(const ImportContext& c, const Facts& f) { return not_with_o1(c, f, "keep_batchnorm_fp32"); }
-Maybe o1_cast(const ImportContext& c, const Facts& f) { return not_with_o1(c, f, "cast_model_type"); }
-Maybe o1_master(const ImportContext& c, const Facts& f) { return not_with_o1(c, f, "master_weights"); }
+Found o1_batchnorm(const ImportContext& c, const Facts& f) { return not_with_o1(c, f, "keep_batchnorm_fp32"); }
+Found o1_cast(const ImportContext& c, const Facts& f) { return not_with_o1(c, f, "cast_model_type"); }
+Found o1_master(const ImportContext& c, const Facts& f) { return not_with_o1(c, f, "master_weights"); }
 
-Maybe patches_elsewhere(const ImportContext& context, const Facts& facts) {
+Found patches_elsewhere(const ImportContext& context, const Facts& facts) {
     if (facts.level == "O1" || !context.flag("patch_torch_functions")) return {};
-    return Said{"functions are patched by O1 alone: amp.initialize refuses it here", "opt_level: O1"};
+    return FindingText{"only O1 patches functions: amp.initialize refuses this key here", "opt_level: O1"};
 }
 
-Maybe bad_scale(const ImportContext& context, const Facts& facts) {
+Found bad_scale(const ImportContext& context, const Facts& facts) {
     if (facts.is_dynamic || facts.static_scale) return {};
-    return Said{fmt::format("`loss_scale` is '{}', which float() does not read", context.text("loss_scale")),
-                "dynamic, or a number"};
+    return FindingText{fmt::format("`loss_scale` is '{}', which float() cannot convert", context.text("loss_scale")),
+                       "dynamic, or a number"};
 }
 
-Maybe norms_in_half(const ImportContext&, const Facts& facts) {
+Found norms_in_half(const ImportContext&, const Facts& facts) {
     if (facts.level != "O2") return {};
-    return Said{"keep_batchnorm_fp32 spares BatchNorm alone: LayerNorm and RMSNorm are cast to fp16 with the model",
-                {}};
+    return FindingText{
+        "keep_batchnorm_fp32 keeps only BatchNorm in fp32: LayerNorm and RMSNorm are cast to fp16 with the model", {}};
 }
 
-Maybe unguarded(const ImportContext&, const Facts& facts) {
+Found unguarded(const ImportContext&, const Facts& facts) {
     if (!facts.static_scale || facts.level == "O0") return {};
-    return Said{"a static scale is not checked: a step with Inf or NaN gradients is taken, and the weights keep them",
-                "loss_scale: dynamic"};
+    return FindingText{
+        "with a static scale gradients are not checked: a step with Inf or NaN gradients is taken, and they reach the "
+        "weights",
+        "loss_scale: dynamic"};
 }
 
-Maybe low_weights(const ImportContext& context, const Facts& facts) {
+Found low_weights(const ImportContext& context, const Facts& facts) {
     if (facts.level != "O3" || context.flag("master_weights")) return {};
-    return Said{"O3 has no fp32 masters: updates below half a unit in the last place of an fp16 weight are lost",
-                "opt_level: O2"};
+    return FindingText{"O3 has no fp32 masters: updates below half a unit in the last place of an fp16 weight are lost",
+                       "opt_level: O2"};
 }
 
-Maybe removed(const ImportContext&, const Facts&) {
-    return Said{"apex.amp was removed from Apex in May 2025; what is described is its last tree",
-                "torch.amp.autocast with torch.amp.GradScaler"};
+Found removed(const ImportContext&, const Facts&) {
+    return FindingText{"apex.amp was removed from Apex in May 2025; macheps describes the last revision that has it",
+                       "torch.amp.autocast with torch.amp.GradScaler"};
 }
 
 const FindingRow<Facts> finding_rows[] = {
@@ -170,8 +171,8 @@ void resolve(ImportContext& context) {
         scaler = static_scaler_field(*facts.static_scale, false);
     }
     context.set("scaler", std::move(scaler), has_scale_key ? "loss_scale" : "opt_level");
-    context.infer("clip", word_field("none"), "Apex clips nothing: the program may");
-    context.infer("fp8", word_field("none"), "Apex has none");
+    context.infer("clip", word_field("none"), "Apex does not clip; the program may");
+    context.infer("fp8", word_field("none"), "Apex has no fp8");
 }
 
 /// If there is a section `apex`, it is the whole config.

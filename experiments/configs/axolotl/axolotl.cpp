@@ -147,7 +147,7 @@ void set_weights(ImportContext& context, const Facts& facts, std::string_view fr
         context.infer("buffers", letter('F'), "buffers are made in fp32 when a model is loaded");
         if (!facts.wants_cast) {
             for (const std::string_view field : {"norm", "embed", "lm_head"})
-                context.infer(field, letter('F'), "names with `norm`, and embeddings, are upcast after loading");
+                context.infer(field, letter('F'), "norms (by name) and embeddings are upcast after loading");
         }
     }
     if (facts.bf16_is_auto && !context.flag("fp16") && facts.autocast != 'F')

@@ -11,7 +11,7 @@ namespace macheps::configs::axolotl {
 
 namespace {
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
@@ -20,51 +20,56 @@ bool asks_for_bits(const Context& c) { return c.flag("load_in_8bit") || c.flag("
 /// Returns which of the first two keys of a row to change: load_in_4bit (0) or load_in_8bit (1).
 std::size_t asked_bits(const Context& c) { return c.flag("load_in_4bit") ? 0 : 1; }
 
-Maybe without_adapter(const Context& c, const Facts& f) {
+Found without_adapter(const Context& c, const Facts& f) {
     if (!f.adapter.empty() || !asks_for_bits(c) || c.flag("inference")) return {};
-    return Said{"a base of 8 or 4 bits is trained with an adapter alone: without `adapter` the validator raises",
-                c.flag("load_in_4bit") ? "adapter: qlora" : "adapter: lora", 2};
+    return FindingText{
+        "an 8-bit or 4-bit base can be trained only with an adapter: without `adapter` the validator raises an error",
+        c.flag("load_in_4bit") ? "adapter: qlora" : "adapter: lora", 2};
 }
-Maybe unknown_adapter(const Context& c, const Facts& f) {
+Found unknown_adapter(const Context& c, const Facts& f) {
     if (f.adapter.empty() || f.adapter == "lora" || f.adapter == "qlora" || f.adapter == "llama-adapter") return {};
     if (const files::ConfigValue* plugins = c.value("plugins"); plugins != nullptr && plugins->is_list()) return {};
-    return Said{
-        fmt::format("`adapter` is '{}', which is none of Axolotl's, and no plugin is named that could bring it: "
-                    "the validator raises",
+    return FindingText{
+        fmt::format("`adapter` is '{}', which is not an adapter of Axolotl, and no plugin is named that could "
+                    "provide it: the validator raises an error",
                     f.adapter),
         "lora or qlora"};
 }
-Maybe qlora_base(const Context& c, const Facts& f) {
+Found qlora_base(const Context& c, const Facts& f) {
     if (f.adapter != "qlora") return {};
     if (c.flag("merge_lora")) {
         if (!asks_for_bits(c) && !c.flag("gptq")) return {};
-        return Said{"a qlora adapter is merged into a whole base: the validator raises for one that is quantised",
-                    c.flag("gptq") ? "gptq: false" : "load_in_4bit: false",
-                    c.flag("gptq") ? std::size_t{2} : asked_bits(c)};
+        return FindingText{
+            "a qlora adapter can be merged only into a base that is not quantised: the validator raises an error",
+            c.flag("gptq") ? "gptq: false" : "load_in_4bit: false", c.flag("gptq") ? std::size_t{2} : asked_bits(c)};
     }
     if (c.flag("load_in_8bit"))
-        return Said{"`adapter: qlora` is for a base of 4 bits: the validator raises", "load_in_8bit: false", 1};
+        return FindingText{"`adapter: qlora` requires a 4-bit base: the validator raises an error",
+                           "load_in_8bit: false", 1};
     if (c.flag("gptq"))
-        return Said{"`adapter: qlora` does not take a GPTQ base: the validator raises", "adapter: lora", 2};
+        return FindingText{"`adapter: qlora` does not accept a GPTQ base: the validator raises an error",
+                           "adapter: lora", 2};
     if (c.flag("load_in_4bit")) return {};
-    return Said{"`adapter: qlora` without load_in_4bit: the validator raises", "load_in_4bit: true"};
+    return FindingText{"`adapter: qlora` requires load_in_4bit: the validator raises an error", "load_in_4bit: true"};
 }
-Maybe two_quantisations(const Context& c, const Facts&) {
+Found two_quantisations(const Context& c, const Facts&) {
     if (c.text("model_quantization_config").empty() || !asks_for_bits(c)) return {};
-    return Said{"model_quantization_config and load_in_4bit or load_in_8bit exclude each other: the validator raises",
-                "one of them"};
+    return FindingText{
+        "model_quantization_config cannot be combined with load_in_4bit or load_in_8bit: the validator raises an error",
+        "only one of them"};
 }
-Maybe preference_fsdp2(const Context& c, const Facts& f) {
+Found preference_fsdp2(const Context& c, const Facts& f) {
     if (!asks_for_bits(c) || f.fsdp_version != 2) return {};
     const std::string rl = c.text("rl");
     if (rl != "dpo" && rl != "kto" && rl != "orpo" && rl != "ipo") return {};
-    return Said{fmt::format("FSDP 2 does not train a base of 8 or 4 bits with {}: the validator raises", rl),
-                "fsdp_version: 1, or DeepSpeed"};
+    return FindingText{
+        fmt::format("FSDP 2 does not train an 8-bit or 4-bit base with {}: the validator raises an error", rl),
+        "fsdp_version: 1, or DeepSpeed"};
 }
-Maybe deepspeed_and_fsdp(const Context& c, const Facts& f) {
+Found deepspeed_and_fsdp(const Context& c, const Facts& f) {
     const files::ConfigValue* fsdp = c.value("fsdp");
     if (!f.deepspeed || fsdp == nullptr || fsdp->is_null() || (fsdp->is_list() && fsdp->items.empty())) return {};
-    return Said{"DeepSpeed and `fsdp` exclude each other: the validator raises", "one of them"};
+    return FindingText{"DeepSpeed and `fsdp` cannot be combined: the validator raises an error", "only one of them"};
 }
 
 /// Optimisers, given by the start of their names, and the settings with which they are refused.
@@ -78,11 +83,12 @@ constexpr Refused refused[] = {
     {"q_galore_adamw8bit", true, true, true},
 };
 
-Maybe optimizer(const Context& c, const Facts& f) {
+Found optimizer(const Context& c, const Facts& f) {
     const std::string name = c.text("optimizer");
     const auto said = [&](std::string_view with, std::string instead) {
-        return Said{fmt::format("the optimiser {} is not trained with {}: the validator raises", name, with),
-                    std::move(instead)};
+        return FindingText{
+            fmt::format("the optimiser {} is not supported with {}: the validator raises an error", name, with),
+            std::move(instead)};
     };
     for (const Refused& row : refused) {
         if (!name.starts_with(row.prefix)) continue;
@@ -101,16 +107,19 @@ Maybe optimizer(const Context& c, const Facts& f) {
     return {};
 }
 
-Maybe npu(const Context& c, const Facts& f) {
+Found npu(const Context& c, const Facts& f) {
     if (c.device().kind != DeviceProfile::Kind::npu) return {};
     if (asks_for_bits(c))
-        return Said{"Axolotl quantises nothing on an Ascend NPU: the validator raises", "leave it out", asked_bits(c)};
+        return FindingText{"Axolotl does not quantise on an Ascend NPU: the validator raises an error", "remove it",
+                           asked_bits(c)};
     if (c.has("optimizer") && c.text("optimizer").find("bit") != std::string::npos)
-        return Said{"Axolotl has no optimiser of few bits on an Ascend NPU: the validator raises", "adamw_torch", 2};
+        return FindingText{"Axolotl has no 8-bit or 4-bit optimiser on an Ascend NPU: the validator raises an error",
+                           "adamw_torch", 2};
     for (const std::string_view kernel : {"flash_attention_2", "flash_attention_3", "sdpa"}) {
         if (f.attention == kernel)
-            return Said{fmt::format("{} is not supported on an Ascend NPU: the validator raises", kernel),
-                        "attn_implementation: eager", 3};
+            return FindingText{
+                fmt::format("{} is not supported on an Ascend NPU: the validator raises an error", kernel),
+                "attn_implementation: eager", 3};
     }
     return {};
 }
@@ -122,34 +131,35 @@ bool judges_attention(const Context& c) { return c.since("0.17"); }
 constexpr std::string_view attention_flags[] = {"xformers_attention", "sage_attention", "flex_attention",
                                                 "flash_attention",    "sdp_attention",  "eager_attention"};
 
-Maybe attention_twice(const Context& c, const Facts&) {
+Found attention_twice(const Context& c, const Facts&) {
     if (c.text("attn_implementation").empty() || !judges_attention(c)) return {};
     for (std::size_t i = 0; i < std::size(attention_flags); ++i) {
         if (c.flag(attention_flags[i]))
-            return Said{fmt::format("attn_implementation and the older `{}` name two kernels: the validator raises",
-                                    attention_flags[i]),
-                        fmt::format("attn_implementation, without {}", attention_flags[i]), i + 1};
+            return FindingText{
+                fmt::format("attn_implementation and the older `{}` name two kernels: the validator raises an error",
+                            attention_flags[i]),
+                fmt::format("attn_implementation, without {}", attention_flags[i]), i + 1};
     }
     return {};
 }
-Maybe attention_name(const Context& c, const Facts&) {
+Found attention_name(const Context& c, const Facts&) {
     const std::string name = c.text("attn_implementation");
     if (name.empty() || name.find('/') != std::string::npos || !judges_attention(c)) return {};
     for (const std::string_view known :
          {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "xformers", "sage", "fp8"}) {
         if (name == known) return {};
     }
-    return Said{fmt::format("`attn_implementation` is '{}', which the validator refuses", name),
-                name == "flash"  ? "flash_attention_2"
-                : name == "flex" ? "flex_attention"
-                                 : "sdpa"};
+    return FindingText{fmt::format("`attn_implementation` is '{}', which the validator refuses", name),
+                       name == "flash"  ? "flash_attention_2"
+                       : name == "flex" ? "flex_attention"
+                                        : "sdpa"};
 }
-Maybe attention_device(const Context& c, const Facts& f) {
+Found attention_device(const Context& c, const Facts& f) {
     const int capability = c.device().capability();
     const auto said = [&](std::string_view wanted) {
-        return Said{fmt::format("the kernel {} asks for {}, which {} is not: the validator raises", f.attention, wanted,
-                                c.device().name),
-                    "attn_implementation: sdpa"};
+        return FindingText{fmt::format("the kernel {} requires {}, which {} is not: the validator raises an error",
+                                       f.attention, wanted, c.device().name),
+                           "attn_implementation: sdpa"};
     };
     if (f.attention == "sage") {
         for (const int known : {80, 86, 89, 90, 120}) {
@@ -163,11 +173,11 @@ Maybe attention_device(const Context& c, const Facts& f) {
 
 // The loader only reads load_in_4bit and load_in_8bit under the adapter that each is meant for.
 
-Maybe ignored_bits(const Context& c, const Facts& f) {
+Found ignored_bits(const Context& c, const Facts& f) {
     if (f.adapter != "lora" || !c.flag("load_in_4bit") || c.flag("load_in_8bit") || !f.base.empty()) return {};
-    return Said{fmt::format("`load_in_4bit` is read under `adapter: qlora` alone: the base is loaded whole{}",
-                            f.upcasts_base ? ", and then cast to fp32 by prepare_model_for_kbit_training" : ""),
-                "adapter: qlora"};
+    return FindingText{fmt::format("`load_in_4bit` is read only with `adapter: qlora`: the base is not quantised{}",
+                                   f.upcasts_base ? ", and prepare_model_for_kbit_training casts it to fp32" : ""),
+                       "adapter: qlora"};
 }
 
 const FindingRow<Facts> conflict_rows[] = {

@@ -18,7 +18,7 @@ const KeyRow key_rows[] = {
     {.path = "fp16", .type = flag, .sets = "compute store oplist scaler"},
     {.path = "bfloat16", .type = flag, .sets = "compute store", .summary = "documented as bf16 without autocast"},
     {.path = "float16", .type = flag, .sets = "store"},
-    {.path = "float32", .type = flag, .summary = "read by nobody"},
+    {.path = "float32", .type = flag, .summary = "not read"},
     {.path = "tf32", .type = any, .defaults = {{"", "auto"}}, .sets = "compute", .summary = "true, false or auto"},
     {.path = "fp8", .type = flag, .sets = "fp8 compute"},
     {.path = "fp8_enable_fsdp_float8_all_gather", .type = flag, .sets = "fp8"},

@@ -140,7 +140,7 @@ void set_model(ImportContext& context, const Facts& facts) {
         if (const char buffer = context.dtype("data_types.buffer_dtype"))
             context.set("buffers", letter(buffer), "data_types.buffer_dtype");
         else if (context.since("deepspeed", "0.19.2"))
-            context.infer("buffers", letter('F'), "kept as they were loaded, since deepspeed 0.19.2");
+            context.infer("buffers", letter('F'), "since deepspeed 0.19.2, buffers stay as they were loaded");
     }
     if (facts.accum != 0) context.set("accum", letter(facts.accum), "data_types.grad_accum_dtype");
     context.set("scaler", scaler_of(context, facts), facts.fp16 ? "fp16.loss_scale" : from);
@@ -172,12 +172,12 @@ void set_update(ImportContext& context, const Facts& facts) {
     const std::string_view formula = facts.bf16_optimizer ? "deepspeed-bf16" : is_plain ? "torch" : "deepspeed";
     context.set("clip", clip_field(std::string(formula), max_norm), "gradient_clipping");
     if (facts.optimizer.empty())
-        context.infer("opt_kernel", word_field("fused"), "no optimizer section: taken for DeepSpeed's fused Adam");
+        context.infer("opt_kernel", word_field("fused"), "no optimizer section: DeepSpeed's fused Adam is assumed");
     else if (context.flag("optimizer.params.torch_adam"))
         context.set("opt_kernel", word_field("single"), "optimizer.params.torch_adam");
     else
         context.set("opt_kernel", word_field("fused"), "optimizer.type");
-    context.infer("fp8", word_field("none"), "DeepSpeed has no fp8 of its own");
+    context.infer("fp8", word_field("none"), "DeepSpeed has no fp8");
 }
 
 void resolve(ImportContext& context) {
@@ -200,7 +200,7 @@ void prepare(ImportContext& context) {
         if (entry.key != "bfloat16") continue;
         entry.key = "bf16";
         context.report(FindingCode::note, "old-section", {"bf16"},
-                       "`bfloat16` is the old name of `bf16`; it is read as that", "\"bf16\"");
+                       "`bfloat16` is the old name of `bf16` and is read as `bf16`", "\"bf16\"");
         return;
     }
 }

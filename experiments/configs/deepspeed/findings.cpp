@@ -13,7 +13,7 @@ namespace macheps::configs::deepspeed {
 
 namespace {
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
@@ -24,7 +24,7 @@ std::string title(const Context& context) {
 // Switches.
 
 /// Only reported if a model of macheps is to be trained, because the modules of other models are unknown.
-Maybe safe_modules(const Context& c, const Facts& f) {
+Found safe_modules(const Context& c, const Facts& f) {
     const files::ConfigValue* modules = c.value("torch_autocast.lower_precision_safe_modules");
     if (!c.options().for_training || !f.autocast || modules == nullptr || modules->items.empty()) return {};
     for (const files::ConfigValue& module : modules->items) {
@@ -32,336 +32,352 @@ Maybe safe_modules(const Context& c, const Facts& f) {
             if (module.written == ours) return {};
         }
     }
-    return Said{
-        "none of these is a module of the model that trains: torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm",
+    return FindingText{
+        "none of these is a module of the trained model, which has torch.nn.Linear, torch.nn.Embedding and "
+        "torch.nn.LayerNorm",
         "torch.nn.Linear"};
 }
-Maybe both_on(const Context& c, const Facts& f) {
+Found both_on(const Context& c, const Facts& f) {
     if (!f.fp16 || !f.bf16 || is_auto(c, "fp16.enabled") || is_auto(c, "bf16.enabled")) return {};
-    return Said{"fp16 and bf16 are both on: DeepSpeed asserts that only one is",
-                "switch one of `fp16.enabled` and `bf16.enabled` off"};
+    return FindingText{"fp16 and bf16 are both on: DeepSpeed asserts that only one is",
+                       "switch one of `fp16.enabled` and `bf16.enabled` off"};
 }
 
-Maybe auto_switch(const Context& c, std::string_view section, std::string_view arguments) {
+Found auto_switch(const Context& c, std::string_view section, std::string_view arguments) {
     if (!is_auto(c, fmt::format("{}.enabled", section))) return {};
-    return Said{fmt::format("\"auto\" is filled from `{}` when Transformers, Accelerate or Axolotl reads this file; "
-                            "read alone, {} takes it for {}",
-                            arguments, title(c), has_models(c) ? "off" : "on"),
-                "true or false, for a program that calls deepspeed.initialize itself"};
+    return FindingText{
+        fmt::format("\"auto\" is filled in from `{}` when Transformers, Accelerate or Axolotl reads this file; "
+                    "{} itself treats it as {}",
+                    arguments, title(c), has_models(c) ? "off" : "on"),
+        "true or false, for a program that calls deepspeed.initialize itself"};
 }
-Maybe auto_fp16(const Context& c, const Facts&) { return auto_switch(c, "fp16", "fp16 or fp16_full_eval"); }
-Maybe auto_bf16(const Context& c, const Facts&) { return auto_switch(c, "bf16", "bf16 or bf16_full_eval"); }
+Found auto_fp16(const Context& c, const Facts&) { return auto_switch(c, "fp16", "fp16 or fp16_full_eval"); }
+Found auto_bf16(const Context& c, const Facts&) { return auto_switch(c, "bf16", "bf16 or bf16_full_eval"); }
 
-Maybe auto_true(const Context& c, std::string_view section) {
+Found auto_true(const Context& c, std::string_view section) {
     if (has_models(c) || !is_auto(c, fmt::format("{}.enabled", section))) return {};
-    return Said{
-        fmt::format("{} does not know \"auto\" here: a text that is not empty is true, so {} is on", title(c), section),
+    return FindingText{
+        fmt::format("{} does not know \"auto\" here: a text that is not empty counts as true, so {} is on", title(c),
+                    section),
         "true or false"};
 }
-Maybe auto_true_fp16(const Context& c, const Facts&) { return auto_true(c, "fp16"); }
-Maybe auto_true_bf16(const Context& c, const Facts&) { return auto_true(c, "bf16"); }
+Found auto_true_fp16(const Context& c, const Facts&) { return auto_true(c, "fp16"); }
+Found auto_true_bf16(const Context& c, const Facts&) { return auto_true(c, "bf16"); }
 
-Maybe auto_clipping(const Context& c, const Facts&) {
+Found auto_clipping(const Context& c, const Facts&) {
     if (!is_auto(c, "gradient_clipping")) return {};
-    return Said{
-        "\"auto\" is filled from `max_grad_norm` (1.0) when Transformers reads this file; alone, there is no number to "
-        "clip at",
-        "a number; 0 is off"};
+    return FindingText{
+        "\"auto\" is filled in from `max_grad_norm` (1.0) when Transformers reads this file; DeepSpeed itself has no "
+        "number to clip at",
+        "a number (0 turns clipping off)"};
 }
 
-Maybe fp16_device(const Context& c, const Facts& f) {
+Found fp16_device(const Context& c, const Facts& f) {
     if (!f.fp16 || c.device().fp16) return {};
-    return Said{fmt::format("{} has no fp16: DeepSpeed refuses it, except on CPUs whose oneDNN multiplies fp16",
-                            c.device().name),
-                c.device().bf16 ? "bf16" : "neither fp16 nor bf16"};
+    return FindingText{fmt::format("{} has no fp16: DeepSpeed refuses it, except on CPUs whose oneDNN multiplies fp16",
+                                   c.device().name),
+                       c.device().bf16 ? "bf16" : "neither fp16 nor bf16"};
 }
-Maybe bf16_device(const Context& c, const Facts& f) {
+Found bf16_device(const Context& c, const Facts& f) {
     if (!f.bf16 || c.device().torch_says_bf16) return {};
-    return Said{fmt::format("{} has no bf16: DeepSpeed refuses it", c.device().name),
-                c.device().fp16 ? "fp16" : "neither"};
+    return FindingText{fmt::format("{} has no bf16: DeepSpeed refuses it", c.device().name),
+                       c.device().fp16 ? "fp16" : "neither fp16 nor bf16"};
 }
-Maybe bf16_emulated(const Context& c, const Facts& f) {
+Found bf16_emulated(const Context& c, const Facts& f) {
     if (!f.bf16 || !c.device().torch_says_bf16 || c.device().bf16) return {};
-    return Said{fmt::format("{} has no bf16 units; torch says yes because it counts emulation, so it runs, slowly",
-                            c.device().name),
-                "fp16, with its loss scaler"};
+    return FindingText{
+        fmt::format("{} has no bf16 units; torch reports that it is supported because it counts emulation, so "
+                    "the run uses bf16, slowly",
+                    c.device().name),
+        "fp16, with its loss scaler"};
 }
 
 /// Returns which of the keys fp16.enabled (0) and bf16.enabled (1) is on.
 std::size_t switch_key(const Facts& f) { return f.low == 'B' ? 1 : 0; }
 
-Maybe whole_model(const Context& c, const Facts& f) {
+Found whole_model(const Context& c, const Facts& f) {
     if (f.low == 'F' || f.amp) return {};
-    return Said{fmt::format("the engine casts every parameter of the model to {}, norms and adapters too: whatever was "
-                            "kept in fp32 before is rounded here",
-                            format_word(f.low)),
-                c.since("deepspeed", "0.17.2") ? "torch_autocast, which keeps the model in fp32" : "", switch_key(f)};
+    return FindingText{fmt::format("the engine casts every parameter of the model to {}, including norms and adapters: "
+                                   "anything that was kept in fp32 before is rounded here",
+                                   format_word(f.low)),
+                       c.since("deepspeed", "0.17.2") ? "torch_autocast, which keeps the model in fp32" : "",
+                       switch_key(f)};
 }
-Maybe buffers_cast(const Context& c, const Facts& f) {
+Found buffers_cast(const Context& c, const Facts& f) {
     if (f.low == 'F' || f.amp || c.since("deepspeed", "0.19.2")) return {};
-    return Said{fmt::format("until 0.19.2 buffers are cast to {} with the model: the frequencies of rotary embeddings "
-                            "are rounded, and angles of far positions are wrong",
-                            format_word(f.low)),
-                "deepspeed 0.19.2 or newer, or make the frequencies in the forward pass", switch_key(f)};
+    return FindingText{
+        fmt::format("before 0.19.2 buffers are cast to {} with the model: the frequencies of rotary embeddings "
+                    "are rounded, and the angles of distant positions are wrong",
+                    format_word(f.low)),
+        "deepspeed 0.19.2 or newer, or compute the frequencies in the forward pass", switch_key(f)};
 }
 
 // The loss scale.
 
-Maybe scale_trap(const Context& c, const Facts& f) {
+Found scale_trap(const Context& c, const Facts& f) {
     if (!f.dynamic || f.amp || has_models(c) || f.has_scaler_keys || (f.stage == 0 && f.fused)) return {};
     if (f.stage > 0) {
-        return Said{fmt::format("without any of initial_scale_power, loss_scale_window, hysteresis, "
-                                "consecutive_hysteresis and min_loss_scale, {} starts ZeRO at scale 2^32 "
-                                "with hysteresis 1, not at 2^16 with 2: a run whose gradients fit below 2^16 skips its "
-                                "first 16 steps or more",
-                                title(c)),
-                    "\"initial_scale_power\": 16 (one of the five keys brings the documented defaults of all)"};
+        return FindingText{
+            fmt::format("without any of initial_scale_power, loss_scale_window, hysteresis, consecutive_hysteresis and "
+                        "min_loss_scale, {} starts ZeRO at scale 2^32 with hysteresis 1, not at 2^16 with 2: a run "
+                        "whose gradients overflow at scales above 2^16 skips its first 16 steps or more",
+                        title(c)),
+            "\"initial_scale_power\": 16 (any of the five keys restores the documented defaults of all)"};
     }
-    return Said{
-        fmt::format(
-            "without any of the five keys of the dynamic scale, the unfused wrapper of {} has the floor 0.25, not 1",
-            title(c)),
-        "\"min_loss_scale\": 1"};
+    return FindingText{fmt::format("without any of the five keys of the dynamic scale, the lowest scale of the unfused "
+                                   "wrapper of {} is 0.25, not 1",
+                                   title(c)),
+                       "\"min_loss_scale\": 1"};
 }
 
-Maybe no_hysteresis(const Context& c, const Facts& f) {
+Found no_hysteresis(const Context& c, const Facts& f) {
     if (!f.dynamic || f.stage == 0 || !c.has("fp16.hysteresis") || c.number("fp16.hysteresis").value_or(2) != 0)
         return {};
-    return Said{
-        "hysteresis 0 is accepted, and then the scale never backs off: the counter is compared with 1 and goes 0, -1, "
-        "-2; every step that overflows is skipped, for ever",
+    return FindingText{
+        "hysteresis 0 is accepted, but then the scale never backs off: the counter is compared with 1 and goes 0, -1, "
+        "-2, so every step that overflows is skipped for ever",
         "\"hysteresis\": 1 to back off at once"};
 }
-Maybe hysteresis_unread(const Context& c, const Facts& f) {
+Found hysteresis_unread(const Context& c, const Facts& f) {
     if (!f.dynamic || f.stage > 0 || f.amp || !(c.has("fp16.hysteresis") || c.has("fp16.consecutive_hysteresis")))
         return {};
-    return Said{"without ZeRO the fp16 wrapper has no hysteresis: every overflow halves the scale",
-                "ZeRO stage 1, or leave the key out"};
+    return FindingText{"without ZeRO the fp16 wrapper has no hysteresis: every overflow halves the scale",
+                       "ZeRO stage 1, or remove the key"};
 }
 
-Maybe loss_scale_value(const Context& c, const Facts&) {
+Found loss_scale_value(const Context& c, const Facts&) {
     const files::ConfigValue* value = c.value("fp16.loss_scale");
     if (value == nullptr || value->is_null() || is_auto(c, "fp16.loss_scale")) return {};
     const double scale = value->is_boolean() ? value->boolean : files::written_number(*value).value_or(std::nan(""));
     const bool is_wrong = value->is_boolean() || !std::isfinite(scale) || scale < 0;
     if (!is_wrong || (!has_models(c) && value->is_boolean())) return {};
     if (!has_models(c) && !std::isnan(scale)) return {};
-    return Said{fmt::format("`{}` is no scale: {} wants a finite number of at least 0", value->written, title(c)),
-                "0 for a dynamic scale, or a power of two"};
+    return FindingText{
+        fmt::format("`{}` is not a valid scale: {} requires a finite number of at least 0", value->written, title(c)),
+        "0 for a dynamic scale, or a power of two"};
 }
-Maybe loss_scale_boolean(const Context& c, const Facts&) {
+Found loss_scale_boolean(const Context& c, const Facts&) {
     const files::ConfigValue* value = c.value("fp16.loss_scale");
     if (value == nullptr || !value->is_boolean() || has_models(c)) return {};
-    return Said{
-        fmt::format("Python counts booleans as numbers: {} reads `{}` as {}", title(c), value->written,
-                    value->boolean ? "the static scale 1, so that small gradients are lost" : "0, a dynamic scale"),
+    return FindingText{
+        fmt::format("Python treats booleans as numbers: {} reads `{}` as {}", title(c), value->written,
+                    value->boolean ? "the static scale 1, so small gradients are lost" : "0, a dynamic scale"),
         "0 for a dynamic scale, or a number"};
 }
-Maybe window_not_positive(const Context& c, const Facts& f) {
+Found window_not_positive(const Context& c, const Facts& f) {
     if (!f.dynamic || c.number("fp16.loss_scale_window").value_or(1000) > 0) return {};
-    return Said{has_models(c) ? "a dynamic scale wants a window of at least 1"
-                              : "a window of 0 divides by zero in the first clean step",
-                "\"loss_scale_window\": 1000"};
+    return FindingText{has_models(c) ? "a dynamic scale requires a window of at least 1"
+                                     : "a window of 0 leads to a division by zero in the first clean step",
+                       "\"loss_scale_window\": 1000"};
 }
-Maybe floor_not_positive(const Context& c, const Facts& f) {
+Found floor_not_positive(const Context& c, const Facts& f) {
     if (!f.dynamic || !has_models(c) || c.number("fp16.min_loss_scale").value_or(1) > 0) return {};
-    return Said{"a dynamic scale wants a floor above 0", "\"min_loss_scale\": 1"};
+    return FindingText{"a dynamic scale requires a minimum scale above 0", "\"min_loss_scale\": 1"};
 }
-Maybe static_scale(const Context&, const Facts& f) {
+Found static_scale(const Context&, const Facts& f) {
     if (!f.fp16 || f.dynamic || f.amp) return {};
-    return Said{fmt::format("the loss scale stays at {}: a step that overflows is skipped and the scale is not "
-                            "lowered, so that one which always overflows never trains",
-                            f.loss_scale),
-                "\"loss_scale\": 0 for a dynamic scale"};
+    return FindingText{fmt::format("the loss scale stays at {}: a step that overflows is skipped but the scale is not "
+                                   "lowered, so a run that always overflows never trains",
+                                   f.loss_scale),
+                       "\"loss_scale\": 0 for a dynamic scale"};
 }
-Maybe floor_raises(const Context& c, const Facts& f) {
+Found floor_raises(const Context& c, const Facts& f) {
     if (!f.dynamic || f.stage == 0 || f.amp || !c.has("fp16.min_loss_scale")) return {};
-    return Said{
-        fmt::format("min_loss_scale is no place to rest: an overflow at scale {} ends the run with an exception",
+    return FindingText{
+        fmt::format("min_loss_scale does not keep the run alive: an overflow at scale {} ends it with an exception",
                     c.number("fp16.min_loss_scale").value_or(1)),
         ""};
 }
-Maybe half_gradients(const Context& c, const Facts& f) {
+Found half_gradients(const Context& c, const Facts& f) {
     if (!f.dynamic || f.amp) return {};
-    return Said{fmt::format("in each step after which the scale grows (once in {} clean steps), gradients are divided "
-                            "by the grown scale: they are half their value unless clipping binds",
-                            c.number("fp16.loss_scale_window").value_or(1000)),
-                ""};
-}
-Maybe wrapper_assumed(const Context&, const Facts& f) {
-    if (!f.fp16 || f.stage > 0 || f.amp || !f.optimizer.empty()) return {};
-    return Said{
-        "the optimiser is the program's own; the wrapper is taken for the fused one of Adam, whose scaler does what "
-        "the unfused one does",
+    return FindingText{
+        fmt::format("in each step after which the scale grows (once in {} clean steps), gradients are divided "
+                    "by the grown scale: they have half their value unless they are clipped",
+                    c.number("fp16.loss_scale_window").value_or(1000)),
         ""};
 }
-Maybe scaler_keys_unread(const Context& c, const Facts& f) {
+Found wrapper_assumed(const Context&, const Facts& f) {
+    if (!f.fp16 || f.stage > 0 || f.amp || !f.optimizer.empty()) return {};
+    return FindingText{
+        "the program provides the optimiser; the fused wrapper of Adam is assumed, whose scaler does the same as the "
+        "unfused one",
+        ""};
+}
+Found scaler_keys_unread(const Context& c, const Facts& f) {
     if (f.fp16 || is_auto(c, "fp16.enabled") || !(f.has_scaler_keys || c.has("fp16.loss_scale"))) return {};
-    return Said{"fp16 is off, so the other keys of its section change nothing", ""};
+    return FindingText{"fp16 is off, so the other keys of its section have no effect", ""};
 }
 
 // Masters, accumulation, reduction.
 
 /// From 0.17.1 on, DeepSpeed asserts the stage if the key is true, even if fp16 is off.
-Maybe fp16_masters(const Context& c, const Facts& f) {
+Found fp16_masters(const Context& c, const Facts& f) {
     if (!c.flag("fp16.fp16_master_weights_and_grads") || (!f.fp16 && !has_models(c))) return {};
     if (c.since("deepspeed", "0.19")) {
         if (f.stage >= 1 && f.stage <= 3) return {};
-        return Said{"fp16 masters are for ZeRO 1, 2 and 3: DeepSpeed asserts it, also where fp16 is off",
-                    "a ZeRO stage, or leave the key out"};
+        return FindingText{"fp16 masters require ZeRO 1, 2 or 3: DeepSpeed asserts this even if fp16 is off",
+                           "a ZeRO stage, or remove the key"};
     }
     if (f.stage == 2 && (f.offload || !f.fp16)) return {};
-    return Said{"fp16 masters are for ZeRO 2 with its optimiser (DeepSpeedCPUAdam) on the CPU",
-                "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or leave the key out"};
+    return FindingText{"fp16 masters require ZeRO 2 with its optimiser (DeepSpeedCPUAdam) on the CPU",
+                       "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or remove the key"};
 }
-Maybe bf16_masters(const Context& c, const Facts& f) {
+Found bf16_masters(const Context& c, const Facts& f) {
     if (!c.since("deepspeed", "0.19")) return {};  // asserted even if bf16 is off
     const bool masters = c.flag("bf16.bf16_master_weights_and_grads"), states = c.flag("bf16.bf16_optimizer_states");
     if (states && !masters)
-        return Said{"bf16_optimizer_states asks for bf16_master_weights_and_grads", "both, or neither"};
+        return FindingText{"bf16_optimizer_states requires bf16_master_weights_and_grads", "both, or neither"};
     if ((masters || states) && (f.stage < 1 || f.stage > 3))
-        return Said{"bf16 masters are for ZeRO 1, 2 and 3", "a ZeRO stage, or leave the key out"};
+        return FindingText{"bf16 masters require ZeRO 1, 2 or 3", "a ZeRO stage, or remove the key"};
     return {};
 }
-Maybe low_masters(const Context& c, const Facts& f) {
+Found low_masters(const Context& c, const Facts& f) {
     const bool fp16 = f.fp16 && c.flag("fp16.fp16_master_weights_and_grads"),
                bf16 = f.bf16 && c.flag("bf16.bf16_master_weights_and_grads");
     if (!fp16 && !bf16) return {};
-    return Said{
-        fmt::format("masters are {} too: an update below half an ulp of its weight is lost (at 0.02 that is about {})",
+    return FindingText{
+        fmt::format("the masters are also {}: an update below half an ulp of its weight is lost (for a weight "
+                    "of 0.02, about {})",
                     fp16 ? "fp16" : "bf16", fp16 ? "8e-6" : "6e-5"),
-        "leave the key out for fp32 masters", fp16 ? 0u : 1u};
+        "remove the key to get fp32 masters", fp16 ? 0u : 1u};
 }
 
-Maybe accum_name(const Context& c, const Facts& f) {
+Found accum_name(const Context& c, const Facts& f) {
     if (!c.has("data_types.grad_accum_dtype") || f.accum != 0) return {};
-    return Said{fmt::format("`{}` is no dtype that DeepSpeed knows", c.text("data_types.grad_accum_dtype")),
-                "fp32, fp16 or bf16"};
+    return FindingText{fmt::format("`{}` is not a dtype that DeepSpeed knows", c.text("data_types.grad_accum_dtype")),
+                       "fp32, fp16 or bf16"};
 }
-Maybe accum_mix(const Context& c, const Facts& f) {
+Found accum_mix(const Context& c, const Facts& f) {
     if (f.stage > 0 || f.accum == 0 || f.amp || is_auto(c, "fp16.enabled") || is_auto(c, "bf16.enabled")) return {};
     const std::string now =
         fmt::format("{} gradients summed in {} without ZeRO", format_word(f.low), format_word(f.accum));
     if (f.low == 'B' && f.accum == 'B' && !c.since("deepspeed", "0.17.6"))
-        return Said{fmt::format("{}: {} has no wrapper for it", now, title(c)),
-                    "\"grad_accum_dtype\": \"fp32\", or a ZeRO stage"};
+        return FindingText{fmt::format("{}: {} has no wrapper for this", now, title(c)),
+                           "\"grad_accum_dtype\": \"fp32\", or a ZeRO stage"};
     if (f.low == 'B' && f.accum == 'F' && c.since("deepspeed", "0.19.3"))
-        return Said{fmt::format("{}: {} refuses it (0.16.5 did this by default)", now, title(c)),
-                    "ZeRO stage 1, which sums in fp32, or leave grad_accum_dtype out"};
+        return FindingText{fmt::format("{}: {} refuses it (0.16.5 did this by default)", now, title(c)),
+                           "ZeRO stage 1, which sums in fp32, or remove grad_accum_dtype"};
     if (f.low == f.accum || (f.low == 'B' && f.accum == 'F')) return {};
-    return Said{fmt::format("{}: DeepSpeed refuses the mix", now),
-                fmt::format("\"grad_accum_dtype\": \"{}\", or leave it out", format_word(f.low))};
+    return FindingText{fmt::format("{}: DeepSpeed refuses the mix", now),
+                       fmt::format("\"grad_accum_dtype\": \"{}\", or remove it", format_word(f.low))};
 }
-Maybe accum_low(const Context& c, const Facts& f) {
+Found accum_low(const Context& c, const Facts& f) {
     const double steps = c.number("gradient_accumulation_steps").value_or(1);
     if (f.low != 'B' || f.accum != 'B' || f.amp || !(steps > 1)) return {};
-    return Said{fmt::format("gradients of {} micro-batches are summed in bf16, whose 8 bits drop what is 256 times "
-                            "smaller than the sum",
-                            steps),
-                "\"data_types\": {\"grad_accum_dtype\": \"fp32\"}"};
+    return FindingText{
+        fmt::format("gradients of {} micro-batches are summed in bf16, whose 8 bits lose anything more than "
+                    "256 times smaller than the sum",
+                    steps),
+        "\"data_types\": {\"grad_accum_dtype\": \"fp32\"}"};
 }
 
-Maybe wire_name(const Context& c, std::string_view key) {
+Found wire_name(const Context& c, std::string_view key) {
     if (!c.has(key) || is_auto(c, key)) return {};
     const std::string name = lowered(c.text(key));
     if (name == "fp32" || name == "fp16" || name == "bf16") return {};
-    return Said{fmt::format("`{}` is refused: this key knows three names only", c.text(key)), "fp32, fp16 or bf16"};
+    return FindingText{fmt::format("`{}` is refused: this key accepts only three names", c.text(key)),
+                       "fp32, fp16 or bf16"};
 }
-Maybe communication_name(const Context& c, const Facts&) { return wire_name(c, "communication_data_type"); }
-Maybe sequence_name(const Context& c, const Facts&) { return wire_name(c, "seq_parallel_communication_data_type"); }
+Found communication_name(const Context& c, const Facts&) { return wire_name(c, "communication_data_type"); }
+Found sequence_name(const Context& c, const Facts&) { return wire_name(c, "seq_parallel_communication_data_type"); }
 
-Maybe predivide_scatter(const Context& c, const Facts& f) {
+Found predivide_scatter(const Context& c, const Facts& f) {
     const bool divides = c.number("gradient_predivide_factor").value_or(1) != 1,
                prescales = c.flag("prescale_gradients");
     if (f.stage < 2 || !c.flag("zero_optimization.reduce_scatter") || !(divides || prescales)) return {};
-    return Said{fmt::format("ZeRO {} with reduce_scatter (its default) takes no {}", f.stage,
-                            divides ? "gradient_predivide_factor" : "prescale_gradients"),
-                "leave it out, or \"reduce_scatter\": false", divides ? 0u : 1u};
+    return FindingText{fmt::format("ZeRO {} with reduce_scatter (its default) does not accept {}", f.stage,
+                                   divides ? "gradient_predivide_factor" : "prescale_gradients"),
+                       "remove it, or set \"reduce_scatter\": false", divides ? 0u : 1u};
 }
-Maybe bf16_unchecked(const Context& c, const Facts& f) {
+Found bf16_unchecked(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || (has_models(c) && c.flag("bf16.check_grad_overflow"))) return {};
-    return Said{
+    return FindingText{
         fmt::format(
-            "nobody looks for Inf or NaN in bf16 gradients{}: such a step is taken, and its NaN reach the weights",
+            "bf16 gradients are not checked for Inf or NaN{}: such a step is taken, and NaN reaches the weights",
             has_models(c) ? "" : " before 0.17.1"),
         has_models(c) ? "\"check_grad_overflow\": true" : "watch the gradient norm"};
 }
-Maybe bf16_skips(const Context& c, const Facts& f) {
+Found bf16_skips(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || !has_models(c) || !c.flag("bf16.check_grad_overflow")) return {};
-    return Said{"a step whose bf16 gradients hold Inf or NaN is skipped without a word; only `skipped_steps` counts it",
-                ""};
+    return FindingText{"a step with Inf or NaN in bf16 gradients is skipped silently; only `skipped_steps` counts it",
+                       ""};
 }
 
 // Other modes.
 
-Maybe autocast_over_model(const Context&, const Facts& f) {
+Found autocast_over_model(const Context&, const Facts& f) {
     if (!f.autocast || f.low == 'F') return {};
-    return Said{fmt::format("torch_autocast beside {}: the model is cast as a whole all the same, and autocast only "
-                            "widens the operations of its fp32 lists",
-                            format_word(f.low)),
-                "one of the two"};
+    return FindingText{
+        fmt::format("torch_autocast is used with {}: the whole model is still cast, and autocast only widens "
+                    "the operations on its fp32 list",
+                    format_word(f.low)),
+        "only one of the two"};
 }
-Maybe autocast_scaler(const Context& c, const Facts& f) {
+Found autocast_scaler(const Context& c, const Facts& f) {
     if (!f.autocast || f.low != 'F' || c.dtype("torch_autocast.dtype") != 'H') return {};
-    return Said{f.stage == 0
-                    ? "torch_autocast with fp16 makes a plain torch.amp.GradScaler; the keys of `fp16` are not read"
-                    : "torch_autocast with fp16 and ZeRO: the scale is the one of ZeRO's own wrapper",
-                ""};
+    return FindingText{
+        f.stage == 0 ? "torch_autocast with fp16 makes a plain torch.amp.GradScaler; the keys of `fp16` are not read"
+                     : "torch_autocast with fp16 and ZeRO: ZeRO's own wrapper scales the loss",
+        ""};
 }
-Maybe outer_autocast(const Context& c, const Facts& f) {
+Found outer_autocast(const Context& c, const Facts& f) {
     if (f.autocast || !c.since("deepspeed", "0.17.2") || !c.has("torch_autocast")) return {};
-    return Said{
-        "an autocast region around the engine has no effect: DeepSpeed switches it off unless its own torch_autocast "
+    return FindingText{
+        "an autocast region around the engine has no effect: DeepSpeed switches it off unless the torch_autocast "
         "section is on",
         ""};
 }
-Maybe inner_autocast(const Context&, const Facts& f) {
+Found inner_autocast(const Context&, const Facts& f) {
     if (!f.autocast) return {};
-    return Said{"inside the engine this section holds, whatever autocast region the program has opened around it", {}};
+    return FindingText{
+        "inside the engine this section applies, even if the program has opened another autocast region around it", {}};
 }
-Maybe amp_zero(const Context&, const Facts& f) {
+Found amp_zero(const Context&, const Facts& f) {
     if (!f.amp || f.stage == 0) return {};
-    return Said{"Apex amp and ZeRO do not go together: DeepSpeed asserts it", "\"fp16\" instead of \"amp\""};
+    return FindingText{"Apex amp cannot be combined with ZeRO: DeepSpeed asserts this", "\"fp16\" instead of \"amp\""};
 }
-Maybe amp_half(const Context&, const Facts& f) {
+Found amp_half(const Context&, const Facts& f) {
     if (!f.amp || f.low == 'F') return {};
-    return Said{fmt::format("Apex amp and {} are both on: DeepSpeed refuses it", format_word(f.low)), "one of the two"};
+    return FindingText{fmt::format("Apex amp and {} are both on: DeepSpeed refuses it", format_word(f.low)),
+                       "only one of the two"};
 }
-Maybe max_grad_norm(const Context& c, const Facts&) {
+Found max_grad_norm(const Context& c, const Facts&) {
     if (!c.value("optimizer.params.max_grad_norm")) return {};
-    return Said{"the parser only warns, and the engine then raises: the optimiser has no max_grad_norm",
-                "\"gradient_clipping\" at the top level"};
+    return FindingText{"the optimiser has no max_grad_norm: the parser only warns, but then the engine raises an error",
+                       "\"gradient_clipping\" at the top level"};
 }
-Maybe vocabulary(const Context& c, const Facts&) {
+Found vocabulary(const Context& c, const Facts&) {
     const double size = c.number("vocabulary_size").value_or(0);
     if (size <= 0 || std::fmod(size, 8) == 0) return {};
-    return Said{fmt::format("a vocabulary of {} is no multiple of 8, which tensor cores want", size),
-                fmt::format("{}", 8 * std::ceil(size / 8))};
+    return FindingText{fmt::format("the vocabulary size {} is not a multiple of 8, which tensor cores need", size),
+                       fmt::format("{}", 8 * std::ceil(size / 8))};
 }
-Maybe lamb_static(const Context&, const Facts& f) {
+Found lamb_static(const Context&, const Facts& f) {
     if ((f.optimizer != "lamb" && f.optimizer != "onebitlamb") || f.dynamic) return {};
-    return Said{"LAMB asks for a dynamic loss scale: DeepSpeed asserts it",
-                "\"fp16\": {\"enabled\": true, \"loss_scale\": 0}"};
+    return FindingText{"LAMB requires a dynamic loss scale: DeepSpeed asserts this",
+                       "\"fp16\": {\"enabled\": true, \"loss_scale\": 0}"};
 }
-Maybe lossy_wire(const Context& c, const Facts& f) {
+Found lossy_wire(const Context& c, const Facts& f) {
     if (f.optimizer == "onebitadam" || f.optimizer == "onebitlamb" || f.optimizer == "zerooneadam")
-        return Said{
-            fmt::format("{} sends momentum between ranks as signs once it is warm; that compression is not emulated",
+        return FindingText{
+            fmt::format("after its warm-up, {} sends momentum between ranks as signs; this compression is not emulated",
                         c.text("optimizer.type")),
             ""};
     return {};
 }
-Maybe quantized_wire(const Context& c, const Facts&) {
+Found quantized_wire(const Context& c, const Facts&) {
     for (std::string_view key :
          {"zero_optimization.zero_quantized_weights", "zero_optimization.zero_quantized_gradients"}) {
         if (c.flag(key))
-            return Said{"ZeRO++ sends weights as int8 or gradients as int4 between ranks; that is not emulated", ""};
+            return FindingText{"ZeRO++ sends weights as int8 or gradients as int4 between ranks; this is not emulated",
+                               ""};
     }
     return {};
 }
-Maybe compressed(const Context& c, const Facts&) {
+Found compressed(const Context& c, const Facts&) {
     if (!c.has("compression_training") && !c.has("weight_quantization")) return {};
-    return Said{"weights or activations are quantised in training (compression_training); that is not emulated", ""};
+    return FindingText{"weights or activations are quantised in training (compression_training); this is not emulated",
+                       ""};
 }
 
 const FindingRow<Facts> finding_rows[] = {

@@ -78,7 +78,7 @@ class Interpolation {
 
   private:
     // Limits for references that fan out exponentially. No real config reaches them.
-    static constexpr int deepest = 16, most_references = 10'000;
+    static constexpr int deepest = 16, max_references = 10'000;
     static constexpr std::size_t longest = 1 << 16;
 
     /// Replaces `${a.b}`. If it is the whole text, the result is the value with its type. Inside a longer text, it is
@@ -91,8 +91,7 @@ class Interpolation {
             if (open == std::string_view::npos || close == std::string_view::npos) break;
             const files::ConfigValue* target = root_.find(rest.substr(open + 2, close - open - 2));
             // A resolver (`${now:...}`) or a path that does not exist stays as written.
-            if (target == nullptr || depth >= deepest || ++references_ > most_references || out.size() > longest)
-                return;
+            if (target == nullptr || depth >= deepest || ++references_ > max_references || out.size() > longest) return;
             files::ConfigValue copy = *target;
             resolve(copy, depth + 1);
             if (open == 0 && close + 1 == rest.size() && out.empty()) {

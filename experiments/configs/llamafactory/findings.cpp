@@ -11,236 +11,263 @@ namespace macheps::configs::llamafactory {
 
 namespace {
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
 // Refusals of the parser.
 
-Maybe no_method(const Context&, const Facts& f) {
+Found no_method(const Context&, const Facts& f) {
     for (const std::string_view method : {"lora", "oft", "freeze", "full"}) {
         if (f.finetuning == method) return {};
     }
-    return Said{fmt::format("`finetuning_type` is '{}': the parser takes lora, oft, freeze and full", f.finetuning),
-                f.finetuning == "qlora" ? "lora, with quantization_bit: 4" : "lora"};
+    return FindingText{
+        fmt::format("`finetuning_type` is '{}': the parser accepts only lora, oft, freeze and full", f.finetuning),
+        f.finetuning == "qlora" ? "lora, with quantization_bit: 4" : "lora"};
 }
-Maybe pure_device(const Context& c, const Facts& f) {
+Found pure_device(const Context& c, const Facts& f) {
     if (!f.pure_bf16 || c.device().torch_says_gpu_bf16()) return {};
-    return Said{fmt::format("{} has no bf16: \"This device does not support `pure_bf16`\"", c.device().name),
-                "pure_bf16: false"};
+    return FindingText{fmt::format("{} has no bf16: \"This device does not support `pure_bf16`\"", c.device().name),
+                       "pure_bf16: false"};
 }
-Maybe pure_zero3(const Context&, const Facts& f) {
+Found pure_zero3(const Context&, const Facts& f) {
     if (!f.pure_bf16 || f.zero_stage != 3) return {};
-    return Said{"pure_bf16 is incompatible with DeepSpeed ZeRO-3: the parser raises", "bf16: true"};
+    return FindingText{"pure_bf16 is incompatible with DeepSpeed ZeRO-3: the parser raises an error", "bf16: true"};
 }
-Maybe galore_deepspeed(const Context&, const Facts& f) {
+Found galore_deepspeed(const Context&, const Facts& f) {
     if (!f.deepspeed || (!f.galore && !f.apollo)) return {};
-    return Said{"GaLore and APOLLO are incompatible with DeepSpeed: the parser raises", "leave `deepspeed` out"};
+    return FindingText{"GaLore and APOLLO are incompatible with DeepSpeed: the parser raises an error",
+                       "remove `deepspeed`"};
 }
-Maybe galore_layerwise(const Context& c, const Facts& f) {
+Found galore_layerwise(const Context& c, const Facts& f) {
     if (!f.is_distributed) return {};
     if (f.galore && c.flag("galore_layerwise"))
-        return Said{"layer-wise GaLore does not train on several ranks: the parser raises", "galore_layerwise: false"};
+        return FindingText{"layer-wise GaLore does not support several ranks: the parser raises an error",
+                           "galore_layerwise: false"};
     if (f.apollo && c.flag("apollo_layerwise"))
-        return Said{"layer-wise APOLLO does not train on several ranks: the parser raises", "apollo_layerwise: false"};
+        return FindingText{"layer-wise APOLLO does not support several ranks: the parser raises an error",
+                           "apollo_layerwise: false"};
     return {};
 }
-Maybe galore_lora(const Context&, const Facts& f) {
+Found galore_lora(const Context&, const Facts& f) {
     if (f.finetuning != "lora" || (!f.galore && !f.apollo && !f.badam)) return {};
-    return Said{"GaLore, APOLLO and BAdam train full weights: with LoRA the parser raises", "finetuning_type: full"};
+    return FindingText{"GaLore, APOLLO and BAdam train full weights: with LoRA the parser raises an error",
+                       "finetuning_type: full"};
 }
-Maybe several(const Context&, const Facts& f) {
+Found several(const Context&, const Facts& f) {
     if (int{f.galore} + int{f.apollo} + int{f.badam} < 2) return {};
-    return Said{"GaLore, APOLLO and BAdam exclude each other: the parser raises", "one of them"};
+    return FindingText{"GaLore, APOLLO and BAdam cannot be combined: the parser raises an error", "only one of them"};
 }
-Maybe badam_ranks(const Context& c, const Facts& f) {
+Found badam_ranks(const Context& c, const Facts& f) {
     if (!f.badam || !f.is_distributed) return {};
     if (c.text("badam_mode") == "ratio")
-        return Said{"BAdam by ratio does not train on several ranks: the parser raises", "badam_mode: layer"};
+        return FindingText{"BAdam in ratio mode does not support several ranks: the parser raises an error",
+                           "badam_mode: layer"};
     if (f.zero_stage != 3)
-        return Said{"layer-wise BAdam on several ranks asks for DeepSpeed ZeRO-3: the parser raises",
-                    "a ZeRO-3 file in `deepspeed`"};
+        return FindingText{"layer-wise BAdam on several ranks requires DeepSpeed ZeRO-3: the parser raises an error",
+                           "a ZeRO-3 config in `deepspeed`"};
     return {};
 }
-Maybe quantised_full(const Context&, const Facts& f) {
+Found quantised_full(const Context&, const Facts& f) {
     if (!f.is_quantised || f.has_adapter) return {};
-    return Said{"a quantised base is trained with LoRA or OFT only: the parser raises", "finetuning_type: lora"};
+    return FindingText{"a quantised base can be trained only with LoRA or OFT: the parser raises an error",
+                       "finetuning_type: lora"};
 }
-Maybe quantised_init(const Context& c, const Facts& f) {
+Found quantised_init(const Context& c, const Facts& f) {
     if (!f.is_quantised) return {};
     if (c.flag("pissa_init"))
-        return Said{"PiSSA is not initialised on a quantised base: the parser raises", "scripts/pissa_init.py"};
+        return FindingText{"PiSSA cannot be initialised on a quantised base: the parser raises an error",
+                           "scripts/pissa_init.py"};
     if (c.flag("resize_vocab"))
-        return Said{"the vocabulary of a quantised base cannot be resized: the parser raises", "resize_vocab: false"};
+        return FindingText{"the vocabulary of a quantised base cannot be resized: the parser raises an error",
+                           "resize_vocab: false"};
     if (!c.has("adapter_name_or_path")) return {};
     if (c.flag("create_new_adapter"))
-        return Said{"no new adapter can be put on a quantised base that has one: the parser raises",
-                    "create_new_adapter: false"};
+        return FindingText{
+            "no new adapter can be added to a quantised base that already has one: the parser raises an error",
+            "create_new_adapter: false"};
     if (c.text("adapter_name_or_path").find(',') != std::string::npos)
-        return Said{"a quantised base takes a single adapter: the parser raises", "merge them first"};
+        return FindingText{"a quantised base accepts only one adapter: the parser raises an error",
+                           "merge the adapters first"};
     return {};
 }
-Maybe quantised_bits(const Context& c, const Facts& f) {
+Found quantised_bits(const Context& c, const Facts& f) {
     if (!f.is_quantised) return {};
     const double bits = c.number("quantization_bit").value_or(4);
     const std::string method = c.text("quantization_method");
     const bool is_sharded = f.zero_stage == 3 || (f.is_distributed && !f.deepspeed);
     const auto said = [&](std::string_view takes) {
-        return Said{fmt::format("{} takes {}: loading the model raises", method, takes), "quantization_bit: 4"};
+        return FindingText{fmt::format("{} supports {}: loading the model raises an error", method, takes),
+                           "quantization_bit: 4"};
     };
     if (method == "hqq") {
         const bool is_width = bits == 8 || (bits >= 1 && bits <= 6 && bits == static_cast<int>(bits));
-        if (!is_width) return said("1 to 6 or 8 bits");
+        if (!is_width) return said("only 1 to 6 or 8 bits");
     } else if (method == "eetq") {
-        if (bits != 8) return Said{"eetq takes 8 bits: loading the model raises", "quantization_bit: 8"};
+        if (bits != 8)
+            return FindingText{"eetq supports only 8 bits: loading the model raises an error", "quantization_bit: 8"};
     } else {
-        if (bits != 4 && bits != 8) return said("4 or 8 bits");
-        if (bits == 8 && is_sharded) return said("4 bits under ZeRO-3 and FSDP");
+        if (bits != 4 && bits != 8) return said("only 4 or 8 bits");
+        if (bits == 8 && is_sharded) return said("only 4 bits with ZeRO-3 or FSDP");
         return {};
     }
     if (!is_sharded) return {};
-    return Said{fmt::format("{} does not go with ZeRO-3 and FSDP: loading the model raises", method),
-                "quantization_method: bnb", 1};
+    return FindingText{
+        fmt::format("{} cannot be combined with ZeRO-3 or FSDP: loading the model raises an error", method),
+        "quantization_method: bnb", 1};
 }
-Maybe device_map(const Context& c, const Facts& f) {
+Found device_map(const Context& c, const Facts& f) {
     if (!f.trains || c.text("quantization_device_map") != "auto") return {};
-    return Said{"a device map is for inference: where something is trained the parser raises",
-                "leave quantization_device_map out"};
+    return FindingText{"a device map is for inference: in training the parser raises an error",
+                       "remove quantization_device_map"};
 }
-Maybe adapter_not_lora(const Context& c, const Facts& f) {
+Found adapter_not_lora(const Context& c, const Facts& f) {
     if (f.finetuning == "lora" || !c.has("adapter_name_or_path")) return {};
-    return Said{fmt::format("an adapter is loaded with LoRA alone: under {} the parser raises", f.finetuning),
-                "finetuning_type: lora", 1};
+    return FindingText{
+        fmt::format("an adapter can be loaded only with LoRA: with {} the parser raises an error", f.finetuning),
+        "finetuning_type: lora", 1};
 }
-Maybe pissa(const Context& c, const Facts& f) {
+Found pissa(const Context& c, const Facts& f) {
     if (!c.flag("pissa_init")) return {};
     const std::string stage = c.text("stage"), loss = c.text("pref_loss");
     const bool has_reference = stage == "dpo" && loss != "orpo" && loss != "simpo";
-    if (f.finetuning != "lora") return Said{"`pissa_init` is for LoRA: the parser raises", "finetuning_type: lora", 1};
+    if (f.finetuning != "lora")
+        return FindingText{"`pissa_init` requires LoRA: the parser raises an error", "finetuning_type: lora", 1};
     if (stage == "ppo" || stage == "kto" || has_reference)
-        return Said{fmt::format("PiSSA changes the base, which the stage {} compares with: the parser raises", stage),
-                    "pissa_init: false"};
+        return FindingText{
+            fmt::format(
+                "PiSSA changes the base, but the stage {} compares with the original base: the parser raises an error",
+                stage),
+            "pissa_init: false"};
     if (f.zero_stage == 3)
-        return Said{"PiSSA is not initialised under ZeRO-3: the parser raises", "scripts/pissa_init.py"};
+        return FindingText{"PiSSA cannot be initialised with ZeRO-3: the parser raises an error",
+                           "scripts/pissa_init.py"};
     return {};
 }
-Maybe fp8_quantised(const Context&, const Facts& f) {
+Found fp8_quantised(const Context&, const Facts& f) {
     if (!f.fp8 || !f.is_quantised) return {};
-    return Said{"fp8 and a quantised base exclude each other: the parser raises", "one of them"};
+    return FindingText{"fp8 cannot be combined with a quantised base: the parser raises an error", "only one of them"};
 }
-Maybe msamp(const Context& c, const Facts& f) {
+Found msamp(const Context& c, const Facts& f) {
     if (!f.fp8 || c.text("fp8_backend") != "msamp") return {};
-    return Said{"MS-AMP is recognised and not emulated", "fp8_backend: torchao"};
+    return FindingText{"macheps recognises MS-AMP but does not emulate it", "fp8_backend: torchao"};
 }
-Maybe pure_half(const Context&, const Facts& f) {
+Found pure_half(const Context&, const Facts& f) {
     if (!f.pure_bf16 || f.checkpoint != 'H') return {};
-    return Said{"pure_bf16 casts nothing: the fp16 checkpoint stays fp16, and meets bf16 products",
-                "a bf16 checkpoint, or bf16: true"};
+    return FindingText{
+        "pure_bf16 does not cast the weights: the fp16 checkpoint stays fp16, but products are computed in bf16",
+        "a bf16 checkpoint, or bf16: true"};
 }
 
 // Warnings of LLaMA-Factory.
 
-Maybe recommend_mixed(const Context&, const Facts& f) {
+Found recommend_mixed(const Context&, const Facts& f) {
     if (!f.trains || f.fp16 || f.bf16) return {};
-    return Said{f.pure_bf16 ? "LLaMA-Factory recommends mixed precision, which pure_bf16 alone is not: autocast is off"
-                            : "LLaMA-Factory recommends mixed precision: neither fp16 nor bf16 is on",
-                f.pure_bf16 ? "" : "bf16: true"};
+    return FindingText{f.pure_bf16
+                           ? "LLaMA-Factory recommends mixed precision, but with pure_bf16 alone autocast is off"
+                           : "LLaMA-Factory recommends mixed precision, but neither fp16 nor bf16 is on",
+                       f.pure_bf16 ? "" : "bf16: true"};
 }
-Maybe recommend_upcast(const Context& c, const Facts& f) {
+Found recommend_upcast(const Context& c, const Facts& f) {
     if (!f.trains || !f.is_quantised || c.flag("upcast_layernorm")) return {};
-    return Said{"LLaMA-Factory recommends upcast_layernorm where a quantised base is trained",
-                "upcast_layernorm: true"};
+    return FindingText{"LLaMA-Factory recommends upcast_layernorm for training on a quantised base",
+                       "upcast_layernorm: true"};
 }
-Maybe galore_memory(const Context&, const Facts& f) {
+Found galore_memory(const Context&, const Facts& f) {
     if (!f.trains || (!f.galore && !f.apollo) || f.pure_bf16) return {};
-    return Said{
-        "without pure_bf16 the projected gradients and moments are fp32: GaLore and APOLLO take twice the memory",
+    return FindingText{
+        "without pure_bf16 the projected gradients and moments are fp32: GaLore and APOLLO need twice the memory",
         "pure_bf16: true"};
 }
-Maybe quantised_eval(const Context&, const Facts& f) {
+Found quantised_eval(const Context&, const Facts& f) {
     if (f.trains || !f.is_quantised) return {};
-    return Said{"a base of 4 or 8 bits may score lower in evaluation", "leave quantization_bit out"};
+    return FindingText{"a 4-bit or 8-bit base may score lower in evaluation", "remove quantization_bit"};
 }
 
 // Traps.
 
-Maybe emulated(const Context& c, const Facts& f) {
+Found emulated(const Context& c, const Facts& f) {
     if (!f.pure_bf16 || c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
-    return Said{
-        fmt::format(
-            "{} has no bf16 in its matrix units; torch says yes because it counts emulation, so pure_bf16 runs, slowly",
-            c.device().name),
+    return FindingText{
+        fmt::format("{} has no bf16 units; torch reports that it is supported because it counts emulation, so "
+                    "pure_bf16 runs slowly",
+                    c.device().name),
         "fp16: true"};
 }
-Maybe pure_full(const Context& c, const Facts& f) {
+Found pure_full(const Context& c, const Facts& f) {
     if (!f.pure_bf16 || f.checkpoint != 'F') return {};
-    return Said{fmt::format("pure_bf16 casts nothing: the {} checkpoint is loaded as it is stored, and trained in fp32",
-                            c.checkpoint_dtype()),
-                "--checkpoint-dtype bf16, if the checkpoint is"};
-}
-Maybe no_master(const Context&, const Facts& f) {
-    if (!f.trains || f.checkpoint == 'F' || f.upcasts_trained || (f.deepspeed && (f.fp16 || f.bf16))) return {};
-    return Said{fmt::format("weights, gradients and moments are {}, and no fp32 master keeps small updates",
-                            format_word(f.checkpoint)),
-                "bf16: true without pure_bf16"};
-}
-Maybe upcast_head(const Context& c, const Facts& f) {
-    if (!c.flag("upcast_lmhead_output") || !f.upcasts_trained || f.finetuning != "full") return {};
-    return Said{"the head's weight is fp32 here, so that upcast_lmhead_output changes the logits under autocast alone",
-                {}};
-}
-Maybe compute_alone(const Context&, const Facts& f) {
-    if (f.fp16 || f.bf16 || f.pure_bf16 || f.compute == 'F') return {};
-    return Said{
+    return FindingText{
         fmt::format(
-            "the compute dtype {} is that of quantised layers and masks: without fp16 or bf16 nothing is autocast",
-            format_word(f.compute)),
+            "pure_bf16 does not cast the weights: the {} checkpoint is loaded as it is stored, and trained in fp32",
+            c.checkpoint_dtype()),
+        "--checkpoint-dtype bf16, if the checkpoint is bf16"};
+}
+Found no_master(const Context&, const Facts& f) {
+    if (!f.trains || f.checkpoint == 'F' || f.upcasts_trained || (f.deepspeed && (f.fp16 || f.bf16))) return {};
+    return FindingText{
+        fmt::format("weights, gradients and moments are {}, and without fp32 master weights small updates are lost",
+                    format_word(f.checkpoint)),
+        "bf16: true without pure_bf16"};
+}
+Found upcast_head(const Context& c, const Facts& f) {
+    if (!c.flag("upcast_lmhead_output") || !f.upcasts_trained || f.finetuning != "full") return {};
+    return FindingText{"the head's weight is fp32 here, so upcast_lmhead_output changes the logits only under autocast",
+                       {}};
+}
+Found compute_alone(const Context&, const Facts& f) {
+    if (f.fp16 || f.bf16 || f.pure_bf16 || f.compute == 'F') return {};
+    return FindingText{
+        fmt::format("the compute dtype {} applies only to quantised layers and masks: without fp16 or bf16 "
+                    "there is no autocast",
+                    format_word(f.compute)),
         {}};
 }
-Maybe infer_dtype(const Context& c, const Facts& f) {
+Found infer_dtype(const Context& c, const Facts& f) {
     if (!f.trains || !c.has("infer_dtype")) return {};
-    return Said{"`infer_dtype` is read where nothing is trained", {}};
+    return FindingText{"`infer_dtype` is read only if nothing is trained", {}};
 }
 
 // fp8.
 
-Maybe fp8_names(const Context& c, const Facts& f) {
+Found fp8_names(const Context& c, const Facts& f) {
     if (!f.fp8 || !f.fp8_reaches_accelerate) return {};
     if (!c.has("fp8_backend") && !c.flag("fp8_enable_fsdp_float8_all_gather")) return {};
-    return Said{
-        "LLaMA-Factory exports FP8_BACKEND and FP8_ENABLE_FSDP_FLOAT8_ALL_GATHER, and Accelerate reads "
+    return FindingText{
+        "LLaMA-Factory exports FP8_BACKEND and FP8_ENABLE_FSDP_FLOAT8_ALL_GATHER, but Accelerate reads "
         "ACCELERATE_FP8_*: neither has an effect",
         "ACCELERATE_FP8_BACKEND in the environment"};
 }
-Maybe fp8_documented(const Context& c, const Facts& f) {
+Found fp8_documented(const Context& c, const Facts& f) {
     if (!f.fp8 || !f.fp8_reaches_accelerate || c.text("fp8_backend") == "te") return {};
-    return Said{
-        "the rowwise recipe with its filter by names is built for a log line: what trains is Accelerate's default, "
-        "torchao tensorwise with Accelerate's filter",
+    return FindingText{
+        "LLaMA-Factory builds the rowwise recipe with its filter by names only for a log line: training uses "
+        "Accelerate's default, torchao tensorwise with Accelerate's filter",
         {}};
 }
-Maybe fp8_dropped(const Context&, const Facts& f) {
+Found fp8_dropped(const Context&, const Facts& f) {
     if (!f.fp8 || f.fp8_reaches_accelerate) return {};
-    return Said{
+    return FindingText{
         "with transformers 5 the request for fp8 is dropped: the Trainer fixes the precision before LLaMA-Factory sets "
         "it, and training follows fp16 and bf16",
         "transformers 4.57"};
 }
-Maybe fp8_device(const Context& c, const Facts& f) {
+Found fp8_device(const Context& c, const Facts& f) {
     if (!f.fp8 || !f.fp8_reaches_accelerate || c.device().fp8) return {};
-    return Said{fmt::format("{} does not multiply fp8: Accelerate falls back to fp16", c.device().name), "fp8: false"};
+    return FindingText{fmt::format("{} does not multiply fp8: Accelerate falls back to fp16", c.device().name),
+                       "fp8: false"};
 }
-Maybe fp8_silent(const Context&, const Facts& f) {
+Found fp8_silent(const Context&, const Facts& f) {
     if (!f.fp8 || !f.fp8_reaches_accelerate) return {};
-    return Said{
-        "a recipe that cannot be made, and fp8 that Accelerate reports off, are lines of the log at level info: "
-        "training goes on without fp8",
+    return FindingText{
+        "if the recipe cannot be built, or Accelerate reports that fp8 is off, this is only logged at level info: "
+        "training continues without fp8",
         {}};
 }
-Maybe all_gather(const Context& c, const Facts& f) {
+Found all_gather(const Context& c, const Facts& f) {
     if (!c.flag("fp8_enable_fsdp_float8_all_gather") || f.fp8) return {};
-    return Said{"the parser says that it sets fp8 to true, and sets it where nobody reads it: fp8 stays off",
-                "fp8: true"};
+    return FindingText{
+        "the parser reports that it sets fp8 to true, but it sets it where it is never read: fp8 stays off",
+        "fp8: true"};
 }
 
 const FindingRow<Facts> finding_rows[] = {

@@ -90,7 +90,7 @@ void set_compute(ImportContext& context, const Facts& facts, char base) {
     else if (is_told)
         context.set("compute", letter(operand), "quantization_bit");
     else
-        context.infer("compute", letter(operand), "without autocast operands have the format of the weights");
+        context.infer("compute", letter(operand), "without autocast, operands have the format of the weights");
 }
 
 void set_weights(ImportContext& context, const Facts& facts) {
@@ -98,7 +98,7 @@ void set_weights(ImportContext& context, const Facts& facts) {
     const char trained = facts.upcasts_trained ? 'F' : facts.checkpoint;
     const std::string why =
         facts.upcasts_trained
-            ? std::string("what is trained is cast to fp32 after loading")
+            ? std::string("trained weights are cast to fp32 after loading")
             : fmt::format("the {} checkpoint: weights are loaded as they are stored", context.checkpoint_dtype());
     if (facts.deepspeed && low != 'F') return;  // the engine casts the whole model
     const char base = facts.has_adapter ? facts.checkpoint : trained;
@@ -106,14 +106,14 @@ void set_weights(ImportContext& context, const Facts& facts) {
         context.set("store", FieldValue{.value = facts.base, .parts = {}}, "quantization_bit");
     } else {
         context.infer("store", letter(base),
-                      facts.has_adapter
-                          ? fmt::format("the frozen base keeps the {} of its checkpoint", context.checkpoint_dtype())
-                          : why);
+                      facts.has_adapter ? fmt::format("the frozen base keeps the format of its checkpoint, {}",
+                                                      context.checkpoint_dtype())
+                                        : why);
     }
     for (const std::string_view field : {"grad", "accum", "reduce", "opt_state"})
         context.infer(field, letter(trained), why);
     for (const std::string_view field : {"norm", "embed", "lm_head", "eval"}) context.infer(field, letter(base), why);
-    context.infer("master", letter('-'), "the optimiser changes the weights themselves");
+    context.infer("master", letter('-'), "the optimiser updates the weights directly");
     // The fields that Transformers has set show whether there is autocast. A CPU has none to fp16, and pure_bf16 alone
     // does not turn it on.
     if (context.resolved().word("oplist") == "none") set_compute(context, facts, base);
@@ -129,7 +129,7 @@ void set_adapter(ImportContext& context, const Facts& facts) {
     }
     context.infer(
         "adapter", letter(facts.upcasts_trained ? 'F' : facts.checkpoint),
-        facts.upcasts_trained ? "adapters are trained, and cast to fp32" : "adapters keep the format of the model");
+        facts.upcasts_trained ? "adapters are trained and cast to fp32" : "adapters keep the format of the model");
 }
 
 /// Sets the fp8 recipe that trains. Unless fp8_backend is `te`, it is Accelerate's default recipe, because Accelerate
@@ -225,7 +225,7 @@ extern const Framework framework{
             return allow != "1" && allow != "true" && allow != "True" && allow != "TRUE";
         },
     .unknown_remedy =
-        "remove it; a key of the Megatron adapter is known under USE_MCA=1 only, which is not described here",
+        "remove it; keys of the Megatron adapter are known only with USE_MCA=1, which macheps does not cover",
     .prepare = llamafactory::prepare,
     .resolve = llamafactory::resolve};
 

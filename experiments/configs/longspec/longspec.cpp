@@ -25,7 +25,7 @@ const KeyRow rows[] = {
      .type = flag,
      .defaults = {{"", "false"}},
      .sets = "eval",
-     .summary = "that autocast is to bf16"},
+     .summary = "the autocast is to bf16"},
     {.path = "fp16_opt_level", .type = text, .effect = KeyEffect::inert},
     {.path = "torch_dtype", .type = any, .summary = "how the checkpoint is loaded"},
     {.path = "torch_dtype.*", .type = any},
@@ -37,7 +37,7 @@ const KeyRow rows[] = {
     {.path = "adam_epsilon", .type = any},
     {.path = "adam_betas", .type = any},
     {.path = "weight_decay", .type = any},
-    {.path = "optimizer", .type = any, .summary = "a `_target_` of its own"},
+    {.path = "optimizer", .type = any, .summary = "a separate `_target_`"},
 };
 
 // Top-level keys of LongSpec's experiments that decide no number of the arithmetic.
@@ -68,55 +68,54 @@ Facts facts_of(const ImportContext& context) {
     return facts;
 }
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using enum FindingCode;
 
-Maybe load_dtype(const ImportContext&, const Facts& facts) {
+Found load_dtype(const ImportContext&, const Facts& facts) {
     if (facts.loaded == 0 || facts.engine == 'F' || facts.loaded == facts.engine) return {};
-    return Said{fmt::format("the checkpoint is asked for in {}, the target model is loaded in fp16 whatever is asked, "
-                            "and DeepSpeed's engine then casts "
-                            "the whole model to {}",
-                            format_word(facts.loaded), format_word(facts.engine)),
-                fmt::format("torch_dtype: {}", facts.engine == 'H' ? "float16" : "bfloat16")};
+    return FindingText{fmt::format("torch_dtype requests {}, but the target model is always loaded in fp16, and then "
+                                   "DeepSpeed's engine casts the whole model to {}",
+                                   format_word(facts.loaded), format_word(facts.engine)),
+                       fmt::format("torch_dtype: {}", facts.engine == 'H' ? "float16" : "bfloat16")};
 }
 
-Maybe eval_dtype(const ImportContext&, const Facts& facts) {
+Found eval_dtype(const ImportContext&, const Facts& facts) {
     if (facts.eval == 'F' || facts.engine == 'F' || facts.eval == facts.engine) return {};
-    return Said{fmt::format("evaluation is autocast to {} while training is {}", format_word(facts.eval),
-                            format_word(facts.engine)),
-                facts.engine == 'H' ? "fp16_bfloat16: false" : "fp16_bfloat16: true"};
+    return FindingText{fmt::format("evaluation is autocast to {}, but training runs in {}", format_word(facts.eval),
+                                   format_word(facts.engine)),
+                       facts.engine == 'H' ? "fp16_bfloat16: false" : "fp16_bfloat16: true"};
 }
 
-Maybe fp16_is_eval(const ImportContext& context, const Facts& facts) {
+Found fp16_is_eval(const ImportContext& context, const Facts& facts) {
     if (!context.has("fp16")) return {};
-    return Said{
-        fmt::format("`fp16` at the top switches autocast of evaluation on; training follows ds_cfg alone, and is {}",
-                    format_word(facts.engine)),
+    return FindingText{
+        fmt::format(
+            "the top-level `fp16` turns on autocast in evaluation; training follows only ds_cfg, and runs in {}",
+            format_word(facts.engine)),
         "ds_cfg.fp16.enabled, for training"};
 }
 
-Maybe ignored_optimizer_keys(const ImportContext& context, const Facts&) {
+Found ignored_optimizer_keys(const ImportContext& context, const Facts&) {
     if (hydra::is_set(context.root(), "optimizer") || context.value("ds_cfg.optimizer.params") == nullptr) return {};
     for (const std::string_view key : {"adam_betas", "adam_epsilon"}) {
         if (context.has(key))
-            return Said{
-                fmt::format("`{}` and its like are not read: the optimiser is made from ds_cfg.optimizer.params", key),
-                "ds_cfg.optimizer.params"};
+            return FindingText{fmt::format("`{}` is not read: the optimiser is made from ds_cfg.optimizer.params", key),
+                               "ds_cfg.optimizer.params"};
     }
     return {};
 }
 
-Maybe ignored_clip(const ImportContext& context, const Facts&) {
+Found ignored_clip(const ImportContext& context, const Facts&) {
     if (!context.has("max_grad_norm") || hydra::is_set(context.root(), "optimizer")) return {};
-    return Said{"`max_grad_norm` is not read with DeepSpeed: gradients are clipped at ds_cfg.gradient_clipping",
-                "ds_cfg.gradient_clipping"};
+    return FindingText{"`max_grad_norm` is not read with DeepSpeed: gradients are clipped at ds_cfg.gradient_clipping",
+                       "ds_cfg.gradient_clipping"};
 }
 
-Maybe loss_in_tf32(const ImportContext& context, const Facts&) {
+Found loss_in_tf32(const ImportContext& context, const Facts&) {
     if (!context.device().tf32) return {};
-    return Said{
-        "the trainer switches TF32 on for matmuls: the product that makes the logits of the loss from `.float()` "
-        "operands is a tf32 product",
+    return FindingText{
+        "the trainer turns TF32 on for matmuls, so the product of `.float()` operands that makes the logits of the "
+        "loss runs in tf32",
         {}};
 }
 
@@ -141,7 +140,7 @@ void resolve(ImportContext& context) {
     context.set("ckpt", {.value = context.flag("model.gradient_checkpointing"), .parts = {}},
                 "model.gradient_checkpointing");
     context.infer("adapter", {.value = std::string("none"), .parts = {}},
-                  "the adapters' helpers are called by no experiment");
+                  "no experiment calls the helpers for adapters");
 }
 
 int recognises(const files::ConfigValue& root) {

@@ -110,113 +110,118 @@ Facts facts_of(const ImportContext& context) {
     return facts;
 }
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using enum FindingCode;
 
-Maybe both(const ImportContext&, const Facts& facts) {
+Found both(const ImportContext&, const Facts& facts) {
     if (!facts.is_both) return {};
-    return Said{"--fp16 and --bf16 exclude each other: an assertion stops the program", "one of them"};
+    return FindingText{"--fp16 and --bf16 cannot be combined: an assertion stops the program", "only one of them"};
 }
 
-Maybe no_bf16(const ImportContext& context, const Facts& facts) {
+Found no_bf16(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'B' || context.device().bf16) return {};
-    return Said{
-        fmt::format("{} has no bf16 in its matrix units: what runs is emulated, and slow", context.device().name),
-        "--fp16"};
+    return FindingText{fmt::format("{} has no bf16 units: bf16 is emulated, which is slow", context.device().name),
+                       "--fp16"};
 }
 
-Maybe forced_fp32(const ImportContext& context, const Facts& facts) {
+Found forced_fp32(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'B' || !facts.main_is_fp32 || context.has("accumulate-allreduce-grads-in-fp32")) return {};
-    return Said{"bf16 sums and reduces gradients in fp32 unless --grad-reduce-in-bf16 is given", {}};
+    return FindingText{"with bf16, gradients are summed and reduced in fp32 unless --grad-reduce-in-bf16 is given", {}};
 }
 
-Maybe reduce_wins(const ImportContext& context, const Facts& facts) {
+Found reduce_wins(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'B' || !context.flag("grad-reduce-in-bf16") || !context.flag("accumulate-allreduce-grads-in-fp32"))
         return {};
-    return Said{"--grad-reduce-in-bf16 switches --accumulate-allreduce-grads-in-fp32 off: gradients are summed in bf16",
-                "one of them"};
+    return FindingText{
+        "--grad-reduce-in-bf16 switches --accumulate-allreduce-grads-in-fp32 off: gradients are summed in bf16",
+        "only one of them"};
 }
 
-Maybe reduce_without_bf16(const ImportContext& context, const Facts& facts) {
+Found reduce_without_bf16(const ImportContext& context, const Facts& facts) {
     if (facts.low == 'B' || !context.flag("grad-reduce-in-bf16")) return {};
-    return Said{"--grad-reduce-in-bf16 is read with --bf16 alone: here it changes nothing", "leave it out"};
+    return FindingText{"--grad-reduce-in-bf16 is read only with --bf16: here it has no effect", "remove it"};
 }
 
-Maybe narrow_main(const ImportContext& context, const Facts& facts) {
+Found narrow_main(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'B' || !context.flag("accumulate-allreduce-grads-in-fp32") ||
         context.text("main-grads-dtype") == "fp32")
         return {};
-    return Said{"--accumulate-allreduce-grads-in-fp32 asks for fp32 main gradients: an assertion stops the program",
-                "--main-grads-dtype fp32"};
+    return FindingText{
+        "--accumulate-allreduce-grads-in-fp32 requires fp32 main gradients: an assertion stops the program",
+        "--main-grads-dtype fp32"};
 }
 
-Maybe constant_scale(const ImportContext& context, const Facts& facts) {
+Found constant_scale(const ImportContext& context, const Facts& facts) {
     if (!context.has("loss-scale") || context.number("loss-scale").value_or(0) == 0 || facts.low == 'F') return {};
-    return Said{facts.low == 'B'
-                    ? "a given loss scale is used in bf16 too, where nothing needs it"
-                    : "a given loss scale is constant: a step with Inf or NaN is skipped, and the scale stays",
-                "leave --loss-scale out"};
+    return FindingText{
+        facts.low == 'B'
+            ? "the given loss scale is also used with bf16, which does not need one"
+            : "the given loss scale is constant: a step with Inf or NaN is skipped, but the scale does not change",
+        "remove --loss-scale"};
 }
 
-Maybe long_start(const ImportContext& context, const Facts& facts) {
+Found long_start(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'H' || context.number("loss-scale").value_or(0) != 0) return {};
     const double initial = context.number("initial-loss-scale").value_or(0);
     if (initial < 0x1p24) return {};
-    return Said{fmt::format("the scale begins at {}: about ten steps or more are skipped before fp16 gradients hold it",
-                            initial),
-                "--initial-loss-scale 65536"};
+    return FindingText{
+        fmt::format("the scale starts at {}: about ten or more steps are skipped before the scaled gradients fit fp16",
+                    initial),
+        "--initial-loss-scale 65536"};
 }
 
-Maybe grows_to_inf(const ImportContext& context, const Facts& facts) {
+Found grows_to_inf(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'H' || context.number("loss-scale").value_or(0) != 0) return {};
-    return Said{"growth is not checked: a scale that is doubled long enough becomes Inf", {}};
+    return FindingText{"growth is not limited: a scale that is doubled often enough becomes Inf", {}};
 }
 
-Maybe bad_floor(const ImportContext& context, const Facts& facts) {
+Found bad_floor(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'H' || context.number("loss-scale").value_or(0) != 0) return {};
     const double floor = context.number("min-loss-scale").value_or(1),
                  initial = context.number("initial-loss-scale").value_or(1);
     if (floor > 0 && floor <= initial) return {};
-    return Said{
-        fmt::format("the floor {} must be above 0 and at most the first scale {}: an assertion stops the program",
-                    floor, initial),
+    return FindingText{
+        fmt::format(
+            "the minimum scale {} must be above 0 and at most the initial scale {}: an assertion stops the program",
+            floor, initial),
         "--min-loss-scale 1"};
 }
 
-Maybe bad_hysteresis(const ImportContext& context, const Facts& facts) {
+Found bad_hysteresis(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'H' || context.number("hysteresis").value_or(1) > 0) return {};
-    return Said{"--hysteresis must be above 0: an assertion stops the program", "--hysteresis 2"};
+    return FindingText{"--hysteresis must be above 0: an assertion stops the program", "--hysteresis 2"};
 }
 
-Maybe cross_entropy(const ImportContext& context, const Facts& facts) {
+Found cross_entropy(const ImportContext& context, const Facts& facts) {
     if (!context.flag("fp16-lm-cross-entropy") || facts.low == 'H') return {};
-    return Said{"--fp16-lm-cross-entropy asks for --fp16: an assertion stops the program", "leave it out"};
+    return FindingText{"--fp16-lm-cross-entropy requires --fp16: an assertion stops the program", "remove it"};
 }
 
-Maybe residual(const ImportContext& context, const Facts& facts) {
+Found residual(const ImportContext& context, const Facts& facts) {
     if (!context.flag("fp32-residual-connection") || facts.low != 'F') return {};
-    return Said{"--fp32-residual-connection asks for --fp16 or --bf16: an assertion stops the program", "leave it out"};
+    return FindingText{"--fp32-residual-connection requires --fp16 or --bf16: an assertion stops the program",
+                       "remove it"};
 }
 
-Maybe ignored_dtypes(const ImportContext& context, const Facts&) {
+Found ignored_dtypes(const ImportContext& context, const Facts&) {
     if (context.flag("use-precision-aware-optimizer")) return {};
     for (const std::string_view key : {"main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"}) {
         if (context.has(key) && context.text(key) != "fp32")
-            return Said{fmt::format("--{} is read with --use-precision-aware-optimizer alone", key),
-                        "--use-precision-aware-optimizer"};
+            return FindingText{fmt::format("--{} is read only with --use-precision-aware-optimizer", key),
+                               "--use-precision-aware-optimizer"};
     }
     return {};
 }
 
-Maybe fp8_device(const ImportContext& context, const Facts& facts) {
+Found fp8_device(const ImportContext& context, const Facts& facts) {
     if (facts.fp8.empty() || context.device().fp8) return {};
-    return Said{fmt::format("{} does not multiply fp8: Transformer Engine asserts compute capability 8.9",
-                            context.device().name),
-                "leave --fp8-format out"};
+    return FindingText{fmt::format("{} does not multiply fp8: Transformer Engine asserts compute capability 8.9",
+                                   context.device().name),
+                       "remove --fp8-format"};
 }
 
 /// Source: check_mxfp8_support and similar functions in transformer_engine/pytorch/quantization.py.
-Maybe recipe_device(const ImportContext& context, const Facts& facts) {
+Found recipe_device(const ImportContext& context, const Facts& facts) {
     constexpr struct {
         std::string_view recipe;
         int capability;
@@ -225,40 +230,40 @@ Maybe recipe_device(const ImportContext& context, const Facts& facts) {
     for (const auto& [recipe, capability, title] : needs) {
         const DeviceProfile& device = context.device();
         if (facts.fp8 != recipe || !device.fp8 || device.capability() >= capability) continue;
-        return Said{fmt::format("Transformer Engine asserts compute capability {}.0 for {}, and {} has {}.{}",
-                                capability / 10, title, device.name, device.major, device.minor),
-                    "--fp8-recipe delayed"};
+        return FindingText{fmt::format("Transformer Engine asserts compute capability {}.0 for {}, but {} has {}.{}",
+                                       capability / 10, title, device.name, device.major, device.minor),
+                           "--fp8-recipe delayed"};
     }
     return {};
 }
 
-Maybe fp8_and_fp4(const ImportContext& context, const Facts&) {
+Found fp8_and_fp4(const ImportContext& context, const Facts&) {
     if (!context.has("fp8-format") || !context.has("fp4-format")) return {};
-    return Said{"--fp4-format and --fp8-format exclude each other", "one of them"};
+    return FindingText{"--fp4-format and --fp8-format cannot be combined", "only one of them"};
 }
 
-Maybe delayed_ends(const ImportContext& context, const Facts& facts) {
+Found delayed_ends(const ImportContext& context, const Facts& facts) {
     if (facts.fp8 != "te_delayed" || !context.flag("first-last-layers-bf16")) return {};
-    return Said{
+    return FindingText{
         "--first-last-layers-bf16 with delayed scaling: \"Delayed scaling does not support first / last layer in "
         "BF16.\"",
         "--fp8-recipe tensorwise"};
 }
 
-Maybe no_history(const ImportContext& context, const Facts& facts) {
+Found no_history(const ImportContext& context, const Facts& facts) {
     const double length = context.number("fp8-amax-history-len").value_or(1);
     if (facts.fp8 != "te_delayed" || (length >= 1 && length <= 65536)) return {};
-    return Said{
-        fmt::format("a history of {} amaxes: Transformer Engine keeps at least one, and macheps at most 65536", length),
+    return FindingText{
+        fmt::format("the history has {} amaxes, but Transformer Engine keeps at least 1 and macheps at most 65536",
+                    length),
         "--fp8-amax-history-len 1024"};
 }
 
-Maybe short_history(const ImportContext& context, const Facts& facts) {
+Found short_history(const ImportContext& context, const Facts& facts) {
     if (facts.fp8 != "te_delayed" || context.has("fp8-amax-history-len")) return {};
-    return Said{
-        "the amax history has length 1 here, where Transformer Engine's own default is 1024: each scale follows the "
-        "step "
-        "before",
+    return FindingText{
+        "the amax history has length 1 here, while Transformer Engine's default is 1024: each scale depends only on "
+        "the previous step",
         "--fp8-amax-history-len 1024 --fp8-amax-compute-algo max, for Transformer Engine's defaults"};
 }
 
@@ -347,7 +352,7 @@ void resolve(ImportContext& context) {
     }
     context.set("scaler", scaler_of(context, facts), context.has("loss-scale") ? "loss-scale" : "initial-loss-scale");
     if (facts.low != 'H')
-        context.infer("scaler", scaler_of(context, facts), "from compute: only fp16 is scaled by itself");
+        context.infer("scaler", scaler_of(context, facts), "from compute: only fp16 is scaled automatically");
     context.set("clip", clip_field("megatron", context.number("clip-grad").value_or(0)), "clip-grad");
     set_optimizer(context);
     set_fp8(context, facts);
@@ -357,7 +362,7 @@ void resolve(ImportContext& context) {
     const bool recomputes = context.has("recompute-granularity") || context.flag("recompute-activations");
     context.set("ckpt", {.value = recomputes, .parts = {}},
                 context.has("recompute-activations") ? "recompute-activations" : "recompute-granularity");
-    context.infer("adapter", word_field("none"), "Megatron has none");
+    context.infer("adapter", word_field("none"), "Megatron has no adapters");
 }
 
 int recognises(const files::ConfigValue& root) {

@@ -41,110 +41,109 @@ bool fp8_fits(const AdviceAsked& asked) {
 }
 bool fp8_leaves_some_out(const AdviceAsked& asked) { return !unfit_sides(fp8_sides(), asked.sides).empty(); }
 
-constexpr Statement small_reasons[] = {{"below 100 million parameters a low precision gains little", guide_matrix}};
+constexpr Statement small_reasons[] = {{"below 100 million parameters, low precision gains little", guide_matrix}};
 constexpr Statement small_watch[] = {
-    {"tf32 is not on by itself: torch.backends.cuda.matmul.allow_tf32 is False until it is set", guide_tf32, has_tf32}};
+    {"tf32 is off by default: set torch.backends.cuda.matmul.allow_tf32 to True", guide_tf32, has_tf32}};
 
 constexpr Statement bf16_reasons[] = {
-    {"bf16 has the range of fp32, so that the loss needs no scaling", guide_formats},
+    {"bf16 has the range of fp32, so the loss needs no scaling", guide_formats},
     {"this device multiplies bf16 natively", axolotl},
     {"autocast keeps weights, gradients and moments in fp32: no update is lost", "PyTorch 2.7, torch.autocast"},
-    {"adapters stay fp32 while the base is frozen in 16 bits or less: 16 bytes for each parameter of an adapter alone",
+    {"adapters stay fp32 while the base is frozen in 16 bits or less: only parameters of adapters take 16 bytes each",
      "peft, tuners_utils.py:2657", is_lora}};
 constexpr Statement bf16_watch[] = {
-    {"bf16 has 8 bits of significand: weights that are themselves bf16 lose every update below half an ulp, so see "
-     "that the "
-     "weights are fp32",
+    {"bf16 has 8 bits of significand: weights that are themselves bf16 lose every update below half an ulp, so make "
+     "sure that the weights are fp32",
      "general guide, 3.2, put right"},
-    {"transformers 5 loads a bf16 checkpoint as bf16, and then no fp32 weights exist; ask for dtype float32",
+    {"transformers 5 loads a bf16 checkpoint as bf16, so there are no fp32 weights; request dtype float32",
      "transformers 5, modeling_utils.py:3989", [](const AdviceAsked& asked) { return asked.goal == Goal::finetune; }},
-    {"weights, gradients and moments take 16 bytes per parameter as in fp32: activations are what shrinks",
-     guide_memory, [](const AdviceAsked& asked) { return asked.goal != Goal::lora; }},
+    {"weights, gradients and moments take 16 bytes per parameter, as in fp32: only activations shrink", guide_memory,
+     [](const AdviceAsked& asked) { return asked.goal != Goal::lora; }},
     {"with a quantised base, set upcast_layernorm", tips, is_lora},
-    {"on a CPU autocast lists neither softmax nor layer norm: they run in what they are given",
+    {"CPU autocast lists neither softmax nor layer norm: they run in the format of their input",
      "PyTorch 2.7, autocast_mode.cpp:327", is_cpu}};
 
 constexpr Statement fp16_reasons[] = {
-    {"this device multiplies fp16, and not bf16", guide_matrix},
+    {"this device multiplies fp16, but not bf16", guide_matrix},
     {"gradients below 2^-25 become 0 in fp16, so the loss is scaled and gradients are unscaled in fp32",
      guide_scaling}};
 constexpr Statement fp16_watch[] = {
-    {"an overflow halves the scale and skips the step; lower a scale that overflows, raise one under which gradients "
+    {"an overflow halves the scale and skips the step; lower a scale that overflows, and raise one at which gradients "
      "vanish",
      guide_pitfalls},
-    {"unscale before clipping: scaled gradients are clipped to nothing", "pytorch/examples #1196"},
+    {"unscale before clipping: otherwise the scaled gradients are clipped to almost nothing", "pytorch/examples #1196"},
     {"keep trained weights in fp32: GradScaler refuses fp16 gradients", "PyTorch 2.7, grad_scaler.py:264"},
-    {"a checkpoint trained in bf16 can have activations beyond 65504, which fp16 does not hold", "transformers #4586",
-     starts_from_weights},
-    {"above a billion parameters fp16 is the harder way: watch skipped steps and the largest activation of each layer",
+    {"a checkpoint trained in bf16 can have activations beyond 65504, which fp16 cannot represent",
+     "transformers #4586", starts_from_weights},
+    {"above a billion parameters fp16 training is harder to keep stable: watch skipped steps and the largest "
+     "activation of each layer",
      guide_formats, is_large},
-    {"torch answers that bf16 is supported here, because it counts emulation: `auto` may pick bf16, slowly",
+    {"torch reports that bf16 is supported here, because it counts emulation: `auto` may choose bf16, which is slow",
      "PyTorch 2.9, is_bf16_supported", emulates_bf16}};
 
 constexpr Statement fp8_reasons[] = {
     {"this device multiplies fp8: with torch.compile the hidden linears run faster than in bf16", axolotl_fp8},
-    {"everything but the operands of hidden linears is as under bf16 autocast", "torchao, float8 tensorwise"}};
+    {"everything except the operands of hidden linears runs as under bf16 autocast", "torchao, float8 tensorwise"}};
 constexpr Statement fp8_watch[] = {
-    {"sums of fp8 products keep 14 bits unless they are promoted: use_fast_accum leaves that out (h100-fp8-fast)",
+    {"sums of fp8 products keep 14 bits unless they are promoted; use_fast_accum skips the promotion (h100-fp8-fast)",
      "preset h100-fp8-fast", [](const AdviceAsked& asked) { return asked.device->name == "h100"; }},
     {"compare with bf16 first, and set torch_compile: without it fp8 may be slower", axolotl_fp8},
-    {"fp8 is entered by a recipe; no layer takes an fp8 dtype for its parameters", guide_fp8},
-    {"linears whose sides are no multiples of 16 stay bf16, without a word", "accelerate, utils/ao.py:49",
+    {"fp8 is enabled by a recipe; no layer accepts an fp8 dtype for its parameters", guide_fp8},
+    {"linears whose sides are not multiples of 16 silently stay bf16", "accelerate, utils/ao.py:49",
      fp8_leaves_some_out},
-    {"FSDP with cpu_ram_efficient_loading is refused with torchao's fp8, and is on by default",
+    {"torchao's fp8 refuses FSDP with cpu_ram_efficient_loading, which is on by default",
      "accelerate, accelerator.py:519"},
-    {"fp8 and a quantised base exclude each other", "LLaMA-Factory, parser.py:521",
+    {"fp8 cannot be combined with a quantised base", "LLaMA-Factory, parser.py:521",
      [](const AdviceAsked& asked) { return asked.goal == Goal::finetune; }},
-    {"this device's fp8 formats are e4m3fnuz and e5m2fnuz; the policy has those of OCP", "device profile mi300x",
+    {"this device's fp8 formats are e4m3fnuz and e5m2fnuz; the policy uses the OCP formats", "device profile mi300x",
      has_fnuz}};
 
 constexpr Statement pure_reasons[] = {
-    {"half the bytes of fp32 for weights, gradients and moments: for GaLore and APOLLO, whose saving autocast would "
-     "undo",
+    {"half the bytes of fp32 for weights, gradients and moments: useful for GaLore and APOLLO, whose savings autocast "
+     "would undo",
      tips}};
 constexpr Statement pure_watch[] = {
-    {"no fp32 weights exist: updates below half an ulp are lost; policy pure-bf16-sr rounds stochastically instead",
+    {"without fp32 weights, updates below half an ulp are lost; policy pure-bf16-sr rounds stochastically instead",
      "general guide, 3.2, put right"},
     {"at beta2 0.999 a bf16 second moment never decays", "PyTorch 2.7, adam.py:96"},
     {"LLaMA-Factory refuses pure_bf16 with ZeRO 3", "LLaMA-Factory, parser.py:498"}};
 
 constexpr Statement tf32_reasons[] = {
-    {"fp32 everywhere but in the operands of matmuls, which are rounded to 10 fraction bits", "general guide, 6.1"}};
+    {"fp32 everywhere except in the operands of matmuls, which are rounded to 10 fraction bits", "general guide, 6.1"}};
 constexpr Statement tf32_watch[] = {
-    {"set torch.backends.cuda.matmul.allow_tf32: it is off by default, cudnn's flag alone is on", guide_tf32}};
+    {"set torch.backends.cuda.matmul.allow_tf32: it is off by default; only cudnn's flag is on", guide_tf32}};
 
 constexpr Statement infer_fp16_reasons[] = {
-    {"a forward pass has no gradients that could vanish: nothing is scaled", guide_matrix},
+    {"a forward pass has no gradients that could vanish: no scaling is needed", guide_matrix},
     {"half the bytes of fp32 weights", guide_matrix}};
 constexpr Statement infer_fp16_watch[] = {
-    {"a model trained in bf16 can have activations beyond 65504: then take pure-bf16", "transformers #4586"},
-    {"compare evaluation metrics with fp32's", axolotl_checks}};
+    {"a model trained in bf16 can have activations beyond 65504: use pure-bf16 for it", "transformers #4586"},
+    {"compare evaluation metrics with those of fp32", axolotl_checks}};
 constexpr Statement infer_bf16_reasons[] = {{"half the bytes of fp32 weights, and the range of fp32", guide_formats}};
 constexpr Statement infer_bf16_watch[] = {
-    {"8 bits of significand: compare evaluation metrics with fp32's", axolotl_checks}};
+    {"bf16 has 8 bits of significand: compare evaluation metrics with those of fp32", axolotl_checks}};
 
 constexpr Statement fp32_reasons[] = {
-    {"the most headroom: what to compare with, and where to go when training is unstable", guide_matrix}};
-constexpr Statement fp32_watch[] = {{"tf32 alone makes matmuls several times as fast where the device has it",
+    {"the most headroom: the baseline for comparisons, and the fallback if training is unstable", guide_matrix}};
+constexpr Statement fp32_watch[] = {{"tf32 alone makes matmuls several times as fast if the device has it",
                                      "general guide, 6.1",
                                      [](const AdviceAsked& asked) { return trains(asked) && has_tf32(asked); }}};
 
 constexpr AdviceRow rows[] = {
-    {"fp16-inference", "a forward pass alone, on a device that multiplies fp16", "pure-fp16",
+    {"fp16-inference", "forward pass only, on a device that multiplies fp16", "pure-fp16",
      [](const AdviceAsked& a) { return !trains(a) && a.device->fp16; }, infer_fp16_reasons, infer_fp16_watch},
-    {"bf16-inference", "a forward pass alone, on a device that multiplies bf16", "pure-bf16",
+    {"bf16-inference", "forward pass only, on a device that multiplies bf16", "pure-bf16",
      [](const AdviceAsked& a) { return !trains(a) && a.device->bf16; }, infer_bf16_reasons, infer_bf16_watch},
     {"small-model", "fewer than 100 million parameters", "fp32",
      [](const AdviceAsked& a) { return trains(a) && is_small(a); }, small_reasons, small_watch},
     {"bf16-autocast", "training on a device that multiplies bf16", "amp-bf16",
      [](const AdviceAsked& a) { return trains(a) && a.device->bf16; }, bf16_reasons, bf16_watch},
-    {"fp16-autocast", "training on a device that multiplies fp16 and not bf16", "amp-fp16",
+    {"fp16-autocast", "training on a device that multiplies fp16 but not bf16", "amp-fp16",
      [](const AdviceAsked& a) { return trains(a) && a.device->fp16 && !a.device->bf16; }, fp16_reasons, fp16_watch},
-    {"fp8", "training of whole models on a device that multiplies fp8, where sides are multiples of 16",
-     "fp8-tensorwise",
+    {"fp8", "training of whole models on a device that multiplies fp8, if sides are multiples of 16", "fp8-tensorwise",
      [](const AdviceAsked& a) { return trains(a) && !is_lora(a) && a.device->fp8 && !is_small(a) && fp8_fits(a); },
      fp8_reasons, fp8_watch},
-    {"pure-bf16", "fine-tuning of whole models where memory is short", "pure-bf16",
+    {"pure-bf16", "fine-tuning of whole models if memory is short", "pure-bf16",
      [](const AdviceAsked& a) { return a.goal == Goal::finetune && a.device->bf16; }, pure_reasons, pure_watch},
     {"tf32", "training on a device that has tf32", "tf32",
      [](const AdviceAsked& a) { return trains(a) && a.device->tf32; }, tf32_reasons, tf32_watch},
@@ -153,9 +152,9 @@ constexpr AdviceRow rows[] = {
 };
 
 constexpr DimensionRule sides[] = {
-    {"fp16, bf16", 8, "tensor cores want rows of 16 bytes: 8 numbers of fp16 or bf16", "general guide, 9",
+    {"fp16, bf16", 8, "tensor cores need rows of 16 bytes: 8 numbers of fp16 or bf16", "general guide, 9",
      [](const DeviceProfile& device) { return device.is_cuda_like() && (device.fp16 || device.bf16); }},
-    {"fp8", 16, "fp8 kernels want rows of 16 bytes: 16 numbers; frameworks leave other linears in 16 bits",
+    {"fp8", 16, "fp8 kernels need rows of 16 bytes: 16 numbers; frameworks leave other linears in 16 bits",
      "LLaMA-Factory FP8 environment, dimension alignment", [](const DeviceProfile& device) { return device.fp8; }},
 };
 
@@ -196,7 +195,7 @@ struct Question {
 
 constexpr Question questions[] = {
     {"matmuls read", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up:forward.a"); },
-     "what the device multiplies natively, and how much range there is", guide_formats},
+     "the formats that the device multiplies natively, and their range", guide_formats},
     {"the optimiser updates",
      [](const policy::ResolvedPolicy& p) {
          const std::string weight = "block.0.mlp.up.weight";
@@ -204,22 +203,22 @@ constexpr Question questions[] = {
      },
      "updates below half an ulp of the weight are lost", "general guide, 5.1", trained_format},
     {"moments", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:moment2"); },
-     "a low format does not hold a second moment's slow decay", "general guide, 5.1",
+     "a low-precision format loses the slow decay of a second moment", "general guide, 5.1",
      [](const ResolvedConfig& config) { return format_in(config, "opt_state"); }},
     {"gradients", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:grad"); },
      "micro-batches are added up in this format", "PyTorch 2.7, Tensor.grad",
      [](const ResolvedConfig& config) { return format_in(config, "accum"); }},
     {"softmax gives", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.attn.softmax:forward.out"); },
-     "probabilities that are rounded twice", "general guide, 5.1"},
+     "the probabilities would be rounded twice", "general guide, 5.1"},
     {"norms give", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.norm1:forward.out"); },
-     "a low format rounds what every layer reads", "LLaMA-Factory tips, action 2"},
+     "a low-precision format rounds the input of every layer", "LLaMA-Factory tips, action 2"},
     {"the loss is", [](const policy::ResolvedPolicy& p) { return format_at(p, "loss:forward.mean"); },
-     "a mean of losses in a low format", "LLaMA-Factory tips, action 3"},
+     "the mean of the losses would be in a low-precision format", "LLaMA-Factory tips, action 3"},
     {"the loss is scaled", is_scaled, "fp16 gradients vanish below 2^-25; formats with the range of fp32 need no scale",
      guide_scaling},
     {"the optimiser's arithmetic",
      [](const policy::ResolvedPolicy& p) { return std::string(format_name(p.optimizer_arithmetic)); },
-     "every operation of a step rounds", "PyTorch 2.7, adam.py:96"},
+     "every operation of an optimiser step rounds", "PyTorch 2.7, adam.py:96"},
 };
 
 /// A preset of a device whose name is not the device's name followed by the preset's.

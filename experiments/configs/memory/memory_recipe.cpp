@@ -50,9 +50,9 @@ double bytes_of(std::string_view field, std::string_view word) {
     for (const Row& row : rows) {
         if (row.word == word) return row.bytes;
     }
-    throw Error({.what = fmt::format("how many bytes '{}' takes is not known", word),
+    throw Error({.what = fmt::format("the number of bytes of '{}' is not known", word),
                  .where = std::string(field),
-                 .fix = "`macheps policy explain fp32 --params N` lists recipes whose bytes are known"});
+                 .fix = "run `macheps policy explain fp32 --params N` to list recipes whose bytes are known"});
 }
 
 /// Returns whether matmuls read a low format, which is any format except fp32 and tf32.

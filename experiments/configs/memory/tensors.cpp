@@ -17,7 +17,7 @@ struct GradientSum {
     std::string_view rule;  ///< the reason, if neither the config nor a slot of the policy gives one
 };
 constexpr GradientSum sums[] = {{"accum", "accum", "micro-batches are added up in the gradient's format"},
-                                {"wire", "reduce", "sent where there are several ranks"}};
+                                {"wire", "reduce", "sent if there are several ranks"}};
 
 std::string_view format_of_letter(std::string_view letter) {
     static const std::pair<std::string_view, std::string_view> words[] = {

@@ -21,7 +21,7 @@ const KeyRow rows[] = {
      .type = choice,
      .choices = "float32 bfloat16 float16",
      .sets = "compute oplist scaler",
-     .summary = "bfloat16 where torch says yes to it, else float16"},
+     .summary = "bfloat16 if torch reports it as supported, otherwise float16"},
     {.path = "device", .type = text, .defaults = {{"", "cuda"}}, .sets = "compute", .summary = "cpu, mps: no autocast"},
     {.path = "grad_clip", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip", .summary = "0 is off"},
     {.path = "gradient_accumulation_steps", .type = count, .defaults = {{"", "40"}}},
@@ -69,54 +69,58 @@ Facts facts_of(const ImportContext& context) {
     return facts;
 }
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using enum FindingCode;
 
-Maybe no_gpu(const ImportContext& context, const Facts& facts) {
+Found no_gpu(const ImportContext& context, const Facts& facts) {
     if (!facts.on_gpu || context.device().is_cuda_like()) return {};
-    return Said{fmt::format("train.py asks for `{}`, and a {} has none: torch raises before the first step",
-                            context.text("device"), context.device().name),
-                "device: cpu"};
+    return FindingText{
+        fmt::format("train.py requests `{}`, but a {} has none: torch raises an error before the first step",
+                    context.text("device"), context.device().name),
+        "device: cpu"};
 }
 
-Maybe no_autocast(const ImportContext& context, const Facts& facts) {
+Found no_autocast(const ImportContext& context, const Facts& facts) {
     if (facts.on_gpu || !context.has("dtype") || facts.format == 'F') return {};
-    return Said{
-        fmt::format("off CUDA the autocast context is empty: `dtype` {} changes nothing, and all is computed in fp32",
-                    context.text("dtype")),
+    return FindingText{
+        fmt::format(
+            "without CUDA the autocast context is empty: `dtype` {} has no effect, and everything is computed in fp32",
+            context.text("dtype")),
         "dtype: float32"};
 }
 
-Maybe useless_scaler(const ImportContext&, const Facts& facts) {
+Found useless_scaler(const ImportContext&, const Facts& facts) {
     if (facts.on_gpu || facts.format != 'H') return {};
-    return Said{"GradScaler is made for float16 on any device: off CUDA torch warns and disables it", "dtype: float32"};
+    return FindingText{"GradScaler is created for float16 on any device, but without CUDA torch warns and disables it",
+                       "dtype: float32"};
 }
 
-Maybe emulated_bf16(const ImportContext& context, const Facts& facts) {
+Found emulated_bf16(const ImportContext& context, const Facts& facts) {
     if (!facts.on_gpu || facts.format != 'B' || context.device().bf16 || !context.device().is_cuda_like()) return {};
-    return Said{fmt::format("{} has no bf16 in its matrix units; torch says that it is supported because it counts "
-                            "emulation, which is slow",
-                            context.device().name),
-                "dtype: float16"};
+    return FindingText{
+        fmt::format(
+            "{} has no bf16 units; torch reports that it is supported because it counts emulation, which is slow",
+            context.device().name),
+        "dtype: float16"};
 }
 
-Maybe compiled(const ImportContext& context, const Facts&) {
+Found compiled(const ImportContext& context, const Facts&) {
     if (!context.flag("compile")) return {};
-    return Said{
-        "torch.compile fuses operations: the roundings of eager operations are emulated here, and fused kernels may "
+    return FindingText{
+        "torch.compile fuses operations: macheps emulates the roundings of eager operations, but fused kernels may "
         "round less often",
-        "compile: false, to compute what is described"};
+        "compile: false, so that training rounds as emulated"};
 }
 
-Maybe tf32(const ImportContext& context, const Facts& facts) {
+Found tf32(const ImportContext& context, const Facts& facts) {
     if (!facts.on_gpu || facts.format != 'F' || !context.device().tf32) return {};
-    return Said{"train.py switches TF32 on for matmuls and cuDNN, so that float32 matmuls multiply tf32", {}};
+    return FindingText{"train.py turns TF32 on for matmuls and cuDNN, so float32 matmuls run in tf32", {}};
 }
 
-Maybe skipped_steps(const ImportContext&, const Facts& facts) {
+Found skipped_steps(const ImportContext&, const Facts& facts) {
     if (!facts.on_gpu || facts.format != 'H') return {};
-    return Said{"the learning rate is a function of the iteration, so that it advances in steps that the scaler skips",
-                {}};
+    return FindingText{
+        "the learning rate is a function of the iteration, so it also advances in steps that the scaler skips", {}};
 }
 
 const FindingRow<Facts> finding_rows[] = {
@@ -142,14 +146,13 @@ void resolve(ImportContext& context) {
     const bool scales = has_autocast && facts.format == 'H';
     // The fused AdamW itself divides by the scale, unless clipping has already unscaled the gradients.
     context.infer("scaler", scales ? torch_scaler_field({.is_fused = max_norm == 0}) : no_scaler_field(),
-                  "from dtype: GradScaler is enabled for float16 alone");
+                  "from dtype: GradScaler is enabled only for float16");
     context.set("clip", clip_field("torch", max_norm), "grad_clip");
-    context.infer("opt_kernel", word_field(facts.on_gpu ? "fused" : "single"),
-                  "from device: fused AdamW where it is cuda");
-    context.infer("predivide", word_field("prescale"), "DDP: a gradient is divided as it is copied into its bucket");
-    context.infer("ckpt", {.value = false, .parts = {}}, "nanoGPT has none");
-    context.infer("fp8", word_field("none"), "nanoGPT has none");
-    context.infer("adapter", word_field("none"), "nanoGPT has none");
+    context.infer("opt_kernel", word_field(facts.on_gpu ? "fused" : "single"), "from device: AdamW is fused on cuda");
+    context.infer("predivide", word_field("prescale"), "DDP divides each gradient when it copies it into its bucket");
+    context.infer("ckpt", {.value = false, .parts = {}}, "nanoGPT does not have this");
+    context.infer("fp8", word_field("none"), "nanoGPT does not have this");
+    context.infer("adapter", word_field("none"), "nanoGPT does not have this");
 }
 
 /// Recognises names that no other framework has at its root.

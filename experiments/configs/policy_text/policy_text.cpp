@@ -90,7 +90,7 @@ class PolicyWriter {
     std::string text() {
         choose_base();
         std::string head = fmt::format(
-            "# What {} {} computes from this config, as near as a policy comes.\n"
+            "# The closest policy to what {} {} computes from this config.\n"
             "name        = \"{}\"\n"
             "description = \"imported from a config of {}: {}, stored in {}\"\n"
             "extends     = \"{}\"\n",
@@ -146,13 +146,13 @@ class PolicyWriter {
         }
         preset_ = compute == "H" ? base_->preset_h : base_->preset_b;
         if (!has_known_recipe(fields_))
-            not_emulated(fmt::format("the fp8 recipe {}; the policy has {}", fields_.word("fp8"), format_of(compute)));
+            not_emulated(fmt::format("the fp8 recipe {}; the policy uses {}", fields_.word("fp8"), format_of(compute)));
         if (!store.empty() && format_of(store).empty())
             not_emulated(
                 fmt::format("parameters stored as {}; the policy keeps them in {}", store, config_rule().value));
         if (!base_->is_whole_model_low && is_low(working) && !is_low(store))
-            not_emulated(
-                fmt::format("{} between operations; the policy keeps the residual stream in fp32", format_of(working)));
+            not_emulated(fmt::format("{} values between operations; the policy keeps the residual stream in fp32",
+                                     format_of(working)));
     }
 
     void rule(std::string_view comment, std::string_view lines) {
@@ -187,11 +187,13 @@ class PolicyWriter {
         if (base_->is_whole_model_low) {
             rules_of_low_model(oplist);
         } else if (oplist == "apex-o1" && is_low(compute())) {
-            rule("Apex has GELU on its list of fp32 operations; SiLU is on none.",
+            rule("Apex has GELU on its list of fp32 operations; SiLU is on no list.",
                  "model = \"gpt2\"\nsites = \"block.*.mlp.act:forward.out\"\ncast  = \"fp32\"\n");
         } else if (oplist == "torch-cpu" && is_low(compute())) {
-            rule("On a CPU, softmax is on no list: it gives the format that it reads. A llama's is asked for fp32.",
-                 fmt::format("model = \"gpt2\"\nsites = \"block.*.attn.softmax:*\"\ncast  = \"{}\"\n", low));
+            rule(
+                "On a CPU, softmax is on no list: its output has the format of its input. The softmax of a llama "
+                "requests fp32.",
+                fmt::format("model = \"gpt2\"\nsites = \"block.*.attn.softmax:*\"\ncast  = \"{}\"\n", low));
         }
     }
 
@@ -206,10 +208,10 @@ class PolicyWriter {
                  "model = \"llama\"\nsites = \"block.*.attn.rope:forward.inv_freq\"\ncast  = \"fp32\"\n");
         }
         if (fields_.word("norm") == "F" && fields_.word("store") != "F") {
-            rule("Norms with fp32 weights give fp32, which the next linear rounds.",
+            rule("Norms with fp32 weights return fp32, which the next linear rounds.",
                  "sites = [\"*norm1:forward.out\", \"*norm2:forward.out\", \"final_norm:forward.out\"]\ncast  = "
                  "\"fp32\"\n");
-            rule("So does the gradient of such a weight.",
+            rule("The gradient of such a weight is also fp32.",
                  "model = \"llama\"\nsites = \"*norm*:weight_grad.*\"\ncast  = \"fp32\"\n");
         }
     }
@@ -293,7 +295,7 @@ class PolicyWriter {
     void optimizer() {
         const std::string_view kernel = fields_.word("opt_kernel"), state = fields_.word("opt_state");
         if (state == "int8" || state == "int4")
-            not_emulated(fmt::format("moments of {} bits; the policy keeps them in fp32", state.substr(3)));
+            not_emulated(fmt::format("{}-bit moments; the policy keeps them in fp32", state.substr(3)));
         std::string lines;
         if (base_->is_whole_model_low) {
             const bool rounds_each = kernel != "fused" && is_low(state) && config_rule().master.empty();
@@ -312,7 +314,7 @@ class PolicyWriter {
         if (kind == "adamw" || kind == "adam" || kind == "sgd")
             lines += fmt::format("kind = \"{}\"\n", kind);
         else
-            not_emulated(fmt::format("the optimiser {}; AdamW trains", kind));
+            not_emulated(fmt::format("the optimiser {}; the policy uses AdamW", kind));
         for (const auto& [part, value] : field->value.parts) {
             if (part == "lr" && !context_.options().takes_rate) continue;
             if (const bool* flag = std::get_if<bool>(&value)) {
@@ -370,7 +372,7 @@ class PolicyWriter {
         const policy::ScalerKind* kind = policy::find_scaler(word);
         const bool is_known = kind != nullptr;
         if (!is_known) {
-            not_emulated(fmt::format("the loss scaler {}; the policy has torch's", word));
+            not_emulated(fmt::format("the loss scaler {}; the policy uses torch's", word));
             kind = policy::find_scaler("torch");
         }
         body_ += fmt::format("\n[loss_scaler]\nkind = \"{}\"\n", kind->name);

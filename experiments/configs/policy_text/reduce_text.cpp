@@ -62,7 +62,7 @@ std::string reduce_text(const ResolvedConfig& config) {
     // torch's compress hooks divide the rounded gradients. DDP itself multiplies by the reciprocal.
     const std::string_view bucket = bucket_of(config);
     if (!is_usual && bucket == "ddp" && (reduce == "H" || reduce == "B")) lines += "by_division = true\n";
-    return fmt::format("\n# Between ranks, where there are several.\n[reduce]\n{}bucket  = \"{}\"\n", lines, bucket);
+    return fmt::format("\n# Between ranks, if there are several.\n[reduce]\n{}bucket  = \"{}\"\n", lines, bucket);
 }
 
 }  // namespace macheps::configs

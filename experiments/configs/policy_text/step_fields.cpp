@@ -185,18 +185,19 @@ class StepFields {
         if (!context_.options().for_training) return;
         for (const std::string_view key : harness_keys) {
             for (const std::string& path : {std::string(key), fmt::format("{}.{}", owner_.deepspeed_at, key)}) {
-                if (context_.has(path) && !(context_.options().takes_rate && is_rate(path))) tell(path);
+                if (context_.has(path) && !(context_.options().takes_rate && is_rate(path))) eprint(path);
             }
         }
     }
 
-    void tell(const std::string& path) {
+    void eprint(const std::string& path) {
         std::erase_if(context_.findings(), [&](const Finding& one) {
             return one.code == FindingCode::inert && one.rule.ends_with("/inert-key") && one.key == path;
         });
         context_.report(FindingCode::inert, "harness-setting", {path},
-                        is_rate(path) ? "the learning rate is the harness's: --take lr takes this one"
-                                      : "rates, steps, sizes and models are the harness's");
+                        is_rate(path)
+                            ? "the experiment sets its own learning rate; use --take lr to train with this one"
+                            : "the experiment sets its own rates, steps, sizes and models");
     }
 
     static bool is_rate(std::string_view path) {

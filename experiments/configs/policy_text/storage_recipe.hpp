@@ -27,7 +27,7 @@ namespace storage {
 //                                             name            store cmp  oplist      master grad acc  red  opt  norm emb  head buf  eval
 inline constexpr StorageRecipe fp32           {"fp32",          'F', 'F', "none",       '-', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F'};
 inline constexpr StorageRecipe amp            {"autocast",      'F', 'L', "torch",      '-', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F', 'F'};
-inline constexpr StorageRecipe low_amp        {"autocast over a model in the low format",
+inline constexpr StorageRecipe low_amp        {"autocast over a model in the low-precision format",
                                                                 'L', 'L', "torch",      '-', 'L', 'L', 'L', 'L', 'L', 'L', 'L', 'L', 'L'};
 inline constexpr StorageRecipe pure           {"pure",          'L', 'L', "none",       '-', 'L', 'L', 'L', 'L', 'L', 'L', 'L', 'L', 'L'};
 inline constexpr StorageRecipe deepspeed      {"DeepSpeed",     'L', 'L', "none",       'F', 'L', 'L', 'L', 'F', 'L', 'L', 'L', 'L', 'L'};

@@ -71,7 +71,7 @@ const KeyRow rows[] = {
      .type = flag,
      .defaults = {{"", "false"}},
      .sets = "opt_kernel",
-     .summary = "of torch.optim; what its None means follows the device"},
+     .summary = "of torch.optim; the meaning of its None depends on the device"},
     {.path = "gradient_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
     {.path = "compile", .type = flag, .defaults = {{"", "false"}}},
     {.path = "apex", .type = any, .summary = "arguments of apex.amp.initialize: another way to train"},
@@ -106,98 +106,99 @@ Facts facts_of(const ImportContext& context) {
     return facts;
 }
 
-using Maybe = std::optional<Said>;
+using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
 /// Returns the format of the gradients that the scaler gets.
 char gradients(const Facts& f) { return f.fsdp ? 'F' : f.model; }
 
-Maybe growth_factor(const Context& c, const Facts& f) {
+Found growth_factor(const Context& c, const Facts& f) {
     const double factor = c.number("grad_scaler.growth_factor").value_or(2);
     if (!f.has_scaler || factor > 1) return {};
-    return Said{fmt::format("GradScaler asserts a growth factor above 1, and gets {}", factor), "growth_factor: 2.0"};
+    return FindingText{fmt::format("GradScaler asserts a growth factor above 1, but gets {}", factor),
+                       "growth_factor: 2.0"};
 }
-Maybe backoff_factor(const Context& c, const Facts& f) {
+Found backoff_factor(const Context& c, const Facts& f) {
     const double factor = c.number("grad_scaler.backoff_factor").value_or(0.5);
     if (!f.has_scaler || factor < 1) return {};
-    return Said{fmt::format("GradScaler asserts a backoff factor below 1, and gets {}", factor), "backoff_factor: 0.5"};
+    return FindingText{fmt::format("GradScaler asserts a backoff factor below 1, but gets {}", factor),
+                       "backoff_factor: 0.5"};
 }
-Maybe fp16_gradients(const Context&, const Facts& f) {
+Found fp16_gradients(const Context&, const Facts& f) {
     if (!f.has_scaler || gradients(f) != 'H') return {};
-    return Said{
+    return FindingText{
         "parameters in fp16 give fp16 gradients, which GradScaler refuses: \"Attempting to unscale FP16 gradients\"",
         "keep the model in fp32 and use autocast"};
 }
-Maybe bf16_gradients(const Context&, const Facts& f) {
+Found bf16_gradients(const Context&, const Facts& f) {
     if (!f.has_scaler || gradients(f) != 'B' || f.on_cpu) return {};
-    return Said{
+    return FindingText{
         "parameters in bf16 give bf16 gradients, which GradScaler cannot unscale on CUDA: \"not implemented for "
         "'BFloat16'\"",
-        "leave grad_scaler out: bf16 needs none"};
+        "remove grad_scaler: bf16 does not need it"};
 }
-Maybe buffer_of_fsdp2(const Context& c, const Facts& f) {
+Found buffer_of_fsdp2(const Context& c, const Facts& f) {
     if (!f.fsdp || f.version == 1 ||
         !(c.has("fsdp.buffer_dtype") || c.has("fsdp.keep_low_precision_grads") ||
           c.has("fsdp.cast_root_forward_inputs")))
         return {};
-    return Said{"MixedPrecisionPolicy of FSDP 2 has no such argument: Python raises TypeError",
-                "param_dtype, reduce_dtype, output_dtype and cast_forward_inputs"};
+    return FindingText{"MixedPrecisionPolicy of FSDP 2 has no such argument: Python raises TypeError",
+                       "param_dtype, reduce_dtype, output_dtype and cast_forward_inputs"};
 }
-Maybe output_of_fsdp1(const Context& c, const Facts& f) {
+Found output_of_fsdp1(const Context& c, const Facts& f) {
     if (!f.fsdp || f.version == 2 || !c.has("fsdp.output_dtype")) return {};
-    return Said{"MixedPrecision of FSDP 1 has no output_dtype: Python raises TypeError", "version: 2"};
+    return FindingText{"MixedPrecision of FSDP 1 has no output_dtype: Python raises TypeError", "version: 2"};
 }
-Maybe no_scaler(const Context&, const Facts& f) {
+Found no_scaler(const Context&, const Facts& f) {
     if (f.has_scaler || (f.autocast != 'H' && f.param != 'H')) return {};
-    return Said{"fp16 without a loss scaler: gradients below 2^-25 become 0, and nothing guards against Inf",
-                f.fsdp && f.version == 1 ? "ShardedGradScaler" : "grad_scaler: {}"};
+    return FindingText{"fp16 without a loss scaler: gradients below 2^-25 become 0, and nothing guards against Inf",
+                       f.fsdp && f.version == 1 ? "ShardedGradScaler" : "grad_scaler: {}"};
 }
-Maybe scaler_without_fp16(const Context&, const Facts& f) {
+Found scaler_without_fp16(const Context&, const Facts& f) {
     if (!f.has_scaler || f.autocast == 'H' || f.param == 'H' || f.model == 'H') return {};
-    return Said{
-        "nothing here computes in fp16; a loss scale of a power of two changes no bit but those of overflows, and "
-        "skips steps",
-        "leave grad_scaler out"};
+    return FindingText{
+        "nothing here computes in fp16; a power-of-two loss scale changes results only where they overflow, and skips "
+        "steps",
+        "remove grad_scaler"};
 }
-Maybe low_model(const Context&, const Facts& f) {
+Found low_model(const Context&, const Facts& f) {
     if (f.model == 'F' || f.fsdp) return {};
-    return Said{fmt::format("the model is {}: weights, gradients and the optimiser's state, without an fp32 master "
-                            "that keeps small updates",
-                            format_word(f.model)),
-                "model_dtype: float32 with autocast"};
+    return FindingText{fmt::format("the model is {}: weights, gradients and the optimiser's state; without fp32 master "
+                                   "weights small updates are lost",
+                                   format_word(f.model)),
+                       "model_dtype: float32 with autocast"};
 }
-Maybe two_kernels(const Context& c, const Facts&) {
+Found two_kernels(const Context& c, const Facts&) {
     if (!c.flag("fused") || !c.flag("foreach")) return {};
-    return Said{"`fused` and `foreach` cannot be true together", "one of them"};
+    return FindingText{"`fused` and `foreach` cannot both be true", "only one of them"};
 }
-Maybe low_reduce(const Context& c, const Facts& f) {
+Found low_reduce(const Context& c, const Facts& f) {
     if (!f.fsdp || f.param == 0 || f.param == 'F' || c.has("fsdp.reduce_dtype")) return {};
-    return Said{
+    return FindingText{
         fmt::format("reduce_dtype is not set, so gradients are summed between ranks in {}", format_word(f.param)),
         "reduce_dtype: float32"};
 }
-Maybe bf16_emulated(const Context& c, const Facts& f) {
+Found bf16_emulated(const Context& c, const Facts& f) {
     if ((f.autocast != 'B' && f.param != 'B' && f.model != 'B') || c.device().bf16 || f.on_cpu) return {};
-    return Said{fmt::format("{} has no bf16 units; torch emulates it, slowly", c.device().name),
-                "float16, with grad_scaler"};
+    return FindingText{fmt::format("{} has no bf16 units; torch emulates it, which is slow", c.device().name),
+                       "float16, with grad_scaler"};
 }
-Maybe tf32_absent(const Context& c, const Facts& f) {
+Found tf32_absent(const Context& c, const Facts& f) {
     if (f.tf32 || !(c.flag("allow_tf32") || c.text("float32_matmul_precision") != "highest")) return {};
-    return Said{fmt::format("{} has no tf32: the flag changes nothing there", f.on_cpu ? "a CPU" : c.device().name),
-                {}};
+    return FindingText{fmt::format("{} has no tf32: the flag has no effect", f.on_cpu ? "a CPU" : c.device().name), {}};
 }
-Maybe two_ways(const Context& c, const Facts& f) {
+Found two_ways(const Context& c, const Facts& f) {
     if (!c.has("apex")) return {};
-    return Said{fmt::format("`apex` describes another way to train than {}; it is left aside",
-                            f.fsdp ? "`fsdp`" : "the other keys"),
-                "a file of its own"};
+    return FindingText{fmt::format("`apex` describes a different way to train from {}; it is ignored",
+                                   f.fsdp ? "`fsdp`" : "the other keys"),
+                       "a separate file"};
 }
-Maybe compiled(const Context& c, const Facts&) {
+Found compiled(const Context& c, const Facts&) {
     if (!c.flag("compile")) return {};
-    return Said{
-        "the rounding points of eager execution are told; compiled kernels keep intermediate values in fp32 and may "
-        "round less often",
+    return FindingText{
+        "macheps describes the rounding points of eager execution; compiled kernels keep intermediate values in fp32 "
+        "and may round less often",
         {}};
 }
 
@@ -234,7 +235,7 @@ void set_fsdp(ImportContext& context, const Facts& facts) {
     if (const char buffer = context.dtype("fsdp.buffer_dtype"))
         context.set("buffers", letter(buffer), "fsdp.buffer_dtype");
     else
-        context.infer("buffers", letter('F'), "buffers keep their format where buffer_dtype is not set");
+        context.infer("buffers", letter('F'), "buffers keep their format if buffer_dtype is not set");
     if (const char output = context.dtype("fsdp.output_dtype"); output == 'F')
         context.set("logits", letter('F'), "fsdp.output_dtype");
     if (context.flag("fsdp.keep_low_precision_grads"))
@@ -286,7 +287,7 @@ void resolve(ImportContext& context) {
     else
         context.set("opt_kernel", word_field(context.flag("fused") ? "fused" : "single"), "fused");
     context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
-    context.infer("fp8", word_field("none"), "no recipe of fp8");
+    context.infer("fp8", word_field("none"), "no fp8 recipe");
     if (context.text("autocast.device_type") == "cpu") context.set("device", word_field("cpu"), "autocast.device_type");
 }
 

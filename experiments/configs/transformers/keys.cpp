@@ -102,7 +102,7 @@ void follow(ImportContext& context, std::string_view key) {
         *context.root().find(key) = std::move(read.root);
     } catch (const Error& error) {
         context.report(FindingCode::error, "unreadable-map", {key},
-                       fmt::format("the text is no JSON: {}", error.what()), "a map, or the path of a file");
+                       fmt::format("the text is not valid JSON: {}", error.what()), "a map, or the path of a file");
     }
 }
 

@@ -36,7 +36,7 @@ std::vector<StoredArray> zip_arrays(std::string_view bytes, const std::string& n
     std::vector<StoredArray> arrays;
     for (const ZipArchive::Entry& member : archive.entries()) {
         if (!member.name.ends_with(".npy")) {
-            throw Error({.what = fmt::format("'{}' in it is no .npy array", member.name),
+            throw Error({.what = fmt::format("the member '{}' is not an .npy array", member.name),
                          .where = where,
                          .fix = "save arrays with numpy.savez or as safetensors"});
         }
@@ -77,32 +77,32 @@ struct FileEnding {
 };
 constexpr FileEnding file_endings[] = {{".npy", "an .npy file"},
                                        {".npz", "an .npz archive"},
-                                       {".pt", "an archive of PyTorch"},
-                                       {".pth", "an archive of PyTorch"},
+                                       {".pt", "a PyTorch archive"},
+                                       {".pth", "a PyTorch archive"},
                                        {".pkl", "a file of numbers"}};
 
 /// Throws the error for a file whose first bytes match no known kind. The message depends on the ending of its name.
 [[noreturn]] void refuse_first_bytes(const std::string& where) {
     for (const FileEnding& kind : file_endings) {
         if (!where.ends_with(kind.ending)) continue;
-        throw Error({.what = fmt::format("this is not {}, to judge by its first bytes", kind.what),
+        throw Error({.what = fmt::format("the first bytes are not those of {}", kind.what),
                      .where = where,
-                     .fix = "Save it again. It is damaged or of another kind."});
+                     .fix = "save it again: it is damaged or of another kind"});
     }
-    throw Error({.what = "this is not an .npy, .npz, .safetensors or .pt file, to judge by its first bytes",
+    throw Error({.what = "the first bytes are not those of an .npy, .npz, .safetensors or .pt file",
                  .where = where,
-                 .fix = "Save it again, or declare bare numbers: FILE:bf16[192,1000]"});
+                 .fix = "save it again, or declare raw numbers: FILE:bf16[192,1000]"});
 }
 
 std::vector<StoredArray> arrays_of(const std::string& bytes, const std::string& name, const std::string& where,
                                    const Wanted& wanted) {
-    if (bytes.empty()) throw Error({.what = "an empty file", .where = where, .fix = "save it again"});
+    if (bytes.empty()) throw Error({.what = "the file is empty", .where = where, .fix = "save it again"});
     if (bytes.starts_with(npy_magic)) return {parse_npy(bytes, name, where)};
     if (bytes.starts_with("PK")) return zip_arrays(bytes, name, where, wanted);
     if (bytes.starts_with('\x80') && !where.ends_with(".safetensors")) {
-        throw Error({.what = "a pickle without an archive around it, as PyTorch saved before 1.6",
+        throw Error({.what = "the file is a bare pickle, as PyTorch saved before 1.6",
                      .where = where,
-                     .fix = "save as safetensors: a file of pickled code is not opened"});
+                     .fix = "save it as safetensors: macheps does not open pickled code"});
     }
     const bool has_header = bytes.size() > 8 && bytes[8] == '{';
     if (!has_header && !where.ends_with(".safetensors")) refuse_first_bytes(where);
@@ -130,7 +130,7 @@ void refuse_equal_names(const std::vector<StoredArray>& arrays) {
         if (names.insert(array.name).second) continue;
         throw Error({.what = fmt::format("two arrays are called '{}'", array.name),
                      .where = array.where,
-                     .fix = "rename one; several inputs of one check are a suite: files = \"folder/*.npz\""});
+                     .fix = "rename one; for several inputs of one check, use a suite: files = \"folder/*.npz\""});
     }
 }
 
@@ -149,9 +149,12 @@ StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::st
                       .width = element_bytes(raw.format),
                       .shape = raw.shape};
     if (raw.is_packed) {
-        if (raw.is_column_major) throw bad("packed codes lie in rows", "leave out that the first axis is the fastest");
+        if (raw.is_column_major)
+            throw bad("packed codes must be stored in rows",
+                      "remove the declaration that the first axis is the fastest");
         if (array.shape.empty() || array.shape.back() % 2 != 0)
-            throw bad("two codes a byte, and rows of an odd number of them", "declare a last axis of even size");
+            throw bad("a byte holds two codes, but the rows have an odd number of codes",
+                      "declare a last axis of even size");
         array.shape.back() /= 2;
         array.format.reset();
     }
@@ -159,12 +162,12 @@ StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::st
     const std::uint64_t offset = raw.offset.value_or(0);
     const std::string declared = fmt::format("{} [{}]", array.type, fmt::join(raw.shape, ", "));
     if (!wanted || offset > bytes.size() || *wanted > bytes.size() - offset)
-        throw bad(fmt::format("{} bytes from {} on are too few for {}",
+        throw bad(fmt::format("{} bytes from position {} on are too few for {}",
                               bytes.size() - std::min<std::size_t>(offset, bytes.size()), offset, declared),
                   "declare the shape, type and offset that were saved");
     if (!raw.offset && *wanted != bytes.size())
-        throw bad(fmt::format("{} bytes, and {} has {}", bytes.size(), declared, *wanted),
-                  "declare the shape and type that were saved; with an offset, too, more may follow");
+        throw bad(fmt::format("the file has {} bytes, but {} has {}", bytes.size(), declared, *wanted),
+                  "declare the shape and type that were saved; if more bytes follow, also declare an offset");
     const std::string_view data = bytes.substr(offset, *wanted);
     const std::vector<std::int64_t> strides =
         raw.is_column_major ? column_major_strides(array.shape) : row_major_strides(array.shape);
@@ -191,21 +194,22 @@ void require_codes(const StoredArray& array, const Format& format, bool is_packe
         return bad_array(array, std::move(what), std::move(fix));
     };
     if (array.format && !(*array.format == format)) {
-        throw bad(fmt::format("the file says {} ({}), the declaration {}", array.type, format_name(*array.format),
-                              format_name(format)),
+        throw bad(fmt::format("the file says {} ({}), but the declaration says {}", array.type,
+                              format_name(*array.format), format_name(format)),
                   fmt::format("declare {}, or save the codes as unsigned integers", format_name(*array.format)));
     }
     const std::size_t width = element_bytes(format);
     if (array.width != width) {
-        throw bad(fmt::format("{} has {} bits an element, {} has {}", array.type, array.width * 8, format_name(format),
-                              width * 8),
+        throw bad(fmt::format("{} has {} bits per element, but {} has {}", array.type, array.width * 8,
+                              format_name(format), width * 8),
                   "declare the format that was saved");
     }
     // Codes of up to 16 bits are often saved as signed integers. Wider ones are numbers.
     if (array.width > 2 && (array.type.starts_with("<i") || array.type.starts_with('I')))
-        throw bad(fmt::format("{} are whole numbers, no codes", array.type), "save them as floating-point numbers");
+        throw bad(fmt::format("{} elements are whole numbers, not codes", array.type),
+                  "save them as floating-point numbers");
     if (is_packed && format.bits != 4)
-        throw bad(fmt::format("{} is not packed", format_name(format)), "leave out /packed");
+        throw bad(fmt::format("{} is not packed", format_name(format)), "remove /packed");
 }
 
 std::vector<double> values_of(const StoredArray& array, const Format& format, bool is_packed) {
@@ -236,8 +240,8 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
         }
         if (format.bits < 8 && (code >> format.bits) != 0)
             throw bad_array(array,
-                            fmt::format("element {} is {:#x}, which is no code of {}", i, code, format_name(format)),
-                            "one code a byte, or declare /packed");
+                            fmt::format("element {} is {:#x}, which is not a code of {}", i, code, format_name(format)),
+                            "store one code per byte, or declare /packed");
         values[i] = value_of(code);
     }
     return values;

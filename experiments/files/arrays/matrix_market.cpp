@@ -15,7 +15,7 @@ namespace macheps::files {
 
 namespace {
 
-constexpr std::uint64_t most_market_bytes = std::uint64_t{1} << 31;
+constexpr std::uint64_t max_market_bytes = std::uint64_t{1} << 31;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -72,14 +72,14 @@ std::int64_t count_in(const MarketLines& lines, std::string_view word) {
     std::int64_t value = 0;
     const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc{} || last != word.data() + word.size() || value < 0) {
-        throw lines.error(fmt::format("'{}' is no count", word), "give whole numbers from 0");
+        throw lines.error(fmt::format("'{}' is not a valid count", word), "give a whole number of at least 0");
     }
     return value;
 }
 
 double value_in(const MarketLines& lines, std::string_view word) {
     const std::optional<double> value = parse_number(word);
-    if (!value) throw lines.error(fmt::format("'{}' is no number", word), "give a decimal number");
+    if (!value) throw lines.error(fmt::format("'{}' is not a valid number", word), "give a decimal number");
     return *value;
 }
 
@@ -101,24 +101,25 @@ MarketHeader header_of(MarketLines& lines) {
     std::vector<std::string> words;
     for (const std::string_view word : MarketLines::words_of(line.value_or(""))) words.push_back(lower_case(word));
     if (words.size() != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix") {
-        throw lines.error("no Matrix Market header", "such as %%MatrixMarket matrix coordinate real general");
+        throw lines.error("the Matrix Market header is missing",
+                          "begin with a header such as %%MatrixMarket matrix coordinate real general");
     }
     MarketHeader header;
     if (words[2] != "array" && words[2] != "coordinate") {
-        throw lines.error(fmt::format("no layout '{}'", words[2]), "array or coordinate");
+        throw lines.error(fmt::format("unknown layout '{}'", words[2]), "use array or coordinate");
     }
     header.is_sparse = words[2] == "coordinate";
-    if (words[3] == "complex") throw lines.error("complex numbers are not read", "give a real matrix");
+    if (words[3] == "complex") throw lines.error("complex numbers are not supported", "give a real matrix");
     if (words[3] != "real" && words[3] != "double" && words[3] != "integer" && words[3] != "pattern") {
-        throw lines.error(fmt::format("no kind of numbers '{}'", words[3]), "real, integer or pattern");
+        throw lines.error(fmt::format("unknown kind of numbers '{}'", words[3]), "use real, integer or pattern");
     }
     header.is_pattern = words[3] == "pattern";
     if (header.is_pattern && !header.is_sparse) {
-        throw lines.error("a pattern has places and no array", "give a coordinate file");
+        throw lines.error("a pattern cannot be stored as an array", "give a coordinate file");
     }
-    if (words[4] == "hermitian") throw lines.error("Hermitian matrices are not read", "give a real matrix");
+    if (words[4] == "hermitian") throw lines.error("Hermitian matrices are not supported", "give a real matrix");
     if (words[4] != "general" && words[4] != "symmetric" && words[4] != "skew-symmetric") {
-        throw lines.error(fmt::format("no symmetry '{}'", words[4]), "general, symmetric or skew-symmetric");
+        throw lines.error(fmt::format("unknown symmetry '{}'", words[4]), "use general, symmetric or skew-symmetric");
     }
     header.symmetry = words[4] == "general"     ? Symmetry::general
                       : words[4] == "symmetric" ? Symmetry::symmetric
@@ -148,7 +149,7 @@ void read_dense(MarketLines& lines, const MarketHeader& header, StoredMatrix& a)
         }
     }
     if (at != words.size() || !lines.words().empty())
-        throw lines.error("more elements than the size says", "mend the size");
+        throw lines.error("there are more elements than the size says", "correct the size");
 }
 
 void read_sparse(MarketLines& lines, const MarketHeader& header, std::int64_t entries, StoredMatrix& a) {
@@ -156,40 +157,45 @@ void read_sparse(MarketLines& lines, const MarketHeader& header, std::int64_t en
     for (std::int64_t entry = 0; entry < entries; ++entry) {
         const std::vector<std::string_view> words = lines.words();
         if (words.empty())
-            throw lines.error(fmt::format("{} of {} entries", entry, entries), "mend the count or the file");
+            throw lines.error(fmt::format("the file has only {} of {} entries", entry, entries),
+                              "correct the count or the file");
         if (words.size() != width) {
-            throw lines.error(fmt::format("{} words", words.size()),
-                              header.is_pattern ? "an entry is ROW COLUMN" : "an entry is ROW COLUMN VALUE");
+            throw lines.error(
+                fmt::format("the line has {} words", words.size()),
+                header.is_pattern ? "write an entry as ROW COLUMN" : "write an entry as ROW COLUMN VALUE");
         }
         const std::int64_t i = count_in(lines, words[0]), j = count_in(lines, words[1]);
         if (i < 1 || j < 1 || i > a.n || j > a.n) {
-            throw lines.error(fmt::format("no place {} {}", i, j),
-                              fmt::format("rows and columns go from 1 to {}", a.n));
+            throw lines.error(fmt::format("the place {} {} is outside the matrix", i, j),
+                              fmt::format("use rows and columns from 1 to {}", a.n));
         }
         if (header.symmetry == Symmetry::skew && i == j) {
-            throw lines.error("a skew-symmetric matrix has no diagonal", "leave the entry out");
+            throw lines.error("a skew-symmetric matrix cannot have diagonal entries", "remove the entry");
         }
         const double x = header.is_pattern ? 1 : value_in(lines, words[2]);
         a.values[static_cast<std::size_t>((i - 1) * a.n + j - 1)] += x;
         if (header.symmetry == Symmetry::general || i == j) continue;
         a.values[static_cast<std::size_t>((j - 1) * a.n + i - 1)] += header.symmetry == Symmetry::skew ? -x : x;
     }
-    if (!lines.words().empty()) throw lines.error("more entries than the count says", "mend the count");
+    if (!lines.words().empty()) throw lines.error("there are more entries than the count says", "correct the count");
 }
 
 }  // namespace
 
-StoredMatrix parse_matrix_market(std::string_view text, std::string_view where, std::int64_t most_rows) {
+StoredMatrix parse_matrix_market(std::string_view text, std::string_view where, std::int64_t max_rows) {
     MarketLines lines(text, where);
     const MarketHeader header = header_of(lines);
     const std::vector<std::string_view> sizes = lines.words();
     if (sizes.size() != (header.is_sparse ? 3u : 2u)) {
-        throw lines.error("no size", header.is_sparse ? "give ROWS COLUMNS ENTRIES" : "give ROWS COLUMNS");
+        throw lines.error("the size is missing", header.is_sparse ? "give ROWS COLUMNS ENTRIES" : "give ROWS COLUMNS");
     }
     const std::int64_t rows = count_in(lines, sizes[0]), columns = count_in(lines, sizes[1]);
-    if (rows != columns) throw lines.error(fmt::format("{} x {} is not square", rows, columns), "give a square matrix");
-    if (rows < 1 || rows > most_rows) {
-        throw lines.error(fmt::format("{} rows", rows), fmt::format("a matrix has 1 to {} rows", most_rows));
+    if (rows != columns)
+        throw lines.error(fmt::format("the matrix is {} x {}, which is not square", rows, columns),
+                          "give a square matrix");
+    if (rows < 1 || rows > max_rows) {
+        throw lines.error(fmt::format("the matrix has {} rows", rows),
+                          fmt::format("give a matrix of 1 to {} rows", max_rows));
     }
     const std::int64_t entries = header.is_sparse ? count_in(lines, sizes[2]) : 0;
     StoredMatrix a{.n = rows, .values = std::vector<double>(static_cast<std::size_t>(rows * rows))};
@@ -201,8 +207,8 @@ StoredMatrix parse_matrix_market(std::string_view text, std::string_view where, 
     return a;
 }
 
-StoredMatrix read_matrix_market(const std::filesystem::path& path, std::int64_t most_rows) {
-    return parse_matrix_market(read_file(path, most_market_bytes), path.string(), most_rows);
+StoredMatrix read_matrix_market(const std::filesystem::path& path, std::int64_t max_rows) {
+    return parse_matrix_market(read_file(path, max_market_bytes), path.string(), max_rows);
 }
 
 }  // namespace macheps::files

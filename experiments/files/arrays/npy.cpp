@@ -29,7 +29,7 @@ std::string_view entry(std::string_view header, std::string_view key, char open,
     if (at != std::string_view::npos) at = header.find(open, at + key.size());
     const std::size_t end = at == std::string_view::npos ? at : header.find(close, at + 1);
     if (end == std::string_view::npos)
-        bad(fmt::format("an .npy header without {}", key), path, "save it again with NumPy");
+        bad(fmt::format("the .npy header has no {}", key), path, "save it again with NumPy");
     return header.substr(at + 1, end - at - 1);
 }
 
@@ -47,12 +47,12 @@ std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, 
         std::int64_t number = 0;
         const auto [last, error] = std::from_chars(size.data(), size.data() + size.size(), number);
         if (error != std::errc{} || last != size.data() + size.size() || number < 0)
-            bad(fmt::format("'{}' is no size of an array", size), path, "save it again");
+            bad(fmt::format("'{}' is not a valid size of an array", size), path, "save it again");
         shape.push_back(number);
     }
     const std::optional<std::size_t> bytes = array_bytes(shape, width);
-    if (!bytes || *bytes > data) bad("an .npy file that ends before its last element", path, "save it again");
-    if (*bytes < data) bad("an .npy file with bytes behind its last element", path, "save it again");
+    if (!bytes || *bytes > data) bad("the .npy file ends before its last element", path, "save it again");
+    if (*bytes < data) bad("the .npy file has bytes after its last element", path, "save it again");
     return shape;
 }
 
@@ -70,7 +70,8 @@ const NpyType npy_types[] = {{"<f2", 2, fp16}, {"<f4", 4, fp32}, {"<f8", 8, fp64
 std::vector<double> npy_numbers(std::string_view bytes, const std::string& path) {
     const StoredArray array = parse_npy(bytes, "", path);
     if (!array.format || array.width == 1)
-        bad(fmt::format("elements of type '{}'", array.type), path, "save them as float16, float32 or float64");
+        bad(fmt::format("elements of type '{}' are not supported", array.type), path,
+            "save them as float16, float32 or float64");
     return values_of(array, *array.format);
 }
 
@@ -81,9 +82,9 @@ std::vector<double> text_numbers(std::string_view text, const std::string& path)
         const std::size_t end = std::min(text.find_first_of(gaps, at), text.size());
         const auto number = parse_number(text.substr(at, end - at));
         if (!number) {
-            bad(fmt::format("'{}' is no number (the {}th)", text.substr(at, std::min<std::size_t>(end - at, 20)),
-                            numbers.size() + 1),
-                path, "an .npy file, or numbers with spaces between them");
+            bad(fmt::format("'{}' (number {}) is not a valid number",
+                            text.substr(at, std::min<std::size_t>(end - at, 20)), numbers.size() + 1),
+                path, "give an .npy file, or numbers separated by spaces");
         }
         numbers.push_back(*number);
         at = text.find_first_not_of(gaps, end);
@@ -109,20 +110,20 @@ std::string npy_header(std::string_view type, const std::vector<std::int64_t>& s
 }
 
 StoredArray parse_npy(std::string_view bytes, std::string name, const std::string& where) {
-    if (!bytes.starts_with(npy_magic)) bad("no .npy array", where, "save it with NumPy");
-    if (bytes.size() < 12) bad("an .npy file that ends in its header", where, "save it again");
+    if (!bytes.starts_with(npy_magic)) bad("this is not an .npy array", where, "save it with NumPy");
+    if (bytes.size() < 12) bad("the .npy file ends in its header", where, "save it again");
     const bool is_long = bytes[6] != 1;  // versions 2 and 3 have a header length of four bytes
     std::size_t length = 0;
     for (int i = is_long ? 3 : 1; i >= 0; --i)
         length = length << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(8 + i)]);
     const std::size_t begin = is_long ? 12 : 10;
-    if (length > bytes.size() - begin) bad("an .npy file that ends in its header", where, "save it again");
+    if (length > bytes.size() - begin) bad("the .npy file ends in its header", where, "save it again");
     const std::string_view header = bytes.substr(begin, length), data = bytes.substr(begin + length);
     const std::string_view descr = entry(header, "'descr'", '\'', '\'', where);
     const auto type =
         std::find_if(std::begin(npy_types), std::end(npy_types), [&](const NpyType& row) { return row.name == descr; });
     if (type == std::end(npy_types)) {
-        bad(fmt::format("elements of type '{}'", descr), where,
+        bad(fmt::format("elements of type '{}' are not supported", descr), where,
             descr.starts_with('>') ? "save them with the lower byte first: a.astype(a.dtype.newbyteorder('<'))"
                                    : "save float16, float32, float64, integers, or codes as uint8 or uint16");
     }

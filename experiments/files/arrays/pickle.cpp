@@ -26,13 +26,13 @@ class PickleReader {
     // One function for each supported instruction. The table below assigns them to opcodes.
     void protocol() {
         const std::uint64_t version = number(1);
-        if (version != 2) fail(fmt::format("protocol {} of pickle, not 2", version));
+        if (version != 2) fail(fmt::format("the pickle has protocol {}, not 2", version));
     }
     void global() {
         std::string name = line() + ".";
         name += line();
         if (std::find(names_.begin(), names_.end(), name) == names_.end())
-            fail(fmt::format("it names {}, and a file of pickled code is not opened", name));
+            fail(fmt::format("it names {}, and macheps does not open pickled code", name));
         put({.kind = Kind::name, .text = std::move(name)});
     }
     void mark() { marks_.push_back(stack_.size()); }
@@ -88,7 +88,7 @@ class PickleReader {
     }
     void set_items() {
         const std::vector<std::size_t> items = since_mark();
-        if (items.size() % 2 != 0) fail("a key without a value");
+        if (items.size() % 2 != 0) fail("a key has no value");
         add(Kind::dictionary, items);
     }
 
@@ -101,7 +101,7 @@ class PickleReader {
     void call() {
         const std::size_t arguments = pop(), function = pop();
         if (pickle_.at(function).kind != Kind::name || pickle_.at(arguments).kind != Kind::tuple)
-            fail("it calls what is no function by name");
+            fail("it calls something that is not a named function");
         put({.kind = Kind::call, .parts = {function, arguments}});
     }
 
@@ -110,7 +110,7 @@ class PickleReader {
         pop();
         const PickleValue& to = pickle_.values[top()];
         if (to.kind != Kind::call || pickle_.at(to.parts.front()).text != "collections.OrderedDict")
-            fail("it sets the state of an object, and only that of an OrderedDict is known");
+            fail("it sets the state of an object that is not an OrderedDict");
     }
 
   private:
@@ -120,7 +120,7 @@ class PickleReader {
                      .fix = "save as safetensors, or with numpy.savez"});
     }
     std::string_view take(std::uint64_t size) {
-        if (size > bytes_.size() - at_) fail("a pickle that is cut short");
+        if (size > bytes_.size() - at_) fail("the pickle is cut short");
         at_ += size;
         return bytes_.substr(at_ - size, size);
     }
@@ -133,7 +133,7 @@ class PickleReader {
     }
     std::string line() {
         const std::size_t end = bytes_.find('\n', at_);
-        if (end == std::string_view::npos) fail("a pickle that is cut short");
+        if (end == std::string_view::npos) fail("the pickle is cut short");
         std::string text(take(end - at_));
         ++at_;
         return text;
@@ -150,7 +150,7 @@ class PickleReader {
         put({.kind = Kind::tuple, .parts = std::move(parts)});
     }
     std::size_t top() const {
-        if (stack_.size() <= floor()) fail("an instruction without its operand");
+        if (stack_.size() <= floor()) fail("an instruction has no operand");
         return stack_.back();
     }
     std::size_t pop() {
@@ -162,7 +162,7 @@ class PickleReader {
     /// it.
     std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
     std::vector<std::size_t> since_mark() {
-        if (marks_.empty()) fail("an instruction without its mark");
+        if (marks_.empty()) fail("an instruction has no mark");
         const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
         std::vector<std::size_t> items(first, stack_.end());
         stack_.erase(first, stack_.end());
@@ -172,12 +172,13 @@ class PickleReader {
     void add(Kind kind, const std::vector<std::size_t>& items) {
         PickleValue& to = pickle_.values[top()];
         // An OrderedDict is a call whose result is filled like a dictionary.
-        if (to.kind != kind && !(kind == Kind::dictionary && to.kind == Kind::call)) fail("items of no container");
+        if (to.kind != kind && !(kind == Kind::dictionary && to.kind == Kind::call))
+            fail("items are added to a value that is not a container");
         to.parts.insert(to.parts.end(), items.begin(), items.end());
     }
     void recall(std::uint64_t place) {
         const auto known = memory_.find(place);
-        if (known == memory_.end()) fail("it recalls what it never remembered");
+        if (known == memory_.end()) fail("it reads a memo entry that was never stored");
         stack_.push_back(known->second);
     }
 
@@ -221,10 +222,10 @@ Pickle PickleReader::read() {
         const auto code = static_cast<unsigned char>(take(1).front());
         const auto* row = std::find_if(std::begin(instructions), std::end(instructions),
                                        [&](const Instruction& each) { return each.code == code; });
-        if (row == std::end(instructions)) fail(fmt::format("its instruction {:#04x} is none that tensors need", code));
+        if (row == std::end(instructions)) fail(fmt::format("tensors do not need the instruction {:#04x}", code));
         (this->*row->run)();
     }
-    if (stack_.size() != 1 || !marks_.empty()) fail("a pickle that ends with more than one value, or none");
+    if (stack_.size() != 1 || !marks_.empty()) fail("the pickle ends with more than one value, or with none");
     pickle_.root = stack_.front();
     return std::move(pickle_);
 }

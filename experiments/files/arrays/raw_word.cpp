@@ -49,7 +49,8 @@ FileWord parse_file_word(const std::string& word) {
     for (std::size_t at = 0; at <= sizes.size() && !sizes.empty();) {
         const std::size_t end = std::min(sizes.find(',', at), sizes.size());
         const auto size = whole<std::int64_t>(sizes.substr(at, end - at));
-        if (!size || *size < 0) throw usage_error("no sizes between the brackets", word, "give them as [192,1000]");
+        if (!size || *size < 0)
+            throw usage_error("the sizes between the brackets are not valid", word, "give sizes such as [192,1000]");
         raw.shape.push_back(*size);
         at = end + 1;
     }

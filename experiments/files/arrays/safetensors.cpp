@@ -63,7 +63,7 @@ class HeaderReader {
 
     void read(std::vector<StoredTensor>& tensors, std::map<std::string, std::string>& metadata) {
         const Json header = parse_json(header_text());
-        if (!header.is_object()) refuse("the header is no JSON object");
+        if (!header.is_object()) refuse("the header is not a JSON object");
         for (const auto& [name, entry] : header.items()) {
             if (name == metadata_key) {
                 read_metadata(entry, metadata);
@@ -84,7 +84,7 @@ class HeaderReader {
     [[noreturn]] void refuse(const std::string& what) const {
         throw Error({.what = what,
                      .where = where_,
-                     .fix = "give a whole safetensors file: this one is damaged, cut short, or of another kind"});
+                     .fix = "give a complete safetensors file: this one is damaged, cut short, or of another kind"});
     }
 
     std::string_view header_text() {
@@ -98,7 +98,7 @@ class HeaderReader {
                 fmt::format("the header claims {} bytes, more than the {} that are allowed", length, largest_header));
         }
         if (length > file_.size() - length_bytes) {
-            refuse(fmt::format("the header claims {} bytes, the file has {} after its length", length,
+            refuse(fmt::format("the header claims {} bytes, but the file has {} after the length", length,
                                file_.size() - length_bytes));
         }
         data_ = file_.subspan(length_bytes + length);
@@ -107,18 +107,18 @@ class HeaderReader {
 
     Json parse_json(std::string_view text) const {
         if (text.empty() || text.front() != '{') refuse("the header does not begin with '{'");
-        if (line_nested_too_deep(text)) refuse(fmt::format("the header nests deeper than {} levels", most_levels));
+        if (line_nested_too_deep(text)) refuse(fmt::format("the header nests deeper than {} levels", max_levels));
         try {
             return Json::parse(text, true);
         } catch (const JsonError& error) {
-            refuse(fmt::format("the header{} {}", error.byte() == 0 ? ":" : " is no JSON:", error.what()));
+            refuse(fmt::format("the header{} {}", error.byte() == 0 ? ":" : " is not valid JSON:", error.what()));
         }
     }
 
     void read_metadata(const Json& entry, std::map<std::string, std::string>& metadata) const {
-        if (!entry.is_object()) refuse("__metadata__ is no object");
+        if (!entry.is_object()) refuse("__metadata__ is not an object");
         for (const auto& [key, value] : entry.items()) {
-            if (!value.is_string()) refuse(fmt::format("__metadata__.{} is no string", key));
+            if (!value.is_string()) refuse(fmt::format("__metadata__.{} is not a string", key));
             metadata[key] = value.get<std::string>();
         }
     }
@@ -139,13 +139,13 @@ class HeaderReader {
         tensor.dtype = row->dtype;
 
         const Json& shape = field("shape");
-        if (!shape.is_array()) refuse(fmt::format("tensor '{}': shape is no list", name));
+        if (!shape.is_array()) refuse(fmt::format("tensor '{}': shape is not a list", name));
         for (const Json& size : shape) {
             tensor.shape.push_back(static_cast<std::int64_t>(number(size, name, "shape")));
         }
         const Json& offsets = field("data_offsets");
         if (!offsets.is_array() || offsets.size() != 2) {
-            refuse(fmt::format("tensor '{}': data_offsets is no pair", name));
+            refuse(fmt::format("tensor '{}': data_offsets is not a pair", name));
         }
         const std::uint64_t begin = number(offsets[0], name, "data_offsets"),
                             end = number(offsets[1], name, "data_offsets");
@@ -154,8 +154,8 @@ class HeaderReader {
         }
         const auto wanted = shape_bytes(tensor.shape, tensor.dtype);
         if (!wanted || *wanted != end - begin) {
-            refuse(fmt::format("tensor '{}' of {} [{}] holds {} bytes", name, row->name, fmt::join(tensor.shape, ","),
-                               end - begin));
+            refuse(fmt::format("tensor '{}' of {} [{}] cannot have {} bytes", name, row->name,
+                               fmt::join(tensor.shape, ","), end - begin));
         }
         tensor.bytes = data_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
         return tensor;
@@ -164,7 +164,7 @@ class HeaderReader {
     std::uint64_t number(const Json& value, const std::string& name, const char* field) const {
         if (!value.is_number_unsigned() ||
             value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-            refuse(fmt::format("tensor '{}': {} has {} where a count belongs", name, field, value.dump()));
+            refuse(fmt::format("tensor '{}': {} contains {}, which is not a count", name, field, value.dump()));
         }
         return value.get<std::uint64_t>();
     }
@@ -173,7 +173,7 @@ class HeaderReader {
         const std::byte* reached = data_.data();
         for (const StoredTensor& tensor : tensors) {
             if (tensor.bytes.data() != reached) {
-                refuse(fmt::format("tensor '{}' begins at byte {}, the one before it ends at {}", tensor.name,
+                refuse(fmt::format("tensor '{}' begins at byte {}, but the one before it ends at {}", tensor.name,
                                    tensor.bytes.data() - data_.data(), reached - data_.data()));
             }
             reached += tensor.bytes.size();
@@ -203,10 +203,10 @@ Safetensors Safetensors::parse(std::span<const std::byte> file, const std::strin
 Safetensors Safetensors::read(const std::filesystem::path& path) {
     const OpenFile file = open_for_reading(path);
     if (file.bytes > reading_budget()) {
-        throw Error({.what = fmt::format("this file has {} bytes, more than half of the memory that macheps may take",
+        throw Error({.what = fmt::format("this file has {} bytes, more than half of the memory that macheps may use",
                                          file.bytes),
                      .where = path.string(),
-                     .fix = "Save only the tensors that you need."});
+                     .fix = "save only the tensors that you need"});
     }
     std::vector<std::byte> memory;
     memory.reserve(file.bytes);
@@ -294,7 +294,8 @@ void SafetensorsWriter::write(const Sink& sink) const {
     try {
         text = header.dump();
     } catch (const JsonError& error) {
-        throw Error({.what = fmt::format("a name or metadata is no UTF-8: {}", error.what()), .where = "safetensors"});
+        throw Error({.what = fmt::format("a name or a metadata value is not valid UTF-8: {}", error.what()),
+                     .where = "safetensors"});
     }
     text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begin at a multiple of 8
     const std::uint64_t length = text.size();

@@ -84,7 +84,7 @@ class TorchFile {
         const auto at = std::find_if(archive.entries().begin(), archive.entries().end(), is_pickle);
         folder_ = at->name.substr(0, at->name.size() - pickle_member.size() + 1);
         const ZipArchive::Entry* order = archive_.find(folder_ + "byteorder");
-        if (order != nullptr && archive_.read(*order) != "little") fail("numbers of big-endian bytes");
+        if (order != nullptr && archive_.read(*order) != "little") fail("the numbers are big-endian");
         pickle_ = parse_pickle(archive_.read(*at), known_names(), where);
         for (const ZipArchive::Entry& member : archive.entries()) budget_ += 16 * member.size;
     }
@@ -93,9 +93,9 @@ class TorchFile {
         const PickleValue& root = pickle_.at(pickle_.root);
         if (const PickleValue* call = tensor_call(root)) return {tensor(*call, name)};
         if (root.kind != Kind::dictionary && !is_call(root, ordered))
-            fail("neither a tensor nor a dictionary of tensors");
+            fail("the file contains neither a tensor nor a dictionary of tensors");
         for (std::size_t i = first_item(root); i < root.parts.size(); i += 2) {
-            if (pickle_.at(root.parts[i]).kind != Kind::text) fail("a dictionary with keys that are not names");
+            if (pickle_.at(root.parts[i]).kind != Kind::text) fail("the dictionary has keys that are not names");
         }
         collect(pickle_.root, "", 0);
         return std::move(found_);
@@ -121,7 +121,7 @@ class TorchFile {
     /// Returns part `i` of a tuple. Throws Error if it is missing or of another kind.
     const PickleValue& part(const PickleValue& tuple, std::size_t i, Kind kind) const {
         if (i >= tuple.parts.size() || pickle_.at(tuple.parts[i]).kind != kind)
-            fail("a tensor whose description PyTorch does not write");
+            fail("the description of a tensor is not as PyTorch writes it");
         return pickle_.at(tuple.parts[i]);
     }
     std::vector<std::int64_t> sizes(const PickleValue& tuple) const {
@@ -152,7 +152,7 @@ class TorchFile {
         const bool is_dictionary = value.kind == Kind::dictionary || is_call(value, ordered),
                    is_list = value.kind == Kind::list || value.kind == Kind::tuple;
         if ((!is_dictionary && !is_list) || !visited_.insert(place).second) return;
-        if (depth > most_depth) fail(fmt::format("'{}' in it is nested more than {} deep", name, most_depth));
+        if (depth > max_depth) fail(fmt::format("'{}' is nested more than {} levels deep", name, max_depth));
         const std::string prefix = name.empty() ? "" : name + ".";
         for (std::size_t i = first_item(value); is_dictionary && i + 1 < value.parts.size(); i += 2) {
             const PickleValue& key = pickle_.at(value.parts[i]);
@@ -178,9 +178,9 @@ class TorchFile {
             std::find_if(std::begin(element_types), std::end(element_types),
                          [&](const ElementType& each) { return (has_dtype ? each.dtype : each.storage) == type_name; });
         if (part(storage, 0, Kind::text).text != "storage" || (has_dtype && storage_name != untyped))
-            fail("a tensor whose description PyTorch does not write");
+            fail("the description of a tensor is not as PyTorch writes it");
         if (type == std::end(element_types))
-            fail(fmt::format("'{}' has elements of type {}, which is not read", name, type_name));
+            fail(fmt::format("'{}' has elements of type {}, which is not supported", name, type_name));
         const std::string& key = part(storage, 2, Kind::text).text;
         const std::string* data = storage_bytes(key);
         if (data == nullptr) fail(fmt::format("the storage '{}' of '{}' is missing", key, name));
@@ -194,7 +194,7 @@ class TorchFile {
         const std::vector<std::int64_t> strides = sizes(part(arguments, 3, Kind::tuple));
         std::optional<std::string> bytes;
         if (offset >= 0) bytes = in_rows(*data, type->width, array.shape, strides, static_cast<std::uint64_t>(offset));
-        if (!bytes) fail(fmt::format("'{}' lies outside of its storage, or repeats elements of it", name));
+        if (!bytes) fail(fmt::format("'{}' lies outside its storage, or repeats elements of it", name));
         // Many tensors may be parts of one storage, so their bytes together are limited to a multiple of the file.
         if (bytes->size() > budget_) fail("tensors that share storages have more than 16 times the bytes of the file");
         budget_ -= bytes->size();
@@ -211,7 +211,7 @@ class TorchFile {
     std::size_t budget_ = 0;
     std::vector<StoredArray> found_{};
     std::set<std::size_t> visited_{};  ///< containers
-    static constexpr int most_depth = 64;
+    static constexpr int max_depth = 64;
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ class Archive {
         throw Error({.what = std::move(what), .where = where_, .fix = std::move(fix)});
     }
     std::string_view part(std::uint64_t at, std::uint64_t size) const {
-        if (at > bytes_.size() || size > bytes_.size() - at) fail("a zip archive that is cut short");
+        if (at > bytes_.size() || size > bytes_.size() - at) fail("the zip archive is cut short");
         return bytes_.substr(at, size);
     }
     std::uint64_t number(std::uint64_t at, int size) const {
@@ -55,19 +55,19 @@ struct Directory {
 
 /// Finds the directory from the record at the end of the archive. A comment of up to 65535 bytes may follow the record.
 Directory find_directory(const Archive& archive) {
-    constexpr std::uint64_t record_bytes = 22, most_comment = 65535;
-    if (archive.size() < record_bytes) archive.fail("a zip archive that is cut short");
-    const std::uint64_t last = archive.size() - record_bytes, first = last - std::min(last, most_comment);
+    constexpr std::uint64_t record_bytes = 22, max_comment = 65535;
+    if (archive.size() < record_bytes) archive.fail("the zip archive is cut short");
+    const std::uint64_t last = archive.size() - record_bytes, first = last - std::min(last, max_comment);
     for (std::uint64_t at = last + 1; at-- > first;) {
         if (!archive.has(at, end_record) || archive.number(at + 20, 2) != archive.size() - at - record_bytes) continue;
         Directory directory{.at = archive.number(at + 16, 4), .count = archive.number(at + 10, 2)};
         if (directory.at != in_extra_field && directory.count != 0xffff) return directory;
         if (at < 20 || !archive.has(at - 20, end_locator_64)) return directory;
         const std::uint64_t wide = archive.number(at - 20 + 8, 8);
-        if (!archive.has(wide, end_record_64)) archive.fail("a zip archive without its end record");
+        if (!archive.has(wide, end_record_64)) archive.fail("the zip archive has no end record");
         return {.at = archive.number(wide + 48, 8), .count = archive.number(wide + 32, 8)};
     }
-    archive.fail("a zip archive that is cut short: its directory is missing");
+    archive.fail("the zip archive is cut short: its directory is missing");
 }
 
 using Entry = ZipArchive::Entry;
@@ -92,7 +92,7 @@ void check_apart(const Archive& archive, const std::vector<Entry>& entries, std:
 
 /// Reads the directory entry at `at`, and moves `at` past it.
 Entry read_entry(const Archive& archive, std::uint64_t& at) {
-    if (!archive.has(at, central_header)) archive.fail("a zip archive whose directory is damaged");
+    if (!archive.has(at, central_header)) archive.fail("the directory of the zip archive is damaged");
     Entry entry{.flags = archive.number(at + 8, 2),
                 .method = archive.number(at + 10, 2),
                 .checksum = archive.number(at + 16, 4),
@@ -123,8 +123,7 @@ Entry read_entry(const Archive& archive, std::uint64_t& at) {
 std::string inflate_member(const Archive& archive, std::string_view packed, const Entry& entry) {
     // Deflate packs at most 1032 bytes into one. A larger size is false, and no memory is allocated for it.
     if (entry.size > packed.size() * 1032 + 64)
-        archive.fail(
-            fmt::format("'{}' says that it has {} bytes, which its packed ones cannot hold", entry.name, entry.size));
+        archive.fail(fmt::format("'{}' claims {} bytes, more than its packed bytes can hold", entry.name, entry.size));
     std::string bytes(entry.size, '\0');
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) archive.fail("zlib cannot start", "free some memory");
@@ -186,17 +185,17 @@ std::string ZipArchive::read(const Entry& entry) {
     if ((entry.flags & 1) != 0)
         archive.fail(fmt::format("'{}' is encrypted", entry.name), "save it without a password");
     if (entry.size > budget_)
-        archive.fail(fmt::format("its members have more than {} bytes, half of the memory that macheps may take",
+        archive.fail(fmt::format("its members have more than {} bytes, half of the memory that macheps may use",
                                  reading_budget()),
-                     "Save only the arrays that you need.");
+                     "save only the arrays that you need");
     const std::string_view packed = archive.part(entry.begin, entry.packed);
     std::string unpacked;
     if (entry.method == 8) {
         unpacked = inflate_member(archive, packed, entry);
     } else if (entry.method != 0) {
-        archive.fail(fmt::format("'{}' is packed by method {}", entry.name, entry.method), "store it or deflate it");
+        archive.fail(fmt::format("'{}' is packed with method {}", entry.name, entry.method), "store it or deflate it");
     } else if (entry.size != entry.packed) {
-        archive.fail(fmt::format("'{}' has two sizes", entry.name));
+        archive.fail(fmt::format("'{}' has two different sizes", entry.name));
     } else {
         unpacked = packed;
     }
@@ -217,9 +216,9 @@ std::string stored_zip(const std::vector<ZipMember>& members) {
     std::string text, directory;
     for (const ZipMember& member : members) {
         if (member.bytes.size() + text.size() > 0xfff00000u) {
-            throw Error({.what = "an archive of more than 4 GiB",
+            throw Error({.what = "the archive would be larger than 4 GiB",
                          .where = member.name,
-                         .fix = "write less of it",
+                         .fix = "write fewer or smaller arrays",
                          .exit = Exit::usage});
         }
         const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(member.bytes.data()), member.bytes.size());

@@ -137,7 +137,7 @@ std::vector<Argument> arguments_of(std::string_view text, const std::string& nam
     while (const std::optional<Word> word = words.next()) {
         if (!is_option(*word)) {
             if (arguments.empty()) {
-                throw Error({.what = fmt::format("'{}' stands before any option", word->text),
+                throw Error({.what = fmt::format("'{}' comes before any option", word->text),
                              .where = to_string(word->place),
                              .fix = "give only what follows the program's name: --bf16 --loss-scale 1024"});
             }
@@ -147,9 +147,9 @@ std::vector<Argument> arguments_of(std::string_view text, const std::string& nam
         const std::size_t dashes = word->text.starts_with("--") ? 2 : 1, equals = word->text.find('=');
         const std::string key = word->text.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
         if (key.empty() || key.front() == '-') {
-            throw Error({.what = fmt::format("'{}' is no option", word->text),
+            throw Error({.what = fmt::format("'{}' is not a valid option", word->text),
                          .where = to_string(word->place),
-                         .fix = "an option is --KEY, --KEY VALUE or --KEY=VALUE"});
+                         .fix = "write --KEY, --KEY VALUE or --KEY=VALUE"});
         }
         arguments.push_back({key, word->place, {}});
         if (equals != std::string::npos) {

@@ -71,7 +71,7 @@ void ConfigBuilder::close() {
 void ConfigBuilder::join(Frame& frame) {
     const auto join_map = [&](const ConfigValue& map) {
         if (!map.is_map()) {
-            throw Error({.what = "what '<<' names is no map",
+            throw Error({.what = "the value of '<<' is not a map",
                          .where = to_string(map.place),
                          .fix = "give an alias of a map, or a list of such aliases"});
         }

@@ -30,7 +30,7 @@ Environment parse_environment(std::string_view text, const std::string& name) {
         const std::string_view variable = line.substr(0, equals);
         if (equals == std::string_view::npos || variable.empty() ||
             variable.find_first_of(" \t") != std::string_view::npos) {
-            throw Error({.what = "the line is no variable",
+            throw Error({.what = "the line is not a valid variable",
                          .where = fmt::format("{}:{}", name, number),
                          .fix = "write NAME=VALUE"});
         }
@@ -44,8 +44,8 @@ Environment parse_environment(std::string_view text, const std::string& name) {
 }
 
 Environment read_environment_file(const std::string& path) {
-    constexpr std::uint64_t most_bytes = 1 << 20;
-    return parse_environment(read_file(path, most_bytes), path);
+    constexpr std::uint64_t max_bytes = 1 << 20;
+    return parse_environment(read_file(path, max_bytes), path);
 }
 
 }  // namespace macheps::files

@@ -107,7 +107,7 @@ class JsonEvents : public nlohmann::json_sax<json> {
         const std::size_t offset = is_text ? last_read : std::min(last_read, cursor_.next_start());
         throw Error({.what = reason,
                      .where = to_string(config_text::place_at(text_, offset, name_)),
-                     .fix = "the file must be JSON: no placeholders, no comments, no comma at an end"});
+                     .fix = "write valid JSON: no placeholders, no comments, no trailing commas"});
     }
 
   private:

@@ -53,12 +53,12 @@ void check(std::string_view text, const std::string& name) {
     if (text.size() > config_size_limit) {
         throw Error({.what = fmt::format("the file is larger than {} bytes", config_size_limit),
                      .where = name,
-                     .fix = "a config is a few kilobytes; is this the right file?"});
+                     .fix = "check whether this is the right file: a config has a few kilobytes"});
     }
     text = without_mark(text);
     // Parsers would skip a second mark like the first one, and the places of everything after it would be wrong.
     if (text.starts_with(mark)) {
-        throw Error({.what = "a second byte order mark",
+        throw Error({.what = "the file has a second byte order mark",
                      .where = to_string(place_at(text, 0, name)),
                      .fix = "save the file as UTF-8 without one"});
     }
@@ -69,7 +69,7 @@ void check(std::string_view text, const std::string& name) {
         const std::size_t length = sequence_length(text.substr(at));
         if (length == 0 || text[at] == '\0') {
             throw Error(
-                {.what = fmt::format("the byte {:#04x} is no text in UTF-8", static_cast<unsigned char>(text[at])),
+                {.what = fmt::format("the byte {:#04x} is not valid UTF-8", static_cast<unsigned char>(text[at])),
                  .where = to_string(place_at(text, at, name)),
                  .fix = "save the file as UTF-8"});
         }
@@ -145,13 +145,13 @@ void place_all(ConfigValue& value, const ConfigPlace& place) {
 void too_deep(const ConfigPlace& place) {
     throw Error({.what = fmt::format("more than {} levels of lists and maps", config_depth_limit),
                  .where = to_string(place),
-                 .fix = "a config has a handful; is this the right file?"});
+                 .fix = "check whether this is the right file: a config has only a few levels"});
 }
 
 void too_many(const ConfigPlace& place) {
     throw Error({.what = fmt::format("more than {} values", config_value_limit),
                  .where = to_string(place),
-                 .fix = "do aliases repeat aliases? write the values out"});
+                 .fix = "write the values out if aliases repeat aliases"});
 }
 
 }  // namespace macheps::files::config_text

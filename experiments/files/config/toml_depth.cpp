@@ -75,7 +75,7 @@ std::optional<std::size_t> toml_nested_too_deep(std::string_view toml) {
             default:
                 break;
         }
-        if (levels + dots > most_levels) return line;
+        if (levels + dots > max_levels) return line;
     }
     return std::nullopt;
 }

@@ -36,16 +36,16 @@ class TomlReader {
 
     toml::table document() const {
         if (const auto line = toml_nested_too_deep(text_)) {
-            throw Error({.what = fmt::format("brackets and dots nest deeper than {} levels", most_levels),
+            throw Error({.what = fmt::format("brackets and dots nest deeper than {} levels", max_levels),
                          .where = fmt::format("{}:{}", source_, in_file({static_cast<std::uint32_t>(*line), 1}).line),
-                         .fix = "nothing that people write does"});
+                         .fix = "use fewer levels"});
         }
         try {
             return toml::parse(text_, source_);
         } catch (const toml::parse_error& error) {
             throw Error({.what = std::string(error.description()),
                          .where = where(place_of(error.source())),
-                         .fix = "the file must be TOML 1.0"});
+                         .fix = "write valid TOML 1.0"});
         }
     }
 

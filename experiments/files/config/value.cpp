@@ -94,7 +94,7 @@ void apply_override(ConfigValue& root, std::string_view text, const std::string&
                          path.find("..") == std::string_view::npos &&
                          std::count(path.begin(), path.end(), '.') < config_depth_limit;
     if (equals == std::string_view::npos || !is_path) {
-        throw Error({.what = fmt::format("'{}' is no override", text),
+        throw Error({.what = fmt::format("'{}' is not a valid override", text),
                      .where = name,
                      .fix = "write key=value, with dots between the keys of maps: fp16.loss_scale=128",
                      .exit = Exit::usage});
@@ -137,7 +137,7 @@ Language language_of(const std::filesystem::path& path, std::string_view text) {
 std::string bytes_of(const std::string& path) {
     std::error_code failed;
     if (std::filesystem::is_directory(path, failed)) {
-        throw Error({.what = "it is a directory", .where = path, .fix = "name a file in it, or use --each"});
+        throw Error({.what = "this is a directory", .where = path, .fix = "name a file in it, or use --each"});
     }
     // One byte more than the limit shows that a file is too large, even for a pipe that never ends.
     std::string text;

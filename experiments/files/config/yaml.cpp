@@ -136,8 +136,8 @@ std::optional<double> plain_number(std::string_view written) {
 std::string reason_of(const std::string& parser_says) {
     constexpr std::pair<std::string_view, std::string_view> rows[] = {
         {"end of map not found", "this belongs to no key: a text that begins with [ or { needs quotes"},
-        {"illegal map value", "a colon stands where no key can: a text that holds ': ' needs quotes"},
-        {"unknown token", "no value begins with this character: put it between quotes"},
+        {"illegal map value", "a colon is where no key can be: a text that contains ': ' needs quotes"},
+        {"unknown token", "no value can begin with this character: put the value in quotes"},
         {"end of map flow not found", "a { is not closed"},
         {"end of sequence flow not found", "a [ is not closed"},
     };
@@ -158,7 +158,7 @@ class YamlEvents : public YAML::EventHandler {
         if (++documents_ > 1) {
             throw Error({.what = "a second document begins here",
                          .where = to_string(place(mark)),
-                         .fix = "a config is one document: remove what follows '---'"});
+                         .fix = "remove the second document, which follows '---'"});
         }
     }
     void OnDocumentEnd() override {}
@@ -176,9 +176,9 @@ class YamlEvents : public YAML::EventHandler {
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
         const auto found = anchors_.find(anchor);
         if (found == anchors_.end()) {
-            throw Error({.what = "an alias stands inside what it names",
+            throw Error({.what = "an alias is inside the value that it names",
                          .where = to_string(place(mark)),
-                         .fix = "a config that holds itself has no end: write the value out"});
+                         .fix = "write the value out: a value that contains itself has no end"});
         }
         if (builder_.wants_key()) refuse_key(place(mark));
         builder_.add(found->second);
@@ -201,7 +201,7 @@ class YamlEvents : public YAML::EventHandler {
     }
 
     [[noreturn]] static void refuse_key(const ConfigPlace& at) {
-        throw Error({.what = "a list, a map or an alias stands where a key is wanted",
+        throw Error({.what = "a list, a map or an alias is where a key is expected",
                      .where = to_string(at),
                      .fix = "write a word before each colon, and close every bracket"});
     }
@@ -219,9 +219,9 @@ class YamlEvents : public YAML::EventHandler {
             {.what = "a quote is not closed", .where = to_string(place(mark)), .fix = fmt::format("add a {}", quote)});
     }
     [[noreturn]] static void refuse_tag(const std::string& tag, const ConfigPlace& at) {
-        throw Error({.what = fmt::format("the tag '{}' means nothing here", tag),
+        throw Error({.what = fmt::format("the tag '{}' is not supported", tag),
                      .where = to_string(at),
-                     .fix = "safe loaders refuse it: write the value without a tag"});
+                     .fix = "write the value without a tag: safe loaders refuse tags"});
     }
 
     static ConfigValue scalar(const std::string& tag, const std::string& text, const ConfigPlace& at) {
@@ -321,7 +321,7 @@ ConfigFile read_yaml_config(std::string_view text, const std::string& name) {
                              static_cast<std::uint32_t>(error.mark.column + 1)};
         throw Error({.what = reason_of(error.msg),
                      .where = error.mark.is_null() ? name : to_string(at),
-                     .fix = "the file must be YAML"});
+                     .fix = "write valid YAML"});
     }
     ConfigFile file = events.take();
     if (file.root.place.line == 0) file.root.place = {name, 1, 1};  // a file with comments only has no document

@@ -11,17 +11,17 @@ struct PolicyKey {
 };
 
 inline constexpr PolicyKey file_keys[] = {
-    {"name", "what reports call the policy; the file's name when left out"},
-    {"description", "one line for people"},
+    {"name", "name of the policy in reports; default: the name of the file"},
+    {"description", "description in one line"},
     {"extends", "the preset or file whose rules come first"},
-    {"rule", "[[rule]]: what happens at some sites or parameters; later rules win, slot by slot"},
-    {"loss_scaler", "[loss_scaler]: what the loss is multiplied by"},
-    {"reduce", "[reduce]: how data parallel ranks make one gradient of theirs"},
+    {"rule", "[[rule]]: settings for some sites or parameters; later rules win, slot by slot"},
+    {"loss_scaler", "[loss_scaler]: how the loss is scaled"},
+    {"reduce", "[reduce]: how data-parallel ranks combine their gradients"},
     {"optimizer", "[optimizer]: how the optimiser computes"},
     {"clip", "[clip]: how gradients are clipped"},
     {"accumulation", "[accumulation]: how a step is divided into micro-batches"},
-    {"backward", "[backward]: what is kept for the backward pass"},
-    {"stress", "[stress]: values of the model that are made as large as in pretrained ones"},
+    {"backward", "[backward]: which tensors are kept for the backward pass"},
+    {"stress", "[stress]: values of the model that are made as large as in pretrained models"},
 };
 
 /// Keys of [optimizer] in addition to those of training.hpp. [clip], [accumulation], [backward] and [stress] have only
@@ -32,47 +32,46 @@ inline constexpr PolicyKey optimizer_keys[] = {
 
 /// Keys of [loss_scaler] in addition to those of its kind.
 inline constexpr PolicyKey loss_scaler_keys[] = {
-    {"kind", "which loss scaler; the other keys are its own"},
+    {"kind", "kind of loss scaler; the other keys depend on it"},
 };
 
 /// Keys of a rule for sites, which also has a table for each group of slots.
 inline constexpr PolicyKey site_rule_keys[] = {
-    {"sites", "names with * ? and {a,b}, or an array of them: which sites the rule is about"},
-    {"cast", "what happens at the slots that the patterns name, as in \"lm_head:forward.out\""},
-    {"recipe", "a library's recipe of low precision by its name; what else the rule says changes it"},
-    {"multiple_of", "linears whose sides are no multiples of it are left as they were"},
-    {"filter", "a framework's layer filter: linears that it keeps in high precision are left as they were"},
+    {"sites", "sites of the rule: a name with * ? and {a,b}, or an array of such names"},
+    {"cast", "cast at the slots that the patterns name, as in \"lm_head:forward.out\""},
+    {"recipe", "name of a library's low-precision recipe; other keys of the rule modify it"},
+    {"multiple_of", "linears whose sides are not multiples of this number are left unchanged"},
+    {"filter", "a framework's layer filter: linears that it keeps in high precision are left unchanged"},
     {"all_gather",
-     "fp8: FSDP gathers the weights of these linears as codes, cast from the shards with one scale for all of them"},
-    {"skip_first_blocks", "linears of so many blocks at the beginning are left as they were"},
-    {"skip_last_blocks", "linears of so many blocks at the end are left as they were"},
-    {"model", "the rule is for this kind of model only"},
+     "fp8: FSDP gathers the weights of these linears as codes, cast from the shards with one scale for all shards"},
+    {"skip_first_blocks", "number of first blocks whose linears are left unchanged"},
+    {"skip_last_blocks", "number of last blocks whose linears are left unchanged"},
+    {"model", "the rule applies only to this kind of model"},
 };
 
 /// Keys of a rule for parameters, which also has a cast for each slot of a parameter.
 inline constexpr PolicyKey parameter_rule_keys[] = {
-    {"params", "names with * ? and {a,b}, or an array of them: which parameters the rule is about"},
-    {"model", "the rule is for this kind of model only"},
-    {"cast", "what happens at the slots that the patterns name, as in \"*.weight:master\""},
+    {"params", "parameters of the rule: a name with * ? and {a,b}, or an array of such names"},
+    {"model", "the rule applies only to this kind of model"},
+    {"cast", "cast at the slots that the patterns name, as in \"*.weight:master\""},
 };
 
 /// Keys of a cast that is a table: { format = "bf16", round = "stochastic" }.
 inline constexpr PolicyKey cast_keys[] = {
     {"format", "the number format"},
-    {"round", "the rounding mode; nearest_even when left out"},
-    {"overflow",
-     "what a value beyond the largest finite one becomes; a cast with a scale saturates unless told not to"},
+    {"round", "the rounding mode; default: nearest_even"},
+    {"overflow", "result for a value beyond the largest finite one; a cast with a scale saturates by default"},
     {"scaling", "which elements share a scale"},
-    {"scale_rule", "how a scale is made of the largest magnitude; each scaling has a usual one"},
+    {"scale_rule", "how a scale is computed from the largest magnitude; each scaling has a default"},
     {"random_bits",
-     "1 to 32: random bits of a stochastic rounding, 32 when left out; as a string, bf16:stochastic:random_bits=8"},
-    {"history", "of a scale rule with a history: how many amaxes it has, 1024 when left out"},
-    {"margin", "of a scale rule with a history: powers of two left free above amax, 0 when left out"},
-    {"algorithm", "of a scale rule with a history: which of its amaxes counts, max when left out"},
-    {"via", "a format that the values are rounded to first, by the same rounding mode, before they are scaled"},
+     "random bits of a stochastic rounding, 1 to 32; default: 32; in a string: bf16:stochastic:random_bits=8"},
+    {"history", "scale rules with a history only: number of amaxes in it; default: 1024"},
+    {"margin", "scale rules with a history only: powers of two left free above amax; default: 0"},
+    {"algorithm", "scale rules with a history only: which of the amaxes is used; default: max"},
+    {"via", "a format that the values are rounded to before they are scaled, with the same rounding mode"},
     {"hadamard",
      "true: every 16 terms of the contraction are first mixed by a Hadamard matrix with signs, rounded to bf16; both "
-     "operands of the matmul must have it. As a string, e2m1fn/nvfp4:hadamard"},
+     "operands of the matmul must have it; in a string: e2m1fn/nvfp4:hadamard"},
 };
 
 }  // namespace macheps::policy

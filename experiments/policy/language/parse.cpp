@@ -25,7 +25,7 @@ namespace {
 
 using Sources = std::span<const PolicySource>;
 
-constexpr std::uint64_t most_policy_bytes = 1 << 20;
+constexpr std::uint64_t max_policy_bytes = 1 << 20;
 
 /// Reads one file. Errors name `source`, which is a path or the name of a preset. A file that it extends is looked up
 /// in `recorded` first.
@@ -65,9 +65,10 @@ class Reader {
             node != nullptr ? toml_.text(*node, "name") : std::filesystem::path(source_).stem().string();
         const std::string problem = problem_of_policy_name(name);
         if (problem.empty()) return name;
-        throw Error({.what = node != nullptr ? problem : problem + " (it is the file's: no `name` stands in it)",
-                     .where = node != nullptr ? toml_.where(*node, "name") : source_,
-                     .fix = "give letters, digits, '-' and '_', and a letter or a digit first"});
+        throw Error(
+            {.what = node != nullptr ? problem : problem + " (it is the name of the file, which has no key `name`)",
+             .where = node != nullptr ? toml_.where(*node, "name") : source_,
+             .fix = "use letters, digits, '-' and '_', and begin with a letter or a digit"});
     }
 
     Policy base_policy(const toml::node& node, std::vector<std::string>& open) const;
@@ -100,7 +101,7 @@ std::string preset_spelling(std::string_view name) {
 
 std::string read_policy_file(const std::filesystem::path& path, const std::string& where) {
     try {
-        return read_file(path, most_policy_bytes);
+        return read_file(path, max_policy_bytes);
     } catch (const Error& error) {
         std::error_code ignored;
         const bool exists = std::filesystem::exists(path, ignored);
@@ -116,14 +117,14 @@ std::string read_policy_file(const std::filesystem::path& path, const std::strin
 Policy load(const std::string& source, bool is_file, const std::string& where, std::vector<std::string>& open,
             Sources recorded) {
     if (std::find(open.begin(), open.end(), source) != open.end()) {
-        throw Error({.what = fmt::format("'extends' runs in a circle: {} -> {}", fmt::join(open, " -> "), source),
+        throw Error({.what = fmt::format("'extends' forms a circle: {} -> {}", fmt::join(open, " -> "), source),
                      .where = where,
                      .fix = "remove one 'extends'"});
     }
-    if (open.size() >= most_levels) {
-        throw Error({.what = fmt::format("'extends' goes through more than {} files", most_levels),
+    if (open.size() >= max_levels) {
+        throw Error({.what = fmt::format("'extends' leads through more than {} files", max_levels),
                      .where = where,
-                     .fix = "write what they say into fewer"});
+                     .fix = "merge some of the files"});
     }
     open.push_back(source);
     const auto known = std::find_if(recorded.begin(), recorded.end(), [&](const PolicySource& one) {
@@ -152,7 +153,7 @@ Policy Reader::base_policy(const toml::node& node, std::vector<std::string>& ope
             std::none_of(recorded_.begin(), recorded_.end(), is_recorded)) {
             throw Error({.what = fmt::format("unknown preset '{}'", name),
                          .where = at,
-                         .fix = suggestion(name, presets) + "; a file's name has a dot or a slash"});
+                         .fix = suggestion(name, presets) + "; the name of a file needs a dot or a slash"});
         }
     }
     Policy base = load(source, names_a_file(name), at, open, recorded_);
@@ -181,7 +182,7 @@ Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
         throw Error({.what = sites != nullptr ? "a rule has both 'sites' and 'params'"
                                               : "a rule has neither 'sites' nor 'params'",
                      .where = rule.where(rule.at),
-                     .fix = "give one of them; write two rules for both"});
+                     .fix = "give one of them, or write two rules"});
     }
     rule.about_parameters = params != nullptr;
     // Errors list the slots where people expect them: groups after `sites`, slots of parameters before `cast`.
@@ -220,7 +221,7 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
         }
     }
     if (rule.casts.empty() && rule.matmuls.empty()) {
-        throw Error({.what = "the rule says nothing",
+        throw Error({.what = "the rule sets nothing",
                      .where = rule.where(rule.at),
                      .fix = rule.about_parameters ? "add a slot such as value = \"bf16\""
                                                   : "add a slot such as forward = { out = \"bf16\" }"});
@@ -229,11 +230,12 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
     for (const Policy::Rule::Pattern& pattern : rule.patterns) {
         if (pattern.has_slot() == has_cast && (!has_cast || only_cast)) continue;
         throw Error(
-            {.what = has_cast ? fmt::format("'cast' needs patterns with a slot and no other slots; '{}'", pattern.text)
+            {.what = has_cast ? fmt::format("a rule with 'cast' needs patterns with a slot, and no other slots: '{}'",
+                                            pattern.text)
                               : fmt::format("the pattern '{}' names a slot", pattern.text),
              .where = rule.where(pattern.at),
              .fix = has_cast ? "write \"SITES:forward.out\" with cast, or SITES with forward = { out = ... }"
-                             : "say what to do there with cast = \"FORMAT\""});
+                             : "set its format with cast = \"FORMAT\""});
     }
     return rule;
 }
@@ -248,7 +250,7 @@ void Reader::read_patterns(const toml::node& node, std::string_view key, Policy:
         if (!problem.empty()) {
             throw Error({.what = problem,
                          .where = rule.where(at),
-                         .fix = "a pattern is a name with * ? and {a,b}, such as \"block.*.{mlp.up,mlp.down}\""});
+                         .fix = "give a name with * ? and {a,b}, such as \"block.*.{mlp.up,mlp.down}\""});
         }
         rule.patterns.push_back({text, at});
     };
@@ -280,13 +282,13 @@ void Reader::read_group(std::string_view group, const toml::node& node, Policy::
         if (row == nullptr) {
             rule.casts.push_back({slot, read_cast(toml_, value, slot), at});
         } else if (row->changes_rule()) {
-            setting.said.push_back({row, read_matmul(*row, value, slot)});
-            if (setting.at.line == 0 || row->begins_anew()) setting.at = at;
+            setting.keys.push_back({row, read_matmul(*row, value, slot)});
+            if (setting.at.line == 0 || row->resets_rule()) setting.at = at;
         } else {
             rule.matmuls.push_back({std::string(group), {{row, read_matmul(*row, value, slot)}}, at});
         }
     }
-    if (!setting.said.empty()) rule.matmuls.push_back(std::move(setting));
+    if (!setting.keys.empty()) rule.matmuls.push_back(std::move(setting));
 }
 
 /// Adds the rows of a recipe, as if the rule had written them out. Words after the recipe's name are added to each of
@@ -393,7 +395,7 @@ const ScalerKind& Reader::read_scaler_kind(const toml::node& node, const toml::t
     if (kind_node == nullptr) {
         throw Error({.what = "[loss_scaler] has no kind",
                      .where = toml_.where(node, "[loss_scaler]"),
-                     .fix = fmt::format("one of {}", fmt::join(kinds, ", "))});
+                     .fix = fmt::format("use one of {}", fmt::join(kinds, ", "))});
     }
     throw Error({.what = fmt::format("unknown loss scaler '{}'", toml_.text(*kind_node, "kind")),
                  .where = toml_.where(*kind_node, "[loss_scaler] kind"),

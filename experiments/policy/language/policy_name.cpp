@@ -18,12 +18,12 @@ struct Characters {
 };
 
 constexpr Characters refused[] = {
-    {"\xc2", 0x80, 0x9f, "a control character"},                         // U+0080 to U+009F; U+009B begins an escape
-    {"\xd8", 0x9c, 0x9c, "a character that turns the text around"},      // U+061C
-    {"\xe2\x80", 0x8e, 0x8f, "a character that turns the text around"},  // U+200E, U+200F
-    {"\xe2\x80", 0xa8, 0xa9, "a line separator"},                        // U+2028, U+2029
-    {"\xe2\x80", 0xaa, 0xae, "a character that turns the text around"},  // U+202A to U+202E
-    {"\xe2\x81", 0xa6, 0xa9, "a character that turns the text around"},  // U+2066 to U+2069
+    {"\xc2", 0x80, 0x9f, "a control character"},                          // U+0080 to U+009F; U+009B begins an escape
+    {"\xd8", 0x9c, 0x9c, "a character that changes the text direction"},  // U+061C
+    {"\xe2\x80", 0x8e, 0x8f, "a character that changes the text direction"},  // U+200E, U+200F
+    {"\xe2\x80", 0xa8, 0xa9, "a line separator"},                             // U+2028, U+2029
+    {"\xe2\x80", 0xaa, 0xae, "a character that changes the text direction"},  // U+202A to U+202E
+    {"\xe2\x81", 0xa6, 0xa9, "a character that changes the text direction"},  // U+2066 to U+2069
 };
 
 bool holds(std::string_view name, const Characters& row) {
@@ -46,7 +46,7 @@ std::string problem_of_policy_name(std::string_view name) {
         std::find_if(std::begin(refused), std::end(refused), [&](const Characters& each) { return holds(name, each); });
     if (row != std::end(refused)) return fmt::format("the name has {}", row->what);
     if (std::string_view("=+-@").find(name.front()) != std::string_view::npos) {
-        return fmt::format("the name begins with '{}', which a spreadsheet takes for a formula", name.front());
+        return fmt::format("the name begins with '{}', which spreadsheets read as a formula", name.front());
     }
     return {};
 }

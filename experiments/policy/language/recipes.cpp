@@ -24,24 +24,23 @@ constexpr Recipe recipes[] = {
 input_grad  = { a = "e5m2/tensor:te_delayed", b = "e4m3fn/tensor:te_delayed" }
 weight_grad = { a = "e5m2/tensor:te_delayed", b = "e4m3fn/tensor:te_delayed", out = "fp32" })toml",
      .source = "NVIDIA/TransformerEngine common/recipe/__init__.py DelayedScaling, pytorch/module/linear.py",
-     .summary = "e4m3fn, gradients e5m2, one scale per tensor from the amaxes of 1024 earlier steps; the bias joins "
-                "before the one rounding"},
+     .summary = "e4m3fn, gradients e5m2, one scale per tensor from the amaxes of 1024 earlier steps; the bias is added "
+                "before the single rounding"},
     {.name = "te-current",
      .multiple_of = 16,
      .rule = R"toml(forward     = { a = "e4m3fn/tensor:te_current", b = "e4m3fn/tensor:te_current" }
 input_grad  = { a = "e5m2/tensor:te_current", b = "e4m3fn/tensor:te_current" }
 weight_grad = { a = "e5m2/tensor:te_current", b = "e4m3fn/tensor:te_current", out = "fp32" })toml",
      .source = "NVIDIA/TransformerEngine common/recipe/__init__.py Float8CurrentScaling",
-     .summary = "e4m3fn, gradients e5m2, one scale per tensor from the tensor at hand"},
+     .summary = "e4m3fn, gradients e5m2, one scale per tensor from the current tensor"},
     {.name = "te-block",
      .multiple_of = 16,
      .rule = R"toml(forward     = { a = "e4m3fn/1x128", b = "e4m3fn/128x128" }
 input_grad  = { a = "e4m3fn/1x128", b = "e4m3fn/128x128" }
 weight_grad = { a = "e4m3fn/1x128", b = "e4m3fn/1x128", out = "fp32" })toml",
      .source = "NVIDIA/TransformerEngine common/recipe/__init__.py Float8BlockScaling",
-     .summary =
-         "e4m3fn, powers of two for each 128 terms, of weights for each square of 128; gradients' copies are cast "
-         "from the values"},
+     .summary = "e4m3fn, a power of two for each 128 terms (weights: for each 128x128 block); copies of gradients are "
+                "cast from the values"},
     {.name = "te-mxfp8",
      .multiple_of = 32,
      .rule = R"toml(forward     = { a = "e4m3fn/mx32", b = "e4m3fn/mx32" }
@@ -55,7 +54,7 @@ weight_grad = { a = "e4m3fn/mx32", b = "e4m3fn/mx32", out = "fp32" })toml",
 input_grad  = { a = "e2m1fn/nvfp4:stochastic:random_bits=8", b = "e2m1fn/nvfp4_16x16" }
 weight_grad = { a = "e2m1fn/nvfp4:hadamard:stochastic:random_bits=8", b = "e2m1fn/nvfp4:hadamard", out = "fp32" })toml",
      .source = "NVIDIA/TransformerEngine common/recipe/__init__.py NVFP4BlockScaling, pytorch/tensor/nvfp4_tensor.py",
-     .summary = "e2m1fn, an e4m3fn scale for each 16 terms, of weights for each square of 16; gradients rounded "
+     .summary = "e2m1fn, an e4m3fn scale for each 16 terms (weights: for each 16x16 block); gradients rounded "
                 "stochastically; a Hadamard transform before the weight gradient"},
     {.name = "ao-tensorwise",
      .multiple_of = 16,
@@ -63,9 +62,8 @@ weight_grad = { a = "e2m1fn/nvfp4:hadamard:stochastic:random_bits=8", b = "e2m1f
 input_grad  = { a = "e5m2/tensor", b = "e4m3fn/tensor" }
 weight_grad = { a = "e5m2/tensor", b = "e4m3fn/tensor" })toml",
      .source = "pytorch/ao torchao/float8/config.py, float8_linear.py",
-     .summary =
-         "e4m3fn, gradients e5m2, one scale per tensor from the tensor at hand; the bias is added to the rounded "
-         "output"},
+     .summary = "e4m3fn, gradients e5m2, one scale per tensor from the current tensor; the bias is added to the "
+                "rounded output"},
     {.name = "ao-rowwise",
      .multiple_of = 16,
      .rule = R"toml(forward     = { a = "e4m3fn/row", b = "e4m3fn/column", bias_after = true }
@@ -78,9 +76,8 @@ weight_grad = { a = "e4m3fn/row", b = "e4m3fn/column" })toml",
      .rule = R"toml(forward     = { a = "e4m3fn/row", b = "e4m3fn/column", bias_after = true }
 input_grad  = { a = "e4m3fn/row", b = "e4m3fn/tensor:ao_fp8_power" })toml",
      .source = "pytorch/ao torchao/float8/config.py, rowwise_with_gw_hp",
-     .summary =
-         "as ao-rowwise, but one scale for the weight in the input's gradient, and the weight's gradient in high "
-         "precision"},
+     .summary = "like ao-rowwise, but with one scale for the weight in the input gradient, and the weight gradient in "
+                "high precision"},
     {.name = "ao-mxfp8-rceil",
      .multiple_of = 32,
      .rule = R"toml(forward     = { a = "e4m3fn/mx32:ao_rceil", b = "e4m3fn/mx32:ao_rceil", bias_after = true }
@@ -102,7 +99,7 @@ weight_grad = { a = "e4m3fn/mx32:ao_floor", b = "e4m3fn/mx32:ao_floor" })toml",
 input_grad  = { a = "e4m3fn/mx32:ao_even", b = "e4m3fn/mx32:ao_even" }
 weight_grad = { a = "e4m3fn/mx32:ao_even", b = "e4m3fn/mx32:ao_even" })toml",
      .source = "pytorch/ao torchao/prototype/mx_formats/mx_tensor.py, prototype/moe_training/mxfp8_linear.py",
-     .summary = "e4m3fn, a power of two for each 32 terms, of the amax rounded to the elements' digits"},
+     .summary = "e4m3fn, a power of two for each 32 terms, from the amax rounded to the precision of the elements"},
     {.name = "ao-mxfp8-ceil",
      .multiple_of = 32,
      .rule = R"toml(forward     = { a = "e4m3fn/mx32:ao_ceil", b = "e4m3fn/mx32:ao_ceil", bias_after = true }
@@ -117,7 +114,7 @@ weight_grad = { a = "e4m3fn/mx32:ao_ceil", b = "e4m3fn/mx32:ao_ceil" })toml",
 input_grad  = { a = "e4m3fn/1x128:deepgemm", b = "e4m3fn/128x128:deepgemm", rule = "deepgemm.sm90.1d2d" }
 weight_grad = { a = "e4m3fn/1x128:deepgemm", b = "e4m3fn/1x128:deepgemm", out = "fp32", rule = "deepgemm.sm90.1d1d" })toml",
      .source = "DeepSeek-V3 technical report (arXiv 2412.19437); deepseek-ai/DeepGEMM",
-     .summary = "e4m3fn, fp32 scales for each 128 terms, of weights for each square of 128; partial sums of 128 terms "
+     .summary = "e4m3fn, an fp32 scale for each 128 terms (weights: for each 128x128 block); partial sums of 128 terms "
                 "promoted to fp32"},
     {.name = "mx-microxcaling",
      .rule =

@@ -86,7 +86,7 @@ Words scaler_words() {
         words.push_back(
             {.of = {}, .name = text(kind->name), .source = text(kind->source), .summary = text(kind->summary)});
         for (const std::string_view alias : kind->aliases) {
-            words.push_back({.of = {}, .name = text(alias), .summary = fmt::format("another name of {}", kind->name)});
+            words.push_back({.of = {}, .name = text(alias), .summary = fmt::format("another name for {}", kind->name)});
         }
     }
     return words;
@@ -136,7 +136,7 @@ Words granularity_words() {
     Words words = row_words(granularities);
     for (std::size_t i = 0; i < words.size(); ++i) {
         if (!granularities[i].is_scaled()) continue;
-        words[i].summary += fmt::format("; by {} unless a rule is named", granularities[i].usual_rule);
+        words[i].summary += fmt::format("; uses {} unless a rule is named", granularities[i].usual_rule);
     }
     return words;
 }
@@ -154,41 +154,42 @@ Words named_words(const Rows& rows) {
 std::vector<PolicyWordGroup> policy_words() {
     std::vector<PolicyWordGroup> groups{
         {"file_keys", "at the top of a policy file", key_words(file_keys)},
-        {"site_rule_keys", "in a [[rule]] about sites, beside a table for each group of slots, as forward = { ... }",
+        {"site_rule_keys", "in a [[rule]] for sites, which also has a table for each group of slots: forward = { ... }",
          key_words(site_rule_keys)},
-        {"parameter_rule_keys", "in a [[rule]] about parameters, beside the slots of a parameter",
+        {"parameter_rule_keys", "in a [[rule]] for parameters, which also has the slots of a parameter",
          key_words(parameter_rule_keys)},
-        {"models", "a rule's `model`", name_words({model_names().begin(), model_names().end()})},
+        {"models", "the `model` of a rule", name_words({model_names().begin(), model_names().end()})},
         {"slots",
-         "what is rounded at a site, by kinds of site: forward = { out = \"bf16\" }, or \"SITE:forward.out\". X is a "
-         "site's "
-         "input, W its weight, Y its output, dY the gradient of Y",
+         "slots of a site, by kind of site: forward = { out = \"bf16\" }, or \"SITE:forward.out\". X is the input of "
+         "the site, W its weight, Y its output, dY the gradient of Y",
          slot_words()},
-        {"parameter_slots", "what is rounded of a parameter: value = \"bf16\", or \"PARAMETER:value\"",
-         parameter_slot_words()},
-        {"matmul_keys", "in the table of a matmul, beside its slots: forward = { machine = \"sm90.wgmma.bf16\" }",
+        {"parameter_slots", "slots of a parameter: value = \"bf16\", or \"PARAMETER:value\"", parameter_slot_words()},
+        {"matmul_keys",
+         "in the table of a matmul, which also has its slots: forward = { machine = \"sm90.wgmma.bf16\" }",
          matmul_key_words()},
-        {"matmul_names", "the value of a matmul's key", matmul_name_words()},
-        {"cast_keys", "in a cast that is a table: { format = \"bf16\", round = \"stochastic\" }", key_words(cast_keys)},
+        {"matmul_names", "values of the keys of a matmul", matmul_name_words()},
+        {"cast_keys", "in a cast that is written as a table: { format = \"bf16\", round = \"stochastic\" }",
+         key_words(cast_keys)},
         {"formats", "the first word of a cast, and [optimizer] arithmetic", format_words()}};
-    groups.push_back({"scalings", "behind the slash of a cast, or its `scaling`: which elements share a scale",
-                      granularity_words()});
-    groups.push_back({"scale_rules",
-                      "behind a colon of a cast, or its `scale_rule`: how a scale is made of the largest magnitude",
-                      row_words(scale_rules)});
-    groups.push_back({"amax_algorithms", "behind a colon of a cast whose scale rule has a history, or its `algorithm`",
-                      named_words(amax_choices)});
-    groups.push_back({"recipes", "the `recipe` of a [[rule]] about sites", row_words(all_recipes())});
     groups.push_back(
-        {"layer_filters", "a rule's `filter`: which linears a framework converts", row_words(layer_filters())});
-    groups.push_back({"roundings", "behind a colon of a cast, or its `round`", named_words(round_names)});
-    groups.push_back({"overflows", "behind a colon of a cast, or its `overflow`", named_words(overflow_names)});
+        {"scalings", "after the slash of a cast, or its `scaling`: which elements share a scale", granularity_words()});
+    groups.push_back(
+        {"scale_rules",
+         "after a colon of a cast, or its `scale_rule`: how a scale is computed from the largest magnitude",
+         row_words(scale_rules)});
+    groups.push_back({"amax_algorithms", "after a colon of a cast whose scale rule has a history, or its `algorithm`",
+                      named_words(amax_choices)});
+    groups.push_back({"recipes", "the `recipe` of a [[rule]] for sites", row_words(all_recipes())});
+    groups.push_back(
+        {"layer_filters", "the `filter` of a rule: which linears a framework converts", row_words(layer_filters())});
+    groups.push_back({"roundings", "after a colon of a cast, or its `round`", named_words(round_names)});
+    groups.push_back({"overflows", "after a colon of a cast, or its `overflow`", named_words(overflow_names)});
     groups.push_back({"reduce_keys", "in [reduce]", key_words(reduce_keys())});
     groups.push_back({"reduce_orders", "the `order` of [reduce]", row_words(reduce_orders)});
     groups.push_back({"reduce_averages", "the `average` of [reduce]", row_words(averagings)});
     groups.push_back({"reduce_buckets", "the `bucket` of [reduce]", row_words(bucketings)});
     groups.push_back({"loss_scalers", "the `kind` of [loss_scaler]", scaler_words()});
-    groups.push_back({"loss_scaler_keys", "in [loss_scaler], by kinds", scaler_key_words()});
+    groups.push_back({"loss_scaler_keys", "in [loss_scaler], by kind", scaler_key_words()});
     groups.push_back({"optimizer_keys", "in [optimizer]", training_words("optimizer")});
     groups.push_back({"clip_keys", "in [clip]", training_words("clip")});
     groups.push_back({"accumulation_keys", "in [accumulation]", training_words("accumulation")});
@@ -217,7 +218,7 @@ std::string policy_words_text(const std::vector<PolicyWordGroup>& groups) {
                 if (!what.empty()) line += fmt::format("{}{}", std::exchange(before, " "), what);
             };
             part(word.summary);
-            part(word.initial.empty() ? "" : fmt::format("(initially {})", word.initial));
+            part(word.initial.empty() ? "" : fmt::format("(default: {})", word.initial));
             part(word.source.empty() ? "" : fmt::format("[{}]", word.source));
             lines += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
         }

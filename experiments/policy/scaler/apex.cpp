@@ -48,7 +48,7 @@ class ApexScaler final : public LossScaler {
 constexpr ScalerKey no_floor() {
     ScalerKey key = scaler_key::min_scale;
     key.initial = {};
-    key.summary = "the floor that the scale does not fall below; without one, or with 0, it falls to 0";
+    key.summary = "the lowest scale; without it, or with 0, the scale can fall to 0";
     return key;
 }
 
@@ -67,6 +67,6 @@ extern const ScalerKind apex_scaler{
         "apex, from {init_scale}; x2 after {growth_interval} clean steps up to {max_scale}, x0.5 and a skipped step on "
         "Inf or NaN, floor {min_scale}",
     .source = "apex apex/amp/scaler.py (e13873de, the last tree that has amp)",
-    .summary = "LossScaler of Apex amp, O1 and O2: the scale is capped"};
+    .summary = "LossScaler of Apex amp, O1 and O2: the scale has an upper limit"};
 
 }  // namespace macheps::policy

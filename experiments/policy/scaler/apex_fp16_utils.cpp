@@ -48,7 +48,7 @@ class Fp16UtilsScaler final : public LossScaler {
 
 constexpr ScalerKey one_factor() {
     ScalerKey key = scaler_key::growth_factor;
-    key.summary = "what the scale is multiplied by when it grows, and divided by after an Inf or NaN";
+    key.summary = "factor by which the scale grows, and by which it is divided after an Inf or NaN";
     return key;
 }
 

@@ -33,8 +33,8 @@ constexpr ScalerKey static_keys[] = {
     {.name = "skip",
      .type = ScalerValue::flag,
      .initial = 1,
-     .summary = "a step with Inf or NaN gradients is skipped, as DeepSpeed does with fp16; false: nobody looks, and "
-                "they reach the weights, as in a loop written by hand and in Apex"},
+     .summary = "true: a step with Inf or NaN gradients is skipped, as in DeepSpeed with fp16; false: gradients are "
+                "not checked, and Inf and NaN reach the weights, as in Apex and in a loop written by hand"},
     scaler_key::unscale_by_division};
 
 }  // namespace
@@ -58,6 +58,6 @@ extern const ScalerKind static_scaler{
     },
     .line = "static {init_scale}, skip {skip}",
     .source = "NVIDIA, Mixed Precision Training, arXiv:1710.03740; deepspeed LossScaler",
-    .summary = "one scale for ever; a step with Inf or NaN gradients is skipped, unless skip is false"};
+    .summary = "a constant scale; a step with Inf or NaN gradients is skipped, unless skip is false"};
 
 }  // namespace macheps::policy

@@ -56,7 +56,7 @@ class FusedScaler final : public LossScaler {
 
 constexpr ScalerKey any_version() {
     ScalerKey key = scaler_key::deepspeed_version;
-    key.summary = "of DeepSpeed; all that are known do the same";
+    key.summary = "version of DeepSpeed; all known versions do the same";
     return key;
 }
 
@@ -78,6 +78,8 @@ extern const ScalerKind deepspeed_fused_scaler{
         "ds-fused {version}, from {init_scale}; x2 after {growth_interval} clean steps, x0.5 and a skipped step on Inf "
         "or NaN, not below {min_scale}",
     .source = "DeepSpeed deepspeed/runtime/fp16/fused_optimizer.py, unfused_optimizer.py",
-    .summary = "FP16_Optimizer of DeepSpeed without ZeRO: no hysteresis, and the floor ends nothing"};
+    .summary =
+        "FP16_Optimizer of DeepSpeed without ZeRO: no hysteresis, and an overflow at the lowest scale does not end the "
+        "run"};
 
 }  // namespace macheps::policy

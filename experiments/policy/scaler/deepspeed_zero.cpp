@@ -62,7 +62,7 @@ class ZeroScaler final : public LossScaler {
                                                     "DeepSpeed ends the run",
                                                     min_scale_),
                                 .where = "loss scaler ds-zero",
-                                .fix = "a lower min_scale, if the loss itself is finite",
+                                .fix = "lower min_scale, if the loss itself is finite",
                                 .exit = Exit::check_failed});
         } else {
             scale_ = std::max(scale_ / 2, min_scale_);
@@ -90,7 +90,7 @@ constexpr ScalerKey hysteresis_from_zero() {
     ScalerKey key = scaler_key::hysteresis;
     key.is_good = scaler_key::is_count_or_zero;
     key.wanted = "0 to 2147483647";
-    key.summary = "Infs or NaNs until the scale backs off, that one included; with 0 it never does";
+    key.summary = "number of Infs or NaNs until the scale backs off, including the last one; with 0 it never backs off";
     return key;
 }
 
@@ -101,7 +101,7 @@ constexpr ScalerKey zero_keys[] = {
     {.name = "consecutive_hysteresis",
      .type = ScalerValue::flag,
      .initial = 0,
-     .summary = "every clean step refills the hysteresis, not only those where the scale grows"},
+     .summary = "true: every clean step refills the hysteresis, not only those at which the scale grows"},
     scaler_key::min_scale,
     scaler_key::deepspeed_version,
     scaler_key::growth_step_half_grad};
@@ -120,6 +120,7 @@ extern const ScalerKind deepspeed_zero_scaler{
         "ds-zero {version}, from {init_scale}; x2 after {growth_interval} clean steps; a skipped step on Inf or NaN, "
         "x0.5 at number {hysteresis}, an error at {min_scale}",
     .source = "DeepSpeed deepspeed/runtime/fp16/loss_scaler.py",
-    .summary = "DynamicLossScaler of DeepSpeed's ZeRO 1 to 3: hysteresis, and an overflow at the floor ends the run"};
+    .summary =
+        "DynamicLossScaler of DeepSpeed's ZeRO 1 to 3: hysteresis, and an overflow at the lowest scale ends the run"};
 
 }  // namespace macheps::policy

@@ -27,49 +27,51 @@ inline constexpr ScalerKey growth_factor{.name = "growth_factor",
                                          .initial = 2,
                                          .is_good = [](double x) { return x > 1 && std::isfinite(x); },
                                          .wanted = "more than 1",
-                                         .summary = "what the scale is multiplied by when it grows"};
+                                         .summary = "factor by which the scale grows"};
 inline constexpr ScalerKey backoff_factor{.name = "backoff_factor",
                                           .initial = 0.5,
                                           .is_good = [](double x) { return x > 0 && x < 1; },
                                           .wanted = "more than 0, less than 1",
-                                          .summary = "what the scale is multiplied by after an Inf or NaN"};
+                                          .summary = "factor that multiplies the scale after an Inf or NaN"};
 inline constexpr ScalerKey growth_interval{.name = "growth_interval",
                                            .type = ScalerValue::count,
                                            .initial = 2000,
                                            .is_good = is_count,
                                            .wanted = "1 to 2147483647",
-                                           .summary = "clean steps in a row after which the scale grows"};
+                                           .summary = "number of clean steps in a row after which the scale grows"};
 inline constexpr ScalerKey min_scale{.name = "min_scale",
                                      .initial = 1,
                                      .is_good = is_zero_or_fp32,
                                      .wanted = "0 or a positive fp32 number",
-                                     .summary = "the floor that the scale does not fall below"};
+                                     .summary = "the lowest scale"};
 inline constexpr ScalerKey max_scale{.name = "max_scale",
                                      .initial = 0x1p24,
                                      .is_good = is_positive_fp32,
                                      .wanted = "a positive fp32 number",
-                                     .summary = "what the scale does not grow beyond, nor start above"};
-inline constexpr ScalerKey hysteresis{.name = "hysteresis",
-                                      .type = ScalerValue::count,
-                                      .initial = 2,
-                                      .is_good = is_count,
-                                      .wanted = "1 to 2147483647",
-                                      .summary = "Infs or NaNs until the scale backs off, that one included"};
+                                     .summary = "the highest scale, also for the first step"};
+inline constexpr ScalerKey hysteresis{
+    .name = "hysteresis",
+    .type = ScalerValue::count,
+    .initial = 2,
+    .is_good = is_count,
+    .wanted = "1 to 2147483647",
+    .summary = "number of Infs or NaNs until the scale backs off, including the last one"};
 inline constexpr ScalerKey unscale_by_division{
     .name = "unscale_by_division",
     .type = ScalerValue::flag,
     .initial = 0,
-    .summary = "gradients are divided by the scale, not multiplied by its rounded reciprocal"};
-inline constexpr ScalerKey growth_step_half_grad{
-    .name = "growth_step_half_grad",
-    .type = ScalerValue::flag,
-    .initial = 1,
-    .summary =
-        "a step after which the scale grows unscales with the grown scale, as DeepSpeed does: half its gradients"};
-inline constexpr ScalerKey deepspeed_version{.name = "version",
-                                             .type = ScalerValue::version,
-                                             .initial = 19006,
-                                             .summary = "of DeepSpeed; 0.17.1 grows a step later after an overflow"};
+    .summary = "true: gradients are divided by the scale, not multiplied by its rounded reciprocal"};
+inline constexpr ScalerKey growth_step_half_grad{.name = "growth_step_half_grad",
+                                                 .type = ScalerValue::flag,
+                                                 .initial = 1,
+                                                 .summary =
+                                                     "true: a step after which the scale grows is unscaled with the "
+                                                     "grown scale, as in DeepSpeed: its gradients are halved"};
+inline constexpr ScalerKey deepspeed_version{
+    .name = "version",
+    .type = ScalerValue::version,
+    .initial = 19006,
+    .summary = "version of DeepSpeed; since 0.17.1 the scale grows one step later after an overflow"};
 
 /// Returns the key with another initial value.
 constexpr ScalerKey from(ScalerKey key, double initial) {

@@ -65,10 +65,10 @@ std::string_view wanted(const ScalerKey& key) {
 }  // namespace
 
 LossScalerConfig::LossScalerConfig(const ScalerKind& of_kind,
-                                   std::initializer_list<std::pair<std::string_view, double>> said)
+                                   std::initializer_list<std::pair<std::string_view, double>> given)
     : kind(&of_kind) {
     for (const ScalerKey& key : kind->keys) settings.push_back(key.initial);
-    for (const auto& [key, value] : said) set(key, value);
+    for (const auto& [key, value] : given) set(key, value);
 }
 
 std::optional<double> LossScalerConfig::find(std::string_view key) const { return settings[index_of(*kind, key)]; }

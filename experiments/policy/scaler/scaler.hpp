@@ -67,9 +67,9 @@ struct LossScalerConfig {
     std::vector<std::optional<double>> settings;  ///< one for each of kind->keys, in their order
 
     LossScalerConfig() = default;
-    /// Creates the kind with its initial settings, except those in `said`.
+    /// Creates the kind with its initial settings, except those in `given`.
     explicit LossScalerConfig(const ScalerKind& of_kind,
-                              std::initializer_list<std::pair<std::string_view, double>> said = {});
+                              std::initializer_list<std::pair<std::string_view, double>> given = {});
 
     /// Returns the value of a key, or nothing if it has none. Throws Error if the kind has no such key.
     std::optional<double> find(std::string_view key) const;

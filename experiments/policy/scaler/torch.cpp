@@ -77,7 +77,8 @@ bool GradScaler::any_nonfinite(std::span<const Gradient> gradients) const {
             misuse("fp16 gradients cannot be unscaled", "keep trained parameters in fp32");
         }
         if (gradient.format == bf16 && device_ == Device::cuda) {
-            misuse("the CUDA kernel is not implemented for bf16 gradients", "bf16 needs no loss scaling");
+            misuse("the CUDA kernel is not implemented for bf16 gradients",
+                   "disable the GradScaler: bf16 needs no loss scaling");
         }
         found = found ||
                 std::any_of(gradient.values.begin(), gradient.values.end(), [](float g) { return !std::isfinite(g); });
@@ -137,7 +138,9 @@ void GradScaler::step_fused(OptimizerId optimizer, std::span<const Gradient> gra
 }
 
 void GradScaler::step_with_closure() const {
-    if (enabled_) misuse("step was given a closure", "GradScaler cannot unscale what a closure computes");
+    if (enabled_)
+        misuse("step was given a closure",
+               "call step without a closure: GradScaler cannot unscale gradients that a closure computes");
 }
 
 void GradScaler::update(std::optional<float> new_scale) {
@@ -164,7 +167,8 @@ std::optional<GradScaler::State> GradScaler::state() const {
 
 void GradScaler::load(const std::optional<State>& state) {
     if (!enabled_) return;
-    if (!state) misuse("the saved state is empty", "it was saved by a disabled GradScaler: disable this one too");
+    if (!state)
+        misuse("the saved state is empty", "disable this GradScaler as well: the state was saved by a disabled one");
     scale_ = state->scale;
     settings_.growth_factor = state->growth_factor;
     settings_.backoff_factor = state->backoff_factor;
@@ -202,7 +206,8 @@ class TorchScaler final : public LossScaler {
 
 constexpr ScalerKey by_division() {
     ScalerKey key = scaler_key::unscale_by_division;
-    key.summary = "gradients are divided by the scale, as a fused optimiser does unless unscale_ was called before";
+    key.summary =
+        "true: gradients are divided by the scale, as a fused optimiser does unless unscale_ was called before";
     return key;
 }
 
@@ -221,6 +226,6 @@ extern const ScalerKind torch_scaler{
         "torch, from {init_scale}; x{growth_factor} after {growth_interval} clean steps, x{backoff_factor} and a "
         "skipped step on Inf or NaN",
     .source = "pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu",
-    .summary = "GradScaler: the scale backs off after an Inf or NaN, whose step is skipped, and grows again"};
+    .summary = "GradScaler: after an Inf or NaN the step is skipped and the scale backs off; later it grows again"};
 
 }  // namespace macheps::policy

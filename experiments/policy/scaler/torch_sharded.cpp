@@ -59,7 +59,7 @@ constexpr ScalerKey sharded_keys[] = {
     {.name = "on_cpu",
      .type = ScalerValue::flag,
      .initial = 0,
-     .summary = "the scale is a tensor of a CPU: its factors are fp32, and it grows to Inf"}};
+     .summary = "true: the scale is a CPU tensor: its factors are fp32, and it can grow to Inf"}};
 
 }  // namespace
 
@@ -73,6 +73,6 @@ extern const ScalerKind torch_sharded_scaler{
         "torch-sharded, from {init_scale}; x{growth_factor} after {growth_interval} clean steps, x{backoff_factor} and "
         "a skipped step on Inf or NaN",
     .source = "pytorch torch/distributed/fsdp/sharded_grad_scaler.py",
-    .summary = "ShardedGradScaler of FSDP 1: as torch, for fp16 gradients too"};
+    .summary = "ShardedGradScaler of FSDP 1: like torch, but it also accepts fp16 gradients"};
 
 }  // namespace macheps::policy

@@ -28,10 +28,10 @@ Magnitude magnitude_of(const Fraction& x) {
 }
 
 Magnitude magnitude_of(const Arf& x) {
-    constexpr slong most_exponent = 1 << 20;
+    constexpr slong max_exponent = 1 << 20;
     Magnitude out;
-    if (!x.is_finite() || arf_cmpabs_2exp_si(x.get(), most_exponent) > 0) return {.is_huge = true};
-    if (arf_cmpabs_2exp_si(x.get(), -most_exponent) < 0) return {.is_tiny = !x.is_zero()};
+    if (!x.is_finite() || arf_cmpabs_2exp_si(x.get(), max_exponent) > 0) return {.is_huge = true};
+    if (arf_cmpabs_2exp_si(x.get(), -max_exponent) < 0) return {.is_tiny = !x.is_zero()};
     Integer significand, exponent;
     arf_get_fmpz_2exp(significand.get(), exponent.get(), x.get());
     fmpz_abs(significand.get(), significand.get());
@@ -59,15 +59,15 @@ double rounded(const Format& f, Magnitude x, int nudge, bool is_negative, Round 
     const auto coded = [&](const Unpacked& value) {
         return decode64(f, detail::encode_unpacked(f, value, mode, Overflow::nonsaturate, random) << f.padding);
     };
-    constexpr int most_exponent = 2000;  // beyond every format
-    if (x.is_huge) return coded({Unpacked::Kind::finite, is_negative, 1, most_exponent});
+    constexpr int max_exponent = 2000;  // beyond every format
+    if (x.is_huge) return coded({Unpacked::Kind::finite, is_negative, 1, max_exponent});
     const bool is_zero = x.value.sign() == 0 && !x.is_tiny;
     if (is_zero && nudge <= 0) return coded({Unpacked::Kind::finite, is_negative, 0, 0});
     if (x.is_tiny || is_zero) return coded({Unpacked::Kind::finite, is_negative, 1, -100000});
     bool is_power = false;
     slong top = floor_log2(x, is_power);
     if (nudge < 0 && is_power) --top;
-    if (top > most_exponent) return coded({Unpacked::Kind::finite, is_negative, 1, most_exponent});
+    if (top > max_exponent) return coded({Unpacked::Kind::finite, is_negative, 1, max_exponent});
     const slong quantum = std::max<slong>(top, f.emin()) - f.fraction_bits();
     constexpr int places = 33;
     // n = floor(x 2^(33 - quantum)): kept digits, and 33 after them.
@@ -157,9 +157,9 @@ bool set_near(const Real& x, const Format& f, FormulaReference& out) {
 
 /// Calls `use` with more and more digits until it returns a result.
 template <class Use>
-auto with_digits(int most_bits, const Use& use) -> decltype(use(std::declval<RealSystem&>())) {
+auto with_digits(int max_bits, const Use& use) -> decltype(use(std::declval<RealSystem&>())) {
     std::uint64_t work = 0;
-    for (slong bits = 64; bits <= most_bits; bits *= 2) {
+    for (slong bits = 64; bits <= max_bits; bits *= 2) {
         RealSystem system(bits, work);
         try {
             if (auto result = use(system)) return result;
@@ -196,26 +196,26 @@ std::optional<FormulaReference> reference_value(const Expression& expression, co
         wide->near = *number;
         return std::nullopt;
     };
-    const std::optional<FormulaReference> out = with_digits(most_enclosure_bits(format), settle);
+    const std::optional<FormulaReference> out = with_digits(max_enclosure_bits(format), settle);
     return out ? out : wide;
 }
 
 std::optional<bool> is_precondition_met(const Expression& expression, const std::vector<double>& inputs) {
     const std::vector<Real> numbers = reals(inputs);
     const auto use = [&](RealSystem& system) { return std::optional(Walk(system, expression).accepts(numbers)); };
-    return with_digits(most_enclosure_bits(fp64), use);
+    return with_digits(max_enclosure_bits(fp64), use);
 }
 
 std::optional<double> enclosed_call(Op op, const std::vector<double>& x, const Format& format, Round mode,
                                     RandomBits random) {
     const std::vector<Real> numbers = reals(x);
     const auto use = [&](RealSystem& system) { return settled(system.apply(op, numbers), format, mode, random); };
-    return with_digits(most_enclosure_bits(format), use);
+    return with_digits(max_enclosure_bits(format), use);
 }
 
 std::optional<double> enclosed_literal(const Node& node, const Format& format, Round mode, RandomBits random) {
     const auto use = [&](RealSystem& system) { return settled(system.literal(node), format, mode, random); };
-    return with_digits(most_enclosure_bits(format), use);
+    return with_digits(max_enclosure_bits(format), use);
 }
 
 void free_enclosure_memory() { flint_cleanup(); }

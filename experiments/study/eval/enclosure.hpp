@@ -25,7 +25,7 @@ struct FormulaReference {
 
 /// Returns the maximum number of digits (bits) of an enclosure: eight times the exponent range of the format, and at
 /// least 2048. Differences of numbers of the format, and of their squares, cancel at most four times that range.
-constexpr int most_enclosure_bits(const Format& f) {
+constexpr int max_enclosure_bits(const Format& f) {
     const int bits = 8 << f.exponent_bits();
     return bits < 2048 ? 2048 : bits;
 }

@@ -148,7 +148,7 @@ std::vector<Format> formats_of(const EvalGrid& grid, const Expression& expressio
 }
 
 /// Upper bound of the number of draws for one point until its inputs meet the precondition.
-constexpr std::uint32_t most_attempts = 1000;
+constexpr std::uint32_t max_attempts = 1000;
 
 /// Draws an input in a range. All numbers of the format are equally likely (drawn by ordinal), so most of them are
 /// tiny. If they have not met a precondition after half of the attempts, values are drawn uniformly in a bounded range.
@@ -163,7 +163,7 @@ double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& rang
     const std::int64_t first = ordinal_at(range.least, true), last = ordinal_at(range.greatest, false);
     const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = attempt, .site = site_id("eval.points")};
     const std::uint64_t word = std::uint64_t{random_bits(key, 2 * index)} << 32 | random_bits(key, 2 * index + 1);
-    if (attempt >= most_attempts / 2 && std::isfinite(range.greatest - range.least)) {
+    if (attempt >= max_attempts / 2 && std::isfinite(range.greatest - range.least)) {
         const double x = range.least + (range.greatest - range.least) * (static_cast<double>(word >> 11) * 0x1p-53);
         return decode64(f, encode64(f, x, Round::nearest_even, Overflow::saturate));
     }
@@ -232,7 +232,7 @@ void fill_inputs(const EvalGrid& grid, const Expression& expression, const Forma
     }
     std::vector<InputRange> ranges;
     for (std::size_t i = 0; i < expression.inputs.size(); ++i) ranges.push_back(drawn_range(grid, expression, f, i));
-    for (std::uint32_t attempt = 0; attempt < most_attempts && !point.is_taken; ++attempt) {
+    for (std::uint32_t attempt = 0; attempt < max_attempts && !point.is_taken; ++attempt) {
         point.inputs.clear();
         for (std::size_t i = 0; i < expression.inputs.size(); ++i) {
             const std::uint64_t word = index * expression.inputs.size() + i;
@@ -291,9 +291,9 @@ void require_own_functions(const Node& node, const Format& f) {
     if (node.kind == Node::Kind::call && !has_own_function(node.op, f)) {
         for (const OpRow& row : op_rows()) {
             if (row.op != node.op) continue;
-            throw Error({.what = fmt::format("core/math.hpp has no {}", row.name),
+            throw Error({.what = fmt::format("core/math.hpp does not have {}", row.name),
                          .where = "--functions macheps",
-                         .fix = "exp, log, sin, cos and tanh, or --functions correct",
+                         .fix = "use exp, log, sin, cos and tanh only, or --functions correct",
                          .exit = Exit::usage});
         }
     }
@@ -315,16 +315,17 @@ void require_possible(const EvalGrid& grid) {
         }
         for (const Format& f : all) {
             if (!is_rounded_here(f)) {
-                throw eval_error(fmt::format("{} is no format to compute in", format_name(f)), "--format",
-                                 "one with sign, exponent and fraction");
+                throw eval_error(
+                    fmt::format("cannot compute in {}", format_name(f)), "--format",
+                    "use fp64, or a format with at most 8 exponent bits and a precision of at most 25 bits");
             }
             if (grid.functions == Functions::macheps) require_own_functions(expression.body, f);
         }
     }
     for (const InputRange& range : grid.ranges) {
         if (!(range.least <= range.greatest)) {
-            throw eval_error(fmt::format("no numbers from {} to {}", range.least, range.greatest), "--" + range.name,
-                             "such as -20:20");
+            throw eval_error(fmt::format("the range from {} to {} is empty", range.least, range.greatest),
+                             "--" + range.name, "write the smaller number first, such as -20:20");
         }
         std::vector<Format> formats;
         for (const Expression& expression : grid.expressions) {
@@ -335,7 +336,7 @@ void require_possible(const EvalGrid& grid) {
         }
         if (formats.empty()) {
             throw eval_error(fmt::format("no formula has an input '{}'", range.name), "--" + range.name,
-                             "name an input of the expression");
+                             "use the name of an input of the expression");
         }
         for (const Format& f : formats) {
             const double largest = decode64(f, f.max_finite_code() << f.padding);
@@ -344,11 +345,11 @@ void require_possible(const EvalGrid& grid) {
             if (range.least <= largest && range.greatest >= -largest && first <= range.greatest) continue;
             if (range.is_one()) {
                 const double near = decode64(f, encode64(f, range.least, Round::nearest_even, Overflow::saturate));
-                throw eval_error(fmt::format("{} is not a number of {}", range.least, format_name(f)),
-                                 "--" + range.name, fmt::format("Use its nearest number, {}", near));
+                throw eval_error(fmt::format("{} cannot be represented in {}", range.least, format_name(f)),
+                                 "--" + range.name, fmt::format("use the nearest number, {}", near));
             }
             throw eval_error(fmt::format("{} has no number from {} to {}", format_name(f), range.least, range.greatest),
-                             "--" + range.name, "a wider range");
+                             "--" + range.name, "use a wider range");
         }
     }
 }

@@ -37,7 +37,7 @@ class FormReader {
     [[noreturn]] void fail(std::string what, std::size_t line) const {
         throw Error({.what = std::move(what),
                      .where = fmt::format("{}:{}", where_, line),
-                     .fix = "FPCore 2.0: (FPCore (x) :pre (< 0 x) (sqrt x))",
+                     .fix = "write FPCore 2.0, such as (FPCore (x) :pre (< 0 x) (sqrt x))",
                      .exit = Exit::bad_input});
     }
 
@@ -57,7 +57,7 @@ class FormReader {
         }
     }
     Form form(int level) {
-        if (level > most_expression_levels) fail("nested too deep: at most 256 levels", line_);
+        if (level > max_expression_levels) fail("the expression is nested deeper than 256 levels", line_);
         Form out{.line = line_};
         const char first = text_[at_];
         if (first == '(' || first == '[') {
@@ -67,11 +67,11 @@ class FormReader {
             for (skip(); at_ < text_.size() && text_[at_] != ')' && text_[at_] != ']'; skip())
                 out.items.push_back(form(level + 1));
             if (at_ == text_.size() || text_[at_] != last)
-                fail(fmt::format("the '{}' of line {} is not closed", first, out.line), line_);
+                fail(fmt::format("the '{}' in line {} is not closed", first, out.line), line_);
             ++at_;
             return out;
         }
-        if (first == ')' || first == ']') fail(fmt::format("'{}' closes nothing", first), line_);
+        if (first == ')' || first == ']') fail(fmt::format("the '{}' has no matching opening bracket", first), line_);
         if (first == '"') {
             out.kind = Form::Kind::string;
             for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
@@ -79,7 +79,7 @@ class FormReader {
                 if (text_[at_] == '\n') ++line_;
                 out.text += text_[at_];
             }
-            if (at_ == text_.size()) fail("a string does not end", out.line);
+            if (at_ == text_.size()) fail("a string is not closed", out.line);
             ++at_;
             out.text = printable(out.text);
             return out;
@@ -116,16 +116,16 @@ class CoreReader {
         std::size_t at = 1;
         if (at < core.items.size() && core.items[at].kind == Form::Kind::symbol) ++at;  // the optional name
         if (at >= core.items.size() || core.items[at].kind != Form::Kind::list)
-            forms_.fail("an FPCore begins with its inputs", core.line);
+            forms_.fail("the list of inputs is missing", core.line);
         for (const Form& input : core.items[at].items) {
             const Form* name = &input;
             if (input.kind == Form::Kind::list && !input.items.empty() && input.items.front().is("!")) {
                 name = &input.items.back();
-                if (keeps_precision_ && input.items.size() > 2) throw LeftOut{"an input has a precision of its own"};
+                if (keeps_precision_ && input.items.size() > 2) throw LeftOut{"an input sets its own precision"};
             }
             if (name->kind == Form::Kind::list) throw LeftOut{"an input is an array"};
             if (is_constant(name->text) || is_number_text(name->text, true)) {
-                forms_.fail(fmt::format("'{}' is no name of an input", name->text), input.line);
+                forms_.fail(fmt::format("'{}' cannot be the name of an input", name->text), input.line);
             }
             out_.inputs.push_back(name->text);
             scope_.emplace_back(name->text, next_++);
@@ -134,18 +134,19 @@ class CoreReader {
         for (++at; at + 1 < core.items.size(); at += 2) {
             const Form& key = core.items[at];
             if (key.kind != Form::Kind::symbol || !key.text.starts_with(":"))
-                forms_.fail("a property begins with a colon", key.line);
+                forms_.fail("a property does not begin with a colon", key.line);
             if (key.text == ":name") out_.name = core.items[at + 1].text;
             if (key.text == ":pre") precondition = &core.items[at + 1];
             if (keeps_precision_) add_property(out_.own, key.text, core.items[at + 1]);
         }
-        if (at + 1 != core.items.size()) forms_.fail("an FPCore ends with its expression", core.line);
+        if (at + 1 != core.items.size())
+            forms_.fail("a property has no value, or the expression at the end is missing", core.line);
         if (precondition != nullptr) {
             out_.precondition.push_back(node(*precondition));
-            if (!gives_truth(out_.precondition.front())) forms_.fail(":pre is no comparison", precondition->line);
+            if (!gives_truth(out_.precondition.front())) forms_.fail(":pre is not a comparison", precondition->line);
         }
         out_.body = node(core.items[at]);
-        if (gives_truth(out_.body)) throw LeftOut{"it gives a truth value"};
+        if (gives_truth(out_.body)) throw LeftOut{"its result is a truth value"};
         out_.slots = next_;
         out_.text = fpcore_text(out_);
         return std::move(out_);
@@ -164,7 +165,7 @@ class CoreReader {
             context.round = find_round(text);
         }
         if (is_precision ? !context.format : !context.round) {
-            throw LeftOut{fmt::format("{} {} is not computed in", is_precision ? "a precision" : "a rounding", text)};
+            throw LeftOut{fmt::format("{} {} is not supported", is_precision ? "precision" : "rounding", text)};
         }
     }
     /// Reads (! :precision binary32 :round toZero body).
@@ -172,9 +173,10 @@ class CoreReader {
         if (!keeps_precision_) return node(form.items.back());
         RoundingContext found;
         if (form.items.size() % 2 != 0)
-            forms_.fail("! takes properties with a value each, and an expression", form.line);
+            forms_.fail("! needs pairs of a property and a value, then an expression", form.line);
         for (std::size_t i = 1; i + 1 < form.items.size(); i += 2) {
-            if (!form.items[i].text.starts_with(":")) forms_.fail("a property begins with a colon", form.items[i].line);
+            if (!form.items[i].text.starts_with(":"))
+                forms_.fail("a property does not begin with a colon", form.items[i].line);
             add_property(found, form.items[i].text, form.items[i + 1]);
         }
         Node body = node(form.items.back());
@@ -188,18 +190,18 @@ class CoreReader {
         if (!keeps_precision_) return node(form.items.back());
         Node out{.kind = Node::Kind::cast};
         out.children.push_back(node(form.items.back()));
-        if (gives_truth(out.children.front())) forms_.fail("cast takes a number", form.line);
+        if (gives_truth(out.children.front())) forms_.fail("the argument of cast is not a number", form.line);
         return out;
     }
     Node node(const Form& form) {
-        if (form.kind == Form::Kind::string) forms_.fail("a string stands where a number should", form.line);
+        if (form.kind == Form::Kind::string) forms_.fail("expected a number, found a string", form.line);
         if (form.kind == Form::Kind::symbol) return symbol(form);
         if (form.items.empty() || form.items.front().kind != Form::Kind::symbol)
-            forms_.fail("a call begins with its operator", form.line);
+            forms_.fail("a call does not begin with an operator", form.line);
         const std::string& head = form.items.front().text;
         for (const std::string_view word :
              {"array", "tensor", "tensor*", "ref", "for", "for*", "dim", "size", "digits"}) {
-            if (head == word) throw LeftOut{fmt::format("'{}': arrays are not read", head)};
+            if (head == word) throw LeftOut{fmt::format("'{}' is not supported", head)};
         }
         if (head == "!" && form.items.size() >= 2) return context(form);
         if (head == "cast" && form.items.size() == 2) return cast(form);
@@ -207,7 +209,7 @@ class CoreReader {
         if (head == "while" || head == "while*") return loop(form, head == "while*");
         Node out;
         if (head == "if") {
-            if (form.items.size() != 4) forms_.fail("if takes a comparison and two expressions", form.line);
+            if (form.items.size() != 4) forms_.fail("if needs a comparison and two expressions", form.line);
             out.kind = Node::Kind::choice;
         } else {
             const OpRow* row = find_op(head);
@@ -221,7 +223,7 @@ class CoreReader {
         for (std::size_t i = 1; i < form.items.size(); ++i) out.children.push_back(node(form.items[i]));
         if (out.kind == Node::Kind::choice) {
             if (!gives_truth(out.children[0]) || gives_truth(out.children[1]) || gives_truth(out.children[2])) {
-                forms_.fail("if takes a comparison and two numbers", form.line);
+                forms_.fail("if needs a comparison and two numbers", form.line);
             }
         } else if (const std::string wrong = wrong_arguments(out); !wrong.empty()) {
             forms_.fail(wrong, form.line);
@@ -235,24 +237,26 @@ class CoreReader {
             if (bound->first == form.text)
                 return {.kind = Node::Kind::variable, .slot = bound->second, .text = form.text};
         }
-        forms_.fail(fmt::format("'{}' is no input, no binding and no constant", form.text), form.line);
+        forms_.fail(fmt::format("'{}' is not an input, a binding or a constant", form.text), form.line);
     }
     const std::vector<Form>& bindings(const Form& form, std::size_t at, std::size_t parts) const {
         if (form.items.size() <= at + 1 || form.items[at].kind != Form::Kind::list || form.items.size() != at + 2) {
-            forms_.fail(fmt::format("{} takes bindings and a body", form.items.front().text), form.line);
+            forms_.fail(fmt::format("{} needs a list of bindings and a body", form.items.front().text), form.line);
         }
         for (const Form& binding : form.items[at].items) {
             if (binding.kind == Form::Kind::list && binding.items.size() == parts &&
                 binding.items.front().kind == Form::Kind::symbol) {
                 continue;
             }
-            forms_.fail(parts == 2 ? "a binding is [name value]" : "a binding is [name first update]", binding.line);
+            forms_.fail(parts == 2 ? "a binding does not have the form [name value]"
+                                   : "a binding does not have the form [name first update]",
+                        binding.line);
         }
         return form.items[at].items;
     }
     Node value(const Form& form) {
         Node out = node(form);
-        if (gives_truth(out)) throw LeftOut{"a truth value is bound to a name"};
+        if (gives_truth(out)) throw LeftOut{"a binding or the body of let or while is a truth value"};
         return out;
     }
     Node let(const Form& form, bool is_sequential) {
@@ -284,7 +288,7 @@ class CoreReader {
         scope_.insert(scope_.end(), bound.begin(), bound.end());
         for (const Form& binding : list) updates.push_back(value(binding.items[2]));
         out.children.push_back(node(form.items[1]));
-        if (!gives_truth(out.children.front())) forms_.fail("while takes a comparison", form.line);
+        if (!gives_truth(out.children.front())) forms_.fail("the condition of while is not a comparison", form.line);
         for (std::vector<Node>* each : {&first, &updates}) {
             for (Node& child : *each) out.children.push_back(std::move(child));
         }
@@ -307,7 +311,7 @@ Cores parse_cores(std::string_view text, const std::string& where, bool keeps_pr
     Cores out;
     for (const Form& form : reader.read()) {
         if (form.kind != Form::Kind::list || form.items.empty() || !form.items.front().is("FPCore")) {
-            reader.fail("no FPCore", form.line);
+            reader.fail("the form is not an FPCore", form.line);
         }
         try {
             out.expressions.push_back(CoreReader(reader, keeps_precision).read(form));

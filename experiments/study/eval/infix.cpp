@@ -22,8 +22,9 @@ class InfixReader {
         Expression out{.text = std::string(text_)};
         out.body = comparison(0);
         skip_spaces();
-        if (at_ < text_.size()) fail(fmt::format("'{}' after the end", text_.substr(at_, 1)));
-        if (gives_truth(out.body)) fail("a comparison is no number; write if(x < 0, -x, x)");
+        if (at_ < text_.size())
+            fail(fmt::format("unexpected '{}' after the end of the expression", text_.substr(at_, 1)));
+        if (gives_truth(out.body)) fail("the result is a comparison, not a number", "use if, such as if(x < 0, -x, x)");
         out.inputs = inputs_;
         out.slots = static_cast<int>(inputs_.size());
         return out;
@@ -32,7 +33,7 @@ class InfixReader {
   private:
     [[noreturn]] void fail(
         std::string what,
-        std::string fix = "names, numbers, + - * / ^, calls such as log1p(x), if(a < b, c, d)") const {
+        std::string fix = "use names, numbers, + - * / ^, calls such as log1p(x), and if(a < b, c, d)") const {
         throw Error({.what = std::move(what),
                      .where = fmt::format("expression, column {}", at_ + 1),
                      .fix = std::move(fix),
@@ -90,7 +91,9 @@ class InfixReader {
         }
     }
     Node signed_power(int level) {
-        if (level > most_expression_levels) fail("nested too deep", "at most 256 levels");
+        if (level > max_expression_levels)
+            fail("the expression is nested deeper than 256 levels",
+                 "use fewer levels; each term of a sum and each factor of a product counts as one");
         if (takes("-")) {
             std::vector<Node> child;
             child.push_back(signed_power(level + 1));
@@ -102,7 +105,7 @@ class InfixReader {
     }
     Node primary(int level) {
         skip_spaces();
-        if (at_ >= text_.size()) fail("the expression ends where a number or a name should stand");
+        if (at_ >= text_.size()) fail("the expression ends where a number or a name is expected");
         if (takes("(")) {
             Node inner = comparison(level + 1);
             if (!takes(")")) fail("a parenthesis is not closed");
@@ -111,9 +114,9 @@ class InfixReader {
         const char first = text_[at_];
         if ((first >= '0' && first <= '9') || first == '.') return number();
         if (std::isalpha(static_cast<unsigned char>(first)) == 0 && first != '_') {
-            fail(fmt::format("'{}' begins no number and no name", std::isprint(static_cast<unsigned char>(first)) != 0
-                                                                      ? std::string(1, first)
-                                                                      : std::string("?")));
+            fail(fmt::format(
+                "expected a number or a name, found '{}'",
+                std::isprint(static_cast<unsigned char>(first)) != 0 ? std::string(1, first) : std::string("?")));
         }
         const std::size_t start = at_;
         while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
@@ -137,7 +140,7 @@ class InfixReader {
             ++at_;
         }
         const std::string_view digits = text_.substr(start, at_ - start);
-        if (!is_number_text(digits, false)) fail(fmt::format("'{}' is no number", digits));
+        if (!is_number_text(digits, false)) fail(fmt::format("'{}' is not a valid number", digits));
         return {.kind = Node::Kind::number, .text = std::string(digits)};
     }
     Node named_call(const std::string& name, int level) {
@@ -146,12 +149,12 @@ class InfixReader {
             do {
                 arguments.push_back(comparison(level + 1));
             } while (takes(","));
-            if (!takes(")")) fail(fmt::format("the arguments of {} do not end", name));
+            if (!takes(")")) fail(fmt::format("the arguments of {} are not closed", name));
         }
         if (name == "if") {
             if (arguments.size() != 3 || !gives_truth(arguments[0]) || gives_truth(arguments[1]) ||
                 gives_truth(arguments[2])) {
-                fail("if takes a comparison and two numbers");
+                fail("if needs a comparison and two numbers");
             }
             return {.kind = Node::Kind::choice, .children = std::move(arguments)};
         }

@@ -6,7 +6,7 @@
 namespace macheps::study {
 
 /// Upper bound of the depth of a tree: every walk over a tree recurses once for each level.
-inline constexpr int most_expression_levels = 256;
+inline constexpr int max_expression_levels = 256;
 
 const OpRow* find_op(std::string_view name);
 bool is_constant(std::string_view name);

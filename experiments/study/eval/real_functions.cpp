@@ -40,10 +40,10 @@ void cube_root(arb_t out, const arb_t x, slong bits) {
 /// Returns 2^n for the integer n next to `x`, on the side away from infinity. Very long exponents are cut, which gives
 /// a weaker but valid bound.
 Arf power_of_two_towards_one(const Arf& x) {
-    constexpr slong most_exponent_bits = 4096;
+    constexpr slong max_exponent_bits = 4096;
     Integer n;
-    if (arf_cmpabs_2exp_si(x.get(), most_exponent_bits) >= 0) {
-        fmpz_one_2exp(n.get(), static_cast<ulong>(most_exponent_bits));
+    if (arf_cmpabs_2exp_si(x.get(), max_exponent_bits) >= 0) {
+        fmpz_one_2exp(n.get(), static_cast<ulong>(max_exponent_bits));
         if (x.sign() < 0) fmpz_neg(n.get(), n.get());
     } else {
         arf_get_fmpz(n.get(), x.get(), ARF_RND_DOWN);
@@ -120,7 +120,7 @@ struct MonotoneRow {
     Op op;
     At at;
     bool falls;
-    double domain_least, domain_greatest;
+    double domain_min, domain_greatest;
     bool is_domain_open;  ///< the finite ends are not part of the domain
     double least, greatest;
     bool is_range_open;  ///< the function never reaches its finite bounds
@@ -160,7 +160,7 @@ Span over_ends(At function, bool falls, const Span& x, slong bits) {
 }
 
 Span over_monotone(const MonotoneRow& row, const Span& x, slong bits, bool& is_outside) {
-    const Arf least(row.domain_least), greatest(row.domain_greatest);
+    const Arf least(row.domain_min), greatest(row.domain_greatest);
     const int below = order(x.lo, least), above = order(x.hi, greatest);
     const bool is_lo_inside = below > 0 || (below == 0 && (!row.is_domain_open || x.is_lo_open || !least.is_finite())),
                is_hi_inside =

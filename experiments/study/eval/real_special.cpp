@@ -154,7 +154,7 @@ bool rational_power(const Fraction& base, const Fraction& exponent, Real& out) {
         out = exact_real(std::move(power));
         return true;
     }
-    if (std::abs(count) > most_fraction_bits || root.bits() * std::abs(count) > most_fraction_bits) return false;
+    if (std::abs(count) > max_fraction_bits || root.bits() * std::abs(count) > max_fraction_bits) return false;
     Fraction power;
     fmpq_pow_si(power.get(), root.get(), count);
     out = exact_real(std::move(power));

@@ -109,14 +109,14 @@ void RealSystem::spend(const std::vector<Real>& x, bool is_function) {
     // For n times the digits, functions take more than n times the time.
     const auto words = static_cast<std::uint64_t>(most / 64);
     work_ += is_function ? words * (16 + words / 8) : words;
-    if (work_ > most_work) throw Exhausted{};
+    if (work_ > max_work) throw Exhausted{};
 }
 
 /// Returns a span, as an exact fraction if it is a single number of usual size.
 Real RealSystem::settled(Span x) const {
-    if (!x.is_point() || arf_bits(x.lo.get()) > most_fraction_bits / 2 ||
-        arf_cmpabs_2exp_si(x.lo.get(), most_fraction_bits / 2) > 0 ||
-        (!x.lo.is_zero() && arf_cmpabs_2exp_si(x.lo.get(), -most_fraction_bits / 2) < 0)) {
+    if (!x.is_point() || arf_bits(x.lo.get()) > max_fraction_bits / 2 ||
+        arf_cmpabs_2exp_si(x.lo.get(), max_fraction_bits / 2) > 0 ||
+        (!x.lo.is_zero() && arf_cmpabs_2exp_si(x.lo.get(), -max_fraction_bits / 2) < 0)) {
         return span_real(std::move(x));
     }
     Fraction out;
@@ -125,7 +125,7 @@ Real RealSystem::settled(Span x) const {
 }
 
 Real RealSystem::settled(Fraction x) const {
-    if (x.bits() <= most_fraction_bits) return exact_real(std::move(x));
+    if (x.bits() <= max_fraction_bits) return exact_real(std::move(x));
     return span_real(span_of(x, bits_));
 }
 

@@ -44,11 +44,11 @@ bool rational_result(Op op, const std::vector<Real>& x, Real& out);
 Real function_over(Op op, const Span& x, bool is_exact, slong bits);
 
 /// Numbers larger than this are no longer kept as fractions.
-inline constexpr slong most_fraction_bits = 20000;
+inline constexpr slong max_fraction_bits = 20000;
 
 /// The work of one input: arithmetic on 64 digits counts 1, a function on 64 digits counts 16. A time limit would give
 /// different rows on different machines.
-inline constexpr std::uint64_t most_work = 4000000;
+inline constexpr std::uint64_t max_work = 4000000;
 
 /// The System of a Walk (walk.hpp). Errors: throws Undecided and Exhausted.
 class RealSystem {

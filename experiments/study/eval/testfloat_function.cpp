@@ -156,9 +156,9 @@ TestFloatFunction parse_testfloat_function(std::string_view name) {
     if (!function) {
         throw Error({.what = fmt::format("unknown function '{}'", name),
                      .where = "testfloat",
-                     .fix = "FORMAT_add, _sub, _mul, _div, _sqrt, _mulAdd, _rem, _roundToInt, _eq, _le, _lt, "
-                            "_eq_signaling, _le_quiet, _lt_quiet or TYPE_to_TYPE; FORMAT is f16, f32, f64 or a name of "
-                            "macheps formats, TYPE also i32, i64, ui32, ui64",
+                     .fix = "use FORMAT_add, _sub, _mul, _div, _sqrt, _mulAdd, _rem, _roundToInt, _eq, _le, _lt, "
+                            "_eq_signaling, _le_quiet, _lt_quiet or TYPE_to_TYPE; FORMAT is f16, f32, f64 or a name "
+                            "from `macheps formats`, and TYPE can also be i32, i64, ui32 or ui64",
                      .exit = Exit::usage});
     }
     function->name = name;

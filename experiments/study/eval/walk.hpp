@@ -9,9 +9,9 @@
 namespace macheps::study {
 
 /// Upper bound of the iterations of all loops in one evaluation. A loop that exceeds it counts as endless.
-inline constexpr int most_loop_turns = 100000;
+inline constexpr int max_loop_turns = 100000;
 
-/// Thrown if the loops of an evaluation exceed most_loop_turns.
+/// Thrown if the loops of an evaluation exceed max_loop_turns.
 struct EndlessLoop : Error {
     using Error::Error;
 };
@@ -61,10 +61,10 @@ class Walk {
             case Node::Kind::loop: {
                 bind(node, 1, node.is_sequential);
                 while (truth(node.children.front())) {
-                    if (++turns_ > most_loop_turns) {
-                        throw EndlessLoop({.what = "a loop does not end",
+                    if (++turns_ > max_loop_turns) {
+                        throw EndlessLoop({.what = "a loop does not end after 100000 iterations",
                                            .where = expression_.name.empty() ? "expression" : expression_.name,
-                                           .fix = "loops may turn 100000 times",
+                                           .fix = "change the condition of the loop, or the inputs",
                                            .exit = Exit::usage});
                     }
                     bind(node, 1 + node.slots.size(), node.is_sequential);

@@ -8,9 +8,9 @@ namespace macheps::study {
 bool has_enclosures() { return false; }
 
 void require_enclosures() {
-    throw Error({.what = "this build has no Arb, which the exact values of formulas are computed with",
+    throw Error({.what = "this build does not include Arb, which computes the exact values of formulas",
                  .where = "macheps eval",
-                 .fix = "Install FLINT (Debian 12: libflint-arb-dev; Ubuntu 24.04: libflint-dev), then configure and "
+                 .fix = "install FLINT (Debian 12: libflint-arb-dev; Ubuntu 24.04: libflint-dev), then configure and "
                         "build macheps again",
                  .exit = Exit::no_device});
 }

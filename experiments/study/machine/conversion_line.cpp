@@ -41,14 +41,14 @@ std::optional<ConversionLine> parse_conversion_line(const Json& line, std::strin
     if (form == nullptr) {
         throw Error({.what = fmt::format("{} {} has no form '{}'", arch, instr, qual),
                      .where = std::string(where),
-                     .fix = "one of " + forms});
+                     .fix = "use " + forms});
     }
     const Json* list = line.find("a");
     const Json* d = line.find("d");
     if (list == nullptr || !list->is_array() || list->size() != 1 || d == nullptr) {
-        throw Error({.what = "no \"a\" of one code, or no \"d\"",
+        throw Error({.what = "\"a\" is not a list of one code, or \"d\" is missing",
                      .where = std::string(where),
-                     .fix = "a conversion has arch, instr, qual, a and d"});
+                     .fix = "write arch, instr, qual, a and d for a conversion"});
     }
     ConversionLine out{.instruction = fmt::format("{} {} {}", arch, instr, qual),
                        .profile = form->profile,

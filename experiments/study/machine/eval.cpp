@@ -115,7 +115,7 @@ void MachineEvaluation::refuse(const std::string& instruction, std::string_view 
 }
 
 MachineEvaluation evaluate_machine_lines(std::istream& in, std::string_view name,
-                                         std::vector<const InstructionEngine*> engines, std::size_t most_mismatches) {
+                                         std::vector<const InstructionEngine*> engines, std::size_t max_mismatches) {
     MachineEvaluation evaluation;
     evaluation.engines = std::move(engines);
     std::size_t number = 0;
@@ -126,15 +126,16 @@ MachineEvaluation evaluate_machine_lines(std::istream& in, std::string_view name
         const std::string where = fmt::format("{}:{}", name, number);
         const Json line = parse_line_object(text, where);
         if (const std::string integer = integer_instruction(line, where); !integer.empty()) {
-            evaluation.refuse(integer, "integer unit, no machine");
+            evaluation.refuse(integer, "an integer unit, which is not emulated");
         } else if (const auto conversion = parse_conversion_line(line, where)) {
-            evaluation.add(number, *conversion, most_mismatches);
+            evaluation.add(number, *conversion, max_mismatches);
         } else {
-            evaluation.add(number, machine_line_of(line, where), most_mismatches);
+            evaluation.add(number, machine_line_of(line, where), max_mismatches);
         }
     }
     if (in.bad() || (number == 0 && !in.eof())) {
-        throw Error({.what = "cannot read to the end", .where = std::string(name), .fix = "check the file"});
+        throw Error(
+            {.what = "cannot read to the end", .where = std::string(name), .fix = "check that the file is readable"});
     }
     return evaluation;
 }

@@ -82,6 +82,6 @@ struct MachineEvaluation {
 /// by name. Empty lines and the header of a trace are skipped. `name` is the name of the file in errors. Errors: throws
 /// Error (bad_input) for a line that cannot be read, and if reading stops before the end.
 MachineEvaluation evaluate_machine_lines(std::istream& in, std::string_view name,
-                                         std::vector<const InstructionEngine*> engines, std::size_t most_mismatches);
+                                         std::vector<const InstructionEngine*> engines, std::size_t max_mismatches);
 
 }  // namespace macheps::study

@@ -21,13 +21,16 @@ namespace {
 
 const Json& field(const Json& line, const char* key, std::string_view where) {
     const Json* found = line.find(key);
-    if (found == nullptr) bad(fmt::format("no \"{}\"", key), where, "a line has arch, instr, qual, a, b, c and d");
+    if (found == nullptr)
+        bad(fmt::format("\"{}\" is missing", key), where,
+            "write arch, instr, qual, a, b, c and d, and with block scales also sa and sb");
     return *found;
 }
 
 std::string text_of(const Json& value, const std::string& name, std::string_view where) {
     if (!value.is_string())
-        bad(fmt::format("\"{}\" is no text", name), where, "write bits as hexadecimal text: \"3f80\"");
+        bad(fmt::format("\"{}\" is not a string", name), where,
+            "write a string; for bits, hexadecimal digits such as \"3f80\"");
     return printable(value.string());
 }
 
@@ -35,8 +38,8 @@ std::vector<std::uint64_t> codes(const Json& line, const char* key, const Format
                                  std::string_view where) {
     const Json& list = field(line, key, where);
     if (!list.is_array() || static_cast<int>(list.size()) != count) {
-        bad(fmt::format("\"{}\" holds {} codes", key, list.is_array() ? list.size() : 0), where,
-            fmt::format("this instruction takes {}", count));
+        bad(fmt::format("\"{}\" contains {} codes", key, list.is_array() ? list.size() : 0), where,
+            fmt::format("write {} codes for this instruction", count));
     }
     std::vector<std::uint64_t> all;
     for (std::size_t i = 0; i < list.size(); ++i)
@@ -88,8 +91,8 @@ std::uint64_t line_bits(const Json& value, const Format& format, const std::stri
     const int width = format.container_bits();
     const bool fits = width == 64 || bits >> width == 0;
     if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !fits) {
-        bad(fmt::format("\"{}\": '{}' is no code of {}", name, text, format_name(format)), where,
-            fmt::format("{} bits in hexadecimal, without a prefix", width));
+        bad(fmt::format("\"{}\": '{}' is not a valid code of {}", name, text, format_name(format)), where,
+            fmt::format("write {} bits in hexadecimal, without a prefix", width));
     }
     return bits;
 }
@@ -97,15 +100,16 @@ std::uint64_t line_bits(const Json& value, const Format& format, const std::stri
 Json parse_line_object(std::string_view text, std::string_view where) {
     Json line;
     if (line_nested_too_deep(text)) {
-        bad(fmt::format("it nests deeper than {} levels", most_levels), where, "write one object per line");
+        bad(fmt::format("the line is nested deeper than {} levels", max_levels), where, "write one object per line");
     }
     try {
         line = Json::parse(text);
     } catch (const JsonError& error) {
-        bad(error.byte() == 0 ? std::string(error.what()) : fmt::format("no JSON: byte {}", error.byte()), where,
-            "write one object per line");
+        bad(error.byte() == 0 ? std::string(error.what())
+                              : fmt::format("the line is not valid JSON at byte {}", error.byte()),
+            where, "write one object per line");
     }
-    if (!line.is_object()) bad("no JSON object", where, "write one object per line");
+    if (!line.is_object()) bad("the line is not a JSON object", where, "write one object per line");
     return line;
 }
 
@@ -133,7 +137,7 @@ MachineLine machine_line_of(const Json& line, std::string_view where) {
     out.kind = optional_text(line, "cls");
     out.status = optional_text(line, "status");
     if (const Json* alt = line.find("alt")) {
-        if (!alt->is_object()) bad("\"alt\" is no object", where, "write {\"name\": \"bits\", ...}");
+        if (!alt->is_object()) bad("\"alt\" is not an object", where, "write {\"name\": \"bits\", ...}");
         for (const auto& [name, value] : alt->items())
             out.alternatives.push_back({name, expected(value, machine.result, "alt." + name, where)});
         // The first match is reported, so the order must not depend on the order in the line.

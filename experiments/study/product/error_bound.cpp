@@ -11,7 +11,7 @@ namespace {
 double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k + each - 1) / each); }
 
 /// Returns half of the smallest subnormal number, the largest error of rounding to nearest below the normal numbers.
-double half_least(const Format& format) { return Format::power_of_two(format.emin() - format.precision); }
+double half_min(const Format& format) { return Format::power_of_two(format.emin() - format.precision); }
 
 /// Adds the errors of blocks of k: those of the longest chain, and an addition for each further block and lane and for
 /// the bias.
@@ -41,7 +41,7 @@ void add_slice(ErrorBound& bound, const MatmulRule& rule, std::int64_t k, double
     bound.add_machine(errors_of(machine, std::min<std::int64_t>(k, rule.promotion_interval)), slices * blocks);
     if (rule.promotion != Promotion::add) {
         bound.add({1, single});
-        bound.add_underflow(2 * slices * blocks * half_least(fp32));
+        bound.add_underflow(2 * slices * blocks * half_min(fp32));
     }
     bound.add({blocks, single});
 }
@@ -53,11 +53,11 @@ void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
     switch (rule.join) {
         case SliceJoin::rounded_workspace:
             bound.add({1, out});
-            bound.add_unscaled_underflow(slices * half_least(output));
+            bound.add_unscaled_underflow(slices * half_min(output));
             break;
         case SliceJoin::serial:
             bound.add({slices, out});
-            bound.add_underflow(slices * (half_least(fp32) + half_least(output)));
+            bound.add_underflow(slices * (half_min(fp32) + half_min(output)));
             break;
         case SliceJoin::stream_k:  // both addends and their sum are flushed
             bound.add_unscaled_underflow(3 * slices * Format::power_of_two(fp32.emin()));
@@ -71,12 +71,12 @@ void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
 void add_output(ErrorBound& bound, const Format& before, const Format& output, int factors) {
     if (factors > 0) {
         bound.add({static_cast<double>(factors), fp32.unit_roundoff()});
-        bound.add_underflow(factors * half_least(fp32));
+        bound.add_underflow(factors * half_min(fp32));
     }
     const Format& last = factors > 0 ? fp32 : before;
     if (output.precision < last.precision || output.emin() > last.emin()) {
         bound.add({1, output.unit_roundoff()});
-        bound.add_underflow(half_least(output));
+        bound.add_underflow(half_min(output));
     }
 }
 

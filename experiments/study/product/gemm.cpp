@@ -222,7 +222,8 @@ void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid,
         rows += static_cast<std::size_t>(std::count_if(grid.machines.begin(), grid.machines.end(), is_taken(data)));
     }
     if (rows == 0) {
-        throw FieldError("formats, scalings", "no machine takes operands of these formats and scales", "");
+        throw FieldError("formats, scalings", "no machine accepts operands with these formats and scales",
+                         "use other `machines`, `formats` or `scalings`");
     }
     for (const GemmData& data : list) {
         std::optional<Prepared> operands;

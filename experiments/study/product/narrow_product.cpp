@@ -22,13 +22,15 @@ namespace macheps::study {
 namespace {
 
 constexpr ViaRow ways[] = {
-    {"bf16x9", "three bf16 parts of each fp32 number, nine products added in fp32, the smallest first", bf16, 3, 9},
-    {"tf32x3", "two tf32 parts, three products", tf32, 2, 3},
-    {"fp16x2", "two fp16 parts, three products", fp16, 2, 3},
+    {"bf16x9",
+     "splits each fp32 number into three bf16 parts; nine products, added in fp32 from the smallest to the largest",
+     bf16, 3, 9},
+    {"tf32x3", "splits each number into two tf32 parts; three products", tf32, 2, 3},
+    {"fp16x2", "splits each number into two fp16 parts; three products", fp16, 2, 3},
 };
 
-constexpr int most_slices = 64, most_digit_bits = 25, most_auto_slices = 24;
-constexpr int most_integer_bits = 7;  ///< a digit of 8 bits may be 128, which int8 does not have
+constexpr int max_slices = 64, max_digit_bits = 25, max_auto_slices = 24;
+constexpr int max_integer_bits = 7;  ///< a digit of 8 bits may be 128, which int8 does not have
 
 int log2_up(std::int64_t k) { return std::bit_width(static_cast<std::uint64_t>(k) - 1); }
 
@@ -116,7 +118,7 @@ NarrowProduct ozaki_product(Backend& backend, const ViaPlan& plan, const WideOpe
     const int bits = result.digit_bits;
     if (result.slices == 0) {
         const int wide = std::max(widest_row(x.m, x.k, at_a, x.a), widest_row(x.n, x.k, at_b, x.b));
-        result.slices = std::min((55 + wide + bits - 1) / bits, most_auto_slices);
+        result.slices = std::min((55 + wide + bits - 1) / bits, max_auto_slices);
     }
     const int slices = result.slices;
     const Digits a = split_operand(x.m, x.k, x.a.size(), at_a, x.a, bits, slices);
@@ -195,18 +197,18 @@ Via parse_via(std::string_view text) {
         const auto [last, error] = std::from_chars(text.data() + word.size(), end, count);
         return error == std::errc{} && last == end && count >= least && count <= most ? count : 0;
     };
-    if (const int slices = count_behind("ozaki1:", 1, most_slices); slices > 0) {
+    if (const int slices = count_behind("ozaki1:", 1, max_slices); slices > 0) {
         return {.name = std::string(text), .slices = slices};
     }
-    if (const int moduli = count_behind("ozaki2:", least_moduli, most_moduli); moduli > 0) {
+    if (const int moduli = count_behind("ozaki2:", min_moduli, max_moduli); moduli > 0) {
         return {.name = std::string(text), .slices = moduli, .has_residues = true};
     }
-    throw Error({.what = fmt::format("no way '{}' to make a product of narrow ones", text),
+    throw Error({.what = fmt::format("unknown method '{}'", text),
                  .where = "--via",
                  .fix = fmt::format(
-                     "ozaki1:S with 1 to {} slices, ozaki1:auto, ozaki2:N with {} to {} moduli, bf16x9, tf32x3 or "
+                     "use ozaki1:S with 1 to {} slices, ozaki1:auto, ozaki2:N with {} to {} moduli, bf16x9, tf32x3 or "
                      "fp16x2",
-                     most_slices, least_moduli, most_moduli),
+                     max_slices, min_moduli, max_moduli),
                  .exit = Exit::usage});
 }
 
@@ -239,7 +241,7 @@ int kept_digits(const Machine& machine) {
 int exact_digit_bits(const SpelledRule& spelled, std::int64_t k) {
     const MatmulRule& rule = spelled.rule;
     const auto bits = [](int digits, std::int64_t terms) { return std::max(0, digits + 2 - log2_up(terms)) / 2; };
-    if (is_integer_unit(*rule.machine)) return std::min(most_integer_bits, bits(30, k));
+    if (is_integer_unit(*rule.machine)) return std::min(max_integer_bits, bits(30, k));
     const int kept = kept_digits(*rule.machine);
     const bool promotes = rule.promotion != Promotion::none;
     const std::int64_t chain = promotes ? std::min<std::int64_t>(k, rule.promotion_interval) : k;
@@ -252,31 +254,33 @@ NarrowProduct narrow_product(Backend& backend, const ViaPlan& plan, const WideOp
     const Machine& machine = *plan.machine.rule.machine;
     const bool has_integers = is_integer_unit(machine);
     if (has_integers && !plan.via.is_ozaki()) {
-        throw Error({.what = fmt::format("multiplies integers, of which {} has none", plan.via.name),
+        throw Error({.what = fmt::format("this machine multiplies integers, but {} needs floating-point products",
+                                         plan.via.name),
                      .where = plan.machine.name,
-                     .fix = "take ozaki1 or ozaki2, or a machine of formats: `macheps machine list`",
+                     .fix = "use ozaki1 or ozaki2, or a machine from `macheps machine list`",
                      .exit = Exit::usage});
     }
     const Format wanted = plan.via.part.value_or(digit_format(machine));
     if (!has_integers &&
         (plan.machine.order || !machine.operands.contains(wanted) || machine.has_scales() || wanted.precision == 0)) {
-        throw Error({.what = fmt::format("takes no operands of {}",
-                                         wanted.precision == 0 ? "narrow formats" : format_name(wanted)),
+        throw Error({.what = fmt::format("this machine cannot multiply {} operands here",
+                                         wanted.precision == 0 ? "narrow" : format_name(wanted)),
                      .where = plan.machine.name,
-                     .fix = "name a machine that does: `macheps machine list`",
+                     .fix = "use a matrix unit without block scales that can, from `macheps machine list`",
                      .exit = Exit::usage});
     }
     if (!plan.via.is_ozaki()) return product_by_parts(backend, plan, x);
     if (plan.via.has_residues) return residue_product(backend, plan, x);
     const int bits = plan.digit_bits > 0 ? plan.digit_bits : exact_digit_bits(plan.machine, x.k);
-    const int most_bits = has_integers ? most_integer_bits : wanted.precision + 1;
-    if (bits < 1 || bits > std::min(most_digit_bits, most_bits)) {
-        throw Error({.what = fmt::format("digits of {} bits", bits),
-                     .where = plan.machine.name,
-                     .fix = fmt::format("{} holds 1 to {} bits of an integer, and sums of {} terms may want fewer: see "
-                                        "--digit-bits and -k",
-                                        has_integers ? "int8" : format_name(wanted), most_bits, x.k),
-                     .exit = Exit::usage});
+    const int max_bits = has_integers ? max_integer_bits : wanted.precision + 1;
+    if (bits < 1 || bits > std::min(max_digit_bits, max_bits)) {
+        throw Error(
+            {.what = fmt::format("digits of {} bits are not possible", bits),
+             .where = plan.machine.name,
+             .fix = fmt::format("for {} use --digit-bits 1 to {}; if sums of {} terms leave no bits for exact digits, "
+                                "use a smaller -k",
+                                has_integers ? "int8" : format_name(wanted), max_bits, x.k),
+             .exit = Exit::usage});
     }
     return ozaki_product(backend, plan, x);
 }

@@ -63,7 +63,7 @@ struct NarrowProduct {
 /// Integer matrix unit of GPUs and CPUs: multiplies 8-bit integers and adds the products in 32 bits, modulo 2^32. It is
 /// not in the machine table, because its operands do not have a format.
 inline constexpr Machine exact_int32{.name = "exact.int32",
-                                     .summary = "products of int8 in one sum of int32, which wraps"};
+                                     .summary = "int8 products added in one int32 sum, which wraps"};
 inline bool is_integer_unit(const Machine& machine) { return &machine == &exact_int32; }
 /// Parses a name of parse_machine or that of exact_int32. Errors: as parse_machine.
 SpelledRule parse_via_machine(std::string_view name);

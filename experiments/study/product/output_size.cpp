@@ -9,32 +9,31 @@ namespace macheps::study {
 namespace {
 
 /// Returns |x|, but the smallest normal number if x is subnormal.
-double lifted(double x, double least_normal) { return x == 0 ? 0 : std::max(std::fabs(x), least_normal); }
+double lifted(double x, double min_normal) { return x == 0 ? 0 : std::max(std::fabs(x), min_normal); }
 
 /// One operand as [outer, k] magnitudes.
 struct Magnitudes {
     std::vector<float> values{};
     std::vector<double> factors{};  ///< [outer, blocks], lifted if the machine applies them
-    double least_normal = 0;
+    double min_normal = 0;
     bool has_subnormals = false;
 };
 
 Magnitudes magnitudes(const RoundedOperand& operand, const Format& format, const Format& scale, std::int64_t outer,
                       std::int64_t k, bool is_transposed) {
-    Magnitudes m{.values = std::vector<float>(operand.host.size()),
-                 .least_normal = Format::power_of_two(format.emin())};
+    Magnitudes m{.values = std::vector<float>(operand.host.size()), .min_normal = Format::power_of_two(format.emin())};
     for (std::int64_t o = 0; o < outer; ++o) {
         for (std::int64_t p = 0; p < k; ++p) {
             const float x =
                 std::fabs(operand.host[static_cast<std::size_t>(is_transposed ? p * outer + o : o * k + p)]);
             m.values[static_cast<std::size_t>(o * k + p)] = x;
-            m.has_subnormals = m.has_subnormals || (x > 0 && x < m.least_normal);
+            m.has_subnormals = m.has_subnormals || (x > 0 && x < m.min_normal);
         }
     }
-    const double least_scale = Format::power_of_two(scale.emin());
+    const double min_scale = Format::power_of_two(scale.emin());
     for (const float factor : operand.factors) {
-        m.factors.push_back(lifted(factor, least_scale));
-        m.has_subnormals = m.has_subnormals || (factor != 0 && std::fabs(factor) < least_scale);
+        m.factors.push_back(lifted(factor, min_scale));
+        m.has_subnormals = m.has_subnormals || (factor != 0 && std::fabs(factor) < min_scale);
     }
     return m;
 }
@@ -67,8 +66,8 @@ std::vector<OutputSize> output_sizes(const GemmData& data, const RoundedOperand&
             for (std::int64_t p = at * block; p < std::min((at + 1) * block, data.k); ++p) {
                 const double u = x.values[static_cast<std::size_t>(i * data.k + p)],
                              v = y.values[static_cast<std::size_t>(j * data.k + p)];
-                all += lifted(u, x.least_normal) * lifted(v, y.least_normal);
-                if (u < x.least_normal || v < y.least_normal) flushed += u * v;
+                all += lifted(u, x.min_normal) * lifted(v, y.min_normal);
+                if (u < x.min_normal || v < y.min_normal) flushed += u * v;
             }
             size.lifted += all * factor * out_scale * rounding;
             size.flushed += flushed * factor * out_scale * rounding;

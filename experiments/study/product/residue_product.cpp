@@ -95,18 +95,18 @@ bool has_exact_residues(const SpelledRule& machine, std::int64_t k) {
 NarrowProduct residue_product(Backend& backend, const ViaPlan& plan, const WideOperands& x) {
     const Format format = digit_format(*plan.machine.rule.machine);
     if (format.precision < residue_bits && !is_integer_unit(*plan.machine.rule.machine)) {
-        throw Error({.what = fmt::format("{} holds no integers up to 128", format_name(format)),
+        throw Error({.what = fmt::format("{} cannot hold all integers up to 128", format_name(format)),
                      .where = plan.machine.name,
-                     .fix = fmt::format("take {}, a machine with fp16 or bf16 operands, or ozaki1", exact_int32.name),
+                     .fix = fmt::format("use {}, a machine with fp16 or bf16 operands, or ozaki1", exact_int32.name),
                      .exit = Exit::usage});
     }
     const std::vector<int> moduli = coprime_moduli(plan.via.slices);
     const int t = residue_integer_bits(plan.via.slices, x.k);
     if (t == 0) {
         throw Error(
-            {.what = fmt::format("{} moduli leave no bit for integers in sums of {} terms", plan.via.slices, x.k),
+            {.what = fmt::format("{} moduli leave no bits for the integers in sums of {} terms", plan.via.slices, x.k),
              .where = "--via",
-             .fix = "take more moduli",
+             .fix = "use more moduli",
              .exit = Exit::usage});
     }
     const WholeOperand a(x.m, x.k, x.a, t,

@@ -9,7 +9,7 @@
 
 namespace macheps::study {
 
-inline constexpr int least_moduli = 2, most_moduli = 24;
+inline constexpr int min_moduli = 2, max_moduli = 24;
 /// Bits of a residue's magnitude: |r| <= 2^7.
 inline constexpr int residue_bits = 7;
 

@@ -88,13 +88,13 @@ std::string beyond_exactness(const ViaGrid& grid) {
         for (const std::int64_t k : grid.k) {
             if (grid.via.has_residues) {
                 if (has_exact_residues(machine, k)) continue;
-                text += fmt::format("{}: products of residues are not exact over {} terms\n", machine.name, k);
+                text += fmt::format("{}: residue products are not exact over {} terms\n", machine.name, k);
                 continue;
             }
             const int most = exact_digit_bits(machine, k);
             if (grid.digit_bits <= most) continue;
-            text += fmt::format("{}: digits of {} bits are not exact over {} terms, {} bits are\n", machine.name,
-                                grid.digit_bits, k, most);
+            text += fmt::format("{}: digits of {} bits are not exact over {} terms; digits of {} bits are\n",
+                                machine.name, grid.digit_bits, k, most);
         }
     }
     return text;

@@ -20,7 +20,7 @@ namespace {
                           const std::vector<std::string_view>& names) {
     const std::string near = nearest_name(name, names);
     throw FieldError(field, fmt::format("unknown {} '{}'", what, name),
-                     fmt::format("{}one of {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                     fmt::format("{}use one of {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
                                  fmt::join(names, ", ")));
 }
 
@@ -29,21 +29,21 @@ Format element_format(const ScaleQuestion& question, bool is_nvfp4) {
     const NamedFormat* row = find_format(question.format);
     if (row == nullptr) unknown("format", "format", question.format, format_names());
     if (!row->format.has_zero() || row->format == fp64) {
-        throw FieldError("format", fmt::format("'{}' is no format of scaled elements", question.format),
-                         "give one with zero and a sign that fp32 holds, such as e4m3fn");
+        throw FieldError("format", fmt::format("'{}' cannot be the format of scaled elements", question.format),
+                         "use a format with a zero and a sign that fits in fp32, such as e4m3fn");
     }
     if (is_nvfp4 && row->format != e2m1fn) {
-        throw FieldError("format", fmt::format("'{}' makes scales of e2m1fn elements only", question.rule),
-                         "leave `format` out");
+        throw FieldError("format", fmt::format("'{}' scales only e2m1fn elements", question.rule),
+                         "leave out `format`, or use e2m1fn");
     }
     return row->format;
 }
 
 void check_amaxes(const ScaleQuestion& question) {
     const auto refuse = [](float amax) {
-        throw FieldError("amax", fmt::format("{} is no largest magnitude", amax), "give 0 or more, inf or nan");
+        throw FieldError("amax", fmt::format("{} is not a valid maximum magnitude", amax), "use 0 or more, inf or nan");
     };
-    if (question.amax.empty()) throw FieldError("amax", "there are none", "give numbers joined by commas");
+    if (question.amax.empty()) throw FieldError("amax", "there are no values", "give numbers separated by commas");
     for (const float amax : question.amax) {
         if (amax < 0) refuse(amax);
     }
@@ -70,7 +70,7 @@ std::vector<ScaleTraceStep> trace_of_history(const ScaleQuestion& question, cons
     std::vector<ScaleTraceStep> steps;
     for (const float amax : question.amax) {
         steps.push_back({static_cast<std::int64_t>(steps.size()) + 1, amax, history.scale(), history.decode_scale()});
-        history.see(amax);
+        history.observe(amax);
         history.update();
     }
     return steps;
@@ -104,8 +104,8 @@ void refuse_unread(const ScaleQuestion& question, const ScaleRule& rule) {
         for (const ScaleRule& row : scale_rules) {
             if (reads(row)) readers.push_back(row.name);
         }
-        throw FieldError(field, fmt::format("'{}' does not read it", rule.name),
-                         fmt::format("it is for {}", fmt::join(readers, ", ")));
+        throw FieldError(field, fmt::format("'{}' does not use this option", rule.name),
+                         fmt::format("leave it out, or use {}", fmt::join(readers, ", ")));
     };
     const auto has_history = [](const ScaleRule& row) { return row.has_history(); };
     refuse("history", question.history.has_value(), has_history);

@@ -15,7 +15,7 @@ namespace {
 
 std::string one_of(std::string_view name, const std::vector<std::string_view>& names) {
     const std::string near = nearest_name(name, names);
-    return fmt::format("{}one of {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+    return fmt::format("{}use one of {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
                        fmt::join(names, ", "));
 }
 
@@ -41,23 +41,26 @@ const ScaleRule& rule_named(std::string_view name, const Granularity& granularit
                          one_of(name, names_of(scale_rules)));
     }
     if (rule->has_history()) {
-        throw FieldError("scale_rule", fmt::format("'{}' makes its scale of earlier tensors, and there is one", name),
-                         "macheps scale traces such a rule");
+        throw FieldError(
+            "scale_rule",
+            fmt::format("'{}' computes its scale from earlier tensors, but there is only one tensor", name),
+            "use another rule; macheps scale traces this one");
     }
     if (!fits(*rule, granularity)) {
-        throw FieldError("scale_rule", fmt::format("'{}' makes no scales for '{}'", name, granularity.name),
-                         fmt::format("one of {}", fmt::join(fitting, ", ")));
+        throw FieldError("scale_rule", fmt::format("'{}' cannot make scales for '{}'", name, granularity.name),
+                         fmt::format("use one of {}", fmt::join(fitting, ", ")));
     }
     return *rule;
 }
 
 void check_format(const Format& format, const Granularity& granularity) {
     if (format == fp64 || !format.has_zero()) {
-        throw FieldError("to", fmt::format("'{}' is no format of scaled elements", format_name(format)),
-                         "give one with zero and a sign that fp32 holds, such as e4m3fn");
+        throw FieldError("to", fmt::format("'{}' cannot be the format of scaled elements", format_name(format)),
+                         "use a format with a zero and a sign that fits in fp32, such as e4m3fn");
     }
     if (granularity.kind != ScaleKind::nvfp4 || format == e2m1fn) return;
-    throw FieldError("to", fmt::format("scales of NVFP4 on {}", format_name(format)), "its elements are e2m1fn");
+    throw FieldError("to", fmt::format("NVFP4 scales cannot be used with {}", format_name(format)),
+                     "use the format e2m1fn");
 }
 
 /// Returns whether the contraction runs along the last axis. It does for a scale per row, which spans all columns. It
@@ -66,9 +69,9 @@ bool k_is_last(const Granularity& granularity, std::optional<int> axis) {
     if (granularity.operand.empty()) return axis.value_or(1) == 1;
     const int own = granularity.operand == "a" ? 1 : 0;
     if (axis.value_or(own) != own) {
-        throw FieldError(
-            "axis", fmt::format("'{}' has a scale for each {}, whatever the axis", granularity.name, granularity.name),
-            fmt::format("leave `axis` out, or take {}", own == 1 ? "column" : "row"));
+        throw FieldError("axis",
+                         fmt::format("'{}' always has one scale for each {}", granularity.name, granularity.name),
+                         fmt::format("leave out `axis`, or use {}", own == 1 ? "column" : "row"));
     }
     return own == 1;
 }
@@ -77,8 +80,8 @@ void check_blocks(const Granularity& granularity, bool last, std::int64_t rows, 
     if (granularity.kind == ScaleKind::fp32) return;
     const auto check = [&](std::int64_t size, std::int64_t block, const char* what) {
         if (block <= 1 || size % block == 0) return;
-        throw FieldError("granularity", fmt::format("blocks of {} do not divide {} {}", block, size, what),
-                         "fill the array up with zeros, as the libraries ask for");
+        throw FieldError("granularity", fmt::format("{} {} cannot be divided into blocks of {}", size, what, block),
+                         "pad the array with zeros, as the libraries require");
     };
     check(columns, last ? granularity.k : granularity.outer, "columns");
     check(rows, last ? granularity.outer : granularity.k, "rows");

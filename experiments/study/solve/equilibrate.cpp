@@ -88,7 +88,7 @@ Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale) {
 
 Matrix cast_matrix(const Matrix& a, const Equilibration& scaling, const Format& format, CastCounts& counts) {
     Matrix rounded(a.n);
-    const double largest = largest_of(format), least_normal = Format::power_of_two(format.emin());
+    const double largest = largest_of(format), min_normal = Format::power_of_two(format.emin());
     const double half_place =
         ulp(format, largest) / 2;  // numbers up to this far beyond `largest` round to it and are not clipped
     for (std::int64_t i = 0; i < a.n; ++i) {
@@ -101,7 +101,7 @@ Matrix cast_matrix(const Matrix& a, const Equilibration& scaling, const Format& 
             counts.leaves_range = counts.leaves_range || is_beyond;
             if (a(i, j) == 0) continue;
             counts.underflow += q == 0;
-            counts.to_subnormal += q != 0 && std::fabs(q) < least_normal;
+            counts.to_subnormal += q != 0 && std::fabs(q) < min_normal;
             counts.overflow += std::fabs(x) > largest;
         }
     }

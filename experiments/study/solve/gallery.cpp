@@ -99,17 +99,17 @@ Matrix hplmxp_matrix(std::int64_t n, std::uint64_t seed, Numbers numbers) {
 
 constexpr GalleryRow gallery_rows[] = {
     {"randsvd",
-     "random, with singular values from 1 to 1/K: randsvd:K,MODE (1 one large, 2 one small, 3 geometric, 4 "
-     "arithmetic; 3 when left out)",
+     "random, with singular values from 1 to 1/K: randsvd:K,MODE (MODE 1: one large, 2: one small, 3: geometric, "
+     "the default, 4: arithmetic)",
      1, 2, randsvd_matrix},
     {"uniform", "each element uniform in [-1, 1)", 0, 0, uniform_matrix},
     {"hilbert", "1/(i+j+1)", 0, 0, hilbert_matrix},
     {"lehmer", "(min+1)/(max+1)", 0, 0, lehmer_matrix},
     {"minij", "min(i,j)+1", 0, 0, minij_matrix},
     {"moler", "min(i,j)-1, i+1 on the diagonal", 0, 0, moler_matrix},
-    {"kahan", "triangular, of an angle: kahan:1.2", 1, 1, kahan_matrix},
-    {"wilkinson", "the largest growth of partial pivoting, 2^(n-1)", 0, 0, wilkinson_matrix},
-    {"tridiag", "below, on and above the diagonal: tridiag:-1,2,-1", 3, 3, tridiagonal_matrix},
+    {"kahan", "upper triangular, with an angle in radians: kahan:1.2", 1, 1, kahan_matrix},
+    {"wilkinson", "has the largest growth factor of partial pivoting, 2^(n-1)", 0, 0, wilkinson_matrix},
+    {"tridiag", "the numbers below, on and above the diagonal: tridiag:-1,2,-1", 3, 3, tridiagonal_matrix},
     {"hplmxp", "uniform, diagonally dominant: the matrix of the HPL-MxP benchmark", 0, 0, hplmxp_matrix},
 };
 
@@ -124,16 +124,17 @@ Matrix from_npy(const MatrixChoice& choice) {
     const std::vector<files::StoredArray> arrays = files::read_arrays(choice.path);
     const files::StoredArray array = arrays.empty() ? files::StoredArray{} : arrays.front();
     if (arrays.size() != 1 || array.shape.size() != 2 || array.shape[0] != array.shape[1]) {
-        throw Error(
-            {.what = "holds no single square matrix", .where = choice.path, .fix = "give one array of shape [n, n]"});
-    }
-    if (array.shape[0] < 1 || array.shape[0] > most_stored_size) {
-        throw Error({.what = fmt::format("{} rows", array.shape[0]),
+        throw Error({.what = "the file does not contain exactly one square matrix",
                      .where = choice.path,
-                     .fix = fmt::format("a matrix has 1 to {} rows", most_stored_size)});
+                     .fix = "store one array of shape [n, n]"});
+    }
+    if (array.shape[0] < 1 || array.shape[0] > max_stored_size) {
+        throw Error({.what = fmt::format("the matrix has {} rows", array.shape[0]),
+                     .where = choice.path,
+                     .fix = fmt::format("use a matrix with 1 to {} rows", max_stored_size)});
     }
     if (!array.format)
-        throw Error({.what = fmt::format("elements of type {} are no numbers", array.type), .where = choice.path});
+        throw Error({.what = fmt::format("elements of type {} are not supported", array.type), .where = choice.path});
     Matrix a(array.shape[0]);
     a.values = values_of(array, *array.format);
     return a;
@@ -144,13 +145,13 @@ Matrix from_file(const MatrixChoice& choice) {
     if (choice.path.ends_with(".npy")) {
         a = from_npy(choice);
     } else {
-        files::StoredMatrix stored = files::read_matrix_market(choice.path, most_stored_size);
+        files::StoredMatrix stored = files::read_matrix_market(choice.path, max_stored_size);
         a.n = stored.n;
         a.values = std::move(stored.values);
     }
     if (!all_finite(a.values)) {
         throw Error(
-            {.what = "an element is no finite number", .where = choice.path, .fix = "every element must be finite"});
+            {.what = "an element is not finite", .where = choice.path, .fix = "use a matrix of finite numbers"});
     }
     return a;
 }
@@ -169,7 +170,7 @@ MatrixChoice parse_matrix(std::string_view text, std::optional<double> condition
     MatrixChoice choice{.text = std::string(text), .name = std::string(text.substr(0, colon))};
     const std::string_view rest = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
     if (choice.name == "file") {
-        if (rest.empty()) throw bad_matrix(text, "a file has a path", "such as file:a.mtx");
+        if (rest.empty()) throw bad_matrix(text, "the path of the file is missing", "write a path, such as file:a.mtx");
         choice.path = std::string(rest);
         return choice;
     }
@@ -182,7 +183,7 @@ MatrixChoice parse_matrix(std::string_view text, std::optional<double> condition
     if (row == nullptr) {
         const std::string near = nearest_name(choice.name, names);
         throw bad_matrix(text, fmt::format("unknown matrix '{}'", choice.name),
-                         near.empty() ? fmt::format("one of {}, file:PATH", fmt::join(names, ", "))
+                         near.empty() ? fmt::format("use one of {}, file:PATH", fmt::join(names, ", "))
                                       : fmt::format("did you mean {}?", near));
     }
     for (std::string_view left = rest; !left.empty();) {
@@ -190,7 +191,7 @@ MatrixChoice parse_matrix(std::string_view text, std::optional<double> condition
         const std::string_view word = left.substr(0, comma);
         const auto number = parse_number(std::string(word));
         if (!number || !std::isfinite(*number)) {
-            throw bad_matrix(text, fmt::format("'{}' is no finite number", word), std::string(row->words));
+            throw bad_matrix(text, fmt::format("'{}' is not a finite number", word), std::string(row->words));
         }
         choice.numbers.push_back(*number);
         left = comma == std::string_view::npos ? std::string_view{} : left.substr(comma + 1);
@@ -200,11 +201,13 @@ MatrixChoice parse_matrix(std::string_view text, std::optional<double> condition
         choice.text = fmt::format("randsvd:{}", *condition);
     }
     const auto count = static_cast<int>(choice.numbers.size());
-    if (count < row->least_numbers || count > row->most_numbers) {
-        throw bad_matrix(text, fmt::format("{} numbers behind the name", count), std::string(row->words));
+    if (count < row->min_numbers || count > row->max_numbers) {
+        throw bad_matrix(text, fmt::format("the name is followed by {} numbers, which is not the right count", count),
+                         std::string(row->words));
     }
     if (choice.name == "randsvd") {
-        if (!(choice.numbers[0] >= 1)) throw bad_matrix(text, "a condition number is 1 or more", "such as randsvd:1e3");
+        if (!(choice.numbers[0] >= 1))
+            throw bad_matrix(text, "the condition number is below 1", "use 1 or more, such as randsvd:1e3");
         const double mode = count > 1 ? choice.numbers[1] : 3;
         if (mode != 1 && mode != 2 && mode != 3 && mode != 4) {
             throw bad_matrix(text, fmt::format("there is no mode {}", mode), std::string(row->words));

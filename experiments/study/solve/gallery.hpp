@@ -28,7 +28,7 @@ struct MatrixChoice {
 struct GalleryRow {
     std::string_view name;
     std::string_view words;
-    int least_numbers = 0, most_numbers = 0;  ///< numbers after the colon
+    int min_numbers = 0, max_numbers = 0;  ///< numbers after the colon
     Matrix (*make)(std::int64_t n, std::uint64_t seed, std::span<const double> numbers);
 };
 std::span<const GalleryRow> gallery();
@@ -38,9 +38,9 @@ std::span<const GalleryRow> gallery();
 MatrixChoice parse_matrix(std::string_view text, std::optional<double> condition = {});
 
 /// Makes a matrix. A matrix from a file has the size of the file, and `n` is ignored. Errors: throws Error (bad input)
-/// for a file that does not hold a square matrix of finite numbers with at most `most_stored_size` rows.
+/// for a file that does not hold a square matrix of finite numbers with at most `max_stored_size` rows.
 Matrix make_matrix(const MatrixChoice& choice, std::int64_t n, std::uint64_t seed);
-inline constexpr std::int64_t most_stored_size = 4096;
+inline constexpr std::int64_t max_stored_size = 4096;
 
 /// Returns the 53 random bits of an element as a number in [0, 1): the draw of experiments/study/operands.hpp, not
 /// rounded to fp32.

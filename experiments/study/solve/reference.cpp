@@ -252,7 +252,7 @@ void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>&
     const double least = size * (1 - 0x1p-50) - 2 * bound;  // lower bound of the exact solution's largest element
     const bool is_zero = size == 0 && std::all_of(b.begin(), b.end(), [](double each) { return each == 0; });
     const double relative = is_zero ? 0 : bound / least * (1 + 0x1p-50);
-    if (!known.holds() || (!is_zero && !(least > 0 && relative <= most_reference_error))) return;
+    if (!known.holds() || (!is_zero && !(least > 0 && relative <= max_reference_error))) return;
     reference.quality = word;
     reference.error_bound = relative;
     for (const Oct& each : x) {
@@ -274,14 +274,14 @@ void solve_by_quad_inverse(const Matrix& a, std::span<const double> b, const std
     }
     if (!known.holds()) known = contraction(a, inverse, pool);
     certify(a, b, x, known, "fp128", pool, reference);
-    if (known.holds() && !reference.x.empty() && a.n <= most_inverse_size) measure_by_inverse(a, inverse, reference);
+    if (known.holds() && !reference.x.empty() && a.n <= max_inverse_size) measure_by_inverse(a, inverse, reference);
 }
 
 }  // namespace
 
 Reference reference_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool) {
     Reference reference{.quality = "uncertain"};
-    if (a.n > most_quad_size) {
+    if (a.n > max_quad_size) {
         const Factors native = factor_lu(a, {.format = fp64}, pool);
         if (!native.is_regular) {
             reference.kappa = infinity;
@@ -300,11 +300,11 @@ Reference reference_solution(const Matrix& a, std::span<const double> b, ThreadP
         return reference;
     }
     const std::vector<Oct> x = solution_by(f, a, b, pool);
-    if (!x.empty() && a.n <= most_inverse_size) solve_by_quad_inverse(a, b, x, f, true, pool, reference);
+    if (!x.empty() && a.n <= max_inverse_size) solve_by_quad_inverse(a, b, x, f, true, pool, reference);
     if (reference.kappa) return reference;
     const Factors native = factor_lu(a, {.format = fp64}, pool);
     estimate_condition(a, native, reference);
-    if (x.empty() || a.n <= most_inverse_size) return reference;
+    if (x.empty() || a.n <= max_inverse_size) return reference;
     Contraction known;
     if (native.is_regular) known = contraction(a, native_inverse(native, pool), pool);
     if (known.holds()) {

@@ -23,15 +23,15 @@ struct Reference {
     std::optional<double> error_bound{};     ///< proven: norm(x - exact) / norm(exact) is at most this
 };
 
-inline constexpr std::int64_t most_quad_size = 512, most_inverse_size = 256;
+inline constexpr std::int64_t max_quad_size = 512, max_inverse_size = 256;
 
 /// Largest error_bound with which x is a reference. Forward errors of fp64 are at least 2^-53, so they keep 14 digits.
-inline constexpr double most_reference_error = 0x1p-100;
+inline constexpr double max_reference_error = 0x1p-100;
 
-/// Solves a system by LU with 113 digits up to most_quad_size rows, and by LU in fp64 above. Residuals of 237 digits
+/// Solves a system by LU with 113 digits up to max_quad_size rows, and by LU in fp64 above. Residuals of 237 digits
 /// refine x, and an approximate inverse proves its bound (inclusion.hpp). Without a proof the quality is `uncertain`,
 /// and x is empty: the matrix is singular, or its condition number is too large for the arithmetic (about 2^100 with
-/// factors of 113 digits, 2^40 with factors of fp64). Up to most_inverse_size rows kappa comes from the inverse that
+/// factors of 113 digits, 2^40 with factors of fp64). Up to max_inverse_size rows kappa comes from the inverse that
 /// proves the solution, else it is an estimate from below (Hager, Higham). A zero pivot gives an infinite kappa.
 Reference reference_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool);
 

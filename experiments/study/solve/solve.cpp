@@ -126,14 +126,14 @@ Problem problem_of(const SolveGrid& grid, const MatrixChoice& choice, std::int64
         for (double& each : p.b) each = in.from(each);
     });
     if (!all_finite(p.a.values)) {
-        throw usage_error(fmt::format("an element of {} is beyond the largest number of {}", choice.text,
+        throw usage_error(fmt::format("an element of {} is larger than the largest number of {}", choice.text,
                                       solver_format_name(grid.work)),
-                          "--work", "take a wider format");
+                          "--work", "use a wider format");
     }
     const auto& kinds = grid.factorisations;
     if (std::find(kinds.begin(), kinds.end(), Factorisation::cholesky) != kinds.end() && !is_symmetric(p.a)) {
         throw usage_error(fmt::format("{} is not symmetric", choice.text), "--factorisation cholesky",
-                          "take lu or qr, or a symmetric matrix such as lehmer, minij or tridiag:-1,2,-1");
+                          "use lu or qr, or a symmetric matrix such as lehmer, minij or tridiag:-1,2,-1");
     }
     p.reference = reference_solution(p.a, p.b, pool);
     return p;
@@ -264,13 +264,13 @@ bool holds(const Format& wide, const Format& narrow) {
 Format solver_format(std::string_view name, std::string_view option, bool is_wide) {
     if (name == "fp128") {
         if (is_wide) return fp128;
-        throw usage_error("fp128 is not computed in here", std::string(option),
-                          "fp128 stands in --residual and --precond");
+        throw usage_error("this option does not support fp128", std::string(option),
+                          "use fp128 only in --residual and --precond");
     }
     const Format format = format_named(name, option, Exit::usage);
     if (!is_rounded_here(format)) {
-        throw usage_error(fmt::format("{} is no format to compute in here", name), std::string(option),
-                          "take one with sign, exponent and fraction, of up to 25 digits, or fp64");
+        throw usage_error(fmt::format("cannot compute in {}", name), std::string(option),
+                          "use fp64, or a format with at most 8 exponent bits and a precision of at most 25 bits");
     }
     return format;
 }
@@ -286,12 +286,12 @@ void require_of_kind(const SolveGrid& grid, const Cell& cell) {
     if (cell.kind == Factorisation::lu) return;
     const std::string where = fmt::format("--factorisation {}", to_string(cell.kind));
     if (grid.block > 0 || *cell.machine || grid.fused || !grid.pivots) {
-        throw usage_error("blocks, machines, --fused and --pivot are LU's", where,
-                          "leave them out, or factor by lu alone");
+        throw usage_error("only LU supports blocks, machines, --fused and --pivot", where,
+                          "leave them out, or use --factorisation lu alone");
     }
     if (cell.kind == Factorisation::cholesky && cell.scale == Scale::two_sided) {
-        throw usage_error("a matrix whose rows and columns are scaled apart is not symmetric", "--scale two-sided",
-                          "take symmetric, scalar or none with --factorisation cholesky");
+        throw usage_error("a matrix with separately scaled rows and columns is not symmetric", "--scale two-sided",
+                          "use symmetric, scalar or none with --factorisation cholesky");
     }
 }
 
@@ -300,13 +300,14 @@ void require_of_kind(const SolveGrid& grid, const Cell& cell) {
 void require_possible(const SolveGrid& grid) {
     const auto& kinds = grid.factorisations;
     if (grid.shift != 0 && std::find(kinds.begin(), kinds.end(), Factorisation::cholesky) == kinds.end()) {
-        throw usage_error("nothing is shifted", "--shift", "add --factorisation cholesky");
+        throw usage_error("only cholesky shifts the matrix", "--shift", "add --factorisation cholesky");
     }
     for (const Cell& cell : cells_of(grid)) {
         require_of_kind(grid, cell);
         const LuPlan lu = lu_plan(grid, cell);
         if (*cell.machine && grid.block == 0) {
-            throw usage_error("a machine updates blocks", "--machine", "add --lu block:NB, such as block:32");
+            throw usage_error("a machine is used only in blocked LU", "--machine",
+                              "add --lu block:NB, such as block:32");
         }
         if (const std::string why = why_no_update(lu); grid.block > 0 && !why.empty()) {
             throw usage_error(why, fmt::format("--machine {}", (*cell.machine)->name), "see `macheps machine list`");
@@ -314,17 +315,18 @@ void require_possible(const SolveGrid& grid) {
         const RefinePlan plan = refine_plan(grid, cell, Method::gmres_ir);
         const auto require = [&](const Format& wide, const Format& narrow, const char* option, const char* of) {
             if (holds(wide, narrow)) return;
-            throw usage_error(
-                fmt::format("{} cannot hold {}, {}", solver_format_name(wide), solver_format_name(narrow), of), option,
-                "take a wider format");
+            throw usage_error(fmt::format("{} cannot hold every number of {}, {}", solver_format_name(wide),
+                                          solver_format_name(narrow), of),
+                              option, "use a wider format");
         };
         require(plan.substitution, cell.factor, "--substitution", "the format of the factors");
         require(plan.residual, plan.work, "--residual", "the format of x");
         require(plan.precond, plan.work, "--precond", "the format of the matrix");
     }
     for (const std::int64_t n : grid.sizes) {
-        if (n < 1 || n > most_stored_size) {
-            throw usage_error(fmt::format("a matrix has 1 to {} rows", most_stored_size), "-n", "take a smaller size");
+        if (n < 1 || n > max_stored_size) {
+            throw usage_error(fmt::format("the size is not from 1 to {}", max_stored_size), "-n",
+                              "use a size in this range");
         }
     }
 }

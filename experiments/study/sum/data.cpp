@@ -86,9 +86,9 @@ SumData parse_sum_data(std::string_view text) {
         return {.kind = SumData::Kind::drawn, .distribution = *distribution, .name = std::string(text)};
     }
     throw Error(
-        {.what = fmt::format("no data are called '{}'", text),
+        {.what = fmt::format("unknown data '{}'", text),
          .where = "--data",
-         .fix = "normal, uniform, positive, lognormal, equal, outliers, harmonic, or cancel:C with C from 0 to 200",
+         .fix = "use normal, uniform, positive, lognormal, equal, outliers, harmonic, or cancel:C with C from 0 to 200",
          .exit = Exit::usage});
 }
 

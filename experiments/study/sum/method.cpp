@@ -84,45 +84,45 @@ std::optional<double> sum_k_bound(const SumSetting& s) {
 constexpr SumMethodRow method_rows[] = {
     {.name = "recursive", .words = "s = s + x, ascending", .method = SumMethod::recursive, .height = chain_height},
     {.name = "ascending",
-     .words = "the same, sorted by magnitude",
+     .words = "like recursive, but sorted by ascending magnitude",
      .method = SumMethod::recursive,
      .sorts = true,
      .height = chain_height},
     {.name = "descending",
-     .words = "the same, the largest first",
+     .words = "like recursive, but sorted by descending magnitude",
      .method = SumMethod::recursive,
      .sorts = true,
      .descends = true,
      .height = chain_height},
     {.name = "pairwise",
-     .words = "split at the largest power of two below n",
+     .words = "a binary tree, split at the largest power of two below n",
      .method = SumMethod::pairwise,
      .height = tree_height},
     {.name = "blocked",
      .parameter = "B",
-     .words = "blocks of B terms, then their sums",
+     .words = "sums of blocks of B terms, then the sum of the blocks",
      .method = SumMethod::blocked,
      .height = block_height},
     {.name = "lanes32",
-     .words = "32 lanes that fold by halves, in chunks of 1024: a warp",
+     .words = "32 lanes that are folded by halves, in chunks of 1024, as in a warp",
      .method = SumMethod::lanes,
      .height = lane_height},
     {.name = "torch",
-     .words = "torch.sum of fp32 on a CPU: 8 lanes, 4 accumulators, levels of 16 and more",
+     .words = "torch.sum of fp32 on a CPU: 8 lanes, 4 accumulators, levels of 16 or more terms",
      .method = SumMethod::torch,
      .height = torch_height},
     {.name = "splitk",
      .parameter = "S",
-     .words = "S slices, then their sums",
+     .words = "sums of S slices, then the sum of the slices",
      .method = SumMethod::splitk,
      .height = slice_height},
-    {.name = "kahan", .words = "Kahan's compensation", .method = SumMethod::kahan, .bound = kahan_bound},
+    {.name = "kahan", .words = "Kahan's compensated sum", .method = SumMethod::kahan, .bound = kahan_bound},
     {.name = "neumaier",
-     .words = "Neumaier's: corrections in an accumulator of their own",
+     .words = "Neumaier's compensated sum, with a second accumulator for the corrections",
      .method = SumMethod::neumaier,
      .bound = sum2_bound},
     {.name = "sum2",
-     .words = "the same with TwoSum (Ogita, Rump, Oishi)",
+     .words = "like neumaier, but with TwoSum (Ogita, Rump, Oishi)",
      .method = SumMethod::sum2,
      .bound = sum2_bound},
     {.name = "sumK",
@@ -141,10 +141,7 @@ constexpr SumMethodRow method_rows[] = {
      .method = SumMethod::dot2,
      .sums = false,
      .bound = dot2_bound},
-    {.name = "machine",
-     .parameter = "NAME",
-     .words = "a matrix unit, with y = 1 in sums",
-     .method = SumMethod::machine},
+    {.name = "machine", .parameter = "NAME", .words = "a matrix unit; in sums, y = 1", .method = SumMethod::machine},
     {.name = "exact", .words = "the exact sum, rounded once", .method = SumMethod::exact, .height = no_height},
 };
 
@@ -169,12 +166,12 @@ SumChoice parse_sum_method(std::string_view text, bool is_dot) {
                                                   : fmt::format("{}:{}", row.name, row.parameter));
         }
         if (row.name != name) continue;
-        if (!is_dot && !row.sums) throw bad_method(fmt::format("'{}' adds products", name), text, "with --dot");
+        if (!is_dot && !row.sums) throw bad_method(fmt::format("'{}' adds products", name), text, "add --dot");
         const std::string_view behind = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
         if (row.parameter.empty() != (colon == std::string_view::npos)) {
-            throw bad_method(
-                row.parameter.empty() ? "takes no parameter" : "a parameter is missing", text,
-                row.parameter.empty() ? std::string(row.name) : fmt::format("{}:{}", row.name, row.parameter));
+            throw bad_method(row.parameter.empty() ? "this method has no parameter" : "the parameter is missing", text,
+                             row.parameter.empty() ? fmt::format("use {}", row.name)
+                                                   : fmt::format("use {}:{}", row.name, row.parameter));
         }
         SumChoice choice{.name = std::string(text), .row = &row};
         if (row.method == SumMethod::machine) {
@@ -184,8 +181,8 @@ SumChoice parse_sum_method(std::string_view text, bool is_dot) {
             const auto [last, error] = std::from_chars(behind.data(), end, choice.parameter);
             const std::int64_t most = row.method == SumMethod::sum_k ? 100 : std::int64_t{1} << 30;
             if (error != std::errc{} || last != end || choice.parameter < 1 || choice.parameter > most) {
-                throw bad_method(fmt::format("'{}' is no whole number from 1 to {}", behind, most), text,
-                                 fmt::format("such as {}:8", row.name));
+                throw bad_method(fmt::format("'{}' is not a whole number from 1 to {}", behind, most), text,
+                                 fmt::format("use a number, such as {}:8", row.name));
             }
         }
         return choice;
@@ -193,7 +190,7 @@ SumChoice parse_sum_method(std::string_view text, bool is_dot) {
     const std::string near = nearest_name(name, names);
     throw bad_method(
         fmt::format("unknown method '{}'", name), text,
-        near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near));
+        near.empty() ? fmt::format("use one of {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near));
 }
 
 }  // namespace macheps::study

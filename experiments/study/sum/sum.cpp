@@ -406,15 +406,16 @@ SumCost cost_of(const SumGrid& grid) {
 void require_possible(const SumGrid& grid) {
     for (const Format& format : grid.formats) {
         if (!is_rounded_here(format)) {
-            throw sum_error(fmt::format("{} is no format to compute in", format_name(format)), "--format",
-                            "one with sign, exponent and fraction");
+            throw sum_error(fmt::format("cannot compute in {}", format_name(format)), "--format",
+                            "use fp64, or a format with at most 8 exponent bits and a precision of at most 25 bits");
         }
     }
     for (const SumData& data : grid.data) {
         if (data.kind != SumData::Kind::cancel) continue;
-        if (data.c < 0) throw sum_error("cancel has no c", "--data", "cancel:16, or --sweep c=0..40");
+        if (data.c < 0) throw sum_error("cancel needs a value of c", "--data", "use cancel:16, or --sweep c=0..40");
         for (const std::int64_t n : grid.sizes) {
-            if (n % 2 != 0) throw sum_error(fmt::format("cancel takes an even n, not {}", n), "-n", "such as 256");
+            if (n % 2 != 0)
+                throw sum_error(fmt::format("cancel needs an even n, not {}", n), "-n", "use an even n, such as 256");
         }
     }
     for (const SumChoice& method : grid.methods) {
@@ -422,7 +423,7 @@ void require_possible(const SumGrid& grid) {
             return SumBatch{.grid = grid, .data = grid.data.front(), .format = format, .n = 1}.takes(method);
         };
         if (std::none_of(grid.formats.begin(), grid.formats.end(), takes)) {
-            throw sum_error("takes none of these formats", method.name, "see `macheps machine show`");
+            throw sum_error("this method accepts none of these formats", method.name, "see `macheps machine show`");
         }
     }
 }

@@ -22,7 +22,7 @@ ModelKind parse_model_kind(std::string_view name) {
     }
     const std::string near = nearest_name(name, names);
     throw FieldError("kind", fmt::format("unknown model '{}'", name),
-                     (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "models are gpt2, llama");
+                     (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "use gpt2 or llama");
 }
 
 std::string_view to_string(const elementwise::Unary& activation) {
@@ -39,7 +39,7 @@ elementwise::Unary parse_activation(std::string_view name) {
         names.push_back(row.name);
     }
     throw FieldError("gelu", fmt::format("unknown activation '{}'", name),
-                     fmt::format("one of {}", fmt::join(names, ", ")));
+                     fmt::format("use one of {}", fmt::join(names, ", ")));
 }
 
 std::int64_t ModelConfig::hidden_width() const {
@@ -66,18 +66,18 @@ ModelSize named_size(std::string_view name, ModelKind kind) {
     }
     const std::string near = nearest_name(name, names);
     throw FieldError("size", fmt::format("unknown size '{}'", name),
-                     fmt::format("{}sizes are {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                     fmt::format("{}use one of {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
                                  fmt::join(names, ", ")));
 }
 
 void validate(const ModelConfig& c) {
-    check_range("layers", c.layers, 1, most_size);
-    check_range("width", c.width, 1, most_size);
-    check_range("heads", c.heads, 1, most_size);
-    check_range("context", c.context, 1, most_size);
-    check_range("vocabulary", c.vocabulary, 2, most_size);
-    check_range("kv_heads", c.kv_heads, 0, most_size);
-    check_range("hidden", c.hidden, 0, most_size);
+    check_range("layers", c.layers, 1, max_size);
+    check_range("width", c.width, 1, max_size);
+    check_range("heads", c.heads, 1, max_size);
+    check_range("context", c.context, 1, max_size);
+    check_range("vocabulary", c.vocabulary, 2, max_size);
+    check_range("kv_heads", c.kv_heads, 0, max_size);
+    check_range("hidden", c.hidden, 0, max_size);
     const auto refuse = [](const char* field, const std::string& what, const char* fix) {
         throw FieldError(field, what, fix);
     };
@@ -87,8 +87,7 @@ void validate(const ModelConfig& c) {
     }
     if (c.kind != ModelKind::llama) {
         if (c.key_heads() != c.heads) {
-            refuse("kv_heads", "a gpt2 model has one key head for every query head",
-                   "leave it out, or give `kind` llama");
+            refuse("kv_heads", "a gpt2 model has one key head for every query head", "remove it, or use `kind` llama");
         }
         return;
     }
@@ -97,11 +96,13 @@ void validate(const ModelConfig& c) {
                "choose a divisor of the number of heads");
     }
     if (c.head_width() % 2 != 0) {
-        refuse("heads", fmt::format("rotary positions turn pairs, and a head has {} channels", c.head_width()),
-               "choose a width and a number of heads that make an even quotient");
+        refuse("heads",
+               fmt::format("rotary positions rotate pairs of channels, but a head has {} channels", c.head_width()),
+               "choose `width` and `heads` so that their quotient is even");
     }
     if (!(c.rope_theta > 1) || !std::isfinite(c.rope_theta)) {
-        refuse("rope_theta", fmt::format("{} is no base of rotary positions", c.rope_theta), "give more than 1");
+        refuse("rope_theta", fmt::format("{} is not a valid base of rotary positions", c.rope_theta),
+               "use a number above 1");
     }
 }
 

@@ -34,7 +34,7 @@ elementwise::Unary parse_activation(std::string_view name);
 
 /// Upper bound of every number in a ModelConfig and of the batch size. The elements of a tensor of one sample can then
 /// be counted in 64 bits.
-inline constexpr std::int64_t most_size = std::int64_t{1} << 20;
+inline constexpr std::int64_t max_size = std::int64_t{1} << 20;
 
 struct ModelConfig {
     ModelKind kind = ModelKind::gpt2;

@@ -30,7 +30,7 @@ MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::Reso
     return estimate;
 }
 
-double least_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients) {
+double min_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients) {
     // Measured on models with many thin layers: names, rules, and small tensors that each take a block of memory.
     constexpr double beside_a_layer = 250e3;
     constexpr double value_bytes = sizeof(float);

@@ -23,8 +23,8 @@ MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::Reso
 /// Returns a lower bound of the bytes that training takes in this process: weights, gradients, moments, the copy that
 /// is evaluated in fp32, the values of both passes and of an evaluation, and a constant for each layer. Casts and
 /// checkpoints are not counted; they take up to as much again. Does not list all sites, because the list itself would
-/// be too long for the models that have to be refused. `config` and `batch` are within most_size. `compares_gradients`:
+/// be too long for the models that have to be refused. `config` and `batch` are within max_size. `compares_gradients`:
 /// the fp32 copy also has a backward pass.
-double least_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients = false);
+double min_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients = false);
 
 }  // namespace macheps::training

@@ -163,7 +163,7 @@ definition::GroupScale Rounder::scale_of_tensor(const Slot& slot, ConstView x) {
     if (!rule.has_history()) return tensor_scale(slot.rule, amax);
     AmaxHistory& history = histories_.of(slot.name, slot.rule);
     // An evaluation must not change the histories of the training.
-    if (pass_ == Pass::training) history.see(amax);
+    if (pass_ == Pass::training) history.observe(amax);
     return {history.scale(), history.decode_scale()};
 }
 
@@ -202,9 +202,10 @@ void Rounder::mix(ConstView x, Contraction contraction, View out) {
     const bool down = contraction == Contraction::first;
     const std::int64_t length = down ? rows : columns;
     if (length % size != 0) {
-        throw Error({.what = fmt::format("a Hadamard transform of {} terms, which are no multiple of {}", length, size),
-                     .where = "hadamard",
-                     .fix = "give a batch whose tokens are a multiple of 16"});
+        throw Error(
+            {.what = fmt::format("the Hadamard transform has {} terms, which is not a multiple of {}", length, size),
+             .where = "hadamard",
+             .fix = "use a batch whose number of tokens is a multiple of 16"});
     }
     Matmul args{.m = rows * columns / size, .n = size, .k = size};
     args.a = {.data = x.data, .ld = size};

@@ -33,7 +33,10 @@ void add(files::SafetensorsWriter& writer, const char* name, const std::vector<T
 }
 
 Error damaged(const std::string& where, std::string what) {
-    return Error({.what = std::move(what), .where = where, .fix = "it is not used"});
+    return Error(
+        {.what = std::move(what),
+         .where = where,
+         .fix = "no action is needed: training continues from an earlier checkpoint, or from the start of the run"});
 }
 
 std::int64_t parse_version(const std::string& text) {
@@ -76,17 +79,17 @@ std::string to_bytes(const Checkpoint& c) {
 }
 
 Checkpoint parse_checkpoint(std::string_view bytes, const std::string& where) {
-    if (bytes.size() < checksum_bytes) throw damaged(where, "this checkpoint is cut short");
+    if (bytes.size() < checksum_bytes) throw damaged(where, "the checkpoint is truncated");
     const std::string_view before = bytes.substr(0, bytes.size() - checksum_bytes);
     std::uint64_t recorded = 0;
     std::memcpy(&recorded, bytes.data() + before.size(), checksum_bytes);
     if (recorded != reports::checksum_of(before))
-        throw damaged(where, "this checkpoint is damaged: its checksum is wrong");
+        throw damaged(where, "the checkpoint is damaged: its checksum is wrong");
 
     const auto file = files::Safetensors::parse(std::as_bytes(std::span(bytes)), where);
     const std::int64_t version = parse_version(file.metadata_at(version_key));
     if (version != format_version) {
-        throw damaged(where, fmt::format("this checkpoint is of version {}, this program's is {}",
+        throw damaged(where, fmt::format("the checkpoint has version {}, but this program reads version {}",
                                          file.metadata_at(version_key), format_version));
     }
     Checkpoint c;
@@ -99,7 +102,7 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& where) {
     const auto step = file.values<std::int64_t>("step");
     const auto files = file.values<std::uint64_t>("files");
     if (seconds.size() != 1 || step.size() != 1 || step[0] < 1 || files.size() != 2 * c.files.size()) {
-        throw damaged(where, "this checkpoint holds tensors of other shapes than a checkpoint's");
+        throw damaged(where, "the checkpoint has tensors with unexpected shapes");
     }
     c.seconds = seconds[0];
     c.step = step[0];
@@ -144,7 +147,7 @@ void CheckpointFolder::write(const fs::path& path, const Checkpoint& checkpoint)
     std::error_code error;
     fs::create_directories(folder_, error);
     if (error) {
-        throw Error({.what = fmt::format("cannot make the folder of checkpoints: {}", error.message()),
+        throw Error({.what = fmt::format("cannot create the folder of checkpoints: {}", error.message()),
                      .where = folder_.string(),
                      .fix = "check the permissions and the free space",
                      .exit = Exit::cannot_write});

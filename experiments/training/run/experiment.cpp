@@ -33,15 +33,15 @@ void check_folder(const char* field, const std::filesystem::path& file) {
     std::error_code error;
     const std::filesystem::path folder = file.parent_path();
     if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
-        throw FieldError(field, fmt::format("there is no folder {}", folder.string()), "make it first");
+        throw FieldError(field, fmt::format("the folder {} does not exist", folder.string()), "create it first");
     }
 }
 
 void validate(const DumpRequest& dump, std::int64_t steps) {
     if (dump.file.empty()) return;
     if (dump.step < 0 || dump.step >= steps) {
-        throw FieldError("dump", fmt::format("there is no step {} in {}", dump.step, steps),
-                         fmt::format("give 0 to {}: the first step is 0", steps - 1));
+        throw FieldError("dump", fmt::format("step {} does not exist in a run of {} steps", dump.step, steps),
+                         fmt::format("use 0 to {}; the first step is 0", steps - 1));
     }
     check_folder("dump", dump.file);
 }
@@ -53,25 +53,25 @@ void validate(const Experiment& experiment) {
     validate(experiment.options);
     validate(experiment.dump, experiment.options.steps);
     check_folder("inputs_file", experiment.inputs_file);
-    check_range("save_every", experiment.save_every, 0, most_steps);
+    check_range("save_every", experiment.save_every, 0, max_steps);
     for (const std::int64_t seed : experiment.seeds) check_range("seeds", seed, 0, INT64_MAX);
     const double tokens = static_cast<double>(experiment.options.steps) *
                           static_cast<double>(experiment.options.micro_batches) *
                           static_cast<double>(experiment.options.batch) * static_cast<double>(experiment.model.context);
     if (tokens > 0x1p62) {
-        throw FieldError("steps", fmt::format("a run of {:.3g} tokens is more than can be counted", tokens),
-                         "give fewer steps, or a smaller batch");
+        throw FieldError("steps", fmt::format("a run of {:.3g} tokens is too long to be counted", tokens),
+                         "use fewer steps, or a smaller batch");
     }
 }
 
-double least_memory(const Experiment& experiment) {
+double min_memory(const Experiment& experiment) {
     const TrainOptions& o = experiment.options;
     const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);  // one gradient for each rank
     const bool compares_gradients =
         o.probe_every > 0 &&
         std::any_of(experiment.policies.begin(), experiment.policies.end(),
                     [](const policy::Policy& policy) { return policy.name != reports::baseline_policy; });
-    return least_memory(experiment.model, o.batch / o.ranks, moments(o.optimizer), compares_gradients) +
+    return min_memory(experiment.model, o.batch / o.ranks, moments(o.optimizer), compares_gradients) +
            kept * static_cast<double>(parameter_count(experiment.model));
 }
 
@@ -81,7 +81,7 @@ void check_memory(const Backend& backend, const Experiment& experiment, int at_a
     const TrainOptions& o = experiment.options;
     const double held_out = static_cast<double>(o.eval_batches) * static_cast<double>(o.batch) *
                             static_cast<double>(experiment.model.context) * 2 * sizeof(std::int32_t);
-    const double one = least_memory(experiment) + held_out;
+    const double one = min_memory(experiment) + held_out;
     require_memory(at_a_time * one, experiment.memory, "training this model");
 }
 
@@ -97,7 +97,7 @@ void check_directory(const Experiment& experiment) {
     if (!experiment.force && holds_a_run(directory)) {
         throw Error({.what = "this run directory exists already",
                      .where = directory.string(),
-                     .fix = "give another `directory`, `resume` to go on with it, or `force` to replace it",
+                     .fix = "use another `directory`, `resume` to continue it, or `force` to replace it",
                      .exit = Exit::usage});
     }
 }
@@ -212,11 +212,11 @@ int runs_side_by_side(const Experiment& experiment, int threads) {
     // A forward and a backward pass multiply each weight with each token in three matmuls. Engines do about 10^10 of
     // these multiply-adds in a second, so a run of 10^13 takes a quarter of an hour.
     constexpr double short_run = 1e13;
-    constexpr double most_bytes = 0x1p30;  // of one run, so that many runs fit into memory
+    constexpr double max_bytes = 0x1p30;  // of one run, so that many runs fit into memory
     const TrainOptions& o = experiment.options;
     const double tokens = static_cast<double>(o.steps) * static_cast<double>(o.batch) *
                           static_cast<double>(o.micro_batches) * static_cast<double>(experiment.model.context);
-    if (least_memory(experiment) > most_bytes) return 1;
+    if (min_memory(experiment) > max_bytes) return 1;
     if (experiment.hash_sites || 3 * tokens * static_cast<double>(parameter_count(experiment.model)) > short_run)
         return 1;
     const std::size_t runs = experiment.policies.size() * experiment.seeds.size();
@@ -241,14 +241,14 @@ std::filesystem::path next_run_directory() {
 }
 
 NumberedDirectory::NumberedDirectory() {
-    constexpr int most_tries = 100;
+    constexpr int max_tries = 100;
     for (int i = 1, tries = 0;;) {
         std::error_code ignored;  // mkdir below reports a failure
         if (std::filesystem::create_directories("runs", ignored)) made_runs_ = true;
         path_ = numbered_path(i);
         if (::mkdir(path_.c_str(), 0777) == 0) return;
         // Another process whose training was refused may have removed `runs` again.
-        if (errno == ENOENT && ++tries < most_tries) continue;
+        if (errno == ENOENT && ++tries < max_tries) continue;
         if (errno != EEXIST) throw_cannot_write(path_, errno, "make the run directory");
         ++i;
     }

@@ -54,7 +54,7 @@ struct Progress {
 void validate(const Experiment& experiment);
 /// Returns a lower bound of the bytes that training takes in this process: those of the model (model/memory.hpp), and a
 /// gradient for each rank if there are several.
-double least_memory(const Experiment& experiment);
+double min_memory(const Experiment& experiment);
 /// Throws FieldError if training `at_a_time` runs at once on engines such as `backend` takes more memory than the
 /// experiment grants or, if it grants no amount, than there is. Does not check the memory of a GPU, which itself
 /// refuses what does not fit.

@@ -28,17 +28,17 @@ const std::filesystem::path& made_directory(const Experiment& experiment, const 
     }
     check_directory(experiment);
     check_complete(experiment, manifest);
-    if (manifest.size() > reports::most_manifest_bytes) {
-        throw Error({.what = fmt::format("the manifest would have {} bytes, more than the {} that are read again",
-                                         manifest.size(), reports::most_manifest_bytes),
+    if (manifest.size() > reports::max_manifest_bytes) {
+        throw Error({.what = fmt::format("the manifest would have {} bytes, but at most {} can be read again",
+                                         manifest.size(), reports::max_manifest_bytes),
                      .where = experiment.directory.string(),
-                     .fix = "share the policies among several directories, or take fewer `layers`",
+                     .fix = "divide the policies among several directories, or use fewer `layers`",
                      .exit = Exit::usage});
     }
     std::error_code error;
     std::filesystem::create_directories(experiment.directory, error);
     if (error) {
-        throw Error({.what = fmt::format("cannot make the directory: {}", error.message()),
+        throw Error({.what = fmt::format("cannot create the directory: {}", error.message()),
                      .where = experiment.directory.string(),
                      .fix = "choose another directory with `directory`",
                      .exit = Exit::cannot_write});
@@ -163,7 +163,7 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
         if (!rows_.is_open()) return;
         now_.step = step + 1;
         now_.loss = loss;
-        tell(now_);
+        eprint(now_);
     };
     if (index == directory.point_.completed) start_ = std::exchange(directory.point_.checkpoint, {});
     if (start_) {
@@ -182,7 +182,7 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
     if (directory.hashes_) request_->hashes = &*directory.hashes_;
 }
 
-void RunJob::tell(const Progress& progress) const {
+void RunJob::eprint(const Progress& progress) const {
     if (work_.progress) work_.progress(progress);
 }
 
@@ -192,9 +192,9 @@ RunResult RunJob::train(Backend& backend) { return training::train(backend, *req
 
 void RunJob::finish(const RunResult& result) {
     if (request_->dump != nullptr) {
-        tell({.note = result.dumped
-                          ? fmt::format("Step {} of {}: {}", dump_.step, run_.name, dump_.file.string())
-                          : fmt::format("Step {} of {} did not run here: nothing dumped", dump_.step, run_.name)});
+        eprint({.note = result.dumped
+                            ? fmt::format("wrote step {} of {} to {}", dump_.step, run_.name, dump_.file.string())
+                            : fmt::format("step {} of {} was not run, so nothing was dumped", dump_.step, run_.name)});
     }
     work_.directory.checkpoints_.wait();  // a run is not reported as stopped before it can be resumed
     if (!result.losses.empty()) {
@@ -203,7 +203,7 @@ void RunJob::finish(const RunResult& result) {
     }
     now_.status = result.status;
     now_.finished = true;
-    tell(now_);
+    eprint(now_);
     if (result.status != "stopped") work_.directory.checkpoints_.clear();
 }
 

@@ -115,7 +115,7 @@ class RunJob {
     void abandon() { rows_.abandon(); }
 
   private:
-    void tell(const Progress& progress) const;
+    void eprint(const Progress& progress) const;
 
     const RunContext& work_;
     const PlannedRun& run_;

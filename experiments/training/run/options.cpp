@@ -16,33 +16,34 @@ void validate(const TrainOptions& o) {
     const auto refuse = [](const char* field, const std::string& what, const char* fix) {
         throw FieldError(field, what, fix);
     };
-    check_range("steps", o.steps, 1, most_steps);
-    check_range("batch", o.batch, 1, most_size);
-    check_range("micro_batches", o.micro_batches, 1, most_size);
-    check_range("ranks", o.ranks, 1, most_ranks);
+    check_range("steps", o.steps, 1, max_steps);
+    check_range("batch", o.batch, 1, max_size);
+    check_range("micro_batches", o.micro_batches, 1, max_size);
+    check_range("ranks", o.ranks, 1, max_ranks);
     if (o.batch % o.ranks != 0) {
         refuse("ranks", fmt::format("{} ranks do not divide a micro-batch of {} samples", o.ranks, o.batch),
-               "give a divisor of `batch`, or another `batch`");
+               "use a divisor of `batch`, or change `batch`");
     }
-    check_range("warmup", o.warmup, 0, most_steps);
-    check_range("eval_every", o.eval_every, 0, most_steps);
-    check_range("eval_batches", o.eval_batches, 1, most_size);
-    check_range("probe_every", o.probe_every, 0, most_steps);
-    check_range("histogram_every", o.histogram_every, 0, most_steps);
+    check_range("warmup", o.warmup, 0, max_steps);
+    check_range("eval_every", o.eval_every, 0, max_steps);
+    check_range("eval_batches", o.eval_batches, 1, max_size);
+    check_range("probe_every", o.probe_every, 0, max_steps);
+    check_range("histogram_every", o.histogram_every, 0, max_steps);
     const auto no_less_than_0 = [&](const char* field, double value) {
-        if (!(value >= 0) || !std::isfinite(value)) refuse(field, fmt::format("it is {}", value), "give 0 or more");
+        if (!(value >= 0) || !std::isfinite(value))
+            refuse(field, fmt::format("{} is not a valid value", value), "use 0 or more");
     };
     no_less_than_0("clip", o.clip);
     no_less_than_0("weight_decay", o.weight_decay);
     no_less_than_0("momentum", o.momentum);
     if (!(o.lr > 0) || !std::isfinite(o.lr))
-        refuse("lr", fmt::format("{} is no learning rate", o.lr), "give a positive number");
+        refuse("lr", fmt::format("{} is not a valid learning rate", o.lr), "use a positive number");
     if (!(o.min_lr >= 0) || o.min_lr > o.lr)
-        refuse("min_lr", fmt::format("{} does not lie in 0 .. lr", o.min_lr), "give at most `lr`");
+        refuse("min_lr", fmt::format("{} is not between 0 and the learning rate", o.min_lr), "use at most `lr`");
     int exponent = 0;
     if (!(o.token_weight > 0) || std::frexp(o.token_weight, &exponent) != 0.5 || std::abs(exponent) > 100) {
-        refuse("token_weight", fmt::format("{} is no power of two", o.token_weight),
-               "give a power of two, so that undoing it is exact, for instance 2^-12");
+        refuse("token_weight", fmt::format("{} is not a valid power of two", o.token_weight),
+               "use a power of two such as 2^-12, so that undoing it is exact");
     }
 }
 

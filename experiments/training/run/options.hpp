@@ -11,9 +11,9 @@ namespace macheps::training {
 constexpr int moments(policy::OptimizerKind kind) { return kind == policy::OptimizerKind::sgd ? 1 : 2; }
 
 /// Upper bound of numbers of steps, and of intervals in steps.
-inline constexpr std::int64_t most_steps = std::int64_t{1} << 40;
+inline constexpr std::int64_t max_steps = std::int64_t{1} << 40;
 
-inline constexpr std::int64_t most_ranks = 1024;
+inline constexpr std::int64_t max_ranks = 1024;
 
 struct TrainOptions {
     std::int64_t steps = 300;

@@ -84,13 +84,13 @@ struct Timed {
     std::int64_t step_bytes = 0, site_bytes = 0;
 };
 
-/// Times a policy. With the experiment's own tokens this takes about least_seconds; with fewer tokens, two steps are
+/// Times a policy. With the experiment's own tokens this takes about min_seconds; with fewer tokens, two steps are
 /// timed.
 Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs,
                   const policy::ResolvedPolicy& policy) {
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 200;
-    const std::int64_t most_steps = timing.is_scaled ? 2 : 32, least_steps = timing.is_scaled ? 2 : 3;
-    constexpr double least_seconds = 0.2;
+    const std::int64_t max_steps = timing.is_scaled ? 2 : 32, min_steps = timing.is_scaled ? 2 : 3;
+    constexpr double min_seconds = 0.2;
     const Experiment& experiment = timing.experiment;
     const TrainOptions o = options_under(policy.training, experiment.options);
     Timed timed;
@@ -105,7 +105,7 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
     StepResult last = step.run(0, Sampling::counts);  // does the work that is done only once
     const auto next = [&](Sampling sampling) { return last = step.run(last.step + 1, sampling); };
     double spent = 0;
-    while (timed.steps < most_steps && (timed.steps < least_steps || spent < least_seconds)) {
+    while (timed.steps < max_steps && (timed.steps < min_steps || spent < min_seconds)) {
         spent += next(Sampling::counts).seconds;
         ++timed.steps;
     }
@@ -209,7 +209,7 @@ void look_at_disk(Plan& plan, const Experiment& experiment) {
     }
     const std::filesystem::path folder = existing_part(plan.directory);
     if (!std::filesystem::is_directory(folder) || access(folder.c_str(), W_OK | X_OK) != 0) {
-        plan.problems.push_back(Error({.what = "this folder cannot be written",
+        plan.problems.push_back(Error({.what = "this folder is not writable",
                                        .where = folder.string(),
                                        .fix = "choose another directory with `directory`",
                                        .exit = Exit::cannot_write}));
@@ -221,9 +221,9 @@ void look_at_disk(Plan& plan, const Experiment& experiment) {
     plan.free_bytes = static_cast<std::int64_t>(space.available);
     if (*plan.free_bytes < plan.disk_bytes) {
         plan.problems.push_back(
-            Error({.what = fmt::format("{} bytes are free, about {} are needed", *plan.free_bytes, plan.disk_bytes),
+            Error({.what = fmt::format("{} bytes are free, but about {} are needed", *plan.free_bytes, plan.disk_bytes),
                    .where = folder.string(),
-                   .fix = "make room, or choose another directory with `directory`",
+                   .fix = "free some space, or choose another directory with `directory`",
                    .exit = Exit::cannot_write}));
     }
 }
@@ -244,7 +244,7 @@ Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment)
               .steps = o.steps,
               .tokens = o.steps * o.micro_batches * o.batch * experiment.model.context,
               .parameters = parameter_count(experiment.model),
-              .least_bytes = static_cast<std::int64_t>(least_memory(experiment)),
+              .min_bytes = static_cast<std::int64_t>(min_memory(experiment)),
               .policies = {},
               .problems = {}};
     Timing timing = timing_of(experiment);

@@ -34,7 +34,7 @@ struct Plan {
     std::vector<std::int64_t> seeds;
     std::int64_t steps = 0, tokens = 0;  ///< of one run
     std::int64_t parameters = 0;
-    std::int64_t least_bytes = 0;  ///< least_memory(): decides whether the experiment is refused
+    std::int64_t min_bytes = 0;  ///< min_memory(): decides whether the experiment is refused
     std::vector<PolicyPlan> policies;
     std::int64_t timed_tokens = 0;  ///< tokens of a timed step, if these are fewer than a step really has; else 0
     double seconds = 0;             ///< of everything, with runs side by side

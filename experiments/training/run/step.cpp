@@ -164,7 +164,7 @@ void Step::save(Checkpoint& checkpoint) const {
 
 void Step::load(const Checkpoint& checkpoint) {
     if (!scaler_->load(checkpoint.loss_scaler)) {
-        throw Error({.what = "the checkpoint is of another loss scaler", .where = setup_.name()});
+        throw Error({.what = "the checkpoint is from another loss scaler", .where = setup_.name()});
     }
     optimizer_.load(checkpoint);
     for (const Checkpoint::State& each : checkpoint.state) {

@@ -37,15 +37,15 @@ void check_trainable(const policy::ResolvedPolicy& policy) {
         const auto format = [&](const char* of) { return policy.cast(name + ":" + of).format; };
         if (policy.has_master(name) && is_narrower(format("master"), format("value"))) {
             refuse(policy, name, "train/master-narrower-than-store",
-                   fmt::format("the master copy is {}, narrower than the weight that it keeps, {}",
+                   fmt::format("the format of the master copy, {}, is narrower than that of the weight, {}",
                                format_name(format("master")), format_name(format("value"))),
-                   "a master of fp32, or none");
+                   "use a master copy in fp32, or none");
         }
         const Format sum = format(policy.has_sum(name) ? "accum" : "grad");
         if (scaler == "torch" && sum == fp16) {
             refuse(policy, name, "torch/fp16-gradients",
                    "GradScaler raises ValueError, \"Attempting to unscale FP16 gradients\", before the first step",
-                   "fp32 weights under autocast; or FSDP's scaler, torch-sharded, which takes them");
+                   "use fp32 weights with autocast, or FSDP's scaler, torch-sharded, which accepts fp16 gradients");
         }
     }
 }
@@ -55,19 +55,19 @@ void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& mode
     for (const auto& [slot, cast] : policy.casts) {
         const std::string where = fmt::format("policy {}, {}", policy.name, slot);
         if (cast.hadamard && tokens % 16 != 0) {
-            throw Error(
-                {.what = fmt::format("'{}' mixes 16 tokens at a time, and a batch has {}", to_string(cast), tokens),
-                 .where = where,
-                 .fix = "give a `batch` whose samples have a multiple of 16 tokens together"});
+            throw Error({.what = fmt::format("'{}' mixes 16 tokens at a time, but a batch has {} tokens",
+                                             to_string(cast), tokens),
+                         .where = where,
+                         .fix = "use a `batch` whose number of tokens is a multiple of 16"});
         }
         // Each scale depends on the amaxes of all ranks, but this process runs the ranks one after the other.
         if (cast.has_history() && options.ranks > 1 && options.micro_batches > 1) {
-            throw Error(
-                {.what = fmt::format("'{}' on {} ranks with {} micro-batches each: a rank's second one would need "
-                                     "what the other ranks' first ones have not computed yet",
-                                     to_string(cast), options.ranks, options.micro_batches),
-                 .where = where,
-                 .fix = "give `ranks` or `micro_batches`, not both"});
+            throw Error({.what = fmt::format(
+                             "'{}' cannot be used on {} ranks with {} micro-batches each: the second micro-batch of a "
+                             "rank would need the amaxes of the other ranks' first ones, which are computed later",
+                             to_string(cast), options.ranks, options.micro_batches),
+                         .where = where,
+                         .fix = "use `ranks` or `micro_batches`, not both"});
         }
     }
 }

@@ -186,7 +186,7 @@ class Trainer {
         }
         if (const auto gradient = shadow != nullptr ? shadow->result() : std::nullopt) {
             step.grad_cosine = gradient->cosine, step.grad_proj = gradient->proj, step.grad_snr_db = gradient->snr_db;
-            step.grad_cosine_least = gradient->least_cosine, step.grad_least_parameter = gradient->least_parameter;
+            step.grad_cosine_least = gradient->min_cosine, step.grad_least_parameter = gradient->min_parameter;
         }
         rows_.append(step);
         if (request_.hashes != nullptr) request_.hashes->flush();

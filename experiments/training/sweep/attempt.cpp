@@ -87,8 +87,8 @@ void write_attempt_note(const Attempt& attempt) {
 /// Makes the next free folder, and locks attempt.json in it. A process that finds the unit finished may remove a folder
 /// without a note; then the next number is taken.
 Attempt claim_attempt(const fs::path& out, const std::string& id, int number) {
-    constexpr int most_tries = 10000;
-    for (int i = 0; i < most_tries; ++i, ++number) {
+    constexpr int max_tries = 10000;
+    for (int i = 0; i < max_tries; ++i, ++number) {
         Attempt attempt{.number = number, .folder = attempt_folder(out, id, number)};
         if (::mkdir(attempt.folder.c_str(), 0777) != 0) {
             if (errno == EEXIST) continue;
@@ -155,14 +155,14 @@ bool is_taken(int error) { return error == EEXIST || error == ENOTEMPTY; }
 
 /// Renames a marked attempt to the unit's folder. Returns false if a finished unit is there.
 bool rename_to_unit(const fs::path& out, const std::string& id, const fs::path& folder) {
-    constexpr int most_tries = 3;
+    constexpr int max_tries = 3;
     const fs::path unit = unit_folder(out, id);
     for (int i = 1;; ++i) {
         make_folders(unit.parent_path());
         if (::rename(folder.c_str(), unit.c_str()) == 0) break;
         const int error = errno;
         if (is_done(out, id)) return false;
-        if (!is_taken(error) || i == most_tries) throw_cannot_write(unit, error, "publish the unit");
+        if (!is_taken(error) || i == max_tries) throw_cannot_write(unit, error, "publish the unit");
         remove_folder(unit);  // without `done`, it is the rest of a unit that somebody removed
     }
     std::error_code ignored;
@@ -184,17 +184,18 @@ void check_same_rows(const fs::path& unit, const fs::path& attempt) {
     const Done first = read_done(unit), second = read_done(attempt);
     if (first.same_rows == second.same_rows || !has_marked_rows(attempt, second)) return;
     if (!has_marked_rows(unit, first)) {
-        throw Error({.what = fmt::format("unit {}: its rows are not what they were when it was finished", first.id),
-                     .where = unit.string(),
-                     .fix = "remove this folder and run its shard again: a second training of the unit takes its place",
-                     .exit = Exit::check_failed});
+        throw Error(
+            {.what = fmt::format("unit {}: its rows have changed since it was finished", first.id),
+             .where = unit.string(),
+             .fix = "remove this folder and run its shard again: the second training of the unit then takes its place",
+             .exit = Exit::check_failed});
     }
     throw Error(
-        {.what = fmt::format("unit {} was trained twice and came out with other rows: on {} (attempt {}) and on {} "
-                             "(attempt {})",
-                             first.id, first.host, first.attempt, second.host, second.attempt),
+        {.what =
+             fmt::format("unit {} was trained twice, with different rows: on {} (attempt {}) and on {} (attempt {})",
+                         first.id, first.host, first.attempt, second.host, second.attempt),
          .where = attempt.string(),
-         .fix = "one of these machines computes wrongly; both folders are kept: remove the wrong one",
+         .fix = "find out which of these machines computes wrongly, and remove its folder; both folders are kept",
          .exit = Exit::check_failed});
 }
 

@@ -80,7 +80,7 @@ void Costs::measure(const Experiment& experiment, const std::vector<const SweepP
                          .text = reports::to_hex(rows[i]->checksum),
                          .seconds = plan.seconds * share,
                          .row_bytes = plan.policies.front().row_bytes,
-                         .memory_bytes = std::max(plan.least_bytes, plan.peak_bytes)});
+                         .memory_bytes = std::max(plan.min_bytes, plan.peak_bytes)});
         is_new_ = true;
     }
 }

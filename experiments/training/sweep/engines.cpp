@@ -15,8 +15,8 @@ namespace macheps::training {
 
 namespace {
 
-constexpr int most_tasks = 1000;  // in an array: Slurm's MaxArraySize is 1001 unless a site raises it
-constexpr double least_shard_seconds = 600;
+constexpr int max_tasks = 1000;  // in an array: Slurm's MaxArraySize is 1001 unless a site raises it
+constexpr double min_shard_seconds = 600;
 
 std::int64_t megabytes(std::int64_t bytes) { return std::max<std::int64_t>(100, (bytes + 999999) / 1000000); }
 
@@ -148,8 +148,8 @@ int usual_shards(const Sweep& sweep) {
     double seconds = 0;
     const std::vector<std::size_t> units = units_of(sweep, {0, 1});
     for (const std::size_t unit : units) seconds += sweep.units[unit].seconds;
-    const double most = std::min<double>(most_tasks, static_cast<double>(units.size()));
-    return static_cast<int>(std::clamp(std::floor(seconds / least_shard_seconds), 1.0, std::max(1.0, most)));
+    const double most = std::min<double>(max_tasks, static_cast<double>(units.size()));
+    return static_cast<int>(std::clamp(std::floor(seconds / min_shard_seconds), 1.0, std::max(1.0, most)));
 }
 
 std::int64_t task_memory(const Sweep& sweep) {

@@ -21,7 +21,7 @@ namespace macheps::training {
 
 namespace {
 
-constexpr std::size_t most_settings = 100000, most_runs = 10000000;
+constexpr std::size_t max_settings = 100000, max_runs = 10000000;
 
 /// Appends an option as it is written on a command line.
 void append_words(const std::string& name, const PlanValue& value, std::vector<std::string>& words) {
@@ -57,10 +57,10 @@ std::vector<SweepSetting> settings_of(const PlanFile& plan) {
     std::vector<SweepSetting> settings{first};
     for (const PlanOption& axis : plan.axes) {
         std::vector<SweepSetting> next;
-        if (settings.size() * axis.values.size() > most_settings) {
-            throw Error({.what = fmt::format("the axes have more than {} combinations", most_settings),
+        if (settings.size() * axis.values.size() > max_settings) {
+            throw Error({.what = fmt::format("the axes have more than {} combinations", max_settings),
                          .where = axis.where,
-                         .fix = "take fewer values, or several plans"});
+                         .fix = "use fewer values, or several plans"});
         }
         for (const SweepSetting& setting : settings) {
             for (const PlanValue& value : axis.values) {
@@ -101,9 +101,9 @@ class Exclusions {
     void check() const {
         for (std::size_t i = 0; i < used_.size(); ++i) {
             if (used_[i]) continue;
-            throw Error({.what = "this excludes nothing",
+            throw Error({.what = "this exclusion has no effect",
                          .where = plan_.exclusions[i].where,
-                         .fix = "compare its words with the axes, or leave it out"});
+                         .fix = "compare its values with the axes, or remove it"});
         }
     }
 
@@ -226,9 +226,9 @@ class CellUnits {
         }
         unit.id = group.ids_of(part).of_seed(cell.seed);
         if (!is_there(unit)) {
-            throw Error({.what = fmt::format("the setting {} trains what another one does", words_of(cell)),
+            throw Error({.what = fmt::format("the setting {} trains the same as another setting", words_of(cell)),
                          .where = plan_.path.string(),
-                         .fix = "leave out an axis, or a value, that changes nothing"});
+                         .fix = "remove an axis, or a value, that has no effect"});
         }
         sweep_.units.push_back(std::move(unit));
     }
@@ -293,10 +293,10 @@ void add_cells(Sweep& sweep, const PlanFile& plan, const std::vector<SweepPolicy
                     return a.name == b.name && a.checksum == b.checksum;
                 });
             }
-            if ((runs += left.size()) > most_runs) {
-                throw Error({.what = fmt::format("the plan has more than {} runs", most_runs),
+            if ((runs += left.size()) > max_runs) {
+                throw Error({.what = fmt::format("the plan has more than {} runs", max_runs),
                              .where = plan.path.string(),
-                             .fix = "make several plans of it"});
+                             .fix = "split it into several plans"});
             }
             sweep.cells.push_back({*index, seed, std::move(left)});
         }
@@ -331,7 +331,7 @@ std::vector<SweepPolicy> policies_of(const PlanFile& plan) {
         if (names.size() > before) continue;
         throw Error({.what = fmt::format("'{}' matches no preset", word),
                      .where = plan.where_policies,
-                     .fix = "`macheps policy list` names them"});
+                     .fix = "run `macheps policy list` to list the presets"});
     }
     std::vector<SweepPolicy> policies{policy_of(std::string(reports::baseline_policy), folder)};
     for (const std::string& name : names) {
@@ -348,7 +348,7 @@ std::vector<SweepPolicy> policies_of(const PlanFile& plan) {
         } else if (same->checksum != policy.checksum) {
             throw Error({.what = fmt::format("two policies are called '{}'", policy.name),
                          .where = plan.where_policies,
-                         .fix = "give your own policies names of their own"});
+                         .fix = "give your own policies different names"});
         }
     }
     return policies;

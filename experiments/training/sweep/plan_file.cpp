@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t most_plan_bytes = 1 << 20;
-constexpr std::int64_t most_seeds = 100000;
+constexpr std::uint64_t max_plan_bytes = 1 << 20;
+constexpr std::int64_t max_seeds = 100000;
 
 /// Options of `macheps train` that a sweep sets itself, or that change no row.
 constexpr std::string_view own_options[] = {
@@ -53,16 +53,16 @@ std::vector<PlanValue> values_of(const files::TomlReader& reader, const toml::no
     for (const toml::node& one : *node.as_array()) {
         PlanValue value = value_of(reader, one, key);
         if (std::find(values.begin(), values.end(), value) != values.end()) {
-            throw Error({.what = fmt::format("'{}' stands twice in '{}'", value.text, key),
+            throw Error({.what = fmt::format("'{}' appears twice in '{}'", value.text, key),
                          .where = reader.where(one, key),
                          .fix = "name each value once"});
         }
         values.push_back(std::move(value));
     }
     if (values.empty()) {
-        throw Error({.what = fmt::format("'{}' has no value, so that nothing would be trained", key),
+        throw Error({.what = fmt::format("'{}' has no value, so nothing would be trained", key),
                      .where = reader.where(node, key),
-                     .fix = "give it one, or leave it out"});
+                     .fix = "give it a value, or remove it"});
     }
     return values;
 }
@@ -71,14 +71,14 @@ void check_option(const files::TomlReader& reader, const toml::node& node, const
     const bool is_own = std::find(std::begin(own_options), std::end(own_options), name) != std::end(own_options);
     if (is_own || name == policy_axis || name == seeds_axis) {
         throw Error(
-            {.what = is_own ? fmt::format("'{}' is settled by the sweep", name) : fmt::format("'{}' is an axis", name),
+            {.what = is_own ? fmt::format("'{}' is set by the sweep", name) : fmt::format("'{}' is an axis", name),
              .where = reader.where(node, name),
-             .fix = is_own ? "leave it out" : "put it into [axes]"});
+             .fix = is_own ? "remove it" : "put it into [axes]"});
     }
     if (name.starts_with('-')) {
-        throw Error({.what = fmt::format("'{}' has dashes in front", name),
+        throw Error({.what = fmt::format("'{}' begins with a dash", name),
                      .where = reader.where(node, name),
-                     .fix = "write the long name of the option without them: token-weight"});
+                     .fix = "write the long name of the option without dashes: token-weight"});
     }
 }
 
@@ -98,7 +98,7 @@ std::vector<std::int64_t> seeds_of(const files::TomlReader& reader, const toml::
     std::string text;
     for (const PlanValue& value : values_of(reader, node, seeds_axis)) text += (text.empty() ? "" : ",") + value.text;
     if (auto seeds = parse_seeds(text)) return *seeds;
-    throw Error({.what = fmt::format("'{}' are no seeds", text),
+    throw Error({.what = fmt::format("'{}' is not a valid list of seeds", text),
                  .where = reader.where(node, seeds_axis),
                  .fix = "give whole numbers from 0 on, each once: \"0..4\", or [0, 1, 7]"});
 }
@@ -117,9 +117,9 @@ void read_axes(const files::TomlReader& reader, const toml::table& table, PlanFi
             check_option(reader, *node, name);
             const auto same = [&name = name](const PlanOption& option) { return option.name == name; };
             if (std::any_of(plan.train.begin(), plan.train.end(), same)) {
-                throw Error({.what = fmt::format("'{}' stands in [train] and in [axes]", name),
+                throw Error({.what = fmt::format("'{}' appears in [train] and in [axes]", name),
                              .where = reader.where(*node, name),
-                             .fix = "leave it in one of them"});
+                             .fix = "keep it in only one of them"});
             }
             plan.axes.push_back({name, values_of(reader, *node, name), reader.where(*node, name)});
         }
@@ -138,7 +138,8 @@ PlanExclusion exclusion_of(const files::TomlReader& reader, const toml::node& no
         exclusion.patterns.push_back(std::move(pattern));
     }
     if (!exclusion.patterns.empty()) return exclusion;
-    throw Error({.what = "this excludes everything", .where = exclusion.where, .fix = "name axes and their values"});
+    throw Error(
+        {.what = "this exclusion excludes everything", .where = exclusion.where, .fix = "name axes and their values"});
 }
 
 /// Returns true if the name can be that of a job and of a folder.
@@ -150,9 +151,9 @@ bool is_plain(std::string_view name) {
 
 void check_name(const files::TomlReader& reader, const toml::node& node, const std::string& name) {
     if (is_plain(name)) return;
-    throw Error({.what = fmt::format("'{}' is no name of a sweep", name),
+    throw Error({.what = fmt::format("'{}' is not a valid name of a sweep", name),
                  .where = reader.where(node, "name"),
-                 .fix = "take letters, digits, '-', '_' and '.', beginning with a letter or a digit"});
+                 .fix = "use letters, digits, '-', '_' and '.', and begin with a letter or a digit"});
 }
 
 void read_head(const files::TomlReader& reader, const toml::table& document, PlanFile& plan) {
@@ -167,7 +168,7 @@ void read_head(const files::TomlReader& reader, const toml::table& document, Pla
         if (const toml::node* minutes = table.get("minutes")) {
             plan.minutes = reader.number(*minutes, "minutes");
             if (!(plan.minutes > 0)) {
-                throw Error({.what = fmt::format("a unit of {} minutes is none", plan.minutes),
+                throw Error({.what = fmt::format("a unit cannot take {} minutes", plan.minutes),
                              .where = reader.where(*minutes, "minutes"),
                              .fix = "give a number above 0, such as 30"});
             }
@@ -187,9 +188,9 @@ void leave_rows_out(PlanFile& plan) {
         for (const auto* options : {&plan.train, &plan.axes}) {
             for (const PlanOption& given : *options) {
                 if (given.name != option) continue;
-                throw Error({.what = fmt::format("'{}' has no effect where [rows] leaves {} out", option, rows),
+                throw Error({.what = fmt::format("'{}' has no effect if [rows] leaves out {}", option, rows),
                              .where = given.where,
-                             .fix = fmt::format("leave it out, or set `{} = true` in [rows]", rows)});
+                             .fix = fmt::format("remove it, or set `{} = true` in [rows]", rows)});
             }
         }
         plan.train.push_back({option, {{"0"}}, plan.path.string()});
@@ -216,7 +217,7 @@ std::optional<std::vector<std::int64_t>> parse_seeds(std::string_view text) {
         const std::size_t dots = word.find("..");
         const auto first = number(word.substr(0, dots)),
                    last = dots == word.npos ? first : number(word.substr(dots + 2));
-        if (!first || !last || *last < *first || *last - *first >= most_seeds) return std::nullopt;
+        if (!first || !last || *last < *first || *last - *first >= max_seeds) return std::nullopt;
         for (std::int64_t seed = *first; seed <= *last; ++seed) seeds.push_back(seed);
     }
     if (std::set<std::int64_t>(seeds.begin(), seeds.end()).size() != seeds.size()) return std::nullopt;
@@ -226,7 +227,7 @@ std::optional<std::vector<std::int64_t>> parse_seeds(std::string_view text) {
 PlanFile read_plan_file(const fs::path& path) {
     PlanFile plan;
     plan.path = path;
-    plan.text = read_file(path, most_plan_bytes);
+    plan.text = read_file(path, max_plan_bytes);
     plan.name = is_plain(path.stem().string()) ? path.stem().string() : "sweep";
     const files::TomlReader reader(plan.text, path.string());
     const toml::table document = reader.document();
@@ -237,10 +238,11 @@ PlanFile read_plan_file(const fs::path& path) {
     if (plan.policies.empty()) {
         throw Error({.what = "the plan names no policy",
                      .where = axes == nullptr ? path.string() : reader.where(*axes, "axes"),
-                     .fix = "give `policy` in [axes]: presets, such as \"fp8-*\", or .toml files beside the plan"});
+                     .fix = "give `policy` in [axes]: presets, such as \"fp8-*\", or .toml files next to the plan"});
     }
     if (const toml::node* exclude = document.get("exclude")) {
-        if (!exclude->is_array_of_tables()) reader.wrong_type(*exclude, "exclude", "[[exclude]], a table for each");
+        if (!exclude->is_array_of_tables())
+            reader.wrong_type(*exclude, "exclude", "an array of tables: write [[exclude]] with two brackets");
         for (const toml::node& one : *exclude->as_array()) plan.exclusions.push_back(exclusion_of(reader, one, plan));
     }
     leave_rows_out(plan);

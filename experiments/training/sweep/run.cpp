@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int most_attempts_without_progress = 3, most_retries = 3;
+constexpr int max_attempts_without_progress = 3, max_retries = 3;
 
 /// Returns whether the error is the system's error `number`. Every error of reading and writing contains the system's
 /// text.
@@ -56,11 +56,11 @@ struct FinishedElsewhere {};
 /// Returns the error for a problem that did not pass. It ends the shard: all other units would end the same way, and
 /// none of them is the cause.
 Error lost_files(const Error& error) {
-    return Error(
-        {.what = error.parts().what,
-         .where = error.parts().where,
-         .fix = "look at this machine's file systems; what is finished is whole, and running the shard again goes on",
-         .exit = Exit::cannot_write});
+    return Error({.what = error.parts().what,
+                  .where = error.parts().where,
+                  .fix = "check the file systems of this machine and run the shard again: it continues, and finished "
+                         "units are complete",
+                  .exit = Exit::cannot_write});
 }
 
 class Runner {
@@ -121,11 +121,11 @@ class Runner {
     bool is_final(const SweepUnit& unit, const Error& error, int retries, std::string& what) const {
         // The process that finishes a unit may remove the other attempts at it.
         const bool is_theirs = is_done(request_.out, unit.id) && error.exit() != Exit::check_failed;
-        if (is_theirs && retries < most_retries) return false;
+        if (is_theirs && retries < max_retries) return false;
         if (may_pass(error)) {
-            if (retries == most_retries) throw lost_files(error);
+            if (retries == max_retries) throw lost_files(error);
             note(fmt::format("{}; trying again", error.what()));
-            wait(request_.patience / most_retries);
+            wait(request_.patience / max_retries);
             return false;
         }
         if (error.exit() == Exit::cannot_write) throw error;
@@ -162,10 +162,10 @@ class Runner {
 
     UnitEnd train(const SweepUnit& unit) {
         const fs::path& out = request_.out;
-        if (const int idle = attempts_without_progress(out, unit.id); idle >= most_attempts_without_progress) {
-            throw Error({.what = fmt::format("{} attempts ended before they came any further", idle),
+        if (const int idle = attempts_without_progress(out, unit.id); idle >= max_attempts_without_progress) {
+            throw Error({.what = fmt::format("{} attempts ended without any progress", idle),
                          .where = fmt::format("unit {}", unit.id),
-                         .fix = "they may have been killed for their memory; --retry-failed tries again"});
+                         .fix = "check whether they ran out of memory, and use --retry-failed to try again"});
         }
         Experiment experiment = unit_experiment(sweep_, unit, task_of_);
         Attempt attempt = take_attempt(out, unit.id, request_.shard);
@@ -176,7 +176,7 @@ class Runner {
                 return UnitEnd::stopped;
             }
             if (publish_unit(out, unit.id, attempt) == Published::by_another)
-                note(fmt::format("{}: another process was first, with the same rows", unit.id));
+                note(fmt::format("{}: another process finished first, with the same rows", unit.id));
             return UnitEnd::trained;
         } catch (const FinishedElsewhere&) {
             leave_attempt(out, unit.id, attempt);
@@ -206,7 +206,7 @@ class Runner {
         } catch (const Error& error) {
             // The rows of an earlier attempt may be damaged: the unit is trained again from step 0.
             if (!experiment.resume || error.exit() != Exit::bad_input || may_pass(error)) throw;
-            note(fmt::format("beginning anew: {}", error.what()));
+            note(fmt::format("starting from the beginning: {}", error.what()));
             empty_attempt(attempt);
             scratch.clear();
             experiment.resume = false;

@@ -50,7 +50,7 @@ constexpr Engine engines[] = {
 std::optional<int> number(std::string_view text) {
     int value = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > most_shards)
+    if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > max_shards)
         return std::nullopt;
     return value;
 }
@@ -72,9 +72,9 @@ class Reader {
         if (read) return *read;
         refuse(engine,
                value == nullptr ? fmt::format("{} is not set", name)
-                                : fmt::format("{} is '{}', which is no count", name, value),
+                                : fmt::format("{} is '{}', which is not a count", name, value),
                name == std::string_view(own_count)
-                   ? fmt::format("set {} to the number of tasks: the engine does not tell it", own_count)
+                   ? fmt::format("set {} to the number of tasks: the engine does not report it", own_count)
                    : "give the shard itself: --shard 3/64");
     }
     [[noreturn]] void refuse(const Engine& engine, std::string what, std::string fix) const {
@@ -105,13 +105,14 @@ std::optional<FoundShard> shard_of(const Engine& engine, const GetVariable& vari
         if (last - first + 1 != count) {
             reader.refuse(
                 engine,
-                fmt::format("the array has {} of the tasks {} to {}, so that its count is not that of the shards",
-                            count, first, last),
+                fmt::format("the array has {} of the tasks {} to {}, so its count is not the number of shards", count,
+                            first, last),
                 fmt::format("give the shard itself: --shard \"${}/64\", with the number of all shards", engine.index));
         }
     }
     if (index < first || index - first >= count)
-        reader.refuse(engine, fmt::format("there is no shard {} of {}", index - first, count), "--shard 3/64 gives it");
+        reader.refuse(engine, fmt::format("there is no shard {} of {}", index - first, count),
+                      "give the shard itself: --shard 3/64");
     return FoundShard{{index - first, count}, engine.name, reader.seen()};
 }
 
@@ -122,9 +123,9 @@ Shard parse_shard(std::string_view text) {
     const std::optional<int> index = number(text.substr(0, slash)),
                              count = slash == text.npos ? std::nullopt : number(text.substr(slash + 1));
     if (index && count && *index < *count) return {*index, *count};
-    throw Error({.what = fmt::format("'{}' is no shard", text),
+    throw Error({.what = fmt::format("'{}' is not a valid shard", text),
                  .where = "--shard",
-                 .fix = "give its number and how many there are, 0/4 to 3/4, or auto",
+                 .fix = "give its number and the number of shards, such as 0/4 to 3/4, or auto",
                  .exit = Exit::usage});
 }
 
@@ -144,9 +145,9 @@ FoundShard shard_in(const GetVariable& variable) {
     if (found.empty()) {
         std::string names;
         for (const Engine& engine : engines) names += fmt::format("{}{}", names.empty() ? "" : ", ", engine.index);
-        throw Error({.what = fmt::format("no engine told this process its place: none of {} is set", names),
+        throw Error({.what = fmt::format("no engine gives this process a shard: none of {} is set", names),
                      .where = "--shard auto",
-                     .fix = "give it, such as --shard 0/1",
+                     .fix = "give a shard, such as --shard 0/1",
                      .exit = Exit::usage});
     }
     for (const FoundShard& other : found) {

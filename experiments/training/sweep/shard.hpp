@@ -17,7 +17,7 @@ struct Shard {
     bool operator==(const Shard&) const = default;
 };
 
-inline constexpr int most_shards = 1000000;
+inline constexpr int max_shards = 1000000;
 
 /// Reads `3/64`. Throws Error, Exit::usage.
 Shard parse_shard(std::string_view text);

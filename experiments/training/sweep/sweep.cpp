@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int sweep_schema = 1;
-constexpr std::uint64_t most_sweep_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_sweep_bytes = std::uint64_t{1} << 30;
 
 Json json_of(const SweepPolicy& policy) {
     Json sources = Json::array();
@@ -109,7 +109,7 @@ void read_runs(const Json& json, const Sweep& sweep, Runs& runs) {
     for (const std::size_t policy : runs.policies)
         require(policy < sweep.policies.size(), "policies: there are not that many policies");
     const std::set<std::size_t> distinct(runs.policies.begin(), runs.policies.end());
-    require(distinct.size() == runs.policies.size(), "policies: one is there twice");
+    require(distinct.size() == runs.policies.size(), "policies: one appears twice");
 }
 
 SweepPolicy policy_of(const Json& json) {
@@ -161,7 +161,7 @@ Sweep sweep_of(const Json& json) {
     read_member(json, "plan", sweep.plan_text);
     read_member(json, "axes", sweep.axes);
     const std::set<std::string> axes(sweep.axes.begin(), sweep.axes.end());
-    require(axes.size() == sweep.axes.size(), "axes: one is there twice");
+    require(axes.size() == sweep.axes.size(), "axes: one appears twice");
     for_each_in(json, "policies", [&](const Json& one) { sweep.policies.push_back(policy_of(one)); });
     for_each_in(json, "settings", [&](const Json& one) { sweep.settings.push_back(setting_of(one)); });
     for_each_in(json, "cells", [&](const Json& one) {
@@ -174,7 +174,7 @@ Sweep sweep_of(const Json& json) {
     std::unordered_set<std::string> ids;
     for_each_in(json, "units", [&](const Json& one) {
         sweep.units.push_back(unit_of(one, sweep));
-        require(ids.insert(sweep.units.back().id).second, "id: two units have one name");
+        require(ids.insert(sweep.units.back().id).second, "id: two units have the same name");
     });
     return sweep;
 }
@@ -252,11 +252,11 @@ Experiment unit_experiment(const Sweep& sweep, const SweepUnit& unit, const Task
     if (const std::string id = unit_id(experiment); id != unit.id) {
         const std::string now = fmt::format("macheps {} ({})", version(), git_revision()),
                           then = fmt::format("{} ({})", sweep.created_by, sweep.git);
-        throw Error({.what = fmt::format("what would be trained is {}, another recipe than was planned", id),
+        throw Error({.what = fmt::format("the unit would now train {}, which is another recipe than was planned", id),
                      .where = fmt::format("unit {}", unit.id),
-                     .fix = now == then ? "its data is not what it was: put that back, or plan anew"
-                                        : fmt::format("it was planned by {}, and this is {}: take that version, or put "
-                                                      "its data back where that has changed",
+                     .fix = now == then ? "restore its data, which has changed, or plan again"
+                                        : fmt::format("it was planned by {}, and this is {}: use that version, or "
+                                                      "restore its data if it has changed",
                                                       then, now)});
     }
     return experiment;
@@ -272,17 +272,18 @@ std::string setting_words(const SweepSetting& setting) {
 Sweep read_sweep(const fs::path& out) {
     const fs::path path = out / sweep_file;
     if (!fs::exists(path)) {
-        throw Error({.what = "there is no sweep.json in this folder",
-                     .where = out.string(),
-                     .fix = "name the folder of a sweep, or the plan: `macheps sweep plan PLAN --out OUT` makes one"});
+        throw Error(
+            {.what = "there is no sweep.json in this folder",
+             .where = out.string(),
+             .fix = "name the folder of a sweep, or the plan; `macheps sweep plan PLAN --out OUT` makes a folder"});
     }
     const auto bad = [&](std::string what) {
         return Error({.what = std::move(what),
                       .where = path.string(),
                       .fix = "restore it, or plan again into the same folder: finished units keep their names"});
     };
-    const Json json = Json::parse_or_null(read_regular_file(path, most_sweep_bytes));
-    if (!json.is_object()) throw bad("not a JSON object");
+    const Json json = Json::parse_or_null(read_regular_file(path, max_sweep_bytes));
+    if (!json.is_object()) throw bad("this is not a JSON object");
     try {
         const auto schema = member<std::int64_t>(json, "schema");
         require(schema >= 1, "schema: it is less than 1");

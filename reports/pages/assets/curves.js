@@ -1,5 +1,5 @@
 // ---- curves --------------------------------------------------------------------------------------------------------
-/** Mean over the chosen runs of policy i at each step, with the least and the greatest. */
+/** Returns the mean, minimum and maximum over the chosen runs of policy i at each step. */
 const meanOf = (i, key, group) => {
     const sums = new Map();
     for (const run of runsOf(i)) {
@@ -15,14 +15,14 @@ const meanOf = (i, key, group) => {
     }
     return [...sums.values()].sort((a, b) => a.x - b.x).map(s => ({x: s.x, y: s.sum / s.n, low: s.low, high: s.high, n: s.n}));
 };
-/** A line with its own dashes, and marks at its own places, so that lines on each other can be told apart. */
+/** A line with its own dashes, and marks at its own places, so that overlapping lines can be distinguished. */
 const curve = (i, key) => {
     const data = meanOf(i, key), every = Math.max(4, Math.ceil(data.length / 6)), first = Math.floor(every * (order.indexOf(i) + .5) / Math.max(1, order.length));
     return {label: D.policies[i].name, policy: i, end: D.policies[i].name, isBaseline: D.policies[i].baseline, data, borderColor: colour(i), backgroundColor: colour(i), borderDash: dash(i),
             borderWidth: D.policies[i].baseline ? 2.6 : 1.8, order: D.policies[i].baseline ? 5 : 3, pointStyle: mark(i),
             pointRadius: mark(i) ? data.map((p, k) => k % every === first ? 4 : 0) : 0};
 };
-// Most of a training curve is its tail: leave the fall from the start out of the default range of y.
+// Most of a training curve is its tail, so the default range of y ignores the fall at the start.
 const tailRange = (sets, least) => {
     const ys = [];
     for (const set of sets) for (const p of set.data) if (p.x >= least && Number.isFinite(p.y)) ys.push(p.y);
@@ -88,7 +88,7 @@ plot("gap", {y: "loss − fp32 loss (nats per token)", tooltip: {label: named}},
 });
 at("gap-raw").onchange = at("gap-zoom").onchange = redraw;
 
-/** What a flat line would show, in a sentence. */
+/** Describes flat lines in a sentence, which replaces the chart. */
 const scaleWords = flat => {
     const groups = new Map();
     for (const [i, scale] of flat) groups.set(scale, [...(groups.get(scale) || []), D.policies[i].name]);
@@ -112,15 +112,15 @@ plot("scale", {y: "loss scale", yMore: {ticks: {precision: 0, callback: y => Num
                     showLine: false, pointStyle: "crossRot", pointRadius: 7, borderWidth: 2.2, borderColor: colour(i), order: 1});
         if (run.skipped.length) skips[skips.length - 1].count = run.skipped.length;
     }
-    const told = skips.filter(s => s.count).map(s => `${s.label.slice(0, -", skipped".length)}: ${s.count} skipped`);
+    const counts = skips.filter(s => s.count).map(s => `${s.label.slice(0, -", skipped".length)}: ${s.count} skipped`);
     at("scale").closest("figure").hidden = isFlat;
-    at("scale-said").textContent = !isFlat ? "" : flat.length ? scaleWords(flat) : "No policy that is shown used a loss scale.";
-    at("scale-note").textContent = isFlat ? "" : `The scale used in each step${seed === "all" ? ", first seed" : ""}. ${told.length ? told.join("; ") + "." : "No step was skipped."}`;
+    at("scale-said").textContent = !isFlat ? "" : flat.length ? scaleWords(flat) : "None of the shown policies used a loss scale.";
+    at("scale-note").textContent = isFlat ? "" : `The scale used in each step${seed === "all" ? ", first seed" : ""}. ${counts.length ? counts.join("; ") + "." : "No step was skipped."}`;
     say("scale", `Loss scale of ${sets.map(s => s.label).join(", ")}${seed === "all" ? ", first seed" : `, seed ${seed}`}; crosses: skipped steps.`);
     return {datasets: [...sets, ...skips]};
 });
 plot("lost", {y: "weights per step", yMore: {beginAtZero: true}, tooltip: {label: item => `${item.dataset.label}: ${item.parsed.y.toLocaleString("en")}`}},
-     () => { say("lost", `Weights per step whose update was not zero and changed nothing, ${seedWords()}.`); return {datasets: shown().map(i => curve(i, "lost"))}; });
-plot("eff", {y: "moved / meant to move", tooltip: {label: named}},
-     () => { say("eff", `Movement of the weights over what was asked for, ${seedWords()}.`); return {datasets: shown().map(i => curve(i, "eff")), yMore: {suggestedMin: .98, suggestedMax: 1.005}}; });
+     () => { say("lost", `Weights per step whose update was not zero but changed nothing, ${seedWords()}.`); return {datasets: shown().map(i => curve(i, "lost"))}; });
+plot("eff", {y: "actual / intended movement", tooltip: {label: named}},
+     () => { say("eff", `Movement of the weights relative to the intended movement, ${seedWords()}.`); return {datasets: shown().map(i => curve(i, "eff")), yMore: {suggestedMin: .98, suggestedMax: 1.005}}; });
 

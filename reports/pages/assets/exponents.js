@@ -19,17 +19,17 @@ const fillSteps = () => {
     at("exp-step").parentElement.hidden = steps.length < 2;
 };
 fill(at("exp-policy"), expPolicies.map(i => [D.policies[i].name, i]), at("heat-policy").value);
-fill(at("exp-range"), [["the cast's own format", ""], ...Object.keys(D.formats).filter(name => D.formats[name].normal > -1022).map(name => [name, name])], "");
+fill(at("exp-range"), [["the format of the cast", ""], ...Object.keys(D.formats).filter(name => D.formats[name].normal > -1022).map(name => [name, name])], "");
 fillSites();
-/** The window of a histogram in units of log2|x|: subnormal from `low`, normal from `normal` to `high`. What fp32 holds is
-    laid over fp16's range, where nothing else was asked for. */
+/** The window of a histogram in units of log2|x|: subnormal from `low`, normal from `normal` to `high`. Values of
+    fp32 are compared with the range of fp16 unless another range is selected. */
 const rangeOf = (run, e) => at("exp-range").value || (run.policy === baseline ? "fp16" : "");
 const windowOf = (run, e) => {
     const asked = rangeOf(run, e), name = asked || e.format.split(/[/:]/)[0], f = D.formats[name], scale = asked ? [1, 1] : e.scale;
     return f && {name: asked || e.format, scale, low: f.least + Math.log2(scale[0]), normal: f.normal + Math.log2(scale[0]), high: Math.log2(f.largest) + Math.log2(scale[1])};
 };
-// What becomes of a value is told by pattern first; these are no policy's colours.
-const kinds = {zero: "zero already", low: "too small: becomes zero", subnormal: "subnormal: fewer digits", normal: "normal", high: "too large"};
+// Patterns show what happens to a value. The colours are not those of policies.
+const kinds = {zero: "already zero", low: "too small: becomes zero", subnormal: "subnormal: fewer digits", normal: "normal", high: "too large"};
 const kindFill = (ctx, kind) => {
     const tile = document.createElement("canvas"), g = tile.getContext("2d"), n = 8;
     tile.width = tile.height = n;
@@ -50,7 +50,7 @@ const shading = {id: "shading", beforeDatasetsDraw(chart) {
     const w = chart.options.plugins.shading.window, first = chart.options.plugins.shading.first;
     if (!w) return;
     const {ctx, chartArea: a, scales: {x}} = chart, step = x.getPixelForValue(2) - x.getPixelForValue(1);
-    // Index 0 is the bar of zeros; the left edge of the bar of exponent e stands for the number 2^e.
+    // Index 0 is the bar of zeros; the left edge of the bar of exponent e is at the number 2^e.
     const pixel = v => Math.min(a.right, Math.max(a.left, x.getPixelForValue(1) + (v - first - .5) * step));
     const box = (from, to, shade, text) => {
         if (to - from < 1) return;
@@ -71,10 +71,10 @@ draws.push(() => {
     if (!e) { note.textContent = "No exponents were recorded in these runs."; return; }
     if (!hasChart) { at("exp").parentElement.textContent = "This page was made by a program built without Chart.js."; return; }
     const w = windowOf(run, e), text = css("--quiet"), line = css("--line"), log = at("exp-log").checked, ctx = at("exp").getContext("2d");
-    // The same values before anybody rounded, where the fp32 run has them.
+    // The same values in the fp32 run, which rounds nothing, if it has them.
     const plain = run.policy === baseline ? null : (D.runs.find(r => r.policy === baseline && r.seed === run.seed && r.exps) || {exps: []}).exps.find(x => x.site === e.site && x.step === e.step);
     const both = plain ? [e, plain] : [e], least = Math.min(...both.map(x => x.first)), most = Math.max(...both.map(x => x.first + x.counts.length - 1));
-    // A window's edge is worth seeing: reach for it when it is near.
+    // Extend the axis to the edges of the window if they are near.
     const from = Math.min(least, w ? Math.max(Math.floor(w.low) - 2, least - 12) : least), to = Math.max(most, w ? Math.min(Math.ceil(w.high) + 1, most + 12) : most);
     const hasOthers = both.some(x => x.inf || x.nan), labels = ["zero"];
     for (let k = from; k <= to; ++k) labels.push(String(k));
@@ -86,7 +86,7 @@ draws.push(() => {
         if (n === 0) return "zero";
         if (k > to) return "high";
         if (!w) return "normal";
-        // Half of the least subnormal rounds to zero.
+        // Half of the smallest subnormal rounds to zero.
         return k + 1 <= w.low - 1 ? "low" : k < w.normal ? "subnormal" : k >= w.high ? "high" : "normal";
     };
     const fills = Object.fromEntries(Object.keys(kinds).map(kind => [kind, kindFill(ctx, kind)]));

@@ -6,7 +6,7 @@ if (D.gemm) {
     const axes = {k: "terms k", n: "columns n", m: "rows m", scale: "scale of the operands"}, sizes = Object.keys(axes);
     const values = (rows, name) => [...new Set(rows.map(r => r[name]))].sort((a, b) => a - b);
     const off = new Set(), chosen = id => at(id).value;
-    // The plain chain in fp32 is ink, as the fp32 policy is.
+    // The plain fp32 chain has the colour of the text, like the fp32 policy.
     const plain = G.machine.indexOf("fp32.chain"), others = G.machine.map((name, i) => i).filter(i => i !== plain);
     const shade = i => i === plain ? css("--ink") : (isDark() ? palette.dark : palette.light)[others.indexOf(i) % palette.light.length];
     const mark = i => i === plain ? "circle" : marks[(others.indexOf(i) + 1) % marks.length];
@@ -44,7 +44,7 @@ if (D.gemm) {
             return chip;
         }));
     });
-    /** Points of a machine over the axis; several seeds by `join`. */
+    /** Returns the points of a machine along the axis. `join` combines several seeds. */
     const points = (rows, machine, axis, value, join) => values(rows, axis).map(x => {
         const ys = rows.filter(r => r.machine === machine && r[axis] === x && r[value] !== null).map(r => Math.abs(r[value]));
         return {x, y: ys.length ? join(ys) : NaN};
@@ -64,12 +64,12 @@ if (D.gemm) {
                 yMore: {type: "logarithmic", ...(ys.length ? {min: Math.min(...ys) / 1.6, max: Math.max(...ys) * 1.6} : {}),
                         afterBuildTicks: decades, ticks: {color: text, autoSkip: false, callback: y => Math.abs(Math.log10(y) % 1) < 1e-6 ? power(y) : number(y)}}};
     };
-    const told = {title: items => items.length ? `${chosen("gemm-axis")} = ${items[0].parsed.x.toLocaleString("en")}` : "",
-                  label: item => `${item.dataset.label}: ${item.parsed.y.toPrecision(3)}`};
+    const tooltips = {title: items => items.length ? `${chosen("gemm-axis")} = ${items[0].parsed.x.toLocaleString("en")}` : "",
+                      label: item => `${item.dataset.label}: ${item.parsed.y.toPrecision(3)}`};
     const shownMachines = rows => [...new Set(rows.map(r => r.machine))].sort((a, b) => a - b).filter(i => !off.has(i));
     const curveOf = (i, data) => ({label: G.machine[i], end: G.machine[i], isBaseline: i === plain, data, borderColor: shade(i), backgroundColor: shade(i), borderWidth: 2.2,
                                    pointRadius: 3.4, pointStyle: mark(i), order: 30, clip: 8});
-    // Where curves coincide they lie on each other like a stack: the lower ones broader.
+    // Curves that coincide are drawn on top of each other, the lower ones wider.
     const stacked = curves => {
         const isNear = (p, q) => p.x === q.x && Math.abs(p.y - q.y) < .03 * p.y;
         curves.forEach((curve, j) => {
@@ -81,7 +81,7 @@ if (D.gemm) {
         return curves;
     };
 
-    plot("gemm", {y: "error", tooltip: told}, () => {
+    plot("gemm", {y: "error", tooltip: tooltips}, () => {
         const rows = inPlot(), axis = chosen("gemm-axis"), measure = chosen("gemm-measure"), sets = [], bounds = [], exact = [];
         const isBounded = measure === "max_error" || measure === "rms_error";
         at("gemm-bounds").disabled = !isBounded;
@@ -94,16 +94,16 @@ if (D.gemm) {
                       {...bound, label: G.machine[i] + ", probable bound", borderDash: [1.5, 3], data: points(rows, i, axis, "probable_bound", most)});
         }
         at("gemm-note").textContent = `${measures[measure][0].toUpperCase()}${measures[measure].slice(1)}; ${chosen("gemm-rest")}. ` +
-            (isBounded ? "Dashed: certain bound, all local errors at their largest and of one sign; dotted: probable bound, the mean of what is cut off and λ deviations. " : "") +
-            (exact.length ? `Without any error: ${exact.join(", ")}. ` : "") + (G.left_out ? `${G.left_out} rows were left out. ` : "");
-        say("gemm", `${measures[measure]}, ${axes[axis]} moving; ${G.set[chosen("gemm-set")]}; ${chosen("gemm-rest")}. Curves: ${sets.map(set => set.label).join(", ")}.`);
+            (isBounded ? "Dashed: certain bound (all local errors have their maximum size and the same sign); dotted: probable bound (mean truncation error plus λ standard deviations). " : "") +
+            (exact.length ? `No error: ${exact.join(", ")}. ` : "") + (G.left_out ? `${G.left_out} rows are not shown. ` : "");
+        say("gemm", `${measures[measure]} over ${axes[axis]}; ${G.set[chosen("gemm-set")]}; ${chosen("gemm-rest")}. Curves: ${sets.map(set => set.label).join(", ")}.`);
         const datasets = [...stacked(sets), ...bounds], more = scales(rows, axis, datasets);
         more.yMore.title = {display: true, text: measures[measure], color: css("--quiet")};
         return {datasets, ...more};
     });
-    plot("gemm-sum", {y: "out[0,0]", tooltip: told}, () => {
+    plot("gemm-sum", {y: "out[0,0]", tooltip: tooltips}, () => {
         const rows = inPlot(), axis = chosen("gemm-axis"), first = Math.min(...rows.map(r => r.seed)), one = rows.filter(r => r.seed === first);
-        // A sum that changes its sign has no place on a logarithmic axis.
+        // A logarithmic axis cannot show a sum that changes its sign.
         const isGrowing = one.length > 0 && one.every(r => r.first_exact > 0);
         const sets = isGrowing ? stacked(shownMachines(one).map(i => curveOf(i, points(one, i, axis, "first", most))).filter(set => set.data.length)) : [];
         if (sets.length) {
@@ -111,7 +111,7 @@ if (D.gemm) {
                        borderWidth: 2.2 * sets.length + 3, order: 90});
         }
         at("gemm-sum").closest("figure").style.display = at("gemm-sum").parentElement.style.display = sets.length ? "" : "none";
-        say("gemm-sum", `Output [0,0] of ${G.set[chosen("gemm-set")]}, ${axes[axis]} moving; seed ${first}; ${chosen("gemm-rest")}.`);
+        say("gemm-sum", `Output [0,0] of ${G.set[chosen("gemm-set")]} over ${axes[axis]}; seed ${first}; ${chosen("gemm-rest")}.`);
         at("gemm-sum-note").textContent = `Output [0,0], seed ${first}; ${chosen("gemm-rest")}.`;
         return {datasets: sets, ...scales(one, axis, sets)};
     });

@@ -5,10 +5,10 @@ const at = id => document.getElementById(id);
 const root = document.documentElement;
 const css = name => getComputedStyle(root).getPropertyValue(name).trim();
 const darkQuery = window.matchMedia("(prefers-color-scheme: dark)");
-// Paper is white, whatever the screen was.
+// Printed pages are always light.
 const isDark = () => darkQuery.matches && !root.classList.contains("printing");
 
-// The data says each name and each list of steps once.
+// The data contains each name and each list of steps only once.
 for (const run of D.runs) {
     run.step = D.steps[run.step];
     if (run.heat) {
@@ -26,8 +26,8 @@ for (const run of D.runs) {
     }
 }
 
-// Okabe and Ito's colours, told apart by colour-blind readers; the baseline is ink. Dashes and marks tell policies apart
-// without any colour: neighbours differ in both.
+// The colours of Okabe and Ito, which colour-blind readers can distinguish. The baseline has the colour of the text.
+// Dashes and marks distinguish policies without colours: neighbours differ in both.
 const palette = {
     light: ["#0072b2", "#d55e00", "#009e73", "#b8529a", "#b87d00", "#2a8fd3", "#7a5c3e"],
     dark: ["#56b4e9", "#ff8a4c", "#2fc99c", "#e79ac8", "#f0c94a", "#9ecbff", "#c9a27e"],
@@ -50,7 +50,7 @@ const draws = [];
 const redraw = () => draws.forEach(draw => draw());
 const runsOf = i => D.runs.filter(r => r.policy === i && (seed === "all" || r.seed === seed));
 const shown = () => D.policies.map((p, i) => i).filter(i => !hidden.has(i));
-/** What a chart shows, in words: its picture and the printed page have no menus to say so. */
+/** Describes in words what a chart shows. Its picture and the printed page need this, because they have no menus. */
 const said = {};
 const say = (id, text) => {
     said[id] = text;
@@ -106,7 +106,7 @@ if (seeds.length === 1) seed = seeds[0];
 at("seed").parentElement.hidden = seeds.length < 2;
 at("seed").onchange = () => { seed = at("seed").value === "all" ? "all" : Number(at("seed").value); redraw(); };
 
-// ---- what all charts share -----------------------------------------------------------------------------------------
+// ---- shared by all charts ------------------------------------------------------------------------------------------
 const hasChart = typeof Chart !== "undefined";
 const charts = {};
 const number = (y, digits = 4) => y === 0 ? "0" : Math.abs(y) >= 1e5 || Math.abs(y) < 1e-4 ? y.toExponential(2) : y.toFixed(digits);
@@ -118,7 +118,7 @@ const fill = (select, options, keep) => {
     if (options.some(([, value]) => String(value) === String(keep))) select.value = keep;
 };
 const font = (size, weight = "") => `${weight} ${size}px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif`;
-/** `text`, shortened until it is no wider than `width`. */
+/** Returns `text`, shortened if it is wider than `width`. */
 const fitted = (ctx, text, width) => {
     if (ctx.measureText(text).width <= width) return text;
     let n = text.length;
@@ -126,7 +126,7 @@ const fitted = (ctx, text, width) => {
     return text.slice(0, n) + "…";
 };
 
-/** Names at the ends of lines. Lines that end in one place share a label, and a note spells it out. */
+/** Names at the ends of lines. Lines that end at the same place share a label, and a note lists their names. */
 const endLabels = {id: "endLabels", afterDatasetsDraw(chart) {
     const {ctx, chartArea: a, width} = chart, ends = [];
     chart.data.datasets.forEach((set, k) => {
@@ -158,10 +158,10 @@ const endLabels = {id: "endLabels", afterDatasetsDraw(chart) {
     const note = at(`${chart.canvas.id}-ends`);
     if (note) {
         const joined = groups.filter(g => g.sets.length > 1).map(g => g.sets.map(set => set.end).join(", "));
-        note.textContent = joined.length ? `On one line at the end: ${joined.join("; and ")}.` : "";
+        note.textContent = joined.length ? `Curves with the same end: ${joined.join("; and ")}.` : "";
     }
 }};
-/** What the names take beside the chart; nothing where no line has one. */
+/** Returns the width that the names need next to the chart; 0 if no line has a name. */
 const labelRoom = (id, datasets) => {
     const ctx = at(id).getContext("2d"), whole = at(id).parentElement.clientWidth || 600, names = datasets.filter(set => set.end !== undefined).map(set => set.end);
     ctx.font = font(11);
@@ -195,7 +195,7 @@ const plot = (id, options, build) => draws.push(() => {
     walkable(id);
 });
 
-/** The arrow keys go from point to point, as the pointer does, and say what stands there. */
+/** The arrow keys move from point to point, as the pointer does, and announce the values of the point. */
 const places = {};
 const walkable = id => {
     const canvas = at(id);

@@ -1,5 +1,5 @@
 // ---- pictures ------------------------------------------------------------------------------------------------------
-/** The chart with its title and, in words, what it shows; a canvas has no ground of its own, so it gets the figure's. */
+/** Returns the chart with its title and a description. A canvas is transparent, so it gets the background of the figure. */
 const picture = canvas => {
     const copy = document.createElement("canvas"), g = copy.getContext("2d"), ratio = canvas.clientWidth ? canvas.width / canvas.clientWidth : 1;
     const wide = Math.max(1, canvas.width / ratio), figure = canvas.closest("figure"), title = figure.querySelector("figcaption b").textContent;
@@ -34,8 +34,8 @@ document.querySelectorAll("figure:has(canvas)").forEach(figure => {
     };
     figure.querySelector("figcaption").append(" ", button);
 });
-// For `macheps report --png`: #picture is the page without its controls, #picture=top what stands above the curves,
-// #chart=NAME one chart that fills the window.
+// For `macheps report --png`: #picture is the page without its controls, #picture=top is the part above the curves,
+// and #chart=NAME is one chart that fills the window.
 const asked = location.hash.slice(1);
 if (asked.startsWith("picture")) root.classList.add("picture");
 if (asked === "picture=top") root.classList.add("only-top");
@@ -45,7 +45,7 @@ if (asked.startsWith("chart=")) {
     if (figure) {
         figure.classList.add("chosen");
         figure.closest("section").classList.add("chosen-section");
-        // A chart of one policy, which its own menu names, says in words which one it is.
+        // A chart with a menu of policies shows one policy, which its description names.
         if (figure.querySelector("select[id$='-policy']")) root.classList.add("one-policy");
     }
 }
@@ -58,12 +58,12 @@ if (asked) {
         .map(canvas => `${canvas.id}:${canvas.id === "heat" || canvas.id === "forest" ? Math.max(560, canvas.offsetHeight + 240) : canvas.viewBox ? Math.ceil(canvas.viewBox.baseVal.height * 1.65) + 130 : 560}`).join(" ");
 }
 darkQuery.addEventListener("change", redraw);
-// A browser without a window may give the picture its size at the last moment.
+// A headless browser may set the size of the picture late.
 if (asked.startsWith("chart=")) window.addEventListener("resize", redraw);
 let resizing = 0;
 window.addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(drawHeat, 100); });
 
-// On paper: light, as wide as a page, with what the menus say in words.
+// Printed: in light colours, as wide as a page, with the choices of the menus in words.
 const forPaper = isPaper => {
     root.classList.toggle("printing", isPaper);
     for (const chart of Object.values(charts)) chart.resize();

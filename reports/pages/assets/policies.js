@@ -1,6 +1,6 @@
 // ---- gaps of policies ----------------------------------------------------------------------------------------------
-// Gaps are shares of fp32's loss. The axis is linear inside the band and logarithmic far outside, so that one policy that
-// stands still does not press the others flat.
+// Gaps are shares of fp32's loss. The axis is linear inside the band and logarithmic far outside, so that one policy with
+// a large gap does not squeeze the others together.
 const bent = v => Math.asinh(v / D.margin), unbent = x => Math.sinh(x) * D.margin;
 const shareOf = v => `${v > 0 ? "+" : v < 0 ? "−" : ""}${Number((100 * Math.abs(v)).toPrecision(2))} %`;
 const gapTicks = axis => {
@@ -17,7 +17,7 @@ const reach = list => {
 };
 const bandWords = `±${Number((100 * D.margin).toPrecision(3))} %`;
 
-// The worst stands on top; what has no gap at all diverged.
+// The worst policy is at the top. A policy without a gap diverged.
 const forestRows = () => compared().sort((a, b) => (D.policies[b].gap ?? Infinity) - (D.policies[a].gap ?? Infinity));
 const rowHigh = 42;
 const forest = {id: "forest", beforeDatasetsDraw(chart) {
@@ -52,10 +52,10 @@ const forest = {id: "forest", beforeDatasetsDraw(chart) {
         ctx.textAlign = "left"; ctx.font = font(12, "600");
         const name = fitted(ctx, p.name, .6 * (a.right - a.left)), wide = ctx.measureText(name).width;
         ctx.font = font(12);
-        const told = fitted(ctx, ` ${p.gap_words}, ${p.words}`, a.right - a.left - wide - 12), more = ctx.measureText(told).width;
-        // The edges of the band do not run through the words.
+        const words = fitted(ctx, ` ${p.gap_words}, ${p.words}`, a.right - a.left - wide - 12), more = ctx.measureText(words).width;
+        // Clear the background, so that the edges of the band do not cross the text.
         ctx.fillStyle = css("--panel"); ctx.fillRect(a.left + 2, high - 25, wide + more + 12, 16);
-        ctx.fillStyle = css("--quiet"); ctx.fillText(told, a.left + 8 + wide, high - 17);
+        ctx.fillStyle = css("--quiet"); ctx.fillText(words, a.left + 8 + wide, high - 17);
         ctx.fillStyle = css("--ink"); ctx.font = font(12, "600"); ctx.fillText(name, a.left + 6, high - 17);
     });
     ctx.restore();
@@ -63,7 +63,7 @@ const forest = {id: "forest", beforeDatasetsDraw(chart) {
 plot("forest", {type: "scatter", x: "loss − fp32 loss, as a share of the fp32 loss", y: "", interaction: {axis: "y"}, inline: [forest],
                 tooltip: {title: items => items.length ? items[0].dataset.label : "",
                           label: item => { const p = D.policies[item.dataset.of]; return [`${p.words}: ${p.gap_words} nats per token`, ...(p.gap === null ? [] : [`${shareOf(p.gap)} of the fp32 loss`]),
-                                           ...(p.seen === null ? [] : [`a gap of ${shareOf(p.seen).slice(1)} would have been seen`])]; }}}, () => {
+                                           ...(p.seen === null ? [] : [`smallest detectable gap ${shareOf(p.seen).slice(1)}`])]; }}}, () => {
     const rows = forestRows(), [low, high] = reach(rows), pad = .04 * (bent(high) - bent(low)), text = css("--quiet");
     const box = at("forest").parentElement;
     box.style.height = `${Math.max(2, rows.length) * rowHigh + 74}px`;
@@ -74,19 +74,19 @@ plot("forest", {type: "scatter", x: "loss − fp32 loss, as a share of the fp32 
         backgroundColor: D.policies[i].verdict === "equivalent" || D.policies[i].verdict === "worse" ? colour(i) : css("--panel")}));
     const seen = rows.filter(i => ["equivalent", "undecided"].includes(D.policies[i].verdict)).map(i => D.policies[i].seen).filter(v => v > 0);
     at("forest-note").textContent = `Thin: 95 % interval over seeds; thick: 90 %. Shaded: ${bandWords} of the fp32 loss. Axis: linear in the band, logarithmic outside. ` +
-        "Disc: within the band; triangle: worse; diamond: not decided; arrow: diverged. " +
-        (seen.length ? `Where none was found, a gap of ${shareOf(Math.max(...seen)).slice(1)} would have been seen.` : "");
+        "Disc: within the band; triangle: worse; diamond: undecided; arrow: diverged. " +
+        (seen.length ? `Where none was found, the smallest detectable gap is at most ${shareOf(Math.max(...seen)).slice(1)}.` : "");
     say("forest", `Gap to fp32 of ${rows.length} policies, ${seeds.length} seed${seeds.length === 1 ? "" : "s"}; shaded: ${bandWords} of the fp32 loss; thin: 95 %, thick: 90 % interval.`);
     return {datasets, xMore: {...gapAxis(text), min: bent(low) - pad, max: bent(high) + pad, title: {display: true, text: "loss − fp32 loss, as a share of the fp32 loss", color: text}},
             yMore: {min: -.9, max: Math.max(2, rows.length) - .4, reverse: true, display: false}};
 });
 
 // ---- bytes against gap ---------------------------------------------------------------------------------------------
-const byteKinds = {both: "kept and activations", static: "kept from step to step", activations: "activations"};
+const byteKinds = {both: "kept from step to step plus activations", static: "kept from step to step", activations: "activations"};
 const bytesOf = (p, kind) => kind === "both" ? (p.static === null || p.activations === null ? null : p.static + p.activations) : p[kind];
 const hasBytes = D.policies.some(p => bytesOf(p, "both") !== null);
 fill(at("cost-bytes"), Object.entries(byteKinds).map(([key, text]) => [text, key]), "both");
-/** Names beside points; points on one place share a list. */
+/** Names next to points. Points at the same place share a list. */
 const pointNames = {id: "pointNames", afterDatasetsDraw(chart) {
     const {ctx, chartArea: a} = chart, groups = [];
     chart.data.datasets.forEach((set, k) => {
@@ -103,7 +103,7 @@ const pointNames = {id: "pointNames", afterDatasetsDraw(chart) {
     for (const g of groups.sort((p, q) => q.of.length - p.of.length)) {
         const names = g.of.map(i => D.policies[i].name), lines = names.length > 4 ? [...names.slice(0, 3), `+${names.length - 3} more`] : names;
         const texts = lines.map(text => fitted(ctx, text, .4 * (a.right - a.left))), wide = Math.max(...texts.map(text => ctx.measureText(text).width)), high = 14 * texts.length;
-        // Beside the point, above or below it, wherever nothing else stands.
+        // Next to the point, above it or below it, wherever there is room.
         const boxes = [[g.x + 10, g.y - high / 2], [g.x - 10 - wide, g.y - high / 2], [g.x - wide / 2, g.y - 10 - high], [g.x - wide / 2, g.y + 10],
                        [a.right - wide, g.y - 10 - high], [a.left, g.y - 10 - high], [a.right - wide, g.y + 10]].map(([left, top]) => ({left, top, right: left + wide, bottom: top + high}));
         const box = boxes.find(isFree) || boxes[2];
@@ -130,7 +130,7 @@ plot("cost", {type: "scatter", x: "bytes per parameter", y: "gap, share of the f
         pointStyle: D.policies[i].baseline ? "rect" : verdictMarks[D.policies[i].verdict] || "circle", pointRadius: 6, pointHoverRadius: 8, borderWidth: 2, borderColor: colour(i), backgroundColor: colour(i)}));
     const missing = compared().filter(i => D.policies[i].gap === null).map(i => D.policies[i].name);
     at("cost-note").textContent = `${byteKinds[kind][0].toUpperCase()}${byteKinds[kind].slice(1)}, in the formats of the policy; activations of one micro-batch of this small model. Shaded: ${bandWords}. ` +
-        (missing.length ? `Without a gap, and so not here: ${missing.join(", ")}.` : "");
+        (missing.length ? `Not shown, because they have no gap: ${missing.join(", ")}.` : "");
     say("cost", `Bytes per parameter (${byteKinds[kind]}) against the gap to fp32, as a share of its loss.`);
     return {datasets, xMore: {min: 0, max: 1.2 * Math.max(1, ...xs), title: {display: true, text: `bytes per parameter, ${byteKinds[kind]}`, color: text}},
             yMore: {...gapAxis(text), min: bent(low) - pad, max: bent(high) + pad, title: {display: true, text: "gap, share of the fp32 loss", color: text}}};

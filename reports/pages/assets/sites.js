@@ -1,6 +1,6 @@
 // ---- heat map ------------------------------------------------------------------------------------------------------
 const metrics = {underflow: "underflow (nonzero to zero)", to_subnormal: "to subnormal (fewer digits)", overflow: "overflow (beyond the largest)",
-                 saturated: "saturated (on the top code)", zero_in: "zeros coming in", not_finite: "NaN and infinities coming in"};
+                 saturated: "saturated (at the largest value)", zero_in: "zero inputs", not_finite: "NaN and infinite inputs"};
 const ramp = {light: [[255, 244, 204], [247, 190, 88], [222, 110, 50], [150, 40, 70], [50, 12, 60]],
               dark: [[44, 38, 84], [112, 44, 120], [196, 70, 92], [247, 148, 62], [255, 240, 170]]};
 /** Colour of a rate in parts per million, on a logarithmic ramp from 1 ppm to 100 %. */
@@ -15,7 +15,7 @@ const withRows = key => D.policies.map((p, i) => i).filter(i => D.runs.some(r =>
 const heatPolicies = withRows("heat");
 const runWith = (i, key) => runsOf(i).find(r => r[key]) || D.runs.find(r => r.policy === i && r[key]);
 const baseline = D.policies.findIndex(p => p.baseline);
-// Start where there is something to see.
+// Start with the policy that has the most underflow.
 const rateSum = i => { const h = runWith(i, "heat").heat; return h.underflow.reduce((a, b) => a + (b || 0), 0); };
 fill(at("heat-policy"), heatPolicies.map(i => [D.policies[i].name, i]),
      heatPolicies.length ? heatPolicies.reduce((a, b) => rateSum(b) > rateSum(a) ? b : a) : "");
@@ -28,10 +28,10 @@ const blockOf = name => {
     if (/^(loss|lm_head|final_norm)\b/.test(name)) return {order: 0, text: "head"};
     return /^(embed|position)/.test(name) ? {order: 2e6, text: "embedding"} : {order: 3e6, text: "elsewhere"};
 };
-/** Within a block: gradients in the order in which they were made, the forward pass, then what is stored. */
+/** Within a block: gradients in the order in which they were computed, the forward pass, then stored tensors. */
 const passOf = name => /:(value|master|moment\d|update|accum)$/.test(name) ? 2 : /grad/.test(name.slice(name.indexOf(":"))) ? 0 : 1;
 
-/** Zeros that came in beyond those that fp32 has at the same site and step: what was flushed further up. */
+/** Returns the zero inputs in excess of those of fp32 at the same site and step: values that earlier sites flushed. */
 const flushed = (run, h) => {
     const other = D.runs.find(r => r.policy === baseline && r.seed === run.seed && r.heat), cells = h.zero_in;
     if (!other || other === run) return cells;
@@ -50,7 +50,7 @@ const hatch = (g, x, y, wide, high, share) => {
     g.stroke();
     g.restore();
 };
-const notableZeros = 1e4, mostlyZeros = 5e5;  // parts per million: what is hatched, and what alone makes a row worth showing
+const notableZeros = 1e4, mostlyZeros = 5e5;  // parts per million: from the first, a cell is hatched; from the second, its row is shown
 
 let heatHit = null, heatAt = null;
 const drawHeat = () => {
@@ -65,7 +65,7 @@ const drawHeat = () => {
                                            zeros: Math.max(0, ...h.step.map((x, c) => zerosAt(s, c)))}))
         .filter(r => (!wanted || r.name.toLowerCase().includes(wanted)) && (at("heat-all").checked || r.worst > 0 || (metric === "underflow" && r.zeros >= mostlyZeros)))
         .sort((a, b) => a.block.order - b.block.order || a.pass - b.pass || a.s - b.s);
-    // A sheet of paper has room for so many rows: the worst of them.
+    // A printed page has room for this many rows. The worst ones are kept.
     const onPaper = 48, left = root.classList.contains("printing") && rows.length > onPaper ? rows.length - onPaper : 0;
     if (left) {
         const kept = new Set([...rows].sort((a, b) => b.worst - a.worst || b.zeros - a.zeros).slice(0, onPaper));
@@ -124,11 +124,11 @@ const drawHeat = () => {
     const filled = ppm => s => { s.fillStyle = heatColour(ppm); s.fillRect(0, 0, 18, 12); };
     at("heat-legend").replaceChildren(
         ...[["0", 0], ["0.001 %", 10], ["0.01 %", 100], ["0.1 %", 1e3], ["1 %", 1e4], ["10 %", 1e5], ["100 %", 1e6]].map(([text, ppm]) => box(text, filled(ppm))),
-        ...(zeros && zeros.some(ppm => ppm >= notableZeros) ? [box("zeros coming in, darker: more", s => { filled(0)(s); hatch(s, 0, 0, 18, 12, .8); })] : []),
-        ...(h.not_finite.some(ppm => ppm > 0) && metric !== "not_finite" ? [box("NaN or infinity came in", s => { filled(0)(s); s.fillStyle = css("--bad"); s.font = mono; s.fillText("×", 5, 10); })] : []));
+        ...(zeros && zeros.some(ppm => ppm >= notableZeros) ? [box("zero inputs (darker: more)", s => { filled(0)(s); hatch(s, 0, 0, 18, 12, .8); })] : []),
+        ...(h.not_finite.some(ppm => ppm > 0) && metric !== "not_finite" ? [box("NaN or infinite inputs", s => { filled(0)(s); s.fillStyle = css("--bad"); s.font = mono; s.fillText("×", 5, 10); })] : []));
     at("heat-note").textContent = `Share of the elements cast at that site, seed ${run.seed}; rows in the order of the backward pass. ` +
-        (zeros && baseline >= 0 && run.policy !== baseline ? "Zeros that fp32 has there too are not hatched. " : "") +
-        (h.per_column > 1 ? `Each column joins ${h.per_column} sampled steps. ` : "") +
+        (zeros && baseline >= 0 && run.policy !== baseline ? "Zeros that fp32 also has are not hatched. " : "") +
+        (h.per_column > 1 ? `Each column combines ${h.per_column} sampled steps. ` : "") +
         (rows.length ? `${rows.length} of ${h.site.length} sites${left ? ", those with the highest rates" : ""}.` : `Nothing of this kind happened at any of the ${h.site.length} sites.`);
     say("heat", `${D.policies[run.policy].name}: ${metrics[metric]}, seed ${run.seed}, sampled steps ${h.step[0]} to ${h.step[columns - 1]}` + (wanted ? `, sites containing "${wanted}".` : "."));
     const worst = [...rows].filter(r => r.worst > 0).sort((a, b) => b.worst - a.worst).slice(0, 5);

@@ -81,9 +81,11 @@ FoldedTable table_of(std::span<const SumRow> rows) {
     table.add_figures("saturated", cells_of_rows(rows, [](const SumRow& row) {
                           return row.saturated.value_or(0) > 0 ? fmt::format("{}", *row.saturated) : std::string();
                       }));
-    table.explain(std::string("error: |error| / (u S), u the format's unit roundoff, S the sum of magnitudes") +
-                  (has_trials ? "; of the first trial, rms and mean of all" : "") +
-                  ";\nbound: a certain one on it; probable: one that few exceed, where errors have a mean of zero.");
+    table.explain(
+        std::string("error: |error| / (u S), where u is the format's unit roundoff and S the sum of the magnitudes") +
+        (has_trials ? " (of the first trial; rms and mean are over all trials)" : "") +
+        ";\n"
+        "bound: certain bound on the error; probable: bound that few errors exceed if their mean is zero.");
     return table;
 }
 
@@ -108,9 +110,9 @@ FoldedTable table_of(std::span<const SolveRow> rows) {
     table.add_figures("per step", sizes_of_rows(rows, &SolveRow::contraction));
     table.add_figures("limit", sizes_of_rows(rows, &SolveRow::limit));
     table.explain(
-        "kappa: condition number; inner: steps of GMRES; forward: norm(x - exact) / norm(exact), the others are "
-        "backward\n"
-        "errors; per step: what a step leaves of the forward error; limit: the kappa up to which theory promises\n"
+        "kappa: condition number; inner: GMRES steps; forward: norm(x - exact) / norm(exact); backward, componentwise: "
+        "backward errors;\n"
+        "per step: factor by which a step reduces the forward error; limit: kappa up to which theory promises "
         "convergence.");
     return table;
 }
@@ -164,7 +166,8 @@ FoldedTable table_of(std::span<const FormulaRow> rows) {
     table.add_figures("unresolved", counts_of_rows(rows, &FormulaRow::unresolved));
     table.add_words("worst at", words_of_rows(rows, &FormulaRow::worst_x));
     table.explain(
-        "bits: log2(1 + d), d numbers of the format between result and exact value; not correct: inputs with d > 0.");
+        "bits: log2(1 + d), where d is the distance between result and exact value in numbers of the format; not "
+        "correct: inputs with d > 0.");
     return table;
 }
 

@@ -97,9 +97,11 @@ std::string gemm_table(std::span<const GemmRow> rows) {
         out += text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
     }
     return out +
-           "max error: |error| / sum of |a||b|, and two bounds on it: a certain one, and one that few outputs exceed "
-           "(the mean\nof what is cut off, and a multiple of the deviation of all that is rounded); drift: the mean "
-           "error, negative where\nsums come out too small.\n";
+           "max error: largest |error| / sum of |a||b|; bound: certain bound on it; probable: bound that few outputs "
+           "exceed (mean truncation\n"
+           "error plus a multiple of the standard deviation of the rounding errors); drift: mean error in the "
+           "direction of the exact value,\n"
+           "negative if sums are too small.\n";
 }
 
 std::string gemm_html(std::span<const GemmRow> rows) {

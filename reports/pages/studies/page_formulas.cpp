@@ -19,7 +19,7 @@ namespace macheps::reports {
 namespace {
 
 /// Number of columns of a figure. Each column gathers neighbouring numbers of the format.
-constexpr std::size_t point_columns = 150, most_point_figures = 8, most_point_curves = 8;
+constexpr std::size_t point_columns = 150, max_point_figures = 8, max_point_curves = 8;
 
 struct PointColumn {
     std::size_t count = 0;
@@ -101,14 +101,14 @@ std::string figure_of_points(const PointSet& set, std::size_t number) {
     Plot plot{.id = fmt::format("bits-{}", number),
               .title = fmt::format("Bits of error in {}.", set.format),
               .caption =
-                  "Every number of the format in its order, neighbours gathered; a line is their mean, dots their "
-                  "largest error.",
+                  "The numbers of the format in ascending order, in groups of neighbours. Solid line: mean error of a "
+                  "group; dotted line: its largest error.",
               .x_name = "x",
               .y_name = "bits of error",
               .has_log_y = false,
               .x_ticks = ticks_of_numbers(*format_of_points(set.format), set.least, set.greatest)};
     const double width = std::max(1.0, (set.greatest - set.least + 1) / static_cast<double>(point_columns));
-    for (std::size_t i = 0; i < std::min(set.curves.size(), most_point_curves); ++i) {
+    for (std::size_t i = 0; i < std::min(set.curves.size(), max_point_curves); ++i) {
         std::map<std::int64_t, PointColumn> columns;
         for (const auto& [place, bits] : set.curves[i].points) {
             PointColumn& column = columns[static_cast<std::int64_t>(std::floor((place - set.least) / width))];
@@ -123,8 +123,9 @@ std::string figure_of_points(const PointSet& set, std::size_t number) {
         }
         plot.curves.push_back(std::move(most)), plot.curves.push_back(std::move(mean));
     }
-    if (set.curves.size() > most_point_curves)
-        plot.caption += fmt::format(" The first {} of {} formulas.", most_point_curves, set.curves.size());
+    if (set.curves.size() > max_point_curves)
+        plot.caption +=
+            fmt::format(" Only the first {} of {} formulas are shown.", max_point_curves, set.curves.size());
     return plot_figure(plot);
 }
 
@@ -134,7 +135,7 @@ std::string formulas_html(std::span<const FormulaRow> rows, std::span<const Form
     if (rows.empty() && points.empty()) return {};
     std::string figures;
     const std::vector<PointSet> sets = sets_of_points(points);
-    for (std::size_t i = 0; i < std::min(sets.size(), most_point_figures); ++i)
+    for (std::size_t i = 0; i < std::min(sets.size(), max_point_figures); ++i)
         figures += figure_of_points(sets[i], i + 1);
     std::string out = "<section id=\"formulas\" class=\"measured\">\n<h2>Formulas</h2>\n";
     if (!figures.empty()) out += "<div class=\"pair\">\n" + figures + "</div>\n";

@@ -37,9 +37,9 @@ struct Histogram {
 
 }  // namespace
 
-void put_heat(JsonText& out, const RunLog& run, Names& names, std::size_t most_columns) {
+void put_heat(JsonText& out, const RunLog& run, Names& names, std::size_t max_columns) {
     const SampleAxes axes = axes_of(run.sites);
-    const std::size_t per_column = (axes.steps.size() + most_columns - 1) / most_columns;
+    const std::size_t per_column = (axes.steps.size() + max_columns - 1) / max_columns;
     const std::size_t columns = (axes.steps.size() + per_column - 1) / per_column;
     const std::size_t cells = axes.sites.size() * columns;
     std::vector<std::string> formats(axes.sites.size());
@@ -82,10 +82,10 @@ void put_heat(JsonText& out, const RunLog& run, Names& names, std::size_t most_c
     out.close('}');
 }
 
-void put_exponents(JsonText& out, const RunLog& run, Names& names, std::size_t most_steps) {
+void put_exponents(JsonText& out, const RunLog& run, Names& names, std::size_t max_steps) {
     const SampleAxes axes = axes_of(run.exponents);
     std::set<std::int64_t> kept;
-    const std::size_t n = std::min(most_steps, axes.steps.size());
+    const std::size_t n = std::min(max_steps, axes.steps.size());
     for (std::size_t k = 0; k < n; ++k)
         kept.insert(axes.steps[n == 1 ? axes.steps.size() - 1 : k * (axes.steps.size() - 1) / (n - 1)]);
     std::map<std::pair<std::size_t, std::int64_t>, Histogram> histograms;

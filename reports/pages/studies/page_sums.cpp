@@ -16,7 +16,7 @@ namespace macheps::reports {
 
 namespace {
 
-constexpr std::size_t most_sum_figures = 12, most_bounded = 3;
+constexpr std::size_t max_sum_figures = 12, max_bounded = 3;
 
 /// Returns the name of a row's data without its parameter: `cancel` for `cancel:16`.
 std::string family_of_data(const SumRow& row) {
@@ -121,10 +121,10 @@ std::string figure_of_set(const SumSet& set, const SumNames& names, std::size_t 
     std::stable_sort(bounded.begin(), bounded.end(), [&](const std::string& a, const std::string& b) {
         return curves.at(a).error.last() > curves.at(b).error.last();
     });
-    bounded.resize(std::min(bounded.size(), most_bounded));
+    bounded.resize(std::min(bounded.size(), max_bounded));
     Plot plot{.id = fmt::format("sum-error-{}", number),
               .title = fmt::format("Errors of {} in {}.", set.data, set.format),
-              .x_name = is_relative ? "condition, the sum of magnitudes over that of terms" : "terms n",
+              .x_name = is_relative ? "condition number" : "terms n",
               .y_name = is_relative ? "|error| / |exact sum|" : "|error| / (u S)",
               .has_log_x = true};
     for (const std::string& name : order) {
@@ -141,18 +141,18 @@ std::string figure_of_set(const SumSet& set, const SumNames& names, std::size_t 
         plot.curves.push_back(
             {.points = curve.probable.points(), .colour = colour, .stroke = Stroke::dotted, .mark = Mark::none});
     }
-    plot.caption =
-        fmt::format("Dashed: the certain bound{}; dotted: the probable one, for errors with a mean of zero.{}{}",
-                    order.size() > most_bounded ? fmt::format(" of the {} largest", most_bounded) : "",
-                    set.rows.front()->trials > 1 ? " Root of the mean square over trials." : "",
-                    without.empty() ? "" : fmt::format(" Without any error: {}.", fmt::join(without, ", ")));
+    plot.caption = fmt::format(
+        "Dashed: certain bound; dotted: probable bound for errors with a mean of zero{}.{}{}",
+        order.size() > max_bounded ? fmt::format(" (both only for the {} largest errors)", max_bounded) : "",
+        set.rows.front()->trials > 1 ? " Errors are the root mean square over the trials." : "",
+        without.empty() ? "" : fmt::format(" No error: {}.", fmt::join(without, ", ")));
     return plot_figure(plot);
 }
 
 /// Plots the sums of one seed, for the rows whose exact sum is positive. A sum that stagnates leaves the grey line of
 /// the exact sums.
 std::string figure_of_values(const std::vector<const SumRow*>& rows, const std::string& data, std::size_t number) {
-    constexpr std::size_t most_curves = 12;
+    constexpr std::size_t max_curves = 12;
     std::vector<std::string> order;
     std::map<std::string, std::map<double, double>> curves;
     std::map<double, double> exact;
@@ -164,12 +164,12 @@ std::string figure_of_values(const std::vector<const SumRow*>& rows, const std::
         curves[name].emplace(static_cast<double>(row->n), row->value);
         exact.emplace(static_cast<double>(row->n), row->exact);
     }
-    if (exact.size() < 2 || order.size() > most_curves) return {};
+    if (exact.size() < 2 || order.size() > max_curves) return {};
     Plot plot{
         .id = fmt::format("sum-value-{}", number),
         .title = fmt::format("The sums of {}.", data),
         .caption =
-            "Grey: the exact one. A curve that leaves it and stays level has stagnated: no further term moves it.",
+            "Grey: the exact sum. A curve that leaves it and becomes flat has stagnated: no further term changes it.",
         .x_name = "terms n",
         .y_name = "sum",
         .has_log_x = true};
@@ -196,7 +196,7 @@ std::string figure_of_methods(const std::vector<const SumRow*>& rows, const std:
     if (methods.size() < 2) return {};
     Plot plot{.id = fmt::format("sum-methods-{}", number),
               .title = fmt::format("Methods on {}.", data),
-              .caption = "Bars: the certain bound. A method without a mark has no error.",
+              .caption = "Bars: certain bound. A method without a mark has no error.",
               .x_name = "method",
               .y_name = "|error| / (u S)"};
     for (std::size_t i = 0; i < methods.size(); ++i) plot.x_ticks.push_back({static_cast<double>(i), methods[i]});
@@ -229,7 +229,7 @@ std::string sums_html(std::span<const SumRow> rows) {
         std::vector<const SumRow*>& same_data = (set.has_several_sizes() ? moving : standing)[set.data];
         if (!set.has_several_conditions()) same_data.insert(same_data.end(), set.rows.begin(), set.rows.end());
         if (!set.has_several_sizes() && !set.has_several_conditions()) continue;
-        if (number >= most_sum_figures) {
+        if (number >= max_sum_figures) {
             ++left_out;
             continue;
         }
@@ -243,7 +243,7 @@ std::string sums_html(std::span<const SumRow> rows) {
     std::string out = "<section id=\"sums\" class=\"measured\">\n<h2>Sums</h2>\n";
     if (!figures.empty()) out += "<div class=\"pair\">\n" + figures + "</div>\n";
     if (left_out > 0)
-        out += fmt::format("<p class=\"how\">{} more formats and data have no figure here.</p>\n", left_out);
+        out += fmt::format("<p class=\"how\">{} more combinations of data and format have no figure.</p>\n", left_out);
     return out + "<h3>Rows</h3>\n" + table_of(rows).html() + "</section>\n";
 }
 

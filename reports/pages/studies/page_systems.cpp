@@ -16,7 +16,7 @@ namespace macheps::reports {
 
 namespace {
 
-constexpr std::size_t most_step_figures = 12;
+constexpr std::size_t max_step_figures = 12;
 
 /// The rank of a verdict, from best to worst. An unknown name counts as the worst.
 std::size_t rank_of_verdict(const std::string& name) {
@@ -86,7 +86,7 @@ struct MapCell {
         if (rank != 0) return std::string(solve_verdicts[rank].letter);
         return inner ? fmt::format("{}/{}", steps, *inner) : fmt::format("{}", steps);
     }
-    std::string told() const {
+    std::string description() const {
         return fmt::format("{}{}{}", solve_verdicts[rank].name,
                            count > 1 ? fmt::format(", {} of {} converged", converged, count) : "",
                            is_promised ? ", as theory promises" : "");
@@ -100,11 +100,11 @@ struct VerdictMap {
 };
 
 std::string map_svg(const VerdictMap& map, const std::string& id) {
-    constexpr double width = 600, height_of_line = 26, bottom = 44, most_wide = 72;
+    constexpr double width = 600, height_of_line = 26, bottom = 44, max_wide = 72;
     double left = 40;
     for (const std::string& line : map.lines) left = std::max(left, label_width(line) + 12);
     left = std::min(left, 0.6 * width);
-    const double wide = std::min(most_wide, (width - left) / static_cast<double>(map.columns.size()));
+    const double wide = std::min(max_wide, (width - left) / static_cast<double>(map.columns.size()));
     const double height = height_of_line * static_cast<double>(map.lines.size()) + bottom;
     std::string out = fmt::format("<svg id=\"{}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", id, width,
                                   height, escape_html("Verdicts of " + map.title));
@@ -124,9 +124,9 @@ std::string map_svg(const VerdictMap& map, const std::string& id) {
                 top + 17, cell->second.text());
             if (cell->second.is_promised)
                 out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\"/>", x + wide - 6, top + 6);
-            out +=
-                fmt::format("<title>{}</title></g>\n",
-                            escape_html(fmt::format("{}, {}: {}", map.lines[i], map.columns[k], cell->second.told())));
+            out += fmt::format(
+                "<title>{}</title></g>\n",
+                escape_html(fmt::format("{}, {}: {}", map.lines[i], map.columns[k], cell->second.description())));
         }
     }
     const double below = height_of_line * static_cast<double>(map.lines.size());
@@ -140,7 +140,7 @@ std::string map_svg(const VerdictMap& map, const std::string& id) {
     }
     return out + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text></svg>",
                              left + wide * static_cast<double>(map.columns.size()) / 2, below + 36,
-                             map.title.starts_with("matrices") ? "matrix" : "condition number asked for");
+                             map.title.starts_with("matrices") ? "matrix" : "requested condition number");
 }
 
 /// Returns a map for each family of matrices and each size, in the order of the rows.
@@ -183,13 +183,15 @@ std::string maps_html(std::span<const SolveRow> rows) {
                 "<span><svg width=\"16\" height=\"12\" aria-hidden=\"true\"><g class=\"cell {2}\"><rect width=\"16\" "
                 "height=\"12\"/></g></svg>{1}{0}</span>\n",
                 solve_verdicts[rank].name,
-                rank == 0 ? "steps of refinement, and of GMRES, of what "
+                rank == 0 ? "numbers: refinement steps / GMRES steps, if "
                           : fmt::format("{}: ", solve_verdicts[rank].letter),
                 solve_verdicts[rank].tone);
         }
-        if (is_promised) key += "<span>a dot: below the condition up to which theory promises convergence</span>\n";
+        if (is_promised)
+            key +=
+                "<span>dot: the condition number is below the limit up to which theory promises convergence</span>\n";
         out += figure_html(fmt::format("Verdicts of {}.", map.title),
-                           "Where several seeds were run, the worst verdict and the most steps.",
+                           "With several seeds: the worst verdict and the largest number of steps.",
                            map_svg(map, fmt::format("verdicts-{}", ++number)), key);
     }
     return out;
@@ -206,12 +208,13 @@ std::string steps_html(std::span<const SolveStepRow> rows) {
         const std::string title = fmt::format("{}, n = {}, seed {}.", row.matrix, row.n, row.seed);
         auto plot = std::find_if(plots.begin(), plots.end(), [&](const Plot& each) { return each.title == title; });
         if (plot == plots.end()) {
-            plot = plots.insert(plots.end(),
-                                Plot{.id = fmt::format("steps-{}", plots.size() + 1),
-                                     .title = title,
-                                     .caption = "A straight line: each step leaves the same share of the error.",
-                                     .x_name = "step",
-                                     .y_name = "forward error"});
+            plot = plots.insert(
+                plots.end(),
+                Plot{.id = fmt::format("steps-{}", plots.size() + 1),
+                     .title = title,
+                     .caption = "A straight line means that each step reduces the error by the same factor.",
+                     .x_name = "step",
+                     .y_name = "forward error"});
         }
         const std::string named = words(row), name = named.empty() ? row.factor + " " + row.method : named;
         auto curve = std::find_if(plot->curves.begin(), plot->curves.end(),
@@ -223,12 +226,11 @@ std::string steps_html(std::span<const SolveStepRow> rows) {
         if (row.fe) curve->points.emplace_back(static_cast<double>(row.step), *row.fe);
     }
     std::string out;
-    for (std::size_t i = 0; i < std::min(plots.size(), most_step_figures); ++i) out += plot_figure(plots[i]);
+    for (std::size_t i = 0; i < std::min(plots.size(), max_step_figures); ++i) out += plot_figure(plots[i]);
     if (out.empty()) return out;
     out = "<h3>Error against the step</h3>\n<div class=\"pair\">\n" + out + "</div>\n";
-    if (plots.size() > most_step_figures) {
-        out += fmt::format("<p class=\"how\">{} more systems have no figure here.</p>\n",
-                           plots.size() - most_step_figures);
+    if (plots.size() > max_step_figures) {
+        out += fmt::format("<p class=\"how\">{} more systems have no figure.</p>\n", plots.size() - max_step_figures);
     }
     return out;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same function on host and device, bit for bit; the host alone where there is no GPU.
+// Compares a function on host and device bit for bit. Without a GPU it checks only the host.
 #include "core/codec.hpp"
 #include "core/math.hpp"
 #include "core/rng.hpp"

@@ -84,7 +84,7 @@ struct Whole {
     HWY_INLINE explicit Whole(I32 value) : x(from_int(value)) {}
 
     HWY_INLINE Whole shifted_right(I32 count) const {
-        return Whole(rounded_down(x * Wide(power_of_two_or_least(I32(0) - count))));
+        return Whole(rounded_down(x * Wide(power_of_two_or_min(I32(0) - count))));
     }
     template <int count>
     HWY_INLINE Whole shifted_left() const {

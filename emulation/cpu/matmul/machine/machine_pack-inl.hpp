@@ -41,10 +41,10 @@ struct GridCut {
     GridCut(const Format& format, const Format& read_as, int base, bool flush = false)
         : emin(format.emin()),
           drop(24 - format.precision),
-          least_exponent(read_as.emin()),
+          min_exponent(read_as.emin()),
           offset(base),
           flushes(flush) {}
-    int emin, drop, least_exponent, offset;
+    int emin, drop, min_exponent, offset;
     bool flushes;
 
     struct Packed {
@@ -68,7 +68,7 @@ struct GridCut {
             const I32 read = clamped - I32(offset);
             return {select(subnormal | special, F32(0.0f), cut), read, zero | subnormal, special};
         }
-        const I32 read(hn::Max(exponent.v, I32(least_exponent).v));
+        const I32 read(hn::Max(exponent.v, I32(min_exponent).v));
         return {select(zero, F32(0.0f), cut), read - I32(offset), zero, special};
     }
 };

@@ -156,8 +156,7 @@ HWY_INLINE void pair_rows(const MachinePlan& plan, const PairFactor* const* a, c
             const F32 addend = load(out + v * lanes);
             const I32 total = I32(hn::Vec<DI32>{sum[r][v]}) + cut_to_int(addend * scale[r][v]);
             F32 d = deliver_sum<delivery>(total, from_bits(I32(254 << 23) - bits(scale[r][v])));
-            const M32 beyond =
-                (exponent[r][v] < I32(least_exponent + 127)) | (exponent[r][v] > I32(most_exponent + 127));
+            const M32 beyond = (exponent[r][v] < I32(min_exponent + 127)) | (exponent[r][v] > I32(max_exponent + 127));
             if (HWY_UNLIKELY(any(beyond))) {
                 const M32 kept = (widened(largest + r * machine_columns + v * lanes) < I32(0)) | not_finite(addend);
                 alignas(64) float value[terms * machine_columns];

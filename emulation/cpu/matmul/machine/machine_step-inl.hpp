@@ -100,7 +100,7 @@ struct StepOperands {
 };
 
 /// Exponents for which the fast path is exact. settle() computes the lanes with other exponents.
-inline constexpr int least_exponent = -100, most_exponent = 120;
+inline constexpr int min_exponent = -100, max_exponent = 120;
 /// A sum of scales' exponents below `zero_threshold` contains a zero, and one above `nan_threshold` a NaN (see
 /// PackedScale).
 inline constexpr int zero_threshold = -5000, nan_threshold = 5000;
@@ -137,15 +137,15 @@ HWY_INLINE void largest_exponents(const Spread<E>* a, std::int64_t stride, std::
             const Spread<E>*x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;
             const auto first = hn::LoadU(d, b + j);
             auto t0 = sum(x, 0, first), t1 = sum(x1, 0, first), t2 = sum(x2, 0, first), t3 = sum(x3, 0, first);
-            const auto see = [&](int t) HWY_ATTR {
+            const auto observe = [&](int t) HWY_ATTR {
                 const auto e = hn::LoadU(d, b + t * machine_columns + j);
                 t0 = hn::Max(t0, sum(x, t, e));
                 t1 = hn::Max(t1, sum(x1, t, e));
                 t2 = hn::Max(t2, sum(x2, t, e));
                 t3 = hn::Max(t3, sum(x3, t, e));
             };
-            see(1);
-            for (int t = 2; t < terms; t += 2) see(t), see(t + 1);
+            observe(1);
+            for (int t = 2; t < terms; t += 2) observe(t), observe(t + 1);
             E* to = out + r * machine_columns + j;
             hn::Store(finish(t0), d, to);
             hn::Store(finish(t1), d, to + machine_columns);
@@ -224,7 +224,7 @@ HWY_INLINE I32 exponent_field(F32 x) { return shift_right_logical(bits(x) << 1, 
 HWY_INLINE F32 power_of_two(I32 exponent) { return from_bits((exponent + I32(127)) << 23); }
 
 /// Returns 2^exponent, but at least the smallest normal number.
-HWY_INLINE F32 power_of_two_or_least(I32 exponent) {
+HWY_INLINE F32 power_of_two_or_min(I32 exponent) {
     return from_bits(I32(hn::Max((exponent + I32(127)).v, I32(1).v)) << 23);
 }
 
@@ -270,7 +270,7 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
         }
         exponent[v] = I32(hn::Max(e.v, ec.v));
         scale[v] = from_bits((shift_field - exponent[v]) << 23);
-        product_scale[v] = scaled ? power_of_two_or_least(I32(fraction + 127) - exponent[v] + block) : scale[v];
+        product_scale[v] = scaled ? power_of_two_or_min(I32(fraction + 127) - exponent[v] + block) : scale[v];
     }
 
     I32 s0, s1, s2, s3, h0, h1, h2, h3;
@@ -306,7 +306,7 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
         const I32 total = sum + cut;
         wrapped = wrapped | wrap_sign(sum, cut, total);
         d[v] = deliver_sum<delivery>(total, from_bits(I32(254 << 23) - bits(scale[v])));
-        beyond[v] = wrapped | (exponent[v] - I32(least_exponent + 127)) | (I32(most_exponent + 127) - exponent[v]);
+        beyond[v] = wrapped | (exponent[v] - I32(min_exponent + 127)) | (I32(max_exponent + 127) - exponent[v]);
     }
     if (HWY_UNLIKELY(any((beyond[0] | beyond[1] | beyond[2] | beyond[3]) < I32(0)))) {
         for (int v = 0; v < 4; ++v) {
@@ -322,7 +322,7 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
 inline constexpr int step_groups = 4;
 /// Range of a step's largest exponent in which 2^(35 - exponent), its inverse and the values of groups are normal
 /// numbers of fp32.
-inline constexpr int least_group_exponent = -90, most_group_exponent = 85;
+inline constexpr int min_group_exponent = -90, max_group_exponent = 85;
 
 /// Sum of the exponents of a group's two scales, and the lanes in which the group has a product that is not 0.
 struct GroupScales {
@@ -410,7 +410,7 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
         const F32 addend = load(c + v * lanes);
         const I32 of_addend = exponent_field(addend) - I32(127);
         const I32 exponent(hn::Max(top[v].v, select(addend == F32(0.0f), I32(plan.rule.zero_exponent), of_addend).v));
-        const M32 beyond = (exponent < I32(least_group_exponent)) | (exponent > I32(most_group_exponent));
+        const M32 beyond = (exponent < I32(min_group_exponent)) | (exponent > I32(max_group_exponent));
         const M32 is_cut = least[v] - exponent < I32(group_bits - fraction);
         F32 d;
         if (HWY_UNLIKELY(any(is_cut))) {

@@ -199,7 +199,7 @@ struct StepKernel {
     SumModel model;
     int terms;
     Delivery delivery;
-    int least_fraction, most_fraction;  ///< range of F (bits kept below the largest exponent)
+    int min_fraction, max_fraction;  ///< range of F (bits kept below the largest exponent)
     Walk<E> walk;
     bool scaled = false;    ///< the step applies block scales
     bool in_pairs = false;  ///< the walk reads pairs
@@ -256,7 +256,7 @@ template <class E>
 const StepKernel<E>* step_kernel(const FusedPlan& plan) {
     const auto fits = [&](const StepKernel<E>& kernel) {
         return kernel.model == plan.rule.model && kernel.terms == plan.terms && kernel.delivery == plan.rule.delivery &&
-               kernel.least_fraction <= plan.rule.fraction_bits && plan.rule.fraction_bits <= kernel.most_fraction &&
+               kernel.min_fraction <= plan.rule.fraction_bits && plan.rule.fraction_bits <= kernel.max_fraction &&
                kernel.scaled == (plan.scale_block != 0);
     };
     if constexpr (sizeof(E) == 1) {

@@ -60,9 +60,9 @@ inline bool settled(double sum, double errors, bool is_exact, double slack, floa
 template <int rows>
 HWY_NOINLINE void exact_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
     constexpr std::int64_t columns = 2 * lanes_of_vector, lanes = lanes_of_vector / 2;
-    float most_b[columns] = {};
+    float max_b[columns] = {};
     for (std::int64_t p = 0; p < n; ++p)
-        for (std::int64_t j = 0; j < columns; ++j) most_b[j] = std::max(most_b[j], std::fabs(b[p * columns + j]));
+        for (std::int64_t j = 0; j < columns; ++j) max_b[j] = std::max(max_b[j], std::fabs(b[p * columns + j]));
     DoubleSum parts[rows][4] = {};
     const auto column = [&](std::int64_t p, int v) HWY_ATTR {
         const F32 half = load(b + p * columns + v / 2 * lanes_of_vector);
@@ -89,14 +89,14 @@ HWY_NOINLINE void exact_tile(const float* a, std::int64_t a_row, const float* b,
             store(part[v].errors, errors + v * lanes);
             store(part[v].inexact, inexact + v * lanes);
         }
-        float most_a = 0;
-        for (std::int64_t p = 0; p < n; ++p) most_a = std::max(most_a, std::fabs(a[p]));
+        float max_a = 0;
+        for (std::int64_t p = 0; p < n; ++p) max_a = std::max(max_a, std::fabs(a[p]));
         // No partial sum is above `largest`, so each of the n errors is at most 2^-53 of it. Each addition of the
         // errors has itself an error of at most 2^-53 of the sum of all n. The bound is doubled for its own roundings
         // and those of the ends.
         const double terms = static_cast<double>(n);
         for (std::int64_t j = 0; j < columns; ++j) {
-            const double largest = terms * most_a * static_cast<double>(most_b[j]);
+            const double largest = terms * max_a * static_cast<double>(max_b[j]);
             const double slack = 2 * (terms * 0x1p-53) * (terms * 0x1p-53 * largest) + 0x1p-900;
             float result = 0;
             const bool is_exact = bit_cast<std::uint64_t>(inexact[j]) << 1 == 0;

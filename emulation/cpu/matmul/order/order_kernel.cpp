@@ -31,12 +31,12 @@ namespace {
 
 constexpr std::int64_t order_rows = 192;
 
-constexpr int most_order_rows = 6;
+constexpr int max_order_rows = 6;
 
 /// An order of summation, and the tiles that compute it.
 struct OrderKernel {
     bool (*serves)(const Matmul& args);
-    OrderTile tiles[most_order_rows];  ///< for 1 to `rows` rows
+    OrderTile tiles[max_order_rows];  ///< for 1 to `rows` rows
     int rows;
     bool flushes = false;               ///< runs with MXCSR's flush modes on
     bool cuts = true;                   ///< operands are cut to their format's grid
@@ -246,7 +246,7 @@ void begin_sums(const Matmul& args, const MatmulBlock& block, std::int64_t row, 
 /// `scale` is not 0, the columns of b have been multiplied by it, and the scaled tiles are used.
 void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
               bool adds_first, float* sums) {
-    alignas(64) float block[most_order_rows * 2 * f32_lanes];
+    alignas(64) float block[max_order_rows * 2 * f32_lanes];
     bool is_first = !adds_first;
     for (const OrderBlock& each : terms.blocks) {
         if (!is_first) std::fill_n(block, rows * order_columns, 0.0f);
@@ -278,7 +278,7 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     const bool flushes = args.rule.machine->sum.flush_operands;
     const GridReader read_a(args.a.format, kernel.cuts, flushes), read_b(args.b.format, kernel.cuts, flushes);
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
-    alignas(64) float sums[most_order_rows * 2 * f32_lanes], first_bias[2 * f32_lanes];
+    alignas(64) float sums[max_order_rows * 2 * f32_lanes], first_bias[2 * f32_lanes];
     for (std::int64_t row = block.first_row; row < block.last_row; row += order_rows) {
         const std::int64_t rows = min_of(order_rows, block.last_row - row);
         pack_rows(a, row, rows, terms, read_a, scratch);

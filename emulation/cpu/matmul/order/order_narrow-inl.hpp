@@ -28,7 +28,7 @@ struct HalfSums {
         F32 largest;
         HWY_INLINE Seen() : least(-1) {}
         /// Records `sum`, and `s`, its bits with half a unit added.
-        HWY_INLINE void see(F32 sum, I32 s) {
+        HWY_INLINE void observe(F32 sum, I32 s) {
             const I32 dropped = s & I32(0x1fff);
 #if HWY_TARGET == HWY_AVX3
             least = I32(hn::Vec<DI32>{_mm512_min_epu32(least.v.raw, dropped.v.raw)});
@@ -68,7 +68,7 @@ HWY_INLINE void narrow_step(const float* a, std::int64_t a_row, const float* b, 
     const F32 sums[] = {fma(F32(a[v / 2 * a_row]), columns[v % 2], sum[v])...};
     const I32 s[] = {(bits(sums[v]) + half_unit)...};
     typename Sums::Seen seen;
-    (seen.see(sums[v], s[v]), ...);
+    (seen.observe(sums[v], s[v]), ...);
     if (HWY_UNLIKELY(seen.needs_care())) {
         ((sum[v] = Sums::needs_care(sums[v], s[v])
                        ? Sums::careful(a[v / 2 * a_row], b + v % 2 * lanes_of_vector, sum[v])

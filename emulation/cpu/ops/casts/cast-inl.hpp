@@ -78,7 +78,7 @@ HWY_INLINE VF with_sign_of(VF a, VF b) {
                                                             _mm512_set1_epi32(INT32_MIN), 0xd8))};
 }
 /// Returns the smaller magnitude of the two, with the sign of `a`.
-HWY_INLINE VF least_magnitude(VF a, VF b) { return VF{_mm512_range_ps(a.raw, b.raw, 2)}; }
+HWY_INLINE VF min_magnitude(VF a, VF b) { return VF{_mm512_range_ps(a.raw, b.raw, 2)}; }
 #endif
 
 /// The words of a plan as vectors. `mode` is any Round except `down`, which is `up` with the signs exchanged.
@@ -274,7 +274,7 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
     if constexpr (known.signless && mode == Round::nearest_even && known.unit_scale && !known.tallied) {
         // A number and its negative add up to +0. So if the computation uses the signed numbers, a zero result has no
         // sign.
-        if constexpr (known.limited) u = least_magnitude(u, r.max);
+        if constexpr (known.limited) u = min_magnitude(u, r.max);
         const VF e = with_sign_of(as_float(r.binade_of(as_int(u))), u);
         const VF q = hn::NegMulAdd(e, r.drop_power, hn::MulAdd(e, r.drop_power, u));
         const __mmask16 is_nan = known.limited ? not_at_most(x, x) : not_at_most(hn::Abs(q), r.max);

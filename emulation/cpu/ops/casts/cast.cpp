@@ -336,9 +336,9 @@ std::int64_t third_level_cache_bytes() {
 
 Caster::Caster(Simd simd, const Cast& cast) : plan_(cast), plain_(scalar_kernel), tallied_(scalar_kernel) {
     if (cast.random_bits < 0 || cast.random_bits > 32) {
-        throw Error({.what = "a cast with " + std::to_string(cast.random_bits) + " random bits",
+        throw Error({.what = "a cast cannot use " + std::to_string(cast.random_bits) + " random bits",
                      .where = "Cast::random_bits",
-                     .fix = "0 to 32"});
+                     .fix = "use 0 to 32"});
     }
     if (cast.round == Round::stochastic && !cast.can_draw()) detail::refuse_to_truncate();
     if (plan_.path == CastPlan::Path::scalar || simd == Simd::scalar) return;

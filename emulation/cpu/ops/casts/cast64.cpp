@@ -143,10 +143,10 @@ void encode_array64(Simd simd, ThreadPool& pool, const double* x, Code* codes, s
     require_words(cast);
     const Format f = cast.format;
     if (f.container_bits() > static_cast<int>(8 * sizeof(Code))) {
-        throw Error({.what = "codes of " + std::to_string(f.container_bits()) + " bits in integers of " +
+        throw Error({.what = "codes of " + std::to_string(f.container_bits()) + " bits do not fit in integers of " +
                              std::to_string(8 * sizeof(Code)),
                      .where = "encode_array64",
-                     .fix = "take a wider integer",
+                     .fix = "use a wider integer type",
                      .exit = Exit::usage});
     }
     const Narrowing narrow(simd, cast, scale, first_element);

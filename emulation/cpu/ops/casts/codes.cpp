@@ -18,10 +18,10 @@ constexpr std::int64_t block = 1 << 16, stretch = 1024;  ///< elements per task;
 template <class Code>
 void require_room(Format f) {
     if (f.container_bits() <= static_cast<int>(8 * sizeof(Code))) return;
-    throw Error({.what = "codes of " + std::to_string(f.container_bits()) + " bits in integers of " +
+    throw Error({.what = "codes of " + std::to_string(f.container_bits()) + " bits do not fit in integers of " +
                          std::to_string(8 * sizeof(Code)),
                  .where = "encode_array or decode_array",
-                 .fix = "take a wider integer",
+                 .fix = "use a wider integer type",
                  .exit = Exit::usage});
 }
 

@@ -25,7 +25,7 @@ template <bool unit_scale, bool signless>
 struct NarrowEncoder {
     HWY_INLINE explicit NarrowEncoder(const CastPlan& plan)
         : r(plan),
-          least_binade(all(plan.emin_bits >> plan.drop)),
+          min_binade(all(plan.emin_bits >> plan.drop)),
           nan(all(static_cast<std::int32_t>(plan.cast.format.nan_code()))),
           sign_bit(all(static_cast<std::int32_t>(plan.cast.format.sign_bit()))),
           sign_shift(32 - plan.cast.format.bits),
@@ -40,7 +40,7 @@ struct NarrowEncoder {
         const VF u = unit_scale ? x : fix_up(r.stand_in, hn::Mul(x, r.scale), r.product_table);
         const VI z = hn::Min(hn::And(as_int(u), all(magnitude_mask)), limit), binade = r.binade_of(z);
         const VI sum = as_int(hn::MulAdd(as_float(binade), r.drop_power, as_float(z)));
-        const VI ulps = hn::And(sum, all(0x7fffff)), skipped = hn::Sub(hn::ShiftRightSame(binade, drop), least_binade);
+        const VI ulps = hn::And(sum, all(0x7fffff)), skipped = hn::Sub(hn::ShiftRightSame(binade, drop), min_binade);
         VI code = hn::Add(ulps, skipped);
         code = VI{_mm512_mask_mov_epi32(code.raw, not_at_most(u, u), nan.raw)};
         const VI sign = as_int(hn::ShiftRightSame(as_unsigned(as_int(u)), sign_shift));
@@ -49,7 +49,7 @@ struct NarrowEncoder {
     }
 
     VectorRounder<Round::nearest_even> r;
-    VI limit, least_binade, nan, sign_bit;
+    VI limit, min_binade, nan, sign_bit;
     int sign_shift, drop;
 };
 

@@ -28,7 +28,7 @@ class DrawnRounder {
         const Format& f = cast.format;
         // All magnitudes beyond the binade of the largest finite value become limit_, which represents "too large".
         limit_ = Format::power_of_two(std::ilogb(decode64(f, f.max_finite_code() << f.padding)) + 1);
-        least_binade_ = Format::power_of_two(f.emin());
+        min_binade_ = Format::power_of_two(f.emin());
         per_quantum_ = Format::power_of_two(f.fraction_bits() + cast.random_bits);
         quantum_ = Format::power_of_two(-f.fraction_bits());
         per_word_ = Format::power_of_two(-cast.random_bits);
@@ -37,7 +37,7 @@ class DrawnRounder {
     HWY_INLINE F64 operator()(F64 x, const std::uint32_t* words) const {
         const auto m = hn::Min(hn::Abs(x.v), hn::Set(df, limit_));
         const auto exponent = hn::And(hn::BitCast(du, m), hn::Set(du, std::uint64_t{0x7ff0000000000000}));
-        const auto binade = hn::Max(hn::BitCast(df, exponent), hn::Set(df, least_binade_));
+        const auto binade = hn::Max(hn::BitCast(df, exponent), hn::Set(df, min_binade_));
         const auto inverse =
             hn::BitCast(df, hn::Sub(hn::Set(du, std::uint64_t{0x7fe0000000000000}), hn::BitCast(du, binade)));
         const auto seen = hn::Floor(hn::Mul(m, hn::Mul(inverse, hn::Set(df, per_quantum_))));
@@ -60,7 +60,7 @@ class DrawnRounder {
     }
 
     int shift_;
-    double limit_, least_binade_, per_quantum_, quantum_, per_word_;
+    double limit_, min_binade_, per_quantum_, quantum_, per_word_;
 };
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace macheps {
 
 /// Properties of a cast that add_fidelity() needs.
 struct FidelityCast {
-    double least_normal = 0;  ///< smallest normal number of the format
-    double least_beyond = 0;  ///< smallest magnitude that rounds beyond the format's largest number
+    double min_normal = 0;    ///< smallest normal number of the format
+    double min_beyond = 0;    ///< smallest magnitude that rounds beyond the format's largest number
     bool has_groups = false;  ///< elements have separate encode scales, which are not given
     float encode_scale = 1;   ///< scale of all elements if has_groups is false
 };

@@ -84,7 +84,7 @@ struct InstructionForm {
     /// Returns whether the form has a trace. A form has one if it is plain and its n is the smallest.
     MACHEPS_HD constexpr bool is_traced() const { return is_plain() && n == 8; }
     /// Returns the lowest compute capability that has the form, times ten.
-    constexpr int least_capability() const {
+    constexpr int min_capability() const {
         if (unit == Unit::wgmma) return 90;
         if (a == PtxType::e4m3 || a == PtxType::e5m2) return 89;
         return a == PtxType::f64 && m == 16 ? 90 : 80;

@@ -27,7 +27,7 @@ struct InstructionTarget {
 /// Limits of the work.
 struct InstructionEffort {
     std::int64_t outputs = std::int64_t{1} << 20;  ///< per launch
-    std::uint64_t most_tiles = ~std::uint64_t{0};  ///< per class
+    std::uint64_t max_tiles = ~std::uint64_t{0};   ///< per class
     int candidate_tiles = 128, candidates = 1024;  ///< per class, for a trace
 };
 
@@ -143,7 +143,7 @@ class InstructionProbe {
         for (int i = 0; i < data.outputs(); ++i) {
             row.mismatches += !same_output(data, load_code(&d[at(i, d_size)], d_size), want);
         }
-        std::string meaning = "no published model gives it";
+        std::string meaning = "no published model gives this result";
         for (const Question::Answer& answer : question.answers) {
             if (answer.d == got) meaning = answer.means;
         }
@@ -167,7 +167,7 @@ class InstructionProbe {
     }
     std::int64_t tiles_of_launch(const FormData& data) const {
         const std::int64_t tiles = max_of(effort_.outputs / data.outputs(), std::int64_t{1});
-        return static_cast<std::int64_t>(min_of(effort_.most_tiles, static_cast<std::uint64_t>(tiles)));
+        return static_cast<std::int64_t>(min_of(effort_.max_tiles, static_cast<std::uint64_t>(tiles)));
     }
     static std::size_t at(int element, int bytes) { return static_cast<std::size_t>(element * bytes); }
 
@@ -194,10 +194,10 @@ class InstructionProbe {
                   .note = why});
             return std::nullopt;
         };
-        if (target_.capability < form.least_capability() || target_.compiled < form.least_capability() ||
+        if (target_.capability < form.min_capability() || target_.compiled < form.min_capability() ||
             (form.needs_sm90a() && !target_.has_wgmma)) {
-            return decline(target_.capability < form.least_capability() ? "not an instruction of " + target_.arch
-                           : form.needs_sm90a()                         ? "takes code for sm_90a on " + target_.arch
+            return decline(target_.capability < form.min_capability() ? "not an instruction of " + target_.arch
+                           : form.needs_sm90a()                       ? "needs code for sm_90a on " + target_.arch
                                                 : "not in the code of this build for " + target_.arch);
         }
         FormData data{.form = form};
@@ -207,7 +207,7 @@ class InstructionProbe {
             data.canonical_nan = instruction.machine->fixes_nan();
             machine_ = instruction.machine->name;
         } catch (const Error&) {
-            return decline("no machine models it on " + target_.arch);
+            return decline("no machine models this instruction on " + target_.arch);
         }
         data.shape = evidence::operand_shape(form.m, form.n, form.k, form.chain, format_of(form.a), format_of(form.b),
                                              data.rule, site_id(form.name()));
@@ -222,7 +222,7 @@ class InstructionProbe {
                    const evidence::ProbeOptions& options, const evidence::ProbeSink& sink,
                    const detail::TileStore<Device>& store, std::vector<evidence::TraceRow>& candidates) {
         const bool is_exhaustive = cls == evidence::OperandClass::exhaustive;
-        std::uint64_t most = effort_.most_tiles;
+        std::uint64_t most = effort_.max_tiles;
         if (is_exhaustive) {
             most = min_of(most, evidence::Tile::exhaustive_tiles(data.shape));
             if (most == 0 || !data.form.is_traced()) return;
@@ -306,13 +306,13 @@ class InstructionProbe {
     std::string describe(const FormData& data, evidence::OperandClass cls, const detail::TileStore<Device>& store,
                          std::uint32_t first, std::int64_t count, std::vector<evidence::TraceRow>& candidates,
                          const evidence::ProbeOptions& options) {
-        constexpr std::uint32_t most_kept = 64, most_looked_at = 1 << 16;
+        constexpr std::uint32_t max_kept = 64, most_looked_at = 1 << 16;
         const auto outputs = static_cast<std::uint32_t>(data.outputs());
         const auto all = static_cast<std::uint32_t>(count) * outputs;
         const std::uint32_t end = min_of(all, first + (options.record ? most_looked_at : 1));
         const HostTiles tiles = tiles_of(data, store, static_cast<std::int64_t>((end - 1) / outputs) + 1);
         std::uint32_t kept = 0;
-        for (std::uint32_t i = first; options.record && i < end && kept < most_kept; ++i) {
+        for (std::uint32_t i = first; options.record && i < end && kept < max_kept; ++i) {
             const auto output = static_cast<int>(i % outputs);
             const evidence::TraceRow row = row_of(data, cls, tiles, i / outputs, output);
             if (same_output(data, row.d, wanted(data, tiles, i / outputs, output))) continue;

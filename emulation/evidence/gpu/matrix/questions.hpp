@@ -42,18 +42,18 @@ inline void ask_of_zero_exponents(std::vector<Question>& all) {
     for (const char* form : {mma_bf16, wgmma_bf16}) {
         all.push_back({"P1",
                        form,
-                       "does a product with a zero factor take part in the largest exponent",
+                       "does a product with a zero factor count for the largest exponent",
                        {{0, 0, 0x7f00}, {1, 0x3f80, 0x3080}},
                        0,
-                       {{0x30800000, "zero_factor_counts = false: it adds nothing"},
-                        {0, "zero_factor_counts = true: a zero operand reads exponent -126"}}});
+                       {{0x30800000, "zero_factor_counts = false: it does not count"},
+                        {0, "zero_factor_counts = true: a zero operand has exponent -126"}}});
         Question sum{"P2a",
                      form,
-                     "do sixteen products of 2^-152 survive beside a zero addend",
+                     "do sixteen products of 2^-152 survive next to a zero addend",
                      {},
                      0,
-                     {{2, "zero_factor_counts = false: they do"},
-                      {0, "zero_factor_counts = true: a zero operand reads exponent -126"}}};
+                     {{2, "zero_factor_counts = false: they survive"},
+                      {0, "zero_factor_counts = true: a zero operand has exponent -126"}}};
         for (int k = 0; k < 16; ++k) sum.terms.push_back({k, 0x1980, 0x1980});
         all.push_back(sum);
         for (int t = 156; t <= 159; ++t) {
@@ -61,16 +61,16 @@ inline void ask_of_zero_exponents(std::vector<Question>& all) {
             all.push_back(
                 {std::string("P2b.") + std::to_string(t),
                  form,
-                 std::string("is -2^-") + std::to_string(t) + " lost beside 2^-149 and a zero addend",
+                 std::string("is -2^-") + std::to_string(t) + " lost next to 2^-149 and a zero addend",
                  {{0, 0x3400, 0x0080}, {1, small, 0x0080}},
                  0,
-                 {{0, t == 159 ? "zero_exponent = -134 or none: the term takes part and one unit is cut"
-                               : std::string("zero_exponent <= -") + std::to_string(t - 26) + ": the term takes part"},
+                 {{0, t == 159 ? "zero_exponent = -134 or none: the term counts, and one unit is cut off"
+                               : std::string("zero_exponent <= -") + std::to_string(t - 26) + ": the term counts"},
                   {1, std::string("zero_exponent >= -") + std::to_string(t - 26) + ": the term is lost"}}});
         }
         all.push_back({"P6",
                        form,
-                       "what does a negative sum give that underflows",
+                       "which zero results from a negative sum that underflows",
                        {{0, 0x9a00, 0x1980}},
                        0,
                        {{0x80000000, "underflow_keeps_sign = true: -0"}, {0, "underflow_keeps_sign = false: +0"}}});
@@ -85,7 +85,7 @@ inline void ask_of_fp16_results(std::vector<Question>& all) {
             all.push_back(
                 {std::string(form == mma_half ? "P3." : "P3w.") + std::to_string(t),
                  form,
-                 std::string("is 2^-") + std::to_string(t) + " lost beside 2^-25 and a zero addend (a tie of fp16)",
+                 std::string("is 2^-") + std::to_string(t) + " lost next to 2^-25 and a zero addend (a tie of fp16)",
                  {{0, 0x1000, 0x0400}, {1, small, 0x0001}},
                  0,
                  {{1, std::string("zero_exponent <= ") + std::to_string(25 - t) + ": the term breaks the tie"},
@@ -95,10 +95,10 @@ inline void ask_of_fp16_results(std::vector<Question>& all) {
     for (const char* form : {mma_half, wgmma_half}) {
         all.push_back({"P4",
                        form,
-                       "with which exponent does a subnormal fp16 addend count",
+                       "which exponent does a subnormal fp16 addend have",
                        {{0, 0x1000, 0x0400}, {1, 0x0010, 0x0008}},
                        2,
-                       {{2, "normalises_addend = false: -14, the least of fp16"},
+                       {{2, "normalises_addend = false: -14, the smallest of fp16"},
                         {3, "normalises_addend = true: that of its leading bit"}}});
     }
 }
@@ -114,7 +114,7 @@ inline void ask_of_zero_sums(std::vector<Question>& all) {
          {Zeros{mma_bf16, 0x8000, 0x3f80, 0x80000000, 16}, Zeros{mma_half, 0x8000, 0x3c00, 0x8000, 16},
           Zeros{wgmma_bf16, 0x8000, 0x3f80, 0x80000000, 16}, Zeros{wgmma_half, 0x8000, 0x3c00, 0x8000, 16},
           Zeros{wgmma_fp8, 0x80, 0x38, 0x80000000, 32}, Zeros{mma_fp8, 0x80, 0x38, 0x80000000, 32}}) {
-        Question zeros{"P5", z.form, "what is the sum of nothing but -0",
+        Question zeros{"P5", z.form, "which sign has a sum if all its terms are -0",
                        {},   z.c,    {{0, "zeros_keep_sign = false: +0"}, {z.c, "zeros_keep_sign = true: -0"}}};
         for (int k = 0; k < z.k; ++k) zeros.terms.push_back({k, z.minus, z.one});
         all.push_back(zeros);
@@ -124,32 +124,32 @@ inline void ask_of_zero_sums(std::vector<Question>& all) {
 /// Adds the questions about the container bits that tf32 reads, and about what an fp8 unit does to an addend.
 inline void ask_of_operands_and_addends(std::vector<Question>& all) {
     for (const char* form : {mma_tf32, wgmma_tf32}) {
-        all.push_back(
-            {"P7",
-             form,
-             "what is a NaN of tf32 whose payload lies in the 13 bits that are not read",
-             {{0, 0x7f800001, 0x3f800000}},
-             0,
-             {{0x7f800000, "an infinity: the bits are cut first"}, {0x7fffffff, "a NaN: the container is asked"}}});
+        all.push_back({"P7",
+                       form,
+                       "how is a NaN of tf32 read if its payload is only in the 13 unused bits",
+                       {{0, 0x7f800001, 0x3f800000}},
+                       0,
+                       {{0x7f800000, "as an infinity: the unused bits are cut off first"},
+                        {0x7fffffff, "as a NaN: all bits of the container are read"}}});
     }
     all.push_back({"P8.bits",
                    wgmma_fp8,
                    "is an addend cut to E8M13 when all products are zero",
                    {},
                    0x3f8003ff,
-                   {{0x3f800000, "delivery = E8M13: it is"}, {0x3f8003ff, "it passes through"}}});
+                   {{0x3f800000, "delivery = E8M13: yes"}, {0x3f8003ff, "no, it is unchanged"}}});
     all.push_back({"P8.zero",
                    wgmma_fp8,
-                   "what does an addend of -0 give when all products are zero",
+                   "which zero results from an addend of -0 when all products are zero",
                    {},
                    0x80000000,
                    {{0, "zeros_keep_sign = false: +0"}, {0x80000000, "zeros_keep_sign = true: -0"}}});
     all.push_back({"P8.infinity",
                    wgmma_fp8,
-                   "does an infinite addend stay",
+                   "does an infinite addend stay infinite",
                    {},
                    0x7f800000,
-                   {{0x7f800000, "it does"}, {0x7fffffff, "it becomes a NaN"}}});
+                   {{0x7f800000, "yes"}, {0x7fffffff, "no, it becomes a NaN"}}});
 }
 
 /// Adds the questions about negated NaNs and zeros, and about the payload of a NaN.
@@ -157,19 +157,19 @@ inline void ask_of_negation_and_payloads(std::vector<Question>& all) {
     const char* negated = "wgmma.m64n8k16.f32.f16.f16+negated_a";
     all.push_back({"P9.nan",
                    negated,
-                   "what is a negated NaN",
+                   "which NaN results from a negated NaN",
                    {{0, 0x7e00, 0x3c00}},
                    0,
-                   {{0x7fffffff, "the one NaN"}, {0xffffffff, "the NaN with its sign"}}});
+                   {{0x7fffffff, "the canonical NaN"}, {0xffffffff, "the canonical NaN with a negative sign"}}});
     all.push_back({"P9.zero",
                    negated,
-                   "what is a negated zero, with an addend of -0",
+                   "which zero results from a negated zero and an addend of -0",
                    {{0, 0, 0x3c00}},
                    0x80000000,
                    {{0, "zeros_keep_sign = false: +0"}, {0x80000000, "zeros_keep_sign = true: -0"}}});
     Question payload{"P10",
                      "mma.m8n8k4.f64.f64.f64.f64",
-                     "which payload has a NaN of fp64",
+                     "which payload does a NaN of fp64 have",
                      {{0, 0x7ff8000000000123, 0x3ff0000000000000}},
                      0,
                      {}};

@@ -25,13 +25,14 @@ std::string cause_of(const InstructionForm& form) {
         if (is_so) text += (text.empty() ? "" : "; ") + std::string(words);
     };
     add(form.chain > 1,
-        "the accumulator keeps more between the instructions of a group (a fact, if the build is a full one)");
+        "the accumulator keeps more bits between the instructions of a group (a fact if this is an unrestricted "
+        "build)");
     add(form.transposes_a || form.transposes_b, "strides of transposed operands");
     add(form.a_in_registers, "the registers of operand a");
     add(form.negates_a || form.negates_b, "the negation of an operand");
-    add(form.ignores_addend, "the addend that is ignored");
+    add(form.ignores_addend, "the ignored addend");
     add(form.n > 8, "strides of forms wider than 8 columns");
-    return text.empty() ? "none that this variant shows alone" : text;
+    return text.empty() ? "no cause is specific to this variant" : text;
 }
 
 std::uint64_t code_in(const Json& value, const std::string& where) {
@@ -47,7 +48,7 @@ std::uint64_t code_in(const Json& value, const std::string& where) {
 std::vector<std::byte> codes_in(const Json& row, const char* key, int count, int bytes, const std::string& where) {
     const Json* found = row.find(key);
     if (found == nullptr || !found->is_array() || static_cast<int>(found->size()) != count)
-        bad_json_lines(fmt::format("\"{}\" does not hold {} codes", key, count), where);
+        bad_json_lines(fmt::format("\"{}\" does not contain {} codes", key, count), where);
     std::vector<std::byte> memory(static_cast<std::size_t>(count * bytes));
     std::size_t at = 0;
     for (const Json& value : *found) {
@@ -72,7 +73,7 @@ void replay_variant(std::string_view text, const std::string& where, const evide
     const Json header = evidence::json_lines_header(text, where);
     const std::string name = variant_of(header, first);
     const int index = find_instruction_form(name);
-    if (index < 0) bad_json_lines(fmt::format("the form '{}' is not known", name), first);
+    if (index < 0) bad_json_lines(fmt::format("unknown form '{}'", name), first);
     const InstructionForm& form = instruction_form(index);
     const Instruction instruction =
         find_instruction(json_field<std::string>(header, "arch", first), form.instruction(), form.qualifier(), first);

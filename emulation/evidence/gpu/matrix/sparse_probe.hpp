@@ -81,7 +81,7 @@ class SparseProbe : InstructionProbe<Device> {
                                   .note = {}};
         do {
             const auto tiles = static_cast<std::int64_t>(
-                min_of(static_cast<std::uint64_t>(this->tiles_of_launch(data)), this->effort_.most_tiles - first));
+                min_of(static_cast<std::uint64_t>(this->tiles_of_launch(data)), this->effort_.max_tiles - first));
             make_operands(device, data, cls, options.seed, first, tiles, chosen);
             spread_operands(device, data, cls, options.seed, first, tiles, options.fault ? 1 : 0, chosen, all);
             // Elements that an instruction does not write must not pass as results.
@@ -93,14 +93,14 @@ class SparseProbe : InstructionProbe<Device> {
             if (first == 0 && options.record) this->keep(data, cls, store.chosen, tiles, candidates);
             row.trials += static_cast<std::uint64_t>(tiles * data.outputs());
             first += static_cast<std::uint64_t>(tiles);
-        } while (first < this->effort_.most_tiles && this->since(start) < seconds);
+        } while (first < this->effort_.max_tiles && this->since(start) < seconds);
         const auto of_all = [&](std::uint64_t count) {
             return std::to_string(count) + std::string(" of ") + std::to_string(row.trials);
         };
         row.mismatches = row.trials - as_one;
         row.verdict = row.mismatches == 0 ? evidence::Verdict::equal : evidence::Verdict::differs;
-        row.note = "dense over the chosen products: " + of_all(as_one) +
-                   "; two dense steps over all products: " + of_all(as_two);
+        row.note = "equal to dense over the selected products: " + of_all(as_one) +
+                   "; equal to two dense steps over all products: " + of_all(as_two);
         row.seconds = this->since(start);
         sink(row);
     }

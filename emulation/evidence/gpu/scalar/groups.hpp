@@ -46,7 +46,7 @@ inline std::string counted(std::uint64_t inputs, const ScalarComparison& found, 
     if (inputs == 0) return std::string("hard ") + of;
     const int bits = 63 - countl_zero(inputs);
     if (found.complete) return print("all 2^%d ", bits) + of;
-    return print("%" PRIu64 " of 2^%d ", found.trials, bits) + of + ", evenly spread";
+    return print("%" PRIu64 " of 2^%d ", found.trials, bits) + of + ", evenly spaced";
 }
 
 /// Returns the parts of a row that all kinds have. `operands` and the widths are for printed mismatches.
@@ -66,7 +66,7 @@ inline evidence::ProbeResult result_of(const char* kind, const char* instruction
     if (found.trials == 0) {
         result.sums.clear();
         result.verdict = evidence::Verdict::declined;
-        result.note = "not on this device";
+        result.note = "not available on this device";
         return result;
     }
     for (const Trial& trial : found.first) {
@@ -77,7 +77,7 @@ inline evidence::ProbeResult result_of(const char* kind, const char* instruction
     }
     if (found.nan_codes != 0) {
         if (!result.note.empty()) result.note += "; ";
-        result.note += print("%" PRIu64 " NaN by other codes", found.nan_codes);
+        result.note += print("%" PRIu64 " NaNs with other codes", found.nan_codes);
     }
     return result;
 }
@@ -98,7 +98,7 @@ inline void record(evidence::ProbeResult& result, const ScalarComparison& found,
     } else {
         note += "; within " + bound;
     }
-    if (found.nan_codes != 0) note += print("; %" PRIu64 " NaN by other codes", found.nan_codes);
+    if (found.nan_codes != 0) note += print("; %" PRIu64 " NaNs with other codes", found.nan_codes);
     result.note = note;
     result.verdict = found.beyond == 0 ? evidence::Verdict::recorded : evidence::Verdict::differs;
 }
@@ -113,11 +113,11 @@ evidence::ProbeResult run_convert(Device& device, const ConvertRow& row, double 
     evidence::ProbeResult result = result_of("convert", row.instruction, row.model.name, found, two && wide ? 2 : 1,
                                              from_bits, packed_bits(row.to) * (two ? 2 : 1));
     result.operands = counted(probe.inputs(), found,
-                              row.from.bits == 64 ? "samples beside the floats"
-                              : two && wide       ? "inputs in either half"
+                              row.from.bits == 64 ? "samples in addition to the floats"
+                              : two && wide       ? "inputs in each half"
                               : two               ? "pairs"
                                                   : "inputs");
-    if (row.nan == NanResult::any && !result.note.empty()) result.note += "; any NaN will do";
+    if (row.nan == NanResult::any && !result.note.empty()) result.note += "; any NaN is accepted";
     return result;
 }
 
@@ -146,8 +146,8 @@ inline std::string bound_text(const FunctionRow& row) {
     term(row.ulps, " ulp");
     if (row.domain == Domain::turn) text += " up to 2 pi";
     if (row.domain == Domain::moderate) text += " up to 10";
-    return text + (row.claim == Claim::gross      ? " (no bound documented)"
-                   : row.claim == Claim::exceeded ? " (more than is documented)"
+    return text + (row.claim == Claim::gross      ? " (no documented bound)"
+                   : row.claim == Claim::exceeded ? " (above the documented bound)"
                                                   : " (documented)");
 }
 
@@ -185,7 +185,7 @@ evidence::ProbeResult run_math(Device& device, const sweep::NamedTask& named, do
     evidence::ProbeResult result{
         .kind = "math",
         .instruction = named.name,
-        .operands = print("%u of %u blocks of 2^16 inputs, evenly spread", outcome.compared, sweep::blocks),
+        .operands = print("%u of %u blocks of 2^16 inputs, evenly spaced", outcome.compared, sweep::blocks),
         .model = "the same on the host",
         .trials = std::uint64_t{outcome.compared} * sweep::block_inputs,
         .mismatches = outcome.inputs,
@@ -194,8 +194,8 @@ evidence::ProbeResult run_math(Device& device, const sweep::NamedTask& named, do
         .seconds = std::chrono::duration<double>(sweep::Clock::now() - start).count()};
     if (limits.blocks == sweep::blocks) result.sums = sweep::hash_sums(there);
     if (outcome.differing == 0) return result;
-    result.note =
-        print("%u blocks differ, the lowest %04x in %u inputs", outcome.differing, outcome.lowest, outcome.inputs);
+    result.note = print("%u blocks differ; the lowest, %04x, differs in %u inputs", outcome.differing, outcome.lowest,
+                        outcome.inputs);
     if (!outcome.shown.empty()) {
         const sweep::Difference& first = outcome.shown.front();
         result.note +=
@@ -205,9 +205,9 @@ evidence::ProbeResult run_math(Device& device, const sweep::NamedTask& named, do
 }
 
 [[noreturn]] inline void unknown(const char* kind, const std::string& instruction) {
-    throw Error({.what = "no " + std::string(kind) + " probe is called '" + instruction + "'",
+    throw Error({.what = "unknown " + std::string(kind) + " probe '" + instruction + "'",
                  .where = "scalar_probe_groups",
-                 .fix = "take a name from the group's list",
+                 .fix = "use a name from the list of the group",
                  .exit = Exit::usage});
 }
 

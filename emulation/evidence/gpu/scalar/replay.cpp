@@ -57,10 +57,10 @@ std::uint64_t sum_of_parts(std::uint64_t parts, unsigned threads, const Part& pa
 /// Recomputes the sums of an operation.
 struct Model {
     std::string name{};
-    bool known = false;           ///< this program has the operation
-    bool reproduces = false;      ///< the model claims the operation's bits
-    std::uint64_t results = 0;    ///< per sum
-    std::uint64_t most_sums = 0;  ///< 0: without end
+    bool known = false;          ///< this program has the operation
+    bool reproduces = false;     ///< the model claims the operation's bits
+    std::uint64_t results = 0;   ///< per sum
+    std::uint64_t max_sums = 0;  ///< 0: without end
     std::function<std::uint64_t(std::uint64_t number, unsigned threads)> sum{};
 };
 
@@ -73,7 +73,7 @@ Model model_of(std::string name, bool reproduces, std::uint64_t inputs, const Re
             .known = true,
             .reproduces = reproduces,
             .results = count,
-            .most_sums = inputs == 0 ? 0 : inputs / std::max<std::uint64_t>(count, 1),
+            .max_sums = inputs == 0 ? 0 : inputs / std::max<std::uint64_t>(count, 1),
             .sum = [inputs, count, result](std::uint64_t number, unsigned threads) {
                 const Launch launch = launch_of(inputs, count, number);
                 const std::uint64_t part = std::min(few_results, count);
@@ -121,7 +121,7 @@ Model math_model(const RecordedSums::Row& row) {
                 .known = true,
                 .reproduces = true,
                 .results = std::uint64_t{sweep::blocks_of_sum} * sweep::block_inputs,
-                .most_sums = sweep::blocks / sweep::blocks_of_sum,
+                .max_sums = sweep::blocks / sweep::blocks_of_sum,
                 .sum = [task](std::uint64_t number, unsigned threads) {
                     return sum_of_parts(sweep::blocks_of_sum, threads, [&](std::uint64_t i) {
                         const auto block = static_cast<std::uint32_t>(number * sweep::blocks_of_sum + i);
@@ -156,7 +156,7 @@ RecordedSums parse_sums(std::string_view text, const std::string& where) {
     const Json header = evidence::json_lines_header(text, where);
     const std::string top = where + ":1";
     if (evidence::json_field<int>(header, "macheps_sums", top) != 1) {
-        evidence::bad_json_lines("sums of another version than 1", top);
+        evidence::bad_json_lines("the version of the sums is not 1", top);
     }
     RecordedSums recorded{.kind = evidence::json_field<std::string>(header, "kind", top),
                           .gpu = evidence::json_field<std::string>(header, "gpu", top),
@@ -165,7 +165,7 @@ RecordedSums parse_sums(std::string_view text, const std::string& where) {
                           .date = evidence::json_field<std::string>(header, "date", top)};
     if (header.find("seed") != nullptr) recorded.seed = evidence::json_field<std::uint64_t>(header, "seed", top);
     if (recorded.kind != "convert" && recorded.kind != "scalar" && recorded.kind != "math") {
-        evidence::bad_json_lines("sums of an unknown kind '" + recorded.kind + "'", top);
+        evidence::bad_json_lines("the kind of the sums is unknown: '" + recorded.kind + "'", top);
     }
     std::size_t at = text.find('\n'), number = 1;
     while (at != std::string_view::npos && at + 1 < text.size()) {
@@ -178,11 +178,11 @@ RecordedSums parse_sums(std::string_view text, const std::string& where) {
         for (const std::string& digits : evidence::json_field<std::vector<std::string>>(line, "sums", here)) {
             row.sums.push_back(parse_hex(digits, here));
         }
-        if (row.sums.empty()) evidence::bad_json_lines("no sums", here);
+        if (row.sums.empty()) evidence::bad_json_lines("there are no sums", here);
         const Model model = model_of_row(recorded, row);
         const bool power = model.results != 0 && (model.results & (model.results - 1)) == 0;
-        if (model.known && (!power || (model.most_sums != 0 && row.sums.size() > model.most_sums))) {
-            evidence::bad_json_lines(fmt::format("{} sums of {} results are not the sums of {}", row.sums.size(),
+        if (model.known && (!power || (model.max_sums != 0 && row.sums.size() > model.max_sums))) {
+            evidence::bad_json_lines(fmt::format("{} sums of {} results cannot be the sums of {}", row.sums.size(),
                                                  row.trials, row.instruction),
                                      here);
         }
@@ -237,13 +237,13 @@ void replay_sums(const RecordedSums& recorded, const SumsShare& share, const evi
             if (!same_model) result.note += ", recorded against the model '" + row.model + "'";
         } else if (!model.known) {
             result.verdict = evidence::Verdict::absent;
-            result.note = "this program has no such operation";
+            result.note = "this program does not have this operation";
         } else if (!model.reproduces) {
             result.verdict = evidence::Verdict::recorded;
             result.note = "no model gives these bits";
         } else if (numbers.empty()) {
             result.verdict = evidence::Verdict::recorded;
-            result.note = "not recomputed this time: --seed takes other sums, --full takes all";
+            result.note = "not recomputed in this run; --seed selects other sums, --full recomputes all";
         }
         sink(result);
     }

@@ -82,7 +82,7 @@ MACHEPS_HD inline std::uint64_t tally_of_one(const Task& task, float x) {
 MACHEPS_HD inline std::uint64_t steps_of(Format f, std::uint64_t container) {
     const std::uint64_t code = container & ((f.sign_bit() | f.magnitude_mask()) << f.padding);
     const std::uint64_t up = nextafter(f, code, from_ordinal(f, greatest_ordinal(f)));
-    const std::uint64_t down = nextafter(f, code, from_ordinal(f, least_ordinal(f)));
+    const std::uint64_t down = nextafter(f, code, from_ordinal(f, min_ordinal(f)));
     const double value = decode64(f, code), unit = value == value ? ulp(f, value) : 0;
     return mix(up) + 3 * mix(down) + bit_cast<std::uint64_t>(unit);
 }
@@ -181,7 +181,7 @@ struct Part {
 /// Returns the parts, the most valuable ones first.
 inline std::vector<Part> all_parts() {
     Part math{"math", "fp32 functions", {}};
-    Part nearest{"nearest", "every format, nearest even, encode and decode", {}};
+    Part nearest{"nearest", "every format, rounding to nearest even, encode and decode", {}};
     Part modes{"modes", "every format in every other mode, encode and decode", {}};
     Part from64{"from64", "every format encoded from fp64", {}};
     Part profiles{"profiles", "every format under every profile", {}};

@@ -85,10 +85,10 @@ constexpr const char* usage =
     "usage: macheps_gpu_sweep [PART...] [--seconds N] [--threads N] [--blocks N] [--host-only] [--break-input HEX] "
     "[--list]\n"
     "  parts: math nearest modes from64 profiles rest hardware (default: all)\n"
-    "  --seconds N        time for each part (60); the share of blocks compared in it is printed\n"
-    "  --blocks N         at most N of the 65536 blocks of each task\n"
-    "  --host-only        no GPU: the C library's fma against the FMA instruction\n"
-    "  --break-input HEX  spoil that input's result on the first side, to see the sweep find it\n";
+    "  --seconds N        time for each part (default: 60); prints the share of blocks compared in it\n"
+    "  --blocks N         compare at most N of the 65536 blocks of each task\n"
+    "  --host-only        use no GPU: compare the C library's fma with the FMA instruction\n"
+    "  --break-input HEX  change the result for this input on the first side, to check that the sweep finds it\n";
 
 Options parse(int argc, char** argv) {
     Options options;

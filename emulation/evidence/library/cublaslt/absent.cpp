@@ -4,7 +4,7 @@
 
 namespace macheps::evidence {
 
-LoadedLibrary load_cublaslt(int) { return {nullptr, "this macheps was built without CUDA"}; }
+LoadedLibrary load_cublaslt(int) { return {nullptr, "macheps was built without CUDA"}; }
 
 std::string check_cublaslt_descriptors(const LibraryProblem&) { return load_cublaslt(0).missing; }
 

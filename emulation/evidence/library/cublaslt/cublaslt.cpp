@@ -70,7 +70,7 @@ class CublasLtPlan final : public LibraryPlan {
         throw Error({.what = fmt::format("cublasLtMatmul: {} ({})", context_->api->cublasLtGetStatusString(status),
                                          static_cast<int>(status)),
                      .where = fmt::format("{}, {}", p_.name(), description_.to_string()),
-                     .fix = "it ran before: is another program using up the device?",
+                     .fix = "it worked before; check whether another program uses the memory of the device",
                      .exit = Exit::check_failed});
     }
 

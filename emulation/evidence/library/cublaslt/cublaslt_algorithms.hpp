@@ -109,7 +109,7 @@ class Algorithms {
             if (takes_slices(algo) && left-- == 0) return algo;
         }
         if (const auto found = search(left)) return *found;
-        throw Refused{"no algorithm takes " + std::to_string(p_.slices) + " slices by " +
+        throw Refused{"no algorithm supports " + std::to_string(p_.slices) + " slices by " +
                       std::string(to_string(p_.reduction))};
     }
 
@@ -177,7 +177,7 @@ class Algorithms {
     /// Searches all algorithms of the library, tile by tile, for number `choice` of those that take the slices. Gives
     /// up after 3000 configurations.
     std::optional<cublasLtMatmulAlgo_t> search(int choice) const {
-        constexpr int most_asked = 3000;
+        constexpr int max_asked = 3000;
         std::vector<int> ids(256);
         int count = 0, asked = 0;
         MACHEPS_LT(api_, cublasLtMatmulAlgoGetIds, handle_, compute_type(p_), scale_type(p_), data_type(p_.a),
@@ -202,7 +202,7 @@ class Algorithms {
                     cublasLtMatmulAlgo_t algo = fresh;
                     if (!configure(algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile)) continue;
                     if (!configure(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, stages)) continue;
-                    if (++asked > most_asked) return std::nullopt;
+                    if (++asked > max_asked) return std::nullopt;
                     if (!takes_slices(algo)) continue;
                     if (choice-- <= 0) return algo;
                     taken = true;

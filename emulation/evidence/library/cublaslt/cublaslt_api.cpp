@@ -48,13 +48,13 @@ FoundApi find_api() {
         auto api = std::make_shared<Api>();
         api->path = path;
         if (const char* entry = api->find_entries(library)) {
-            why = fmt::format("{} has no {}", path, entry);
+            why = fmt::format("{} does not have {}", path, entry);
             (void)dlclose(library);
             continue;
         }
         return {std::move(api), {}};
     }
-    return {nullptr, fmt::format("no cuBLASLt: {}; name it in MACHEPS_CUBLASLT", why)};
+    return {nullptr, fmt::format("cannot load cuBLASLt: {}; set MACHEPS_CUBLASLT to its path", why)};
 }
 
 void require(const Api& api, cublasStatus_t status, const char* call) {

@@ -91,15 +91,15 @@ double growth_factor(const Matrix& a, const Factors& factors) {
 
 void require_square(std::int64_t rows, std::int64_t columns) {
     if (rows == columns) return;
-    throw Error({.what = fmt::format("{} x {} is not square", rows, columns),
+    throw Error({.what = fmt::format("a matrix of {} x {} is not square", rows, columns),
                  .where = "factor",
-                 .fix = "give a matrix with as many rows as columns",
+                 .fix = "use a matrix with as many rows as columns",
                  .exit = Exit::usage});
 }
 
 void require_rows(std::int64_t rows, std::int64_t wanted) {
     if (rows == wanted) return;
-    throw Error({.what = fmt::format("a right-hand side of {} rows for a matrix of {}", rows, wanted),
+    throw Error({.what = fmt::format("the right-hand side has {} rows, but the matrix has {}", rows, wanted),
                  .where = "solve",
                  .fix = "give one number for each row",
                  .exit = Exit::usage});

@@ -130,17 +130,18 @@ void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, Backend& eng
 std::string why_no_update(const LuPlan& plan) {
     if (!plan.rule) return {};
     const Machine& machine = *plan.rule->machine;
-    if (plan.format.precision > 24) return "a machine's sums end in fp32: take a narrower factor";
+    if (plan.format.precision > 24)
+        return "a machine returns fp32 sums, which are narrower than the format of the factors";
     if (!machine.operands.contains(plan.operands)) {
-        return fmt::format("{} takes no operands of {}", machine.name, format_name(plan.operands));
+        return fmt::format("{} does not accept {} operands", machine.name, format_name(plan.operands));
     }
-    if (machine.has_scales()) return fmt::format("{} wants scales of its blocks", machine.name);
+    if (machine.has_scales()) return fmt::format("{} needs block scales", machine.name);
     if (machine.addend != machine.result)
-        return fmt::format("{} cannot take in its own sums: C and D differ", machine.name);
+        return fmt::format("{} cannot add to its own results: the formats of C and D differ", machine.name);
     if (std::string why = why_no_addend(*plan.rule); !why.empty()) return why;
     if (plan.rule->slices > 1 || plan.rule->promotion == Promotion::fma_joint ||
         plan.rule->promotion == Promotion::fma_left) {
-        return "an update has no slices and no scales: take a machine, with +promoteN at most";
+        return "an update supports no slices of k and no scales, only a machine with or without +promoteN";
     }
     return {};
 }

@@ -54,8 +54,8 @@ std::vector<std::uint16_t> inverse(const std::vector<std::uint32_t>& shares) {
 
 SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary) : vocabulary_(vocabulary) {
     if (vocabulary < successors + 1 || vocabulary > 4096) {
-        throw FieldError("vocabulary", fmt::format("the synthetic language has no form with {} tokens", vocabulary),
-                         fmt::format("give {} to 4096, or a text with `data_file`", successors + 1));
+        throw FieldError("vocabulary", fmt::format("the synthetic language cannot have {} tokens", vocabulary),
+                         fmt::format("use {} to 4096, or pass a text with `data_file`", successors + 1));
     }
     // The successors of a token are the first elements of a random order of the tokens 1 .. V-1.
     std::vector<std::int32_t> order(static_cast<std::size_t>(vocabulary - 1));

@@ -64,34 +64,36 @@ DataFormat recognise(const files::FileBytes& file) {
 int check_llmc(const files::FileBytes& file) {
     const std::string& name = file.name();
     const std::vector<std::byte> head = head_of(file);
-    const std::string fix = "make the file anew with llm.c's dev/data scripts, or name its kind with `data_format`";
+    const std::string fix = "create the file again with llm.c's dev/data scripts, or set its format with `data_format`";
     if (head.size() < llmc_header_bytes) {
-        refuse(name, fmt::format("{} bytes are too few for llm.c's header of {}", head.size(), llmc_header_bytes), fix);
+        refuse(name, fmt::format("the file has {} bytes, but llm.c's header has {}", head.size(), llmc_header_bytes),
+               fix);
     }
     const auto field = [&](std::size_t i) { return load<std::int32_t>(head.data() + i * sizeof(std::int32_t)); };
     if (field(0) == llmc_evaluation_magic) {
-        refuse(name, "this is one of llm.c's evaluation files, which hold questions", "give a file of tokens");
+        refuse(name, "this is an evaluation file of llm.c, which contains questions", "pass a file of tokens");
     }
     for (const LlmcKind& kind : llmc_kinds) {
         if (field(0) != kind.magic) continue;
         if (field(1) != kind.version) {
             refuse(name,
-                   fmt::format("version {} at byte 4, where {} goes with magic {}", field(1), kind.version, kind.magic),
+                   fmt::format("the version at byte 4 is {}, but it must be {} for magic {}", field(1), kind.version,
+                               kind.magic),
                    fix);
         }
         const std::size_t content = file.size() - llmc_header_bytes;
         if (field(2) < 0 || static_cast<std::size_t>(field(2)) * kind.token_bytes != content) {
             refuse(name,
-                   fmt::format("the header counts {} tokens of {} bytes (at byte 8), {} bytes follow it", field(2),
-                               kind.token_bytes, content),
+                   fmt::format("the header says (at byte 8) that {} tokens of {} bytes follow, but {} bytes follow",
+                               field(2), kind.token_bytes, content),
                    fix);
         }
         return kind.token_bytes;
     }
-    refuse(
-        name,
-        fmt::format("magic {} at byte 0 is not llm.c's {} or {}", field(0), llmc_kinds[0].magic, llmc_kinds[1].magic),
-        fix);
+    refuse(name,
+           fmt::format("the magic at byte 0 is {}, not llm.c's {} or {}", field(0), llmc_kinds[0].magic,
+                       llmc_kinds[1].magic),
+           fix);
 }
 
 }  // namespace
@@ -102,7 +104,8 @@ DataFormat parse_data_format(std::string_view name) {
     for (std::size_t i = 0; i < std::size(data_format_names); ++i) {
         if (name == data_format_names[i]) return static_cast<DataFormat>(i);
     }
-    throw FieldError("data_format", fmt::format("'{}' is no kind of data file", name), "auto, text, llmc or nanogpt");
+    throw FieldError("data_format", fmt::format("'{}' is not a valid data format", name),
+                     "use auto, text, llmc or nanogpt");
 }
 
 TokenStream TokenStream::open(const std::filesystem::path& path, DataFormat format) {
@@ -118,7 +121,7 @@ TokenStream TokenStream::parse(files::FileBytes file, DataFormat format) {
     s.file_ = std::move(file);
     const std::string& name = s.name();
     const std::size_t bytes = s.file_.size();
-    if (bytes == 0) refuse(name, "the file is empty", "give a text or tokens");
+    if (bytes == 0) refuse(name, "the file is empty", "pass a file with text or tokens");
     s.format_ = format == DataFormat::automatic ? recognise(s.file_) : format;
     if (s.format_ == DataFormat::llmc) {
         s.token_bytes_ = check_llmc(s.file_);
@@ -126,12 +129,12 @@ TokenStream TokenStream::parse(files::FileBytes file, DataFormat format) {
     } else if (s.format_ == DataFormat::nanogpt) {
         s.token_bytes_ = 2;
         if (bytes % 2 != 0) {
-            refuse(name, fmt::format("{} bytes are no whole number of uint16 tokens", bytes),
-                   "the file is cut short, or of another kind: see `data_format`");
+            refuse(name, fmt::format("{} bytes are not a whole number of uint16 tokens", bytes),
+                   "check that the file is complete, or set its format with `data_format`");
         }
     }
     s.size_ = (bytes - s.header_bytes_) / static_cast<std::size_t>(s.token_bytes_);
-    if (s.size_ == 0) refuse(name, "the file holds no token", "give a text or tokens");
+    if (s.size_ == 0) refuse(name, "the file contains no tokens", "pass a file with text or tokens");
     if (s.token_bytes_ > 1) s.vocabulary_ = s.largest_token() + 1;
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (s.vocabulary_ > most) s.check(most);
@@ -163,9 +166,9 @@ std::int64_t TokenStream::largest_token() const {
 
 void TokenStream::refuse_token(std::size_t i, std::int64_t token, std::int64_t vocabulary) const {
     refuse(name(),
-           fmt::format("token {} at byte {} lies beyond the vocabulary of {}", token,
+           fmt::format("token {} at byte {} is outside the vocabulary of {}", token,
                        header_bytes_ + i * static_cast<std::size_t>(token_bytes_), vocabulary),
-           "give a larger `vocabulary`, or leave it out: then it is the largest token plus one");
+           "use a larger `vocabulary`, or remove it: its default is the largest token plus one");
 }
 
 void TokenStream::append(std::size_t first, std::size_t count, std::vector<std::int32_t>& out,
@@ -179,8 +182,9 @@ void TokenStream::append(std::size_t first, std::size_t count, std::vector<std::
 void TokenStream::check(std::int64_t vocabulary) const {
     if (vocabulary >= vocabulary_) return;
     if (format_ == DataFormat::text) {  // any byte may occur: refused before a rare one does
-        throw FieldError("vocabulary", fmt::format("a text of bytes has 256 tokens, the model {}", vocabulary),
-                         "leave it out or give 256");
+        throw FieldError("vocabulary",
+                         fmt::format("a text has 256 different tokens (bytes), but the model has {}", vocabulary),
+                         "remove it, or use 256");
     }
     for_each_token(0, size_, [&](std::size_t i, std::int64_t token) {
         if (token >= vocabulary) refuse_token(i, token, vocabulary);
@@ -208,10 +212,10 @@ TokenFile::TokenFile(const DataFiles& files, std::int64_t context)
     if (held_out_) {
         for (const TokenStream* stream : {&train_, &*held_out_}) {
             if (stream->size() < needed)
-                too_few(*stream, fmt::format("give at least {}, or a smaller `context`", needed));
+                too_few(*stream, fmt::format("use at least {}, or a smaller `context`", needed));
         }
     } else if (train_.size() - train_size_ < needed) {
-        too_few(train_, fmt::format("give at least {} (a tenth is held out), or a smaller `context`", 10 * needed));
+        too_few(train_, fmt::format("use at least {} (a tenth is held out), or a smaller `context`", 10 * needed));
     }
 }
 

@@ -89,7 +89,7 @@ void read_name(const Json& json, Enum& value, std::initializer_list<Enum> all) {
             return;
         }
     }
-    throw Error({.what = fmt::format("{} is not known here", json.dump())});
+    throw Error({.what = fmt::format("the value {} is unknown", json.dump())});
 }
 void from_json(const Json& json, policy::OptimizerKind& kind) {
     read_name(json, kind, {policy::OptimizerKind::adamw, policy::OptimizerKind::sgd, policy::OptimizerKind::adam});
@@ -249,13 +249,19 @@ Json recipe_of(const Json& manifest) {
             if (recipe["data"].contains("held_out")) recipe["data"]["held_out"].erase(place);
         }
     }
+    // Reasons are words, which a newer version may put differently.
+    if (recipe["policies"].is_object()) {
+        const Json policies = recipe["policies"];
+        for (const auto& [name, policy] : policies.items())
+            if (policy.is_object()) recipe["policies"][name].erase("left_out_why");
+    }
     return recipe;
 }
 
 Error bad_manifest(const fs::path& path, std::string what) {
     return Error({.what = std::move(what),
                   .where = path.string(),
-                  .fix = "it was damaged, or written by another version; train anew into another directory"});
+                  .fix = "use the version of macheps that wrote it, or train again in another directory"});
 }
 
 Experiment experiment_of(const Json& json) {
@@ -277,7 +283,7 @@ Experiment experiment_of(const Json& json) {
         experiment.policies.push_back(policy::parse_policy(sources_of(policy)));
         experiment.policies.back().config = config_of(policy);
     }
-    if (experiment.policies.empty() || experiment.seeds.empty()) throw Error({.what = "no policy or no seed"});
+    if (experiment.policies.empty() || experiment.seeds.empty()) throw Error({.what = "it has no policy or no seed"});
     return experiment;
 }
 
@@ -331,9 +337,9 @@ std::string manifest_text(const Experiment& experiment, const std::vector<policy
     try {
         return manifest.dump(2) + '\n';
     } catch (const JsonError&) {  // only file names can contain bytes that are not valid UTF-8
-        throw Error({.what = "the name of a data file or policy is no UTF-8, and a manifest cannot hold it",
+        throw Error({.what = "the name of a data file or policy is not valid UTF-8, so a manifest cannot contain it",
                      .where = "manifest.json",
-                     .fix = "give the file another name, or run in another folder"});
+                     .fix = "rename the file, or run in another folder"});
     }
 }
 
@@ -344,26 +350,26 @@ std::uint64_t recipe_checksum(const std::string& text) { return reports::checksu
 Manifest read_manifest(const fs::path& path) {
     Manifest manifest{.text = reports::read_manifest_text(path), .experiment = {}, .created_by = {}};
     const Json json = Json::parse_or_null(manifest.text);
-    if (!json.is_object()) throw bad_manifest(path, "not a JSON object");
+    if (!json.is_object()) throw bad_manifest(path, "the file is not a JSON object");
     const Json* schema = json.find("schema");
-    if (schema == nullptr || !schema->is_number_integer()) throw bad_manifest(path, "it names no schema");
+    if (schema == nullptr || !schema->is_number_integer()) throw bad_manifest(path, "the manifest has no schema");
     if (schema->get<double>() > reports::schema_version) {
-        throw Error({.what = fmt::format("schema {} is newer than this program's {}", schema->get<double>(),
-                                         reports::schema_version),
+        throw Error({.what = fmt::format("the file has schema {}, but this program supports only schemas up to {}",
+                                         schema->get<double>(), reports::schema_version),
                      .where = path.string(),
-                     .fix = "use a newer macheps"});
+                     .fix = "use a newer version of macheps"});
     }
     try {
         manifest.experiment = experiment_of(json);
         manifest.created_by =
             fmt::format("{} ({})", json.at("created_by").get<std::string>(), json.at("git").get<std::string>());
     } catch (const JsonError& error) {
-        throw bad_manifest(path, fmt::format("it cannot be repeated: {}", error.what()));
+        throw bad_manifest(path, fmt::format("the run cannot be repeated: {}", error.what()));
     } catch (const FieldError& error) {
-        throw bad_manifest(path, fmt::format("it cannot be repeated: `{}`: {} ({})", error.field(), error.parts().what,
-                                             error.parts().fix));
+        throw bad_manifest(path, fmt::format("the run cannot be repeated: `{}`: {} ({})", error.field(),
+                                             error.parts().what, error.parts().fix));
     } catch (const Error& error) {
-        throw bad_manifest(path, fmt::format("it cannot be repeated: {}", error.what()));
+        throw bad_manifest(path, fmt::format("the run cannot be repeated: {}", error.what()));
     }
     return manifest;
 }
@@ -371,24 +377,27 @@ Manifest read_manifest(const fs::path& path) {
 void check_same_recipe(const fs::path& path, const std::string& recorded, const std::string& now) {
     const Json then_recipe = recipe_of(Json::parse(recorded)), now_recipe = recipe_of(Json::parse(now));
     if (then_recipe["schema"] != now_recipe["schema"]) {
-        throw Error({.what = fmt::format("this was begun with rows of schema {}, and this version of macheps writes "
-                                         "schema {}: some columns (`loss` of steps.csv) mean something else there",
-                                         then_recipe["schema"].dump(), now_recipe["schema"].dump()),
-                     .where = path.string(),
-                     .fix = "go on with the version named there as created_by, or train anew into another directory"});
+        throw Error(
+            {.what = fmt::format("the run was started with rows of schema {}, but this version of macheps writes "
+                                 "schema {}, in which some columns (`loss` of steps.csv) have another meaning",
+                                 then_recipe["schema"].dump(), now_recipe["schema"].dump()),
+             .where = path.string(),
+             .fix =
+                 "continue with the version that is named there as created_by, or train again in another directory"});
     }
     const Json &then_data = then_recipe["data"], &now_data = now_recipe["data"];
     if (then_data != now_data) {
-        throw Error({.what = fmt::format("the data is not what this was begun with: {} then, {} now", then_data.dump(),
-                                         now_data.dump()),
+        throw Error({.what = fmt::format("the data changed after the run was started: it was {} and is now {}",
+                                         then_data.dump(), now_data.dump()),
                      .where = Json::parse(now)["data"]["file"].get<std::string>(),
-                     .fix = fmt::format("put the file that {} speaks of back, or train anew", path.string())});
+                     .fix = fmt::format("restore the file that {} describes, or train again in another directory",
+                                        path.string())});
     }
     for (const char* part : recipe_parts) {
         if (then_recipe[part] == now_recipe[part]) continue;
-        throw Error({.what = fmt::format("this version of macheps makes something else of its \"{}\"", part),
+        throw Error({.what = fmt::format("its \"{}\" has another meaning in this version of macheps", part),
                      .where = path.string(),
-                     .fix = "use the version named there as created_by, or train anew"});
+                     .fix = "use the version that is named there as created_by, or train again in another directory"});
     }
 }
 
@@ -401,7 +410,7 @@ void check_complete(const Experiment& experiment, const std::string& text) {
                back.policies[i].config == experiment.policies[i].config;
     }
     if (!same) {
-        throw std::logic_error("the manifest does not hold everything: leave out the newest option");
+        throw std::logic_error("the manifest does not record every option: remove the newest one");
     }
 }
 

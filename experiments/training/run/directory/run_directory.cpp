@@ -51,26 +51,24 @@ std::uint64_t bytes_of_runs(const fs::path& path, std::span<const std::string> r
 }
 
 Error torn(const fs::path& path, std::string what) {
-    return Error({.what = std::move(what),
-                  .where = path.string(),
-                  .fix =
-                      "the directory was damaged or edited and cannot be resumed; train anew, with `force` to replace "
-                      "it"});
+    return Error(
+        {.what = std::move(what),
+         .where = path.string(),
+         .fix = "train again, with `force` to replace the directory: it was damaged or edited and cannot be resumed"});
 }
 
 Checkpoint read_good(const fs::path& path, const std::string& run, const std::function<void(const Checkpoint&)>& check,
                      std::uint64_t recipe, const fs::path& directory) {
     Checkpoint checkpoint = parse_checkpoint(reports::csv::read_text(path), path.string());
     const auto refuse = [&](std::string what) { throw Error({.what = std::move(what), .where = path.string()}); };
-    if (checkpoint.run != run) refuse(fmt::format("this is a checkpoint of run {}", checkpoint.run));
-    if (checkpoint.recipe != recipe) refuse("this checkpoint belongs to another manifest");
+    if (checkpoint.run != run) refuse(fmt::format("the checkpoint belongs to run {}", checkpoint.run));
+    if (checkpoint.recipe != recipe) refuse("the checkpoint belongs to another manifest");
     check(checkpoint);
     for (std::size_t i = 0; i < row_files.size(); ++i) {
         const reports::csv::FileMark& mark = checkpoint.files[i];
         const fs::path rows = directory / row_files[i];
         if (!fs::exists(rows) || !(reports::csv::mark_of(rows, mark.bytes) == mark)) {
-            refuse(
-                fmt::format("{} no longer has the rows that stood there when this checkpoint was made", row_files[i]));
+            refuse(fmt::format("{} no longer has the rows that it had when the checkpoint was written", row_files[i]));
         }
     }
     return checkpoint;
@@ -87,13 +85,13 @@ DirectoryLock::DirectoryLock(const fs::path& directory) : path_(directory / ".lo
     };
     for (;;) {
         file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-        if (!file_) fail("cannot make the lock file", "choose another directory with `directory`");
+        if (!file_) fail("cannot create the lock file", "choose another directory with `directory`");
         const FileLock lock = try_lock(file_);
         if (lock == FileLock::unsupported) return;
         if (lock == FileLock::held_by_another) {
-            throw Error({.what = "another macheps is at work in this directory",
+            throw Error({.what = "another macheps process is using this directory",
                          .where = directory.string(),
-                         .fix = "wait for it, or give another directory with `directory`",
+                         .fix = "wait until it ends, or choose another directory with `directory`",
                          .exit = Exit::usage});
         }
         // If the holder before us removed the file between our open and our lock, our file has no name.
@@ -139,9 +137,7 @@ ResumePoint find_resume_point(const fs::path& directory, std::span<const std::st
     for (std::size_t i = 0; i < completed.size(); ++i) {
         if (i >= plan.size() || completed[i].run != plan[i]) {
             throw torn(directory / reports::RunRow::file,
-                       fmt::format("run {} is not the one that comes at its place in the "
-                                   "manifest",
-                                   completed[i].run));
+                       fmt::format("run {} is not the one that the manifest has at this place", completed[i].run));
         }
     }
 
@@ -153,7 +149,7 @@ ResumePoint find_resume_point(const fs::path& directory, std::span<const std::st
                 checkpoints.is_good(path);
                 break;
             } catch (const Error& error) {
-                note(fmt::format("refused a checkpoint: {}", error.what()));
+                note(fmt::format("ignored a checkpoint: {}", error.what()));
             }
         }
     }
@@ -169,7 +165,8 @@ ResumePoint find_resume_point(const fs::path& directory, std::span<const std::st
         const auto rows = std::count_if(point.steps.begin(), point.steps.end(),
                                         [&](const reports::StepRow& row) { return row.run == run.run; });
         if (rows != run.steps) {
-            throw torn(steps, fmt::format("it has {} rows of run {}, which took {} steps", rows, run.run, run.steps));
+            throw torn(steps, fmt::format("the file has {} rows of run {}, but that run took {} steps", rows, run.run,
+                                          run.steps));
         }
     }
     return point;

@@ -117,17 +117,18 @@ void check_state(const Checkpoint& checkpoint, const policy::SiteList& model, co
     }
     const auto refuse = [&](const std::string& what) { throw Error({.what = what, .where = checkpoint.run}); };
     if (!policy::make_loss_scaler(policy.loss_scaler)->load(checkpoint.loss_scaler)) {
-        refuse("this checkpoint is of another loss scaler");
+        refuse("the checkpoint is from another loss scaler");
     }
     const std::size_t numbers = policy.training.rate_waits.value_or(false) ? 3 : 2;
     if (checkpoint.state.size() != wanted.size() || checkpoint.optimizer.size() != numbers) {
-        refuse(fmt::format("this checkpoint holds {} tensors, the run has {}", checkpoint.state.size(), wanted.size()));
+        refuse(
+            fmt::format("the checkpoint has {} tensors, but the run has {}", checkpoint.state.size(), wanted.size()));
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         const Checkpoint::State& tensor = checkpoint.state[i];
         if (tensor.name != wanted[i].first || static_cast<std::int64_t>(tensor.values.size()) != wanted[i].second) {
-            refuse(fmt::format("this checkpoint holds {} values of {} where the run has {} of {}", tensor.values.size(),
-                               tensor.name, wanted[i].second, wanted[i].first));
+            refuse(fmt::format("the checkpoint has {} values of {}, but the run has {} values of {}",
+                               tensor.values.size(), tensor.name, wanted[i].second, wanted[i].first));
         }
     }
 }

@@ -108,12 +108,12 @@ void Ranks::reduce(std::int64_t step, Observer* observer) {
                            .random_bits = rule.random_bits});
         }
         if (observer == nullptr || bucket.wire.is_identity()) continue;
-        tell(*observer, sent_, bucket.wire, sum.sent);
-        tell(*observer, summed_, bucket.wire, sum.summed);
+        eprint(*observer, sent_, bucket.wire, sum.sent);
+        eprint(*observer, summed_, bucket.wire, sum.summed);
     }
 }
 
-void Ranks::tell(Observer& observer, const Slot& slot, const policy::CastRule& wire, const Tally& tally) const {
+void Ranks::eprint(Observer& observer, const Slot& slot, const policy::CastRule& wire, const Tally& tally) const {
     if (tally.count == 0) return;
     const Cast cast{.format = wire.format, .round = wire.round, .overflow = wire.overflow};
     observer.on_cast(slot, cast, tally, {}, {}, {});

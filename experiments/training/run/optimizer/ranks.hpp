@@ -48,7 +48,7 @@ class Ranks {
     void reduce(std::int64_t step, Observer* observer);
 
   private:
-    void tell(Observer& observer, const Slot& slot, const policy::CastRule& wire, const Tally& tally) const;
+    void eprint(Observer& observer, const Slot& slot, const policy::CastRule& wire, const Tally& tally) const;
 
     Backend& backend_;
     const policy::ReduceConfig& config_;

@@ -14,7 +14,7 @@ double largest_of(const Format& format) { return decode64(format, format.max_fin
 
 /// Returns the smallest magnitude that rounds beyond the largest number. A tie goes to the even neighbour: to the
 /// largest number, unless its last bit is 1.
-double least_beyond(const Format& format) {
+double min_beyond(const Format& format) {
     const double largest = largest_of(format);
     int exponent = 0;
     std::frexp(largest, &exponent);
@@ -30,8 +30,8 @@ void CastFidelity::add(const CastKind& kind, const CastValues& values) {
     static const Simd simd = chosen_simd();
     const bool is_scaled = kind.granularity->is_scaled();
     const bool has_subnormals = kind.format.encoding == Encoding::binary;
-    const FidelityCast cast{.least_normal = has_subnormals ? Format::power_of_two(kind.format.emin()) : 0,
-                            .least_beyond = least_beyond(kind.format),
+    const FidelityCast cast{.min_normal = has_subnormals ? Format::power_of_two(kind.format.emin()) : 0,
+                            .min_beyond = min_beyond(kind.format),
                             .has_groups = is_scaled && !kind.granularity->is_axis_free(),
                             .encode_scale = values.encode_scale};
     add_fidelity(simd, cast, values.x.data(), values.y.data(), values.codes.data(),

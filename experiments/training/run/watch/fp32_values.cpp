@@ -30,7 +30,7 @@ std::optional<double> Fp32Values::distance(const Slot& slot, ConstView values, f
     return sqrt(sums.error2 / sums.x2);
 }
 
-void SiteDivergence::see(const std::string& slot, double slot_distance) {
+void SiteDivergence::observe(const std::string& slot, double slot_distance) {
     if (first.empty() && slot_distance > far) first = slot;
     if (slot_distance > distance || farthest.empty()) {
         farthest = slot;

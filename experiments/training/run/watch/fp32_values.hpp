@@ -40,7 +40,7 @@ struct SiteDivergence {
     std::string farthest{};
     double distance = 0;  ///< of the farthest slot
 
-    void see(const std::string& slot, double slot_distance);
+    void observe(const std::string& slot, double slot_distance);
 };
 
 }  // namespace macheps::training

@@ -61,7 +61,7 @@ void GradientShadow::take(const Slot& slot, ConstView values, float decode_scale
     // The gradients of a rank are not yet divided by the number of ranks; those of fp32 are.
     const float unscale = unscale_ / static_cast<float>(setup_.options.ranks);
     const auto distance = values_.distance(slot, values, is_forward ? decode_scale : decode_scale * unscale);
-    if (distance) divergence_.see(slot.name, *distance);
+    if (distance) divergence_.observe(slot.name, *distance);
 }
 
 void GradientShadow::on_gradients(Transformer& model) {
@@ -72,8 +72,8 @@ void GradientShadow::on_gradients(Transformer& model) {
         if (backend_.any_nonfinite(own.grad) || backend_.any_nonfinite(exact.grad)) return;
         const ErrorSums sums = backend_.compare(exact.grad, own.grad, unscale_);
         all.error2 += sums.error2, all.x2 += sums.x2, all.y2 += sums.y2, all.xy += sums.xy;
-        const bool is_least = sums.x2 > 0 && (found.least_parameter.empty() || cosine_of(sums) < found.least_cosine);
-        if (is_least) found.least_cosine = cosine_of(sums), found.least_parameter = own.name;
+        const bool is_least = sums.x2 > 0 && (found.min_parameter.empty() || cosine_of(sums) < found.min_cosine);
+        if (is_least) found.min_cosine = cosine_of(sums), found.min_parameter = own.name;
     }
     if (!(all.x2 > 0)) return;
     const double ten_over_ln10 = 4.342944819032518;

@@ -12,11 +12,11 @@ namespace macheps::training {
 
 /// Comparison of g, the policy's gradient (unscaled, before clipping), with g32, fp32's gradient.
 struct GradientFidelity {
-    double cosine = 0;              ///< <g, g32> / (|g| |g32|) over all parameters; 0 if g is 0
-    double proj = 0;                ///< <g, g32> / <g32, g32>: below 1 if small parts are lost
-    double snr_db = 0;              ///< 20 log10(|g32| / |g - g32|)
-    double least_cosine = 1;        ///< smallest cosine of a single parameter's gradient
-    std::string least_parameter{};  ///< the parameter with that cosine; the first of several
+    double cosine = 0;            ///< <g, g32> / (|g| |g32|) over all parameters; 0 if g is 0
+    double proj = 0;              ///< <g, g32> / <g32, g32>: below 1 if small parts are lost
+    double snr_db = 0;            ///< 20 log10(|g32| / |g - g32|)
+    double min_cosine = 1;        ///< smallest cosine of a single parameter's gradient
+    std::string min_parameter{};  ///< the parameter with that cosine; the first of several
 };
 
 /// Follows one step: attach it to the step, run the step, release it. It works on a separate model and changes nothing

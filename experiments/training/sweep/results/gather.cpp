@@ -113,14 +113,14 @@ reports::SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& unit
     if (units.done().empty()) {
         throw Error({.what = "no unit of this sweep is finished yet",
                      .where = out.string(),
-                     .fix = "`macheps sweep status` says how far it has come"});
+                     .fix = "run `macheps sweep status` to see its progress"});
     }
     if (summary.missing > 0)
         summary.notes.push_back(fmt::format("{} of {} units are missing: seeds, policies or settings may lack runs",
                                             summary.missing, summary.missing + summary.units));
     for (const Failure& conflict : units.conflicts()) summary.notes.push_back(conflict.what);
     if (units.programs().size() > 1)
-        summary.notes.push_back(fmt::format("the units came of {} versions of the program", units.programs().size()));
+        summary.notes.push_back(fmt::format("the units come from {} versions of the program", units.programs().size()));
     Gatherer gatherer(sweep, out, options, summary);
     units.for_each_cell(gathered_files, FinishedUnits::Trust::is_checked,
                         [&](const CellRowsText& cell) { gatherer.add(cell); });

@@ -48,7 +48,7 @@ class MergedRows {
             text_.append(rows.substr(0, end)).append(",").append(unit) += '\n';
             rows.remove_prefix(std::min(end, rows.size() - 1) + 1);
         }
-        if (text_.size() >= most_waiting) flush();
+        if (text_.size() >= max_waiting) flush();
     }
     void finish() {
         flush();
@@ -56,7 +56,7 @@ class MergedRows {
     }
 
   private:
-    static constexpr std::size_t most_waiting = 1 << 20;
+    static constexpr std::size_t max_waiting = 1 << 20;
     void flush() {
         file_.write(text_);
         text_.clear();
@@ -170,7 +170,7 @@ std::vector<fs::path> merge_units(const Sweep& sweep, const FinishedUnits& units
         if (std::find(words.begin(), words.end(), word) == words.end()) {
             throw Error({.what = fmt::format("there are no rows '{}'", word),
                          .where = "--rows",
-                         .fix = fmt::format("one of {}", fmt::join(words, ", ")),
+                         .fix = fmt::format("use one of {}", fmt::join(words, ", ")),
                          .exit = Exit::usage});
         }
         for (const MergedFile& one : merged_files) {

@@ -69,7 +69,7 @@ int shard_count(const std::filesystem::path& out) {
     const std::string& text = *found;
     int count = 1;
     std::from_chars(text.data(), text.data() + text.size(), count);
-    return count < 1 || count > most_shards ? 1 : count;
+    return count < 1 || count > max_shards ? 1 : count;
 }
 
 void remember_shard_count(const std::filesystem::path& out, int count) {

@@ -84,13 +84,13 @@ void check_mark(const std::string& id, const fs::path& path, const std::string& 
                 const std::string& file) {
     const auto mark =
         std::find_if(done.files.begin(), done.files.end(), [&](const RowsMark& one) { return one.name == file; });
-    if (mark == done.files.end()) throw altered(id, path, "this file was not there when the unit was finished");
+    if (mark == done.files.end()) throw altered(id, path, "this file did not exist when the unit was finished");
     if (mark->bytes == text.size() && mark->checksum == reports::checksum_of(text)) return;
     const std::optional<std::uint64_t> line = changed_line(*mark, mark_of_rows(file, text));
     throw altered(id, path,
-                  line ? fmt::format("row {} (line {}) is not what it was when the unit was finished", *line - 1, *line)
-                       : fmt::format("it has {} bytes that are not the {} of when the unit was finished", text.size(),
-                                     mark->bytes));
+                  line ? fmt::format("row {} (line {}) has changed since the unit was finished", *line - 1, *line)
+                       : fmt::format("its {} bytes are not the {} bytes that it had when the unit was finished",
+                                     text.size(), mark->bytes));
 }
 
 std::string program_of(const Done& done) { return fmt::format("{} ({})", done.created_by, done.git); }
@@ -128,7 +128,7 @@ class CellFiles {
   private:
     void check_absent(std::size_t unit, const std::string& id, const fs::path& path, std::string_view name) const {
         for (const RowsMark& mark : done_.at(unit).files) {
-            if (mark.name == name) throw altered(id, path, "this file is gone");
+            if (mark.name == name) throw altered(id, path, "this file is missing");
         }
     }
 
@@ -160,12 +160,12 @@ void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<s
             const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
             const auto line = mine.line_number(b.data() + (differ.second - b.begin()));
             throw Error(
-                {.what = fmt::format("fp32 came out with other rows in two units of one setting and seed: {} on {} "
-                                     "and {} on {}; {}, row {}",
-                                     sweep.units[first].id, done.at(first).host, sweep.units[unit].id,
-                                     done.at(unit).host, names[i], line - 1),
+                {.what = fmt::format(
+                     "fp32 has different rows in two units of one setting and seed: {} on {} and {} on {}; {}, row {}",
+                     sweep.units[first].id, done.at(first).host, sweep.units[unit].id, done.at(unit).host, names[i],
+                     line - 1),
                  .where = files.path_of(unit, names[i]).string(),
-                 .fix = "one of these machines computes wrongly: remove its units and train them elsewhere",
+                 .fix = "find out which of these machines computes wrongly, remove its units and train them elsewhere",
                  .exit = Exit::check_failed});
         }
     }
@@ -230,10 +230,10 @@ void FinishedUnits::for_each_cell(const std::vector<std::string_view>& files, Tr
                 const std::string_view header = open.of(unit)[i]->header();
                 if (headers[i].empty()) headers[i] = header;
                 if (header.empty() || header == headers[i]) continue;
-                throw Error({.what = fmt::format("unit {}: {} has other columns than that of earlier units",
+                throw Error({.what = fmt::format("unit {}: {} has different columns from that of earlier units",
                                                  sweep_.units[unit].id, files[i]),
                              .where = open.path_of(unit, files[i]).string(),
-                             .fix = "another version of macheps wrote it: remove the unit and run its shard again",
+                             .fix = "remove the unit and run its shard again: another version of macheps wrote it",
                              .exit = Exit::check_failed});
             }
         }
@@ -249,8 +249,8 @@ void FinishedUnits::for_each_cell(const std::vector<std::string_view>& files, Tr
                 if (files[k] != reports::RunRow::file || !text.rows.back().empty()) continue;
                 throw Error({.what = fmt::format("unit {} has no row of run {}", sweep_.units[run.unit].id, name),
                              .where = open.path_of(run.unit, files[k]).string(),
-                             .fix = "sweep.json or the unit is damaged: plan again into the same folder, or remove the "
-                                    "unit and run its shard again"});
+                             .fix = "plan again into the same folder, or remove the unit and run its shard again: "
+                                    "sweep.json or the unit is damaged"});
             }
             rows.runs.push_back(std::move(text));
         }

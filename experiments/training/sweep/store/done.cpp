@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t most_done_bytes = 1 << 20;
+constexpr std::uint64_t max_done_bytes = 1 << 20;
 constexpr std::string_view times[] = {"seconds", "tokens_per_second"};
 
 /// Passes each line of `text`, with its line end, to `take`.
@@ -63,7 +63,7 @@ std::uint64_t from_hex(const Json& json) {
     const std::string& text = json.string();
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (error != std::errc{} || end != text.data() + text.size()) throw JsonError("no checksum");
+    if (error != std::errc{} || end != text.data() + text.size()) throw JsonError("this is not a checksum");
     return value;
 }
 
@@ -134,7 +134,7 @@ Done make_done(const fs::path& folder, const std::string& id, int attempt) {
 
 Done read_done(const fs::path& folder) {
     const fs::path path = folder / done_file;
-    const Json json = Json::parse_or_null(read_regular_file(path, most_done_bytes));
+    const Json json = Json::parse_or_null(read_regular_file(path, max_done_bytes));
     try {
         Done done{.files = {}};
         json.at("unit").get_to(done.id);

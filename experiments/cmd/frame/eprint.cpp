@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/cmd/frame/tell.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
 
 #include <unistd.h>
 
@@ -42,13 +42,13 @@ class NoPipeSignal {
 
 }  // namespace
 
-void tell_text(std::string_view text) noexcept try {
-    if (is_printable_lines(text)) return tell_raw(text);
-    tell_raw(printable_lines(text));
+void eprint_text(std::string_view text) noexcept try {
+    if (is_printable_lines(text)) return eprint_raw(text);
+    eprint_raw(printable_lines(text));
 } catch (...) {
 }
 
-void tell_raw(std::string_view text) noexcept {
+void eprint_raw(std::string_view text) noexcept {
     const NoPipeSignal quiet;
     while (!text.empty()) {
         const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());

@@ -10,19 +10,19 @@
 namespace macheps::cmd {
 
 /// Writes complete lines. If memory for escapes runs out, the text is dropped.
-void tell_text(std::string_view text) noexcept;
+void eprint_text(std::string_view text) noexcept;
 /// Writes bytes unchanged, for redrawing a line of a terminal.
-void tell_raw(std::string_view bytes) noexcept;
+void eprint_raw(std::string_view bytes) noexcept;
 
 /// Formats and writes. Each text among the values becomes one line of visible characters.
 template <class... Values>
-void tell(ShownFormat<Values...> format, const Values&... values) {
-    tell_text(format_shown(format, values...));
+void eprint(ShownFormat<Values...> format, const Values&... values) {
+    eprint_text(format_shown(format, values...));
 }
 /// Does the same after clearing the current line of the terminal.
 template <class... Values>
 void redraw(ShownFormat<Values...> format, const Values&... values) {
-    tell_raw("\r\x1b[K" + format_shown(format, values...));
+    eprint_raw("\r\x1b[K" + format_shown(format, values...));
 }
 
 }  // namespace macheps::cmd
