@@ -120,6 +120,7 @@ TEST_CASE("every picture in docs/ comes from scripts/pictures, and every picture
     CHECK(demo.size() < 800'000);
     CHECK(demo.find("Which recipe is safe?") != std::string::npos);
     CHECK(demo.find("fp16-noscale") != std::string::npos);
+    CHECK(demo.find("<pre><code>macheps train --out demo</code></pre>") != std::string::npos);  // no path of a machine
     CHECK(command(script() + "--nonsense").code == 2);
     fs::remove_all(scratch());
 }
@@ -137,6 +138,7 @@ TEST_CASE("the commands of scripts/pictures make every picture in docs/", "[docs
         const std::string text = contents(folder / file);
         CHECK(text.size() > 2000);
         if (file.ends_with(".png")) CHECK(text.starts_with("\x89PNG\r\n"));
+        if (file == "demo.html") CHECK(text.find("<pre><code>macheps train --out demo ") != std::string::npos);
     }
     fs::remove_all(scratch());
 }
