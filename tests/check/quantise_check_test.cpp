@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts and quantisers. Codes and scales must have the exact bits, for every rule. A stochastic rounding must return
-// one of two neighbours, each with the right frequency.
+// Tests checks of casts and quantisers. Codes and scales must have the exact bits, for every rule. Stochastic rounding
+// must return one of the two neighbours of a number, each with the right frequency.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/scaling/rules.hpp"
@@ -63,7 +63,7 @@ const Library libraries[] = {
 
 struct Quantised {
     check::Declaration declaration;
-    std::vector<StoredArray> arrays{};  ///< x, out, and scale if it is the inverse of the encode scale
+    std::vector<StoredArray> arrays{};  ///< x, out, and scale if the library has a decode scale
 };
 
 Quantised quantised(const Library& library, const Floats& x, std::int64_t rows, std::int64_t columns,
@@ -140,7 +140,7 @@ TEST_CASE("every granularity can be judged with every rule that fits it", "[chec
     for (const Granularity& granularity : granularities) {
         for (const ScaleRule& rule : scale_rules) {
             if (!granularity.is_scaled() || !fits(rule, granularity)) continue;
-            if (rule.has_history()) continue;  // the first tensor has the scale 1
+            if (rule.has_history()) continue;  // the scale of the first tensor is always 1
             check::Declaration d = declare("quantize", Store::fp32);
             const Format element = granularity.kind == ScaleKind::nvfp4 ? e2m1fn : e4m3fn;
             d.formats["out"] = {element, false};
@@ -173,7 +173,9 @@ TEST_CASE("casts are judged by their bits, including the signs of zeros", "[chec
     };
     for (const Way way :
          {Way{Round::nearest_even, Overflow::nonsaturate, false}, Way{Round::nearest_even, Overflow::saturate, false},
-          Way{Round::toward_zero, Overflow::nonsaturate, false}, Way{Round::nearest_away, Overflow::saturate, true}}) {
+          Way{Round::toward_zero, Overflow::nonsaturate, false}, Way{Round::nearest_away, Overflow::saturate, true},
+          Way{Round::up, Overflow::nonsaturate, false}, Way{Round::down, Overflow::nonsaturate, false},
+          Way{Round::up, Overflow::saturate, false}, Way{Round::to_odd, Overflow::nonsaturate, false}}) {
         // e3m2fn has no NaN, so any code that a kernel stores for a NaN is right.
         for (const Format& format : {fp16, bf16, e4m3fn, e5m2, e3m2fn}) {
             std::vector<std::uint64_t> all;
@@ -253,7 +255,7 @@ TEST_CASE("sums of whole numbers are exact, so only one code is right", "[check]
     CHECK(wrong.reasons.front().index == 9);
 }
 
-TEST_CASE("the check stores numbers as the codec does", "[check]") {
+TEST_CASE("a check rounds numbers to the output format as the codec does", "[check]") {
     std::mt19937_64 random(4);
     for (const NamedFormat& named : all_formats) {
         if (named.format.precision > fp32.precision) continue;
@@ -262,8 +264,8 @@ TEST_CASE("the check stores numbers as the codec does", "[check]") {
             const double exponent = std::uniform_real_distribution<double>(-160, 140)(random),
                          near = std::uniform_real_distribution<double>(-12, 12)(random);
             double x = std::exp2(i % 2 == 0 ? exponent : near) * (random() % 2 == 0 ? 1 : -1);
-            // Every third number is a number of the format, or between half an ulp and one ulp above one. Half an ulp
-            // above a power of two is a tie.
+            // Every third number is a number of the format, or lies between half an ulp and one ulp above such a
+            // number. Half an ulp above a power of two is a tie.
             if (i % 3 == 0)
                 x = decode64(named.format, encode64(named.format, x, Round::nearest_even, Overflow::saturate)) *
                     (1 + (i % 2) * Format::power_of_two(-named.format.precision));

@@ -22,12 +22,12 @@ namespace macheps::check {
 
 namespace {
 
-/// Accuracies of the kernel's arithmetic and of the reference's own.
+/// Accuracy of the kernel's arithmetic, and of the arithmetic that computes the reference values.
 struct Accuracies {
     Arithmetic kernel, own = reference_arithmetic();
 };
 
-/// Interprets one row: exact values, bounds in both arithmetics, and the spread of errors.
+/// Computes the exact values of one row, their error bounds in both arithmetics, and the spread of the kernel's errors.
 void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies& accuracies, Frame& frame) {
     reference(nodes, row, frame.values);
     bound(nodes, row, frame.values, accuracies.kernel, frame.bounds, &frame.overflows);
@@ -35,7 +35,7 @@ void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies&
     spread(nodes, row, frame.values, frame.bounds, accuracies.kernel, frame.spreads);
 }
 
-/// Sets the limits of output i from element j of the last node. Returns false if the output cannot be judged.
+/// Sets the limits of output i, which is element j of the last node. Returns false if the output cannot be judged.
 bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std::size_t i, const Frame& frame,
                 std::size_t j, double lambda) {
     const Wide y = frame.values.back()[j];
@@ -46,7 +46,7 @@ bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std
     const double likely =
                      (has_spread ? std::min(before, s.linear + lambda * (s.own + s.shared)) : before) + certificate,
                  certain = before + certificate;
-    // Rounding to nearest loses at most half of the distance between neighbours, other roundings at most all of it.
+    // Rounding to nearest has an error of at most half an ulp, every other rounding of at most one ulp.
     const bool is_nearest = limits.rounding == Round::nearest_even || limits.rounding == Round::nearest_away;
     const double halves = is_nearest ? 1 : 2;
     const auto rounded = [&](double e) {
@@ -55,7 +55,7 @@ bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std
         return limits.flushes ? std::max(loss, std::min(size, Format::power_of_two(limits.format.emin()))) : loss;
     };
     const double ulp_width = limits.is_narrow ? 2 * half_ulp(y.high) : 0, common = s.linear + s.common,
-                 // Error to nearest: uniform in +-ulp/2. Directed: uniform in 1 ulp. Stochastic: deviation up to ulp/2.
+                 // To nearest, the error is uniform in +-ulp/2. Directed: in 1 ulp. Stochastic: deviation <= ulp/2.
         own_square = is_nearest                             ? ulp_width * ulp_width / 12
                      : limits.rounding == Round::stochastic ? ulp_width * ulp_width / 4
                                                             : ulp_width * ulp_width / 3;
@@ -69,7 +69,7 @@ bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std
     return !std::isfinite(y.high) || !(std::isinf(before) || (certificate > 0 && certificate >= panel.certain[i] / 4));
 }
 
-/// Computes a row as a kernel that is exact except for the declared roundings of intermediate results.
+/// Computes the outputs of a kernel that is exact except for the declared roundings of intermediate results.
 class InnerRoundings {
   public:
     explicit InnerRoundings(const std::vector<Node>& nodes) : nodes_(nodes) {
@@ -82,7 +82,8 @@ class InnerRoundings {
     }
     std::size_t count() const { return places_.size(); }
 
-    /// `exact` holds the values of the row without these roundings. The outputs of the row begin at `first`.
+    /// Sets the outputs of one row and the kinds of its intermediate roundings. `exact` holds the values of the row
+    /// without these roundings. `first` is the index of the row's first output in the panel.
     void set(Panel& panel, std::size_t first, std::size_t outputs, const Row& row, const Columns<Wide>& exact,
              Columns<Wide>& values) const {
         reference(nodes_, row, values);
@@ -100,7 +101,7 @@ class InnerRoundings {
     std::vector<HalfUlp> half_ulps_{};
 };
 
-/// Sets the result of one row and its errors, for the list that reduces the results of all rows.
+/// Sets `result` to the result of one row and its errors. The list that reduces all rows reads it.
 void set_result(ProductSum& result, const Frame& frame) {
     const Spread& s = frame.spreads.back()[0];
     result = {.sum = frame.values.back()[0],
@@ -111,7 +112,7 @@ void set_result(ProductSum& result, const Frame& frame) {
               .overflow = frame.overflows.at(frame.values.size() - 1, 0)};
 }
 
-/// Computes the limits of any row.
+/// Computes the limits of single rows.
 class RowLimits {
   public:
     RowLimits(std::shared_ptr<const Problem> problem, const Limits& limits, double lambda)
@@ -133,7 +134,7 @@ class RowLimits {
     void interpret_row(std::int64_t row, Frame& frame) const {
         interpret(nodes_, row_of(problem_, row, 0, frame, problem_.inputs), accuracies_, frame);
     }
-    /// Sets the limits of a row. Returns its first output that cannot be judged, or -1.
+    /// Sets the limits of a row. Returns the index of the row's first output that cannot be judged, or -1.
     std::int64_t set(std::int64_t row, Frame& frame, Panel& panel) const {
         const Row read = row_of(problem_, row, 0, frame, problem_.inputs);
         interpret(nodes_, read, accuracies_, frame);
@@ -146,7 +147,8 @@ class RowLimits {
         }
         return declined;
     }
-    /// Sets the limits of the one result that is computed from the results of all rows.
+    /// Sets the limits of the one result that is computed from the results of all rows. Returns false if it cannot be
+    /// judged.
     bool set_across(const std::vector<ProductSum>& results, Panel& panel) const {
         Frame frame;
         const Listing across = across_of(problem_, problem_.inputs, Defect{});
@@ -162,7 +164,7 @@ class RowLimits {
   private:
     std::shared_ptr<const Problem> owned_;
     const Problem& problem_;
-    const Limits meta_;  ///< without columns
+    const Limits meta_;  ///< format, shape and rounding of the outputs; its columns are empty
     double lambda_;
     std::vector<Node> nodes_;
     Accuracies accuracies_;
@@ -187,8 +189,8 @@ class FirstPlace {
 
 /// Maximum number of elements of a panel. A thread computes them in a few milliseconds.
 constexpr std::int64_t panel_elements = 1 << 15;
-/// Maximum bytes of panels that are kept: several times those of a part on which wrong kernels are tried
-/// (growing_parts).
+/// Maximum total size, in bytes, of the panels that are kept. It is several times the size of a part of the outputs on
+/// which wrong kernels are tried (growing_parts).
 constexpr std::int64_t max_kept_bytes = 1 << 28;
 
 void read_in_panels(Limits& limits, const Problem& problem, std::shared_ptr<const RowLimits> of, ThreadPool& pool) {
@@ -289,13 +291,13 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     const auto of = std::make_shared<const RowLimits>(here, limits, lambda);
     const double bytes = static_cast<double>(size) * Panel::bytes_each(of->inner());
     if (!problem.is_reduced() && bytes > static_cast<double>(problem.max_limit_bytes)) {
-        // Panels may be read after this problem has been destroyed.
+        // The panels own a copy of the problem, because they may be read after `problem` has been destroyed.
         const auto owned = std::make_shared<const Problem>(problem);
         read_in_panels(limits, problem, std::make_shared<const RowLimits>(owned, limits, lambda), pool);
         return limits;
     }
     Panel all{.last = limits.size()};
-    // Touching this memory for the first time takes as long as the interpreters, so several threads share it.
+    // The first access to new memory takes as long as the interpreters, so several threads share the allocation.
     const std::array columns{&all.exact, &all.low, &all.before, &all.certain, &all.probable, &all.deviation};
     pool.run(static_cast<std::int64_t>(columns.size()),
              [&](std::int64_t task) { columns[static_cast<std::size_t>(task)]->resize(size); });
@@ -355,12 +357,13 @@ Neighbours neighbours(const Limits& limits, double x) {
     return {to(Round::down), to(Round::up)};
 }
 
-double overflow_threshold(const Limits& limits) {
+double overflow_threshold(const Limits& limits, bool negative) {
     const Format& format = limits.format;
-    if (limits.rounding != Round::nearest_even && limits.rounding != Round::nearest_away)
-        return std::numeric_limits<double>::infinity();
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if (limits.rounding == Round::stochastic || rounds_inward(limits.rounding, negative)) return infinity;
     const double most = decode64(format, format.max_finite_code() << format.padding);
-    return most + half_ulp(format, most);
+    const bool is_to_nearest = limits.rounding == Round::nearest_even || limits.rounding == Round::nearest_away;
+    return is_to_nearest ? most + half_ulp(format, most) : std::nextafter(most, infinity);
 }
 
 std::vector<std::string> assumptions_of(const Problem& problem) {

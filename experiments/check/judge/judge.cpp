@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -29,14 +30,14 @@ struct ErrorSums {
 
 class Judge {
   public:
-    /// `got` are the outputs from `first` on.
+    /// `got` holds the outputs from index `first` on.
     Judge(const Limits& limits, NumberView got, const JudgeOptions& options, ThreadPool& pool, std::size_t first = 0)
         : limits_(limits),
           got_(got),
           options_(options),
           pool_(pool),
           first_(first),
-          threshold_(overflow_threshold(limits)),
+          thresholds_{overflow_threshold(limits, false), overflow_threshold(limits, true)},
           largest_(decode64(limits.format, limits.format.max_finite_code() << limits.format.padding)),
           stored_(limits),
           errors_(limits, got) {}
@@ -45,12 +46,13 @@ class Judge {
         if (!options_.only_together) elements();
         if (is_done()) return std::move(judgement_);
         mean_squares();
-        // Outputs that are rounded stochastically are not compared with ones that are rounded to nearest.
+        // bias() compares outputs with exact results that are rounded to nearest, so it does not apply to stochastic
+        // rounding.
         if (!is_done() && limits_.rounding != Round::stochastic) bias();
         return std::move(judgement_);
     }
 
-    /// Returns true if a test of single outputs refuses one.
+    /// Returns true if one of the tests of single outputs (T0 to T2) refuses an output.
     bool refuses_any() const {
         constexpr std::size_t step = 1024;
         bool is_improbable = false;
@@ -67,39 +69,41 @@ class Judge {
     double got(std::size_t i) const { return got_[i - first_]; }
     double error(std::size_t i) const { return (got(i) - limits_.exact[i]) - limits_.low[i]; }
 
+    double threshold(std::size_t i) const { return thresholds_[std::signbit(limits_.exact[i]) ? 1 : 0]; }
+    bool has_threshold(std::size_t i) const { return std::isfinite(threshold(i)); }
+
     Demand demand(std::size_t i) const {
         const double y = limits_.exact[i], size = std::fabs(y);
         if (std::isnan(y)) return limits_.overflow[i] == Overflowing::to_anything ? Demand::either : Demand::nan;
-        if (size - limits_.before[i] >= threshold_) return Demand::overflow;
+        if (size - limits_.before[i] >= threshold(i)) return Demand::overflow;
         return may_overflow(i) ? Demand::either : Demand::finite;
     }
     bool may_overflow(std::size_t i) const {
         if (limits_.overflow[i] != Overflowing::never) return true;
         const double most = std::fabs(limits_.exact[i]) + limits_.before[i];
-        // Directed and stochastic roundings have no threshold. Above the largest number they return that number;
-        // stochastic ones may also overflow.
-        if (std::isfinite(threshold_)) return most >= threshold_;
+        if (has_threshold(i)) return most >= threshold(i);
+        // A rounding towards zero returns the largest finite number for all results above it. Stochastic rounding may
+        // also return an infinity.
         return most > largest_ && (!limits_.is_exact(i) || limits_.rounding == Round::stochastic);
     }
-    /// Returns true if a legal kernel may return output `i`, which may overflow.
+    /// Returns true if a legal kernel may return the value of output `i`. Precondition: the output may overflow.
     bool is_legal_overflow(std::size_t i) const {
         const double y = limits_.exact[i], z = got(i), infinity = std::numeric_limits<double>::infinity();
         const Overflowing inside = limits_.overflow[i];
         const bool is_infinity = z == stored_(infinity) || z == stored_(-infinity);
         if (inside == Overflowing::to_anything && (is_infinity || !std::isfinite(z))) return true;
         if (is_infinity && std::fabs(y) < limits_.before[i]) return true;  // the result may have either sign
-        const bool is_to_nearest = std::isfinite(threshold_);
-        if ((is_to_nearest || inside != Overflowing::never || limits_.rounding == Round::stochastic) && is_overflow(i))
+        if ((has_threshold(i) || inside != Overflowing::never || limits_.rounding == Round::stochastic) && is_overflow(i))
             return true;
-        return !is_to_nearest && std::fabs(y) + limits_.before[i] > largest_ && z == std::copysign(largest_, y);
+        return !has_threshold(i) && std::fabs(y) + limits_.before[i] > largest_ && z == std::copysign(largest_, y);
     }
     bool is_overflow(std::size_t i) const {
         const double want = stored_(std::copysign(std::numeric_limits<double>::infinity(), limits_.exact[i]));
         return got(i) == want || (std::isnan(want) && std::isnan(got(i)));
     }
 
-    /// Returns true if an output that is exact up to the last rounding has its only right code, or one of two if
-    /// rounding is stochastic.
+    /// Returns true if output i has its only correct code, or one of its two correct codes if rounding is stochastic.
+    /// Precondition: the output is computed exactly up to the final rounding.
     bool is_right(std::size_t i) const {
         const double y = limits_.exact[i], z = got(i);
         if (limits_.rounding == Round::stochastic) {
@@ -147,14 +151,14 @@ class Judge {
             refuse(seen.probable, limits_.probable[i], off / limits_.probable[i]);
         }
     }
-    /// Returns the results of got_[first] to got_[last - 1].
+    /// Runs the tests of single outputs (T0 to T2) on got_[first] to got_[last - 1].
     SingleResults singles(std::size_t first, std::size_t last) const {
         SingleResults seen;
         for (std::size_t i = first; i < last; ++i) observe(first_ + i, seen);
         return seen;
     }
 
-    /// Returns the outputs that T2 refuses.
+    /// Returns the indices of the outputs that T2 (probable bounds) refuses.
     std::vector<std::int64_t> improbable() const {
         std::vector<std::int64_t> all;
         for (std::size_t i = first_; i < first_ + got_.size(); ++i) {
@@ -192,7 +196,8 @@ class Judge {
             all.exact);
         add(reason_code::certain, "T1", "no kernel that the declaration permits can make an error this large",
             all.certain);
-        // If a kernel fails for certain, the premise need not be tested.
+        // If T0 or T1 refuses an output, the kernel is certainly wrong. The premise of independent errors is then not
+        // tested.
         if (all.is_refused_for_certain()) options_.premise = nullptr;
         if (options_.certain_only || all.probable.count == 0) return;
         if (options_.premise != nullptr && !options_.premise->holds_at(improbable()))
@@ -221,7 +226,7 @@ class Judge {
     void mean_squares() {
         const Grid<Squares> grid =
             gather<Squares>(limits_, pool_, [&](std::size_t i) { return errors_.squares_of(i); });
-        // Parts are tested faster, so they come first if one reason is enough.
+        // Tests of parts (rows, columns and so on) are faster. If one reason is enough, they run first.
         if (options_.stops_at_first) mean_squares_of_parts(grid);
         if (!is_done()) mean_square_of_all(grid);
         if (!options_.stops_at_first) mean_squares_of_parts(grid);
@@ -239,14 +244,15 @@ class Judge {
             judgement_.dismissed.push_back(reason_code::mean_square);
     }
 
-    /// The part with the largest z in a group of parts.
+    /// The part of the outputs (a row, column, tile or group) that has the largest z among several parts.
     struct WorstPart {
         double z = 0;
         OutputBlock group{};
         std::string name{};
     };
-    /// Divides parts 0 to count - 1 into groups of neighbours. Returns the first part with the largest z of each group.
-    /// part_at(i) returns the rectangle of a part and its sums.
+    /// Divides the parts 0 to count - 1 into ranges, one for each task. Returns the part with the largest z of each
+    /// range. If several parts have the same z, the first one counts. part_at(i) returns the rectangle of part i and
+    /// its sums.
     template <class PartAt>
     std::vector<WorstPart> worst_of(std::int64_t count, const PartAt& part_at) const {
         const std::int64_t tasks = std::min<std::int64_t>(64, count / 64 + 1);
@@ -256,7 +262,8 @@ class Judge {
             for (std::int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) {
                 if (options_.stops_at_first && worst.z > z_limit) return;
                 const auto& [group, sums] = part_at(i);
-                // Counting equal outputs as one never increases z.
+                // Skip parts that cannot have a larger z. z_of() may count equal outputs as one, which never increases
+                // z.
                 if (sums.count < min_group || !(sums.total / sums.count - 1 > worst.z * std::sqrt(8 / sums.count)))
                     continue;
                 const double z = errors_.z_of(group, sums);
@@ -266,7 +273,8 @@ class Judge {
         return found;
     }
 
-    /// Refuses the worst part whose errors are independent. Only the few worst parts are tried.
+    /// Refuses the part with the largest z for which the premise of independent errors holds. Tries at most eight
+    /// parts, in descending order of z.
     void refuse_worst(std::vector<WorstPart> beyond) {
         constexpr std::size_t max_asked = 8;
         std::stable_sort(beyond.begin(), beyond.end(), [](const auto& x, const auto& y) { return x.z > y.z; });
@@ -320,10 +328,11 @@ class Judge {
         refuse_worst(std::move(beyond));
     }
 
-    /// Judges the declared tiles of the kernel in one batch or group.
+    /// Judges the kernel's declared tiles in one batch or group.
     template <class Parts>
     void declared_tiles(const OutputBlock& of, const Parts& parts) {
-        // In a sample, such tiles would not contain the outputs that the kernel computes together.
+        // If only some outputs are sampled, a rectangle of the sample does not consist of outputs that the kernel
+        // computes together.
         const bool has_whole_tiles = !limits_.sample || limits_.sample->every() == 1;
         if (limits_.tile_rows == 0 || !has_whole_tiles || (limits_.tile_rows == tile && limits_.tile_columns == tile))
             return;
@@ -343,8 +352,8 @@ class Judge {
               });
     }
 
-    /// Compares outputs with rounded exact results. An error before the rounding may have a mean within its bound;
-    /// truncation has a larger one.
+    /// Tests the mean difference between the outputs and the exact results, rounded once. Errors before the final
+    /// rounding may have a mean that is as large as their bound. Truncation has a larger mean.
     void bias() {
         double count = 0, total = 0, squares = 0, allowed = 0;
         in_parts(
@@ -374,9 +383,10 @@ class Judge {
         judgement_.bias = mean;
         judgement_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(count);
         if (std::fabs(mean) <= judgement_.bias_limit) return;
-        // Errors of one sign move an output by whole steps of its format. On average, these steps are as large as the
-        // errors. The exception is exact results that lie midway between two codes, such as numbers of a wider format
-        // that an operation hardly changes: all of them move to the other code.
+        // Errors before the rounding move an output by whole steps of its format. The first limit assumes that, on
+        // average, these steps are as large as the errors. The assumption fails if many exact results lie midway
+        // between two numbers of the format, such as inputs of a wider format that an operation hardly changes. Tiny
+        // errors of one sign then move all of these outputs by a whole step. The second limit counts such steps.
         allowed = 0;
         errors_.visit(errors_.all(), [&](std::size_t i) {
             const double y = limits_.exact[i], e = std::copysign(limits_.before[i], mean < 0 ? -y : y),
@@ -403,9 +413,10 @@ class Judge {
     JudgeOptions options_;
     ThreadPool& pool_;
     std::size_t first_;
-    double threshold_, largest_;
+    std::array<double, 2> thresholds_;  // of positive and of negative results
+    double largest_;
     Storing stored_;
-    GroupedErrors errors_;  ///< valid only if `got` are all outputs
+    GroupedErrors errors_;  ///< valid only if `got_` holds all outputs
     Judgement judgement_{};
 };
 
