@@ -47,6 +47,8 @@ void set_limit(Options& options, Text text, Text where) {
     options.metric_limits[name] = declared_number(text.substr(equals + 1), where, -1e300, 1e300);
 }
 
+constexpr std::string_view cost = "Time and memory";
+
 constexpr OptionKey keys[] = {
     {.name = "require",
      .value = "POWER",
@@ -68,20 +70,6 @@ constexpr OptionKey keys[] = {
      .help = "Probability that a legal kernel exceeds a probable bound",
      .set = [](Options& options, Text text, Text where) { options.delta = declared_number(text, where, 1e-300, 0.5); },
      .default_text = "1e-9"},
-    {.name = "sample",
-     .takes = Takes::number,
-     .value = "N",
-     .help = "Check one output in N of each matrix product, and screen all outputs. 1: check all outputs",
-     .set = [](Options& options, Text text,
-               Text where) { options.sampling.every = declared_whole_number(text, where, 1, max_every); },
-     .default_text = "1"},
-    {.name = "budget",
-     .takes = Takes::number,
-     .value = "SECONDS",
-     .help = "Check as many outputs of each matrix product as fit in SECONDS on this machine. The report gives the "
-             "equivalent --sample value. Default: check all outputs",
-     .set = [](Options& options, Text text,
-               Text where) { options.sampling.seconds = declared_number(seconds_of(text), where, 0, 1e9); }},
     {.name = "rtol",
      .takes = Takes::number,
      .value = "X",
@@ -102,6 +90,22 @@ constexpr OptionKey keys[] = {
      .help = "Output of another run on the same inputs, which must have the same bits. * is replaced by the name "
              "of the input. Default: none",
      .set = [](Options& options, Text text, Text) { options.deterministic_with = text; }},
+    {.name = "sample",
+     .takes = Takes::number,
+     .value = "N",
+     .help = "Check one output in N of each matrix product, and screen all outputs. 1: check all outputs",
+     .set = [](Options& options, Text text,
+               Text where) { options.sampling.every = declared_whole_number(text, where, 1, max_every); },
+     .default_text = "1",
+     .group = cost},
+    {.name = "budget",
+     .takes = Takes::number,
+     .value = "SECONDS",
+     .help = "Check as many outputs of each matrix product as fit in SECONDS on this machine. The report gives the "
+             "equivalent --sample value. Default: check all outputs",
+     .set = [](Options& options, Text text,
+               Text where) { options.sampling.seconds = declared_number(seconds_of(text), where, 0, 1e9); },
+     .group = cost},
     {.name = "memory",
      .value = "SIZE",
      .help = "Memory that the check may plan for, such as 8G. A check that needs more is refused, and limits of "
@@ -114,7 +118,8 @@ constexpr OptionKey keys[] = {
                               .where = where,
                               .fix = "give bytes, or a number with K, M, G or T, such as 8G",
                               .exit = Exit::usage});
-         }},
+         },
+     .group = cost},
 };
 
 }  // namespace

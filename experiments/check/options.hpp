@@ -16,11 +16,12 @@ struct OptionKey {
     DeclareKey::Takes takes = DeclareKey::Takes::text;
     std::string_view value{};  ///< placeholder of the value in --help
     std::string_view help{};
-    bool repeats = false;                                ///< may be given several times; each value is set
+    bool repeats = false;                                ///< may be given several times; `set` is called for each value
     std::vector<std::string_view> (*words)() = nullptr;  ///< the only allowed values; null: `set` decides
-    /// Sets the option. Errors: throws Error (usage) for an invalid value; `where` is the place that it names.
+    /// Sets the option. Errors: throws Error (usage) for an invalid value; `where` is the place that the error names.
     void (*set)(Options& options, const std::string& text, const std::string& where) = nullptr;
-    std::string_view default_text{};  ///< value if the option is left out; empty: none
+    std::string_view default_text{};    ///< value if the option is left out; empty: no default
+    std::string_view group = "Limits";  ///< heading of the option in --help
 };
 
 /// Returns all options in the order of --help.
@@ -30,7 +31,7 @@ const OptionKey* find_option_key(std::string_view name);
 /// Returns `null`, `structure`, `precision` or `all`.
 std::string_view to_string(Power power);
 std::vector<std::string_view> power_words();
-/// Returns the power of this name. Errors: throws Error (usage) with the nearest name.
+/// Returns the class of wrong kernels with this name. Errors: throws Error (usage) that suggests the nearest name.
 Power power_named(const std::string& text, const std::string& where);
 
 }  // namespace macheps::check

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `macheps` program: parses the command line, runs one verb, and turns an Error into one line and an exit code.
 #include "core/host/version.hpp"
+#include "experiments/cmd/about/help_text.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
+#include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/process.hpp"
 
 #include <fmt/format.h>
@@ -16,24 +18,27 @@ namespace macheps::cmd {
 
 namespace {
 
-constexpr const char* help_text = R"(Examples:
+constexpr const char* purpose =
+    R"(Shows what a number becomes on given hardware under a given policy, and what that does to training.
+
+Examples:
   macheps train                        the demo: eight policies, one small transformer, a report
   macheps show 0.1                     one number in every format
-  macheps formats                      the table of formats
   macheps policy explain amp-bf16      what a policy rounds, and where
   macheps policy diff tf32 amp-bf16    what two policies do differently
   macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units
   macheps check out.npz --op gemm      whether a kernel's outputs are as accurate as its formats allow
   macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known
-  macheps reveal                       the order in which a matrix product adds its terms
   macheps verify --quick               the emulators compared with the GPU, bit for bit
   macheps report runs/001              tables and one HTML page from a run directory
+)";
 
-macheps answers one question: what does a number become, on this hardware, under this policy?
-Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals that
-read back the same, NaN and infinities as strings.
+constexpr const char* notes =
+    R"(Data goes to stdout, progress to stderr. With --json, a verb prints one JSON document: numbers in the shortest
+decimals that read back the same, NaN and infinities as strings.
 Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input or out of memory, 4 no such device, 5 cannot write,
 70 a defect of macheps, 75 stopped and resumable.
+`macheps help VERB` explains a verb.
 )";
 
 /// Returns whether everything printed on stdout has been written. If an earlier block could not be written, only
@@ -70,7 +75,7 @@ void describe(Command& command) {
 
 }  // namespace
 
-const VerbRow program{"macheps", help_text, describe};
+const VerbRow program{"macheps", purpose, describe, notes};
 
 }  // namespace macheps::cmd
 
@@ -81,7 +86,9 @@ int main(int argc, char** argv) {
     try {
         const CommandLine line(program, {argv, argv + argc});
         if (line.verb() != nullptr) return run(line);
-        return is_written() ? static_cast<int>(Exit::ok) : cannot_write();  // --help, --version
+        const std::string text = line.help() != nullptr ? help_text(*line.help()) : line.version() + "\n";
+        print_text(text);
+        return is_written() ? static_cast<int>(Exit::ok) : cannot_write();
     } catch (...) {
         return explain_current_exception();
     }

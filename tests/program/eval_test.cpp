@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps eval`: its rows, its JSON and its errors.
+// Tests the rows, the JSON and the errors of `macheps eval`.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -22,7 +22,7 @@ bool has_arb() {
 
 }  // namespace
 
-TEST_CASE("eval prints rows, points and FPCores", "[program][eval]") {
+TEST_CASE("eval prints rows of errors, writes the points, and prints formulas as FPCore", "[program][eval]") {
     if (!has_arb()) SKIP_TEST("this build has no Arb");
     fs::remove_all(scratch());
     const std::string what = "eval 'sqrt(x+1)-sqrt(x)' 'x*x' --x 0:inf -f e4m3fn,e5m2 ";
@@ -55,7 +55,8 @@ TEST_CASE("eval prints rows, points and FPCores", "[program][eval]") {
         CHECK(row["worst_x"] == "4073000000000000 304");
         CHECK(row["not_correct"] == 0);
     }
-    const std::string help = run("eval --help").out;
+    std::string help = run("eval --help").out;
+    std::replace(help.begin(), help.end(), '\n', ' ');  // a line may end after any name
     for (const char* name : {"erf ", "erfc ", "tgamma ", "lgamma ", "remainder ", "isnormal ", "fma ", "nearbyint "})
         CHECK(help.find(name) != std::string::npos);
     fs::remove_all(scratch());

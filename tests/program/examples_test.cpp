@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every example of every help text as it is written, in a folder with the files that it names and
-// with the programs that it pipes into. Only examples that take minutes are made smaller, by
-// additional options; `ways` lists them.
+// Runs every example of every help text in a folder that has the files and programs which the examples use. Additional
+// options shorten the examples that would take minutes; the table `ways` lists them.
 #include "reports/findings/divergence.hpp"
 #include "reports/rows/csv.hpp"
 #include "tests/program/program.hpp"
@@ -19,12 +18,12 @@ using namespace macheps::reports;
 
 namespace {
 
-/// How an example is run here. The first row whose `holds` is a part of the example applies. Without a
-/// row, the example is run as it is.
+/// How the test runs an example. The first row whose `holds` is part of the example applies. An example without a row
+/// runs unchanged.
 struct Way {
     std::string_view holds;
-    std::string_view smaller{};    ///< options that are added to it
-    std::string_view elsewhere{};  ///< the test that runs it, with its own files; it is not run here
+    std::string_view smaller{};    ///< options that are added to the example
+    std::string_view elsewhere{};  ///< another test that runs the example with its own files; skipped here if set
     int code = 0, or_code = code;
 };
 constexpr std::string_view tiny =
@@ -47,9 +46,9 @@ constexpr Way ways[] = {
     {.holds = "--charts", .elsewhere = "tests/page, if there is a browser"},
     {.holds = "--results", .elsewhere = "tests/program/machine_test.cpp, with its own results"},
     {.holds = "--replay", .elsewhere = "tests/gpu/verify_test.cpp"},
-    {.holds = "macheps policy diff", .code = 1, .or_code = 0},  // 1 if the two differ
+    {.holds = "macheps policy diff", .code = 1, .or_code = 0},  // 1 if the policies differ
     {.holds = "macheps verify --list"},
-    {.holds = "macheps verify --device cpu", .smaller = " --only 'cpu:v*'"},  // tiles of AMX take twenty seconds
+    {.holds = "macheps verify --device cpu", .smaller = " --only 'cpu:v*'"},  // AMX would take twenty seconds
     {.holds = "--rule blas.onednn", .code = 1, .or_code = 0},                 // 1 if the library is missing
     {.holds = "macheps verify --library"},                                    // reports a missing library as absent
     {.holds = "macheps verify", .code = 4},                                   // no GPU here
@@ -58,7 +57,7 @@ constexpr Way ways[] = {
     {.holds = "macheps solve --matrix randsvd --sweep", .smaller = " -n 16"},
 };
 
-/// Shell functions that replace programs that examples pipe into or from. Only their input and output matter.
+/// Shell functions that replace the programs in the pipes of examples.
 constexpr const char* prelude = R"(
 export HOME="$PWD"
 mkdir -p .zfunc .local/share/bash-completion/completions .config/fish/completions
@@ -95,22 +94,25 @@ std::vector<std::string> part_of(const std::string& help, const std::string& tit
     return part;
 }
 
-/// Adds every verb that the help lists: "", "train ", "policy ", "policy list ", ...
+/// Collects `verb` and, recursively, every verb that its help lists: "", "train ", "policy ", "policy list ", ...
 void collect_verbs(const std::string& verb, std::vector<std::string>& verbs) {
     verbs.push_back(verb);
-    for (const std::string& line : part_of(run(verb + "--help").out, "Subcommands:")) {
-        if (line.size() < 3 || line[2] == ' ') continue;  // a continued line
+    for (const std::string& line : part_of(run(verb + "--help").out, "Verbs:")) {
+        if (line.size() < 3 || line[2] == ' ') continue;  // continues the text of the previous line
         collect_verbs(verb + line.substr(2, line.find(' ', 2) - 2) + " ", verbs);
     }
 }
 
-/// Returns the commands among the examples of a help text. The text after two spaces describes the command.
+/// Returns the commands in the examples of a verb's help. Two spaces separate a command from its description.
 std::vector<std::string> examples_of(const std::string& verb) {
     std::vector<std::string> examples;
-    for (const std::string& line : part_of(run(verb + "--help").out, "Examples:")) {
-        if (!line.starts_with("  ") || line[2] == ' ') continue;
-        const std::string command = line.substr(2, line.find("  ", 2) - 2);
-        if (command.find("macheps ") != std::string::npos) examples.push_back(command);
+    const std::string help = run(verb + "--help").out;
+    for (const char* title : {"Examples:", "More examples:"}) {
+        for (const std::string& line : part_of(help, title)) {
+            if (!line.starts_with("  ") || line[2] == ' ') continue;
+            const std::string command = line.substr(2, line.find("  ", 2) - 2);
+            if (command.find("macheps ") != std::string::npos) examples.push_back(command);
+        }
     }
     return examples;
 }
@@ -179,7 +181,7 @@ TEST_CASE("every example of every help text runs", "[examples]") {
             if (!done.insert(example).second) continue;
             const Way& way = way_of(example);
             if (!way.elsewhere.empty()) continue;
-            // The options go before a pipe or a redirection.
+            // Insert the additional options before a pipe or a redirection.
             const std::size_t end = example.find_first_of("|>", example.find("macheps "));
             std::string command = example;
             command.insert(std::min(end, command.size()), std::string(way.smaller) + " ");
@@ -194,7 +196,8 @@ TEST_CASE("every example of every help text runs", "[examples]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the second example of train's help shows the stall that the demo shows", "[examples][slow]") {
+TEST_CASE("the second example in the help of train shows the stall of the demo, with the same rows",
+          "[examples][slow]") {
     const std::vector<std::string> examples = examples_of("train ");
     REQUIRE(examples.at(0) == "macheps train");
     REQUIRE(examples.at(1) == "macheps train --policy amp-fp16,fp16-noscale");
@@ -207,7 +210,7 @@ TEST_CASE("the second example of train's help shows the stall that the demo show
                            "seeds, token weight 2^-12).") != std::string::npos);
     CHECK(outcome.out.find("  amp-fp16: no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; "
                            "smallest detectable gap ") != std::string::npos);
-    // The rows of both policies are those of the demo's golden summary.
+    // Every row of the summary is also in the golden summary of the demo.
     const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/demo/summary.csv";
     const std::vector<SummaryRow> demo = CsvReader<SummaryRow>(golden).rows();
     for (const SummaryRow& row : CsvReader<SummaryRow>(scratch() / "run/summary.csv").rows()) {
@@ -217,7 +220,7 @@ TEST_CASE("the second example of train's help shows the stall that the demo show
     fs::remove_all(scratch());
 }
 
-TEST_CASE("defaults are the same with and without --policy, and one line on stdout and on the page gives them",
+TEST_CASE("the defaults are the same with and without --policy; a line on stdout and on the page lists them",
           "[examples]") {
     const std::string line =
         "seeds 0, 1, 2; the loss of every token is weighted by 2^-12 in the backward pass, which makes the gradients "

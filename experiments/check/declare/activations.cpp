@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on elements: activations, gates, rotations, gathers, casts.
+// Operations on single elements: activations, gates, rotations, gathers, casts.
 #include "experiments/check/declare/listings.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Value gelu_argument(Nodes& n, Value x) {
     const Value root = n.irrational(0x1.9884533d43651p-1, -0x1.cbc0d30ebfd15p-55);
     const Value cube = n.multiply(n.multiply(x, x), x),
                 term = n.multiply(cube, n.irrational(0x1.6e4e26d4801f7p-5, 0x1.441355475a31ap-59));  // 0.044715
-    return n.multiply(n.add(x, term), root, 2);  // also as x (1 + 0.044715 x^2)
+    return n.multiply(n.add(x, term), root, 2);  // kernels also compute x (1 + 0.044715 x^2)
 }
 
 /// Returns x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
@@ -37,8 +37,9 @@ Value sigmoid_by_tanh(Nodes& n, Value x) {
     return n.multiply(n.one_and(n.tangent(n.multiply(x, half, 0))), half, 0);
 }
 
-/// Returns tanh from an exponential: (e^2x - 1) / (e^2x + 1), 1 - 2 / (1 + e^2x), or 2 / (1 + e^-2x) - 1. All of them
-/// cancel near zero. The last one is 2 s - 1, where s is the sigmoid of 2x; the first one loses no more than it.
+/// Returns tanh from an exponential: (e^2x - 1) / (e^2x + 1), 1 - 2 / (1 + e^2x), or 2 / (1 + e^-2x) - 1. All three
+/// formulas cancel near zero. The last one is 2 s - 1, where s is the sigmoid of 2x. The first formula loses no more
+/// than the last one.
 Value tanh_by_exp(Nodes& n, Value x) {
     const Value one = n.constant(1), two = n.constant(2);
     const Value below = n.multiply(n.sigmoid(n.multiply(x, n.constant(-2), 0)), two, 0),
@@ -56,7 +57,7 @@ Value sigmoid_of(Nodes& n, Value x, std::string_view form) {
     return form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x);
 }
 Value silu_of(Nodes& n, Value x, std::string_view form) {
-    // A quotient has one rounding fewer than the product with a sigmoid.
+    // The quotient has one rounding less than the product with a sigmoid.
     return n.multiply(x, form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x), form == "quotient" ? 0 : 1);
 }
 Value tanh_of(Nodes& n, Value x, std::string_view form) { return form == "exp" ? tanh_by_exp(n, x) : n.tangent(x); }
@@ -79,7 +80,7 @@ constexpr Activation activation_rows[] = {
     {"tanh", tanh_of, tanh_forms},
 };
 
-/// Returns activation(gate) up. The activation may be rounded to the inner format first.
+/// Returns activation(gate) times up. The activation may be rounded to the inner format before the multiplication.
 Value gated(Listing& l, std::string_view activation) {
     const Value gate = *l.input(l.defect.exchanged ? "up" : "gate"), up = *l.input(l.defect.exchanged ? "gate" : "up");
     return l.nodes.multiply(l.inner(activated(l.nodes, activation, gate, l.form())), up);
@@ -126,7 +127,8 @@ Value activated(Nodes& n, std::string_view name, Value x, std::string_view form)
 
 namespace {
 
-/// Lists the operation that has the activation's name. `other` is the activation that a wrong kernel computes instead.
+/// Lists an operation that applies the activation `name` to x. `other` is the activation that a wrong kernel computes
+/// instead.
 Value activation_of_x(Listing& l, std::string_view name, std::string_view other = {}) {
     return activated(l.nodes, l.defect.has_other_form && !other.empty() ? other : name, *l.input("x"), l.form());
 }
@@ -145,7 +147,8 @@ Value swiglu(Listing& l) { return gated(l, "silu"); }
 Value geglu(Listing& l) { return gated(l, l.defect.has_other_form ? "gelu_tanh" : "gelu"); }
 Value geglu_tanh(Listing& l) { return gated(l, l.defect.has_other_form ? "gelu" : "gelu_tanh"); }
 
-/// Lists x cos + (rotated x) sin. The wrong kernel pairs elements as in the other layout, also in the tables.
+/// Lists x cos + (rotated x) sin. The wrong kernel uses the other layout of pairs, for x and for the tables cos and
+/// sin.
 Value rotary(Listing& l) {
     Nodes& n = l.nodes;
     const bool has_pairs = l.declaration.has_pairs != l.defect.has_other_form;
@@ -161,11 +164,13 @@ Value rotary(Listing& l) {
 
 Value embedding(Listing& l) { return *l.input("table"); }
 Value cast(Listing& l) { return *l.input("x"); }
-/// Lists the value to be cast: x times the encode scale of its group, or x / the decode scale, rounded to fp32.
+/// Lists the value that is cast: x times the encode scale of its group, or x divided by the decode scale, rounded to
+/// fp32.
 Value quantise(Listing& l) {
     const Value x = *l.input("x");
     Nodes& n = l.nodes;
-    // The conversion is the only rounding of the step. A quotient of fp32 numbers is never midway between two others.
+    // Each step rounds only once, in its conversion to fp32. The quotient of two fp32 numbers is never midway between
+    // two fp32 numbers.
     const auto times = [&](Value scale) { return n.convert(n.multiply(x, scale, 0), fp32); };
     const auto over = [&](Value scale) { return n.convert(n.divide(x, scale, 0), fp32); };
     const auto inverse = [&](Value scale) { return n.convert(n.divide(n.constant(1), scale, 0), fp32); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A declaration describes the computation that a kernel claims. `declare` of declare.hpp sets its members by the names
-// of the command line.
+// A declaration describes the computation that a kernel claims. The function declare() of declare.hpp sets its members
+// by their names on the command line.
 #pragma once
 #include "emulation/matmul/rule.hpp"
 
@@ -24,49 +24,50 @@ struct ArrayFormat {
 enum class Reduction : std::uint8_t { none, mean, sum };
 
 /// The computation that a kernel claims. Unless a member says otherwise, arithmetic is fp32, rows are summed in any
-/// order and products over slices of k (`sliced`).
+/// order, and products are summed over slices of k (`sliced`).
 struct Declaration {
     const Operation* operation = nullptr;
-    std::map<std::string, ArrayFormat, std::less<>> formats{};  ///< by array
+    std::map<std::string, ArrayFormat, std::less<>> formats{};  ///< by name of the array
     std::int64_t canaries = 0;  ///< entries after the output, along its first axis, that the kernel must not write
-    std::optional<MatmulRule> machine{};  ///< empty: fp32 sums, as machine_name says
-    std::string machine_name{};           ///< empty: sliced
-    /// Elements that share a scale, by array of scales: `tensor`, `row` or `column`. Default: from the array's shape.
+    std::optional<MatmulRule> machine{};  ///< a matrix unit; empty: fp32 sums, see machine_name
+    std::string machine_name{};           ///< empty: `sliced`
+    /// The elements that share a scale, by name of the array of scales: `tensor`, `row`, `column`, or a block such as
+    /// 1x128. Default: derived from the array's shape.
     std::map<std::string, std::string, std::less<>> scale_shapes{};
-    bool bits = false;                  ///< every output must have the machine's code
-    std::optional<double> need_bits{};  ///< bits that the machine must guarantee, relative to sums of |a b|
-    std::string scale_order = "any";    ///< a claim; bounds hold for every order
+    bool bits = false;                  ///< every output must have exactly the machine's bits
+    std::optional<double> need_bits{};  ///< bits of the sum of |a b| that the machine must guarantee
+    std::string scale_order = "any";    ///< order of applying scales; bounds hold for every order
     double alpha = 1, beta = 1;
     std::string activation = "none";               ///< applied after bias and c
-    std::string a_layout = "mk", b_layout = "kn";  ///< or km, nk: the transpose is stored
-    std::string scale_layout = "linear";           ///< layout of block scales: this or cublas128x4
+    std::string a_layout = "mk", b_layout = "kn";  ///< or `km`, `nk`: the transpose is stored
+    std::string scale_layout = "linear";           ///< layout of block scales: `linear` or `cublas128x4`
     std::int64_t tile_rows = 0,
                  tile_columns = 0;  ///< size of the tile of outputs that the kernel computes together; 0: not declared
-    std::string operands = "stored";   ///< a row of operand_conversions, or any
-    std::string conversion{};          ///< if `operands` is any: the row that fits the outputs best
-    std::int64_t slices = 0;           ///< number of slices of k; 0: as the machine says
-    std::optional<Format> partials{};  ///< format that the sums of slices are rounded to
+    std::string operands = "stored";   ///< a name in operand_conversions, or `any`
+    std::string conversion{};          ///< if `operands` is `any`: the conversion that fits best
+    std::int64_t slices = 0;           ///< number of slices of k; 0: as the machine specifies
+    std::optional<Format> partials{};  ///< format to which the sums of slices are rounded
     bool has_atomics = false;          ///< slices join by fp32 atomics, in any order
     std::optional<double> eps{};
     std::string functions = "cuda";           ///< table of function accuracies, see find_functions
     bool saturates = false;                   ///< overflowing outputs become the largest finite number
     std::string sum_order = "any";            ///< order and format of a row's sums, see parse_sum_order
-    std::optional<Format> inner{};            ///< format that intermediate results are rounded to; empty: fp32
-    bool has_one_pass_variance = false;       ///< E[x^2] - mean^2
-    bool has_running_variance = false;        ///< Welford's: each x, or part of a row, updates mean and squares
+    std::optional<Format> inner{};            ///< format to which intermediate results are rounded; empty: fp32
+    bool has_one_pass_variance = false;       ///< the variance is E[x^2] - mean^2
+    bool has_running_variance = false;        ///< each x, or part of a row, updates mean and squares (Welford)
     bool subtracts_max = true;                ///< subtracts the maximum before a softmax's exponentials
     std::int64_t block = 0;                   ///< columns per step of an online softmax; 0: the whole row at once
-    Round rounding = Round::nearest_even;     ///< of the outputs
-    int random_bits = 32;                     ///< of a stochastic rounding
+    Round rounding = Round::nearest_even;     ///< rounding of the outputs
+    int random_bits = 32;                     ///< number of random bits of stochastic rounding
     bool flushes = false;                     ///< outputs below the smallest normal number become zero
     bool has_pairs = false;                   ///< a rotary embedding rotates neighbours instead of halves
     bool has_up_first = false;                ///< the first half of a gated x is `up`
-    Reduction reduction = Reduction::none;    ///< of losses
+    Reduction reduction = Reduction::none;    ///< reduction of the losses of all rows
     std::optional<std::int64_t> ignored{};    ///< rows with this target have no loss
     std::string form{};                       ///< one of the operation's forms; empty: the first
-    std::string granularity{}, scale_rule{};  ///< of a quantiser: granularities and quantiser_rules()
-    bool divides = false;       ///< a quantiser divides by the decode scale; else it multiplies by the encode scale
-    std::string given_scale{};  ///< of a quantiser: `scale`, `encode_scale` or a number; empty: computed from x
+    std::string granularity{}, scale_rule{};  ///< quantiser: names in granularities and quantiser_rules()
+    bool divides = false;       ///< quantiser: divides by the decode scale; else multiplies by the encode scale
+    std::string given_scale{};  ///< quantiser: `scale`, `encode_scale` or a number; empty: computed from x
 };
 
 /// Returns the operation of that name. Errors: throws Error (usage) with the nearest name.

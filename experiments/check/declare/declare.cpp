@@ -28,7 +28,7 @@ using Takes = DeclareKey::Takes;
 using Text = const std::string&;
 constexpr double most = 3.4e38;
 
-// --- formats: FORMAT[/packed][/SHAPE], where SHAPE is that of the array's scales
+// --- formats: FORMAT[/packed][/SHAPE], where SHAPE names the elements that share a scale
 
 constexpr std::array<std::string_view, 3> scale_shapes{"tensor", "row", "column"};
 
@@ -111,7 +111,7 @@ bool of_rows(const Operation& operation, const DeclareKey&) { return !operation.
 bool of_norms(const Operation& operation, const DeclareKey&) { return operation.has_eps; }
 bool of_all(const Operation&, const DeclareKey&) { return true; }
 
-/// Returns the result of `read`. Its errors are thrown again with the place `where`.
+/// Returns the result of `read`. If `read` throws an Error, throws it again with `where` as its place.
 template <class Read>
 auto at_place(Text where, Read read) {
     try {
@@ -133,17 +133,6 @@ bool of_inner(const Operation& operation, const DeclareKey&) { return operation.
 bool of_variance(const Operation& operation, const DeclareKey&) { return operation.has_variance; }
 bool of_forms(const Operation& operation, const DeclareKey&) { return !operation.forms.empty(); }
 
-/// Returns all operations and their forms, for --help.
-std::string forms_help() {
-    std::string all = "How the operation is computed. Default: the first form in this list.";
-    for (const Operation& operation : all_operations()) {
-        if (operation.forms.empty() || operation.is_product) continue;
-        all += fmt::format("{} {}:", all.ends_with('.') ? "" : ";", operation.name);
-        for (const Form& form : operation.forms)
-            all += fmt::format("{} {}", &form == &operation.forms.front() ? "" : ",", form.name);
-    }
-    return all + "; a gemm has the forms of its activation";
-}
 void set_form(Declaration& d, const DeclareKey&, Text text, Text where) {
     std::vector<std::string> lines;
     for (const Form& form : d.operation->forms) {
@@ -184,7 +173,7 @@ void set_reduction(Declaration& d, const DeclareKey&, Text text, Text) {
 
 constexpr std::array<std::string_view, 2> scalings{"multiply", "divide"};
 
-/// Returns the keys of operations on rows, and those of the outputs' rounding. docs/check.md explains them.
+/// Returns the keys of operations on rows, and the keys that set the rounding of outputs. docs/check.md explains them.
 std::vector<DeclareKey> row_keys() {
     using D = const Declaration&;
     using K = const DeclareKey&;
@@ -215,7 +204,7 @@ std::vector<DeclareKey> row_keys() {
          [](D d, K) {
              return Json(d.has_one_pass_variance ? "one_pass" : d.has_running_variance ? "welford" : "two_pass");
          }},
-        {"form", Takes::text, "NAME", forms_help(), nullptr, of_forms, set_form, get_form},
+        {"form", Takes::text, "NAME", "How the operation is computed. Default: its first form", nullptr, of_forms, set_form, get_form},
         {"unshifted", Takes::flag, "", "The kernel takes exponentials of x without subtracting the row's maximum",
          nullptr, of_softmax, [](Declaration& d, K, Text text, Text) { d.subtracts_max = text != "true"; },
          [](D d, K) { return Json(!d.subtracts_max); }},
@@ -305,7 +294,8 @@ std::vector<DeclareKey> other_keys() {
          "Require the exact bits of the machine. Operations on rows: the bits of fp32 arithmetic with the declared "
          "order of sums and correctly rounded functions",
          nullptr, of_all, [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
-         // Row operations report it only if it is set. Declarations from before this key existed thus stay equal.
+         // Row operations report this key only if it is set. The JSON of all other declarations is then the same as
+         // before the key existed, so that their baselines still match.
          [](const Declaration& d, const DeclareKey&) {
              return d.bits || d.operation->is_product ? Json(d.bits) : Json();
          }},
@@ -350,6 +340,10 @@ std::vector<DeclareKey> other_keys() {
     };
 }
 
+/// The most used keys.
+constexpr std::array<std::string_view, 9> common{"a",   "b",    "x",        "out",     "machine",
+                                                 "eps", "bits", "rounding", "saturate"};
+
 std::vector<DeclareKey> make_keys() {
     std::vector<std::string> names{"a", "b", "out"};
     for (const Operation& operation : all_operations()) {
@@ -366,6 +360,7 @@ std::vector<DeclareKey> make_keys() {
     for (DeclareKey& key : other_keys()) keys.push_back(std::move(key));
     for (DeclareKey& key : product_keys()) keys.push_back(std::move(key));
     for (DeclareKey& key : row_keys()) keys.push_back(std::move(key));
+    for (DeclareKey& key : keys) key.is_common = std::find(common.begin(), common.end(), key.name) != common.end();
     return keys;
 }
 
@@ -412,6 +407,22 @@ void declare(Declaration& d, const DeclareKey& key, const std::string& text, con
         }
     }
     key.set(d, key, text, where);
+}
+
+std::string help_of(const DeclareKey& key, const Operation& operation) {
+    if (key.applies == has_array) {
+        const auto role = std::find_if(operation.arrays.begin(), operation.arrays.end(),
+                                       [&](const ArrayRole& each) { return each.name == key.name; });
+        const bool is_optional = role != operation.arrays.end() && !role->is_required;
+        return fmt::format("Format of {}{}. Default: the format in the file", key.name,
+                           is_optional ? ", an optional array" : "");
+    }
+    if (key.applies == of_forms) {
+        std::string text = key.help;
+        for (const Form& form : operation.forms) text += fmt::format("\n{}: {}", form.name, form.formula);
+        return text;
+    }
+    return key.help;
 }
 
 std::vector<std::string> array_roles(const Operation& operation) {

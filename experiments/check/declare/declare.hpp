@@ -19,26 +19,30 @@ struct DeclareKey {
 
     std::string name;  ///< key in a suite; the command line has --name with hyphens
     Takes takes = Takes::text;
-    std::string value{};  ///< placeholder of the value in --help: FORMAT, NAME, X
+    std::string value{};  ///< placeholder of the value in --help, such as FORMAT
     std::string help{};
     std::vector<std::string_view> (*words)() = nullptr;  ///< the only allowed values; null: `set` decides
     bool (*applies)(const Operation& operation, const DeclareKey& key) = nullptr;
-    /// Sets the key. Errors: throws Error (usage) for an invalid value; `where` is the place that it names.
+    /// Sets the key. Errors: throws Error (usage) for an invalid value. The error names `where` as its place.
     void (*set)(Declaration& declaration, const DeclareKey& key, const std::string& text,
                 const std::string& where) = nullptr;
-    /// Returns the declared or default value; null if there is neither.
+    /// Returns the declared value, or else the default value; null if there is neither.
     Json (*get)(const Declaration& declaration, const DeclareKey& key) = nullptr;
+    bool is_common = false;  ///< listed by `check --help`; the other keys are listed by `check --help OP`
 
-    std::string default_text() const;  ///< value if the key is left out; empty: none
+    std::string default_text() const;  ///< default value as text; empty: none
 };
 
 /// Returns all keys in the order of --help and JSON: the formats of all arrays, then all others.
 const std::vector<DeclareKey>& declare_keys();
 const DeclareKey* find_declare_key(std::string_view name);
 
-/// Sets `key` of a declaration that has an operation. Errors: throws Error (usage) if the operation has no such key or
-/// the text is not a valid value, and Declined if the value is known but no check supports it.
+/// Sets `key`. Precondition: the declaration has an operation. Errors: throws Error (usage) if the operation has no
+/// such key or the text is not a valid value, and Declined if the value is known but no check supports it.
 void declare(Declaration& declaration, const DeclareKey& key, const std::string& text, const std::string& where);
+
+/// Returns the help of a key for one operation, with the operation's forms and optional arrays.
+std::string help_of(const DeclareKey& key, const Operation& operation);
 
 /// Returns the names of the arrays that an operation may have.
 std::vector<std::string> array_roles(const Operation& operation);
@@ -46,14 +50,14 @@ std::vector<std::string> array_roles(const Operation& operation);
 /// Returns all keys that apply to this declaration, with their declared or default values.
 Json declared_json(const Declaration& declaration);
 
-/// Error for a valid declaration that no check supports yet. Nothing is guessed.
+/// Error for a valid declaration that no check supports yet. The check is declined instead of guessing.
 class Declined : public Error {
   public:
     Declined(const std::string& what, std::string where)
         : Error({.what = "declined: " + what, .where = std::move(where), .exit = Exit::usage}) {}
 };
 
-/// Returns why an operation of later_operations() is declined.
+/// Returns the message that declines an operation of later_operations().
 std::string no_check_of(std::string_view operation);
 
 /// Returns a finite number from `least` to `greatest`. Errors: throws Error (usage) for any other text.

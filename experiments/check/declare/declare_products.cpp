@@ -16,7 +16,7 @@ using Takes = DeclareKey::Takes;
 using Text = const std::string&;
 using Words = std::vector<std::string_view>;
 
-/// A key whose value is one of a few words, and the field that holds it.
+/// A key whose value is one of a few words, and the member of Declaration that holds the word.
 struct WordKey {
     std::string_view name;
     std::string Declaration::*field;

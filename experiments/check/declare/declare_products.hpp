@@ -9,7 +9,7 @@
 
 namespace macheps::check {
 
-/// Returns true if the operation is a matrix product; for keys that only products have.
+/// Returns true if the operation is a matrix product. Keys that only products have use it as `applies`.
 bool of_products(const Operation& operation, const DeclareKey& key);
 
 std::vector<DeclareKey> product_keys();
@@ -20,7 +20,7 @@ std::string_view machine_name_of(const Declaration& declaration);
 /// Conversion of all fp32 operands of a kernel before it multiplies them.
 struct OperandConversion {
     std::string_view name;
-    std::optional<Round> rounding{};  ///< to tf32; empty if the operands are not converted
+    std::optional<Round> rounding{};  ///< rounding to tf32; empty if the operands are not converted
 };
 inline constexpr OperandConversion operand_conversions[] = {
     {"stored"},

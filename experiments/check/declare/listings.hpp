@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that list the nodes and the wrong kernels of all operations, for the table in operations.cpp.
+// Functions that build the lists of nodes and the wrong kernels of all operations, for the table in operations.cpp.
 #pragma once
 #include "experiments/check/declare/operations.hpp"
 
@@ -29,7 +29,7 @@ std::span<const MutantRow> norm2_mutants();
 std::span<const MutantRow> loss_mutants();
 
 // activations.cpp
-/// A named activation. Operations of that name, gates and the epilogues of products use it.
+/// A named activation. It is used by the operation of that name, by gates and by the epilogues of products.
 struct Activation {
     std::string_view name;
     Value (*list)(Nodes& n, Value x, std::string_view form);
@@ -41,13 +41,13 @@ std::span<const Activation> activations();
 const Activation* find_activation(std::string_view name);
 /// Returns the forms of all activations that a product's epilogue may use.
 std::span<const Form> epilogue_forms();
-/// Returns the forms that this declaration may choose: those of the operation, or of a product's activation.
+/// Returns the forms that this declaration may choose: the forms of its operation or, for a product, of its activation.
 std::span<const Form> forms_of(const Declaration& declaration);
 /// Returns the forms of an activation; empty if there is only one.
 std::span<const Form> forms_of(std::string_view activation);
 Value activated(Nodes& n, std::string_view name, Value x, std::string_view form);
 
-// The forms of softmax, of its logarithm and of the losses that use it.
+// Return the forms of softmax, of its logarithm, and of the losses that use it.
 std::span<const Form> softmax_forms();
 std::span<const Form> log_softmax_forms();
 std::span<const Form> loss_forms();

@@ -17,7 +17,8 @@ namespace listing {
 Value gemm(Listing& l) {
     Nodes& n = l.nodes;
     Value y = n.product();
-    // The sum is multiplied by one decode scale after the other, or by their product. Both ways have as many roundings.
+    // Kernels multiply the sum by one decode scale after the other, or by their product. Both ways have the same number
+    // of roundings.
     for (const char* scale : {"a_scale", "b_scale"}) {
         if (const auto s = l.input(scale)) y = n.multiply(y, *s);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scale rules that a quantiser may declare: those of policies (emulation/scaling/rules.hpp), and those of kernels
-// that no policy names.
+// The scale rules that a quantiser may declare: rules of policies (emulation/scaling/rules.hpp), and rules of kernels
+// that no policy uses.
 #pragma once
 #include "emulation/scaling/rules.hpp"
 

@@ -10,12 +10,14 @@ namespace macheps::check::listing {
 
 namespace {
 
-/// e^(x - m) or, if declared, e^x; their sum; and the maximum m.
+/// The exponentials e^(x - m) of a row, or e^x if the kernel does not subtract the maximum; their sum; and the maximum
+/// m.
 struct Exponentials {
     Value each, sum, greatest;
 };
-/// Lists the exponentials. `has_limits` clamps the maximum to finite numbers of fp32. The logarithm of the sum is then
-/// -inf for a row of -inf, and inf for a row with inf, as it should be. Otherwise x - m would be NaN.
+/// Lists the exponentials. With `has_limits`, the maximum is clamped to the finite numbers of fp32. The logarithm of
+/// the sum is then -inf for a row of -inf, and inf for a row with inf, as it should be. Without the clamp, x - m would
+/// be NaN.
 Exponentials exponentials(Listing& l, Value x, bool has_limits = false) {
     Nodes& n = l.nodes;
     const Declaration& d = l.declaration;
@@ -26,14 +28,14 @@ Exponentials exponentials(Listing& l, Value x, bool has_limits = false) {
         greatest = n.multiply(n.larger(negative, least), minus, 0);
     }
     if (l.defect.is_unshifted) {
-        // Conversion to fp32 makes overflows infinite, because the reference arithmetic has a wider range.
+        // The conversion to fp32 turns overflows into infinities. The reference arithmetic itself has a wider range.
         const Value e = n.convert(n.exponential(x), fp32);
         return {e, n.convert(l.sum(e), fp32), n.constant(0)};
     }
     const Value e = n.exponential(d.subtracts_max ? n.subtract(x, greatest) : x);
     double rescaled = 0;
     if (d.block > 0) {
-        // At every block the partial sum is multiplied by e^(old maximum - new maximum).
+        // At every block, an online softmax multiplies the partial sum by e^(old maximum - new maximum).
         const double k = find_functions(d.functions).of(Function::exponential).ulps;
         rescaled = static_cast<double>((l.columns + d.block - 1) / d.block) * 2 * (k + 1);
     }
@@ -46,8 +48,8 @@ Value gained(Listing& l, Value y) {
     return y;
 }
 
-/// Returns m + log s, or log s if nothing was subtracted. Some kernels keep a row's sum and its logarithm in the format
-/// of their input.
+/// Lists m + log s, where s is the sum of the exponentials and m the maximum, or log s if no maximum is subtracted.
+/// Some kernels keep a row's sum and its logarithm in the format of their input.
 Value shifted_log(Listing& l, const Exponentials& e) {
     const Value log = l.inner(l.nodes.logarithm(l.inner(e.sum)));
     return l.declaration.subtracts_max ? l.nodes.add(e.greatest, log) : log;
@@ -68,7 +70,7 @@ const MutantRow bf16_sum{"sum in bf16", "precision", {.accumulator = bf16}, is_w
 
 Value sum(Listing& l) { return l.sum(*l.input("x")); }
 Value mean(Listing& l) { return l.mean(*l.input("x")); }
-// The wrong kernel of an extreme computes the opposite extreme.
+// The wrong kernel of a maximum computes the minimum, and the reverse.
 Value greatest(Listing& l) {
     const Value x = *l.input("x");
     return l.defect.has_other_form ? l.nodes.least(x) : l.greatest(x);
@@ -93,7 +95,8 @@ Value softmax(Listing& l) {
     const Value x = *l.input("x");
     const Exponentials e = exponentials(l, x);
     if (l.has_form("lse")) return n.exponential(n.subtract(x, shifted_log(l, e)));
-    // The quotient may be a product with the rounded reciprocal, from a division that is not correctly rounded.
+    // Kernels may compute the quotient as a product with the rounded reciprocal, from a division that is not correctly
+    // rounded.
     return l.nodes.divide(e.each, e.sum, 4);
 }
 
@@ -113,20 +116,21 @@ Value rms_norm(Listing& l) {
 
 namespace {
 
-/// Returns a bound on the error of the running means of Welford's method, in unit roundoffs. Let d be the step x - m.
-/// Each update m + d / k loses u |m| and 4 u |d| / k. Therefore k times the error of the k-th mean grows by at most u
-/// |x_1 + ... + x_k| + 4 u |d|. In total, the error is at most u times the sum of |x|, plus 4 u times the mean of |d|,
-/// which is at most 2 max |x|.
+/// Returns a bound on the error of the running means of Welford's method, in unit roundoffs. Let m be the running mean
+/// and d the step x - m. Each update m + d / k loses u |m| and 4 u |d| / k. Therefore k times the error of the k-th
+/// mean grows by at most u |x_1 + ... + x_k| + 4 u |d|. In total, the error is at most u times the sum of |x|, plus 4 u
+/// times the mean of |d|, which is at most 2 max |x|.
 Value running_mean_error(Listing& l, Value x) {
     Nodes& n = l.nodes;
     const Value size = n.absolute(x);
     return n.add(n.sum(size), n.multiply(n.constant(8), n.greatest(size)));
 }
 
-/// Returns the variance with its error bound. Let e be the error of the means. A square d (x - m') is off by 2 e |d|.
-/// By Cauchy and Schwarz, the mean of these errors is at most 2 e sqrt(2 v), since the squares of the steps d add up to
-/// at most twice the sum of squares. Merging parts of a row as Chan, Golub and LeVeque do (1983) adds 4 e |d| n1 n2 /
-/// (n1 + n2) each time, together 2 e sqrt(v log2 n) for any tree.
+/// Returns the variance v with the error bound of Welford's method. Let e be the error of the running means. Each
+/// update adds a square d (x - m'), where d is the step x - m and m' is the new mean. This square is off by 2 e |d|. By
+/// Cauchy and Schwarz, the mean of these errors is at most 2 e sqrt(2 v), since the squares of the steps d add up to at
+/// most twice the sum of squares. Merging two parts of a row (Chan, Golub and LeVeque, 1983) adds 4 e |d| n1 n2 / (n1 +
+/// n2). For any tree of merges, these errors add up to at most 2 e sqrt(v log2 n).
 Value running_variance(Listing& l, Value variance, Value mean_error) {
     Nodes& n = l.nodes;
     const double merges = 2 * std::sqrt(std::log2(static_cast<double>(std::max<std::int64_t>(l.columns, 2))));
@@ -139,8 +143,8 @@ Value normal_of(Listing& l, Value x, Value mean, Value variance) {
     return gained(l, n.multiply(n.subtract(x, mean), n.inverse_root(n.add(variance, l.eps()))));
 }
 
-/// Lists the best result that fp32 can give: each sum and each step is rounded once. Inputs that show this variant
-/// therefore show it for every order of summation.
+/// Lists the most accurate one-pass result that fp32 can give: each sum and each step is rounded once. Inputs that
+/// expose this variant therefore expose it for every order of summation.
 Value layer_norm_in_one_pass(Listing& l, Value x) {
     Nodes& n = l.nodes;
     const Value count = n.constant(static_cast<double>(l.columns));

@@ -23,13 +23,13 @@ using namespace policy;
 
 namespace {
 
-constexpr const char* help =
-    "Prints a script that completes verbs, options and names on the Tab key.\n\n"
-    "Examples:\n"
-    "  macheps completion bash > ~/.local/share/bash-completion/completions/macheps\n"
-    "  macheps completion zsh > ~/.zfunc/_macheps        a folder of zsh's fpath\n"
-    "  macheps completion fish > ~/.config/fish/completions/macheps.fish\n"
-    "  source <(macheps completion bash)                 for this shell only";
+constexpr const char* help = R"(Prints a script that completes verbs, options and names on the Tab key.
+
+Examples:
+  macheps completion bash > ~/.local/share/bash-completion/completions/macheps
+  macheps completion zsh > ~/.zfunc/_macheps        a folder of zsh's fpath
+  macheps completion fish > ~/.config/fish/completions/macheps.fish
+  source <(macheps completion bash)                 for this shell only)";
 
 /// The values that complete an option.
 struct Completion {
@@ -285,7 +285,7 @@ std::string fish_script(const VerbEntry& root) {
 
 void describe(Command& verb) {
     const auto shell = std::make_shared<std::string>();
-    verb.option("SHELL", *shell, "The shell: bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
+    verb.option("SHELL", *shell, "Shell that runs the script").required().one_of({"bash", "zsh", "fish"});
     verb.runs([shell] {
         const VerbEntry root = verb_tree(program);
         const std::string text = *shell == "bash"  ? bash_script(root)

@@ -17,11 +17,11 @@ namespace macheps::cmd::man {
 
 namespace {
 
-constexpr const char* help =
-    "Prints the manual page, in roff.\n\n"
-    "Examples:\n"
-    "  macheps man | man -l -          read it now\n"
-    "  macheps man > macheps.1         for a folder of manual pages";
+constexpr const char* help = R"(Prints the manual page, in roff.
+
+Examples:
+  macheps man | man -l -          read it now
+  macheps man > macheps.1         for a folder of manual pages)";
 
 /// Escapes a text so that roff prints it unchanged: hyphens can be copied as hyphens, and no line is a request.
 std::string roff(std::string_view text) {
@@ -85,18 +85,7 @@ std::string option_text(const OptionEntry& option) {
         heading += (option.is_positional ? "\\fI" : "\\fB") + roff(name) + "\\fR";
     }
     if (!option.is_positional && !option.is_flag()) heading += " \\fI" + roff(option.kind) + "\\fR";
-    std::string text = ".TP\n" + heading + "\n" + roff(option.description);
-    bool tells_choices = true;
-    for (const std::string& choice : option.choices)
-        tells_choices &= option.description.find(choice) != std::string::npos;
-    if (!tells_choices) {
-        text += text.back() == '.' ? " One of" : ". One of";
-        for (const std::string& choice : option.choices)
-            text += (&choice == &option.choices[0] ? " " : ", ") + roff(choice);
-    }
-    if (!option.default_text.empty() && option.default_text != "[]")
-        text += fmt::format(" (default {})", roff(option.default_text));
-    return text + "\n";
+    return ".TP\n" + heading + "\n" + roff(option.text()) + "\n";
 }
 
 using Row = std::pair<std::string_view, std::string_view>;
@@ -151,15 +140,20 @@ std::string page(const VerbEntry& root) {
         if (verb->path.empty()) continue;
         text += ".SS macheps " + roff(verb->name()) + "\n" + roff(verb->summary) + "\n";
         if (!verb->description.empty()) text += roff_paragraphs(verb->description);
+        std::string group;
         for (const OptionEntry& option : verb->options) {
-            // --help is described once, under OPTIONS.
-            if (option.names.back() != "--help") text += option_text(option);
+            if (option.is_help()) continue;  // it is described once, under OPTIONS
+            if (!option.is_positional && option.group != std::exchange(group, option.group) &&
+                option.group != "Options")
+                text += ".PP\n.I " + roff(option.group) + ":\n";
+            text += option_text(option);
         }
+        if (!verb->notes.empty()) text += roff_paragraphs(verb->notes);
     }
     text += ".SH EXIT STATUS\n" + definitions(exit_codes) + ".SH ENVIRONMENT\n" + definitions(environment) +
             ".SH FILES\n" + definitions(files);
-    const std::string& examples = root.description;
-    text += ".SH EXAMPLES\n" + roff_paragraphs(examples.substr(0, examples.find("\n\n")));
+    const std::string& examples = root.description;  // after a line "Examples:"
+    text += ".SH EXAMPLES\n" + roff_paragraphs(examples.substr(examples.find('\n') + 1));
     return text;
 }
 

@@ -17,11 +17,14 @@ using namespace reports;
 
 namespace {
 
-constexpr const char* help =
-    "Prints the version, the source revision, the compiler, and the device that computes.\n\n"
-    "Examples:\n"
-    "  macheps version\n"
-    "  macheps version --json     {\"version\", \"git\", \"compiler\", \"schema\", \"device\"}";
+constexpr const char* help = R"(Prints the version, the source revision, the compiler, and the device that computes.
+
+Examples:
+  macheps version
+  macheps version --json)";
+
+constexpr const char* notes = R"(JSON:
+  {"version", "git", "compiler", "schema", "device"})";
 
 #ifdef __clang__
 constexpr const char* compiler = "clang " __clang_version__;
@@ -51,6 +54,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"version", help, describe};
+const VerbRow verb{"version", help, describe, notes};
 
 }  // namespace macheps::cmd::version

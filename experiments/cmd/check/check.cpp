@@ -32,32 +32,35 @@ using namespace files;
 namespace {
 
 constexpr const char* help =
-    "Checks whether a kernel's output is as accurate as its formats, its K and its order of summation allow.\n\n"
-    "Examples:\n"
-    "  macheps check out.npz --op gemm                               a [m,k], b [k,n], out [m,n] of one file\n"
-    "  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16  codes that the file stores as |V2 or <u2\n"
-    "  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16 --machine sm80.mma.bf16\n"
-    "                                                                with the errors of these tensor cores\n"
-    "  macheps check x.npy y.npy out=y --op softmax                  one array per file; y is the output\n"
-    "  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak\n"
-    "  macheps check out.npz --op gemm --sample 16                   one output in 16 of a large product, and a screen "
-    "of all\n"
-    "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for your own assertions\n"
-    "  macheps check suite.toml --junit junit.xml --sarif check.sarif --baseline check.lock --update-baseline\n"
-    "                                                                all checks of a suite, for CI (docs/check.md)\n\n"
-    "Files: .npz (also compressed), .npy (the array has the file's name), .safetensors, .pt, and files of bare\n"
-    "numbers, declared as a.bin:bf16[192,1000]. /packed or /columns may follow the format, and @BYTES the sizes.\n"
-    "Arrays are found by name. gemm: a, b, out, a_scale, b_scale (decode scales, which multiply), bias, c, residual.\n"
-    "Operations on rows: x, out, gain, shift; each row lies along the last axis. ROLE=NAME uses another array.\n"
-    "If the file does not state a format, declare it: --a e4m3fn. e2m1fn/packed has two codes per byte, the lower\n"
-    "half first.\n\n"
-    "Verdicts: pass. fail: an output that no legal kernel gives, or errors that are too large together. weak: no test\n"
-    "fails, but a wrong kernel would also have passed (--require selects the wrong kernels). refused: a meaningless\n"
-    "output, such as zeros, satisfies one of your limits. declined: nothing certain can be said, or the declaration\n"
-    "cannot be checked yet.\n"
-    "Exit codes: 0 pass; 1 fail, weak; 2 usage, refused, declined; 3 a bad input file. A suite exits with 1 if any\n"
-    "check does; otherwise with 3 if any does; otherwise with 2 if any does. If GITHUB_ACTIONS is true, annotations\n"
-    "are also printed, and a table is added to GITHUB_STEP_SUMMARY.";
+    R"(Checks whether a kernel's output is as accurate as its formats, its K and its order of summation allow.
+
+Examples:
+  macheps check out.npz --op gemm               arrays a [m,k], b [k,n] and out [m,n] in one file
+  macheps check x.npy y.npy out=y --op softmax  one array per file; y is the output
+  macheps check out.npz --op gemm --machine sm80.mma.bf16
+                                                with the errors of these tensor cores
+  macheps check suite.toml --junit junit.xml    all checks of a suite, for CI (docs/check.md)
+  macheps check --help gemm                     what a kernel of this operation can declare
+  macheps check make-inputs --op gemm --a bf16 --b bf16 --out bf16 -o inputs/
+                                                inputs that reveal wrong kernels)";
+
+constexpr const char* notes = R"(Files:
+  .npz (also compressed), .npy (the array has the file's name), .safetensors and .pt files, and files of bare numbers,
+  declared as a.bin:bf16[192,1000]. /packed or /columns may follow the format, and @BYTES the sizes.
+  Arrays are found by name: a, b and out of a gemm, x and out of most other operations. ROLE=NAME uses another array.
+  If the file does not state a format, declare it: --a bf16 for codes that are stored as |V2 or <u2. A format such as
+  e2m1fn/packed has two codes per byte, the lower half first.
+
+Verdicts:
+  pass      no test fails, and the wrong kernels that --require selects would have been caught
+  fail      an output that no legal kernel gives, or errors that are too large together
+  weak      no test fails, but a wrong kernel would also have passed
+  refused   a meaningless output, such as zeros, satisfies one of your limits
+  declined  nothing certain can be said, or the declaration cannot be checked yet
+
+Exit codes: 0 pass; 1 fail, weak; 2 usage, refused, declined; 3 a bad input file. A suite exits with 1 if any check
+does; otherwise with 3 if any does; otherwise with 2 if any does.
+If GITHUB_ACTIONS is true, annotations are also printed, and a table is added to GITHUB_STEP_SUMMARY.)";
 
 struct Arguments {
     std::vector<std::string> words;
@@ -229,33 +232,62 @@ Exit run(const Arguments& a) {
 
 constexpr const VerbRow* below[] = {&make_inputs_verb, &power_verb};
 
+/// Replaces the texts of --help by those on one operation.
+void describe_operation(Command& verb, const check::Operation& operation) {
+    std::string layouts;
+    for (const check::ArrayRole& role : operation.arrays) {
+        if (role.is_layout) layouts += fmt::format("{}{}", layouts.empty() ? "" : " and ", role.name);
+    }
+    if (!layouts.empty()) layouts = fmt::format("\nArrays of integers without a format: {} (docs/check.md).", layouts);
+    verb.texts(fmt::format("{}: {}\n\nExamples:\n  macheps check out.npz --op {}{}\n"
+                           "  macheps check make-inputs --help {}{}",
+                           operation.name, operation.summary, operation.name, operation.has_eps ? " --eps 1e-5" : "",
+                           operation.name, layouts),
+               "`macheps check --help` lists the limits, the output options and the verdicts.");
+}
+
 void describe(Command& verb) {
     if (verb.goes_on_with(below)) return;
     const auto a = std::make_shared<Arguments>();
+    const check::Operation* const topic = help_topic(verb);
+    if (topic != nullptr) describe_operation(verb, *topic);
+    // Help on one operation lists only its declarations.
+    const auto group = [&](std::string heading) {
+        topic != nullptr ? verb.hidden_group(std::move(heading)) : verb.group(std::move(heading));
+    };
     std::vector<std::string> operations;
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
     for (const std::string_view later : check::later_operations()) operations.emplace_back(later);
+    group("Inputs");
     verb.option("FILE", a->words, "Files of arrays and ROLE=NAME pairs, or a suite (.toml)")
         .required()
         .takes(value_kind::file);
     verb.option("--op", a->op,
                 fmt::format("The operation of the kernel. Required without a suite. {} cannot be checked yet",
                             fmt::join(check::later_operations(), ", ")))
-        .one_of(operations);
-    describe_keys(verb, check::declare_keys(), a->declared);
-    describe_keys(verb, check::option_keys(), a->options);
+        .one_of(operations)
+        .takes("OP");
+    describe_declaration(verb, topic, a->declared, [&](const check::DeclareKey& key) {
+        return topic != nullptr && key.applies(*topic, key) ? check::help_of(key, *topic) : key.help;
+    });
+    for (std::size_t i = 0; i < check::option_keys().size(); ++i) {
+        const check::OptionKey& key = check::option_keys()[i];
+        group(std::string(key.group));
+        describe_key(verb, key, a->options, i, std::string(key.help));
+    }
+    group("Output");
+    verb.flag("--json", a->json, "Print one JSON document");
     verb.option("--bounds", a->bounds,
                 "Write the exact result, certain bound and probable bound of each output to this file (.npz)")
         .takes(value_kind::file);
-    verb.flag("--json", a->json, "Print one JSON document");
     verb.option("--junit", a->junit, "Write a test case for each input to this file (JUnit XML)")
         .takes(value_kind::file);
     verb.option("--sarif", a->sarif, "Write the inputs that did not pass to this file (SARIF), for code scanning")
         .takes(value_kind::file);
     verb.flag("--github", a->github, "Print annotations for a GitHub workflow, for the ten most severe inputs");
     verb.option("--baseline", a->baseline,
-                "Compare with an accepted state (check.lock): fail if errors grew or fewer wrong kernels are caught. "
-                "Default: none")
+                "Compare with an accepted state (check.lock). "
+                "Fail if errors grew or fewer wrong kernels are caught. Default: none")
         .takes(value_kind::file);
     verb.flag("--update-baseline", a->update_baseline,
               "Write the baseline instead of comparing: accept the present state");
@@ -264,6 +296,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"check", help, describe};
+const VerbRow verb{"check", help, describe, notes};
 
 }  // namespace macheps::cmd::checks

@@ -26,31 +26,46 @@ using namespace files;
 namespace {
 
 constexpr const char* make_help =
-    "Writes inputs that reveal wrong kernels. Run the kernel on them, save `out` with them, and check.\n\n"
-    "Examples:\n"
-    "  macheps check make-inputs recipe.toml -o inputs/       a table [recipe]: op, formats, sizes, seed, inputs\n"
-    "  macheps check make-inputs --op gemm --a fp16 --b fp16 --out bf16 --shape 192,160,1000 -o inputs/\n"
-    "  macheps check make-inputs --op rmsnorm --x bf16 --gain bf16 --out bf16 --eps 1e-5 --inputs normal,small-rms -o "
-    "in/\n"
-    "  macheps check make-inputs --op gemm --a bf16 --b bf16 --out bf16 --groups 64,0,33,1 --group-rows 96 -o moe/\n"
-    "                                                         a grouped gemm; rows beyond a group stay unwritten\n"
-    "  macheps check make-inputs --list                       all recipes\n\n"
-    "Without --inputs, a least set is written: wrong kernels run on all inputs, and each further file is the one that\n"
-    "reveals the most wrong kernels that the files before it do not. If the set is one check of a suite, a correct\n"
-    "kernel passes. If a wrong kernel would also pass, nothing is written and the exit code is 1.\n"
-    "A file has the arrays that the operation requires and those that are declared. `out` is the buffer for the\n"
-    "result. Its last --canaries entries lie after the end of the output, and a check with the same --canaries\n"
-    "requires that they are unchanged. The same recipe gives the same bytes on every machine.";
+    R"(Writes inputs that reveal wrong kernels. Run the kernel on them, save `out` with them, and check.
+
+Examples:
+  macheps check make-inputs recipe.toml -o inputs/       [recipe]: op, formats, sizes, seed, inputs
+  macheps check make-inputs --op gemm --a fp16 --b fp16 --out bf16 --shape 192,160,1000 -o inputs/
+  macheps check make-inputs --op rmsnorm --x bf16 --gain bf16 --out bf16 --eps 1e-5 --inputs normal,small-rms -o in/
+  macheps check make-inputs --list                       all recipes)";
+
+constexpr const char* make_notes = R"(More examples:
+  macheps check make-inputs --op gemm --a bf16 --b bf16 --out bf16 --groups 64,0,33,1 --group-rows 96 -o moe/
+                                        a grouped gemm; rows beyond a group stay unwritten
+
+Which inputs are written:
+  Without --inputs, a least set is written. Wrong kernels run on all inputs, and each further file
+  is the one that reveals the most wrong kernels that the files before it do not reveal. If the
+  set is one check of a suite, a correct kernel passes. If a wrong kernel would also pass, nothing
+  is written and the exit code is 1.
+
+Files:
+  A file has the arrays that the operation requires and those that are declared. `out` is the
+  buffer for the result. Its last --canaries entries lie after the end of the output, and a check
+  with the same --canaries requires that they are unchanged. The same recipe gives the same bytes
+  on every machine.)";
 
 constexpr const char* power_help =
-    "Lists the wrong kernels that checks would catch on made inputs, before there is a kernel.\n\n"
-    "Examples:\n"
-    "  macheps check power recipe.toml                        a table of wrong kernels and inputs\n"
-    "  macheps check power suite.toml --json                  for each check of a suite, at the default sizes\n"
-    "  macheps check power --op softmax --x bf16 --out bf16 --shape 64,4096\n\n"
-    "Exit codes: 0 every wrong kernel that --require selects is caught; 1 some are not; 2 usage, declined.";
+    R"(Lists the wrong kernels that checks would catch on made inputs, before there is a kernel.
 
-/// The arguments that give a file of plans, or one plan.
+Examples:
+  macheps check power recipe.toml                        a table of wrong kernels and inputs
+  macheps check power suite.toml --json                  for each check of a suite
+  macheps check power --op softmax --x bf16 --out bf16 --shape 64,4096)";
+
+constexpr const char* power_notes = R"(The checks of a suite use the default sizes.
+
+Exit codes:
+  0  every wrong kernel that --require selects is caught
+  1  some are not caught
+  2  usage, declined)";
+
+/// The options that name a file of plans, or that describe one plan.
 struct PlanArguments {
     std::string file, op;
     std::vector<std::int64_t> shape, groups;
@@ -60,32 +75,33 @@ struct PlanArguments {
     GivenKeys declared{check::declare_keys().size()};
 
     void add_options(Command& verb) {
+        const check::Operation* const topic = help_topic(verb);
+        verb.group("Inputs");
         std::vector<std::string> operations;
         for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
         verb.option("RECIPE", file, "A .toml file with a table [recipe], or a suite. Default: the options")
             .takes(value_kind::file);
-        verb.option("--op", op, "The operation of the kernel. Required without RECIPE").one_of(operations);
-        verb.integer(
-                "--shape", shape, {1, 1 << 28},
-                "Sizes: m,n,k or batches,m,n,k of a gemm; rows,columns of other operations. Default: 192,160,1000 and "
-                "64,1000")
+        verb.option("--op", op, "The operation of the kernel. Required without RECIPE").one_of(operations).takes("OP");
+        verb.integer("--shape", shape, {1, 1 << 28},
+                     "Sizes: m,n,k or batches,m,n,k of a gemm; rows,columns of other operations. "
+                     "Default: 192,160,1000 for a gemm, 64,1000 for other operations")
             .list();
         verb.integer("--groups", groups, {0, 1 << 28},
                      "Rows of each group of a grouped gemm, as in 64,0,80; their sum is m. Default: none")
             .list();
-        verb.integer(
-                "--group-rows", group_rows, {0, 1 << 28},
-                "Number of rows that each group has room for: a and out are [groups,rows,...]. 0: groups follow one "
-                "another without gaps")
+        verb.integer("--group-rows", group_rows, {0, 1 << 28},
+                     "Number of rows that each group has room for: a and out are [groups,rows,...]. "
+                     "0: groups follow one another without gaps")
             .shows_default();
         verb.option("--inputs", inputs, "Names of recipes. Default: all that apply").list().takes("NAME");
         verb.integer("--seed", seed, seed_limits, "Seed of the random numbers").shows_default();
-        describe_keys(verb, check::declare_keys(), declared, [](const check::DeclareKey& key) {
+        describe_declaration(verb, topic, declared, [&](const check::DeclareKey& key) {
             // `inner` and `partials` are formats of intermediate results and not of arrays.
             return key.value == "FORMAT" && key.name != "inner" && key.name != "partials"
                        ? fmt::format("Format of {}. Default: fp32 if the array is required, otherwise no such array",
                                      key.name)
-                       : key.help;
+                   : topic != nullptr && key.applies(*topic, key) ? check::help_of(key, *topic)
+                                                                  : key.help;
         });
     }
 
@@ -186,6 +202,7 @@ Exit make(const MakeArguments& a, const Command& verb) {
 void describe_make(Command& verb) {
     const auto a = std::make_shared<MakeArguments>();
     a->plan.add_options(verb);
+    verb.group("Output");
     verb.option("-o,--output", a->folder, "Write the files to this folder. Required without --list")
         .takes(value_kind::folder);
     verb.option("--save", a->save, "Kind of the files").one_of({"npz", "safetensors"}).shows_default();
@@ -235,6 +252,7 @@ Exit power(const PowerArguments& a, const Command& verb) {
 void describe_power(Command& verb) {
     const auto a = std::make_shared<PowerArguments>();
     a->plan.add_options(verb);
+    verb.group("Output");
     const std::vector<std::string_view> names = check::power_words();
     const std::vector<std::string> words(names.begin(), names.end());
     verb.option("--require", a->require, "Class of wrong kernels that the inputs must reveal")
@@ -246,7 +264,7 @@ void describe_power(Command& verb) {
 
 }  // namespace
 
-const VerbRow make_inputs_verb{"make-inputs", make_help, describe_make};
-const VerbRow power_verb{"power", power_help, describe_power};
+const VerbRow make_inputs_verb{"make-inputs", make_help, describe_make, make_notes};
+const VerbRow power_verb{"power", power_help, describe_power, power_notes};
 
 }  // namespace macheps::cmd::checks

@@ -11,7 +11,7 @@
 namespace macheps::cmd::checks {
 
 /// Returns the table of wrong kernels by inputs, the inputs of the least set, and the required wrong kernels that no
-/// input shows.
+/// input reveals.
 std::string coverage_text(const check::InputPlan& plan, const check::Coverage& coverage,
                           const std::vector<std::size_t>& least, check::Power require);
 Json coverage_json(const check::InputPlan& plan, const check::Coverage& coverage, const std::vector<std::size_t>& least,
@@ -23,7 +23,7 @@ std::string weakness_text(const check::Weakness& weakness);
 /// Returns how many wrong kernels all files would catch together, and which ones they would not.
 std::string made_text(const check::Coverage& coverage);
 
-/// Returns the list of all recipes, by kind of operation, with the wrong kernels that each is for.
+/// Returns the list of all recipes, by kind of operation, with the wrong kernels that each reveals.
 std::string recipes_text();
 
 }  // namespace macheps::cmd::checks

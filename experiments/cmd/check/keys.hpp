@@ -2,8 +2,11 @@
 // Turns the keys of declarations and of checks into options of a verb.
 #pragma once
 #include "experiments/check/declare/declare.hpp"
+#include "experiments/check/declare/operations.hpp"
 #include "experiments/check/options.hpp"
 #include "experiments/cmd/command.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -45,31 +48,49 @@ inline std::string default_of(const check::OptionKey& key) { return std::string(
 inline bool repeats(const check::DeclareKey&) { return false; }
 inline bool repeats(const check::OptionKey& key) { return key.repeats; }
 
-/// Adds an option for each key. `help_of` returns the help text of a key.
-template <class Keys, class Help>
-void describe_keys(Command& verb, const Keys& keys, GivenKeys& given, Help help_of) {
-    for (std::size_t i = 0; i < given.texts.size(); ++i) {
-        const auto& key = keys[i];
-        const std::string name = option_name(key.name);
-        if (key.takes == check::DeclareKey::Takes::flag) {
-            verb.flag(name, given.flags[i], help_of(key));
-            continue;
-        }
-        const std::string help_text = help_of(key);
-        Option option = repeats(key) ? verb.option(name, given.lists[i], help_text).repeats()
-                                     : verb.option(name, given.texts[i], help_text);
-        option.takes(std::string(key.value).c_str());
-        if (key.words != nullptr) {
-            const std::vector<std::string_view> words = key.words();
-            option.one_of({words.begin(), words.end()});
-        }
-        if (const std::string text = default_of(key); !text.empty()) option.default_text(text);
+/// Adds the option of key number `i`.
+template <class Key>
+void describe_key(Command& verb, const Key& key, GivenKeys& given, std::size_t i, const std::string& help) {
+    const std::string name = option_name(key.name);
+    if (key.takes == check::DeclareKey::Takes::flag) {
+        verb.flag(name, given.flags[i], help);
+        return;
     }
+    Option option =
+        repeats(key) ? verb.option(name, given.lists[i], help).repeats() : verb.option(name, given.texts[i], help);
+    option.takes(std::string(key.value).c_str());
+    if (key.words != nullptr) {
+        const std::vector<std::string_view> words = key.words();
+        option.one_of({words.begin(), words.end()});
+    }
+    if (const std::string text = default_of(key); !text.empty()) option.default_text(text);
 }
 
-template <class Keys>
-void describe_keys(Command& verb, const Keys& keys, GivenKeys& given) {
-    describe_keys(verb, keys, given, [](const auto& key) { return std::string(key.help); });
+/// Returns the operation on which `--help OP` asks for help, or else null.
+inline const check::Operation* help_topic(Command& verb) {
+    std::vector<std::string> operations;
+    for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
+    const std::string topic = verb.help_topic("--op", std::move(operations));
+    return topic.empty() ? nullptr : &check::find_operation(topic);
+}
+
+/// Adds the options of a declaration. --help lists those of `operation`, or the most used ones if it is null. Its texts
+/// are those of `help_of(key)`.
+template <class Help>
+void describe_declaration(Command& verb, const check::Operation* operation, GivenKeys& given, Help help_of) {
+    const auto& keys = check::declare_keys();
+    for (const bool is_listed : {true, false}) {
+        if (!is_listed)
+            verb.hidden_group("Declarations of single operations");
+        else if (operation != nullptr)
+            verb.group(fmt::format("What the kernel declares for {}", operation->name));
+        else
+            verb.group("What the kernel declares (--help OP lists everything that an operation can declare)");
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            if ((operation != nullptr ? keys[i].applies(*operation, keys[i]) : keys[i].is_common) == is_listed)
+                describe_key(verb, keys[i], given, i, help_of(keys[i]));
+        }
+    }
 }
 
 }  // namespace macheps::cmd::checks

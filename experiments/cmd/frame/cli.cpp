@@ -14,7 +14,9 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -24,12 +26,28 @@ struct Reading {
     std::vector<std::string> words;  ///< the command line, with the program's name first
     bool describes_all = false;      ///< whether all verbs are described, for shell completion and the man page
     const Command* chosen = nullptr;
+    std::optional<VerbEntry> help{};                     ///< the verb whose help is asked for
+    std::string version{};                               ///< the text of --version, if it is given
+    std::map<const CLI::Option*, std::string> hidden{};  ///< options that --help does not list, and their groups
     std::unique_ptr<CLI::App> app{};
     std::unique_ptr<Command> program{};
 
     void describe(const VerbRow& row) {
         app = std::make_unique<CLI::App>(row.help, row.name);
         program.reset(new Command(*app, row, *this, 1));
+    }
+    VerbEntry entry_of(const Command& command, std::vector<std::string> path) const;
+    OptionEntry entry_of(const CLI::Option& option) const;
+
+    /// Returns the innermost command of the command line, and the names that lead to it.
+    std::pair<const Command*, std::vector<std::string>> innermost() const {
+        const Command* command = program.get();
+        std::vector<std::string> path;
+        while (!command->app_->get_subcommands().empty()) {
+            command = command->described_.front().get();
+            path.push_back(command->app_->get_name());
+        }
+        return {command, std::move(path)};
     }
 };
 
@@ -42,34 +60,6 @@ std::vector<std::string> names_of(std::span<const VerbRow* const> rows) {
     for (const VerbRow* row : rows) names.emplace_back(row->name);
     return names;
 }
-
-/// Lists the verbs below `app` in --help, whether or not they have been described. It shows only the first line of each
-/// verb's help text. The other lines, with examples, are for the verb's own --help.
-class VerbList : public CLI::Formatter {
-  public:
-    VerbList(const CLI::App& app, std::span<const VerbRow* const> rows, bool is_needed)
-        : app_(&app), rows_(rows), is_needed_(is_needed) {}
-
-    std::string make_usage(const CLI::App* app, std::string name) const override {
-        std::string text = CLI::Formatter::make_usage(app, std::move(name));
-        const bool tells_of_verbs = !app->get_subcommands({}).empty();
-        if (app == app_ && is_needed_ && !tells_of_verbs) text.insert(text.size() - 1, " SUBCOMMAND");
-        return text;
-    }
-    std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode) const override {
-        if (app != app_) return {};  // a verb without verbs inherits this formatter from its parent
-        std::stringstream out;
-        out << "\nSubcommands:\n";
-        for (const VerbRow* row : rows_)
-            CLI::detail::format_help(out, row->name, std::string(first_line(row->help)), column_width_);
-        return out.str();
-    }
-
-  private:
-    const CLI::App* app_;
-    std::span<const VerbRow* const> rows_;
-    bool is_needed_;
-};
 
 /// Returns the error for words that `app` could not parse. `path` leads from the program to `app`: `policy`, `explain`.
 Error usage_error(const CLI::App& app, std::span<const std::string> path, std::vector<std::string> verbs,
@@ -180,7 +170,16 @@ std::vector<std::string> choices_in(const std::string& type) {
     return choices;
 }
 
-OptionEntry option_entry(const CLI::Option& option) {
+std::vector<std::string> names_of(const std::set<CLI::Option*>& options) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : options) names.push_back(option->get_name());
+    std::sort(names.begin(), names.end());  // the set is ordered by address
+    return names;
+}
+
+}  // namespace
+
+OptionEntry Reading::entry_of(const CLI::Option& option) const {
     OptionEntry entry;
     for (const std::string& name : option.get_snames()) entry.names.push_back("-" + name);
     for (const std::string& name : option.get_lnames()) entry.names.push_back("--" + name);
@@ -198,30 +197,40 @@ OptionEntry option_entry(const CLI::Option& option) {
     entry.is_required = option.get_required();
     entry.takes_many = entry.is_positional && option.get_items_expected_max() > 1;
     entry.has_list = option.get_delimiter() != '\0';
+    const auto group = hidden.find(&option);
+    entry.is_hidden = group != hidden.end();
+    entry.group = entry.is_hidden ? group->second : option.get_group();
+    entry.needs = names_of(option.get_needs());
+    entry.excludes = names_of(option.get_excludes());
     return entry;
 }
 
-VerbEntry verb_entry(const CLI::App& app, std::vector<std::string> path) {
-    VerbEntry entry{.path = std::move(path), .summary = {}, .description = {}, .options = {}, .verbs = {}};
-    entry.needs_verb = app.get_require_subcommand_min() > 0;
-    const std::string text = app.get_description();
+VerbEntry Reading::entry_of(const Command& command, std::vector<std::string> path) const {
+    const auto below = [&](std::string name) {
+        std::vector<std::string> longer = path;
+        longer.push_back(std::move(name));
+        return longer;
+    };
+    VerbEntry entry{.path = path, .notes = command.notes_, .topics = command.topics_};
+    entry.needs_verb = command.app_->get_require_subcommand_min() > 0;
+    const std::string text = command.app_->get_description();
     entry.summary = first_line(text);
     entry.description = text.substr(std::min(text.find_first_not_of('\n', entry.summary.size()), text.size()));
-    for (const CLI::Option* option : app.get_options()) entry.options.push_back(option_entry(*option));
-    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-        std::vector<std::string> below = entry.path;
-        below.push_back(verb->get_name());
-        entry.verbs.push_back(verb_entry(*verb, std::move(below)));
+    for (const CLI::Option* option : command.app_->get_options()) entry.options.push_back(entry_of(*option));
+    if (describes_all) {
+        for (const auto& verb : command.described_)
+            entry.verbs.push_back(entry_of(*verb, below(verb->app_->get_name())));
+    } else {
+        for (const VerbRow* row : command.listed_)
+            entry.verbs.push_back({.path = below(row->name), .summary = std::string(first_line(row->help))});
     }
     return entry;
 }
 
-}  // namespace
-
 VerbEntry verb_tree(const VerbRow& program) {
     Reading reading{.words = {}, .describes_all = true};
     reading.describe(program);
-    return verb_entry(*reading.app, {});
+    return reading.entry_of(*reading.program, {});
 }
 
 // --- Option
@@ -279,7 +288,7 @@ Option Option::excludes(Option other) {
 // --- Command
 
 Command::Command(CLI::App& app, const VerbRow& row, Reading& reading, std::size_t next_word)
-    : app_(&app), reading_(&reading), next_word_(next_word) {
+    : app_(&app), reading_(&reading), next_word_(next_word), notes_(row.notes) {
     row.describe(*this);
 }
 
@@ -287,12 +296,12 @@ Command::~Command() = default;
 
 template <class Value>
 Option Command::option(std::string names, Value& value, std::string help) {
-    return Option(*app_->add_option(std::move(names), value, std::move(help)));
+    return Option(*grouped(app_->add_option(std::move(names), value, std::move(help))));
 }
 
 template <class Value>
 Option Command::integer(std::string names, Value& value, Limits limits, std::string help) {
-    CLI::Option& option = *app_->add_option(std::move(names), value, std::move(help));
+    CLI::Option& option = *grouped(app_->add_option(std::move(names), value, std::move(help)));
     limit(option, limits);
     return Option(option);
 }
@@ -309,6 +318,7 @@ Option Command::integer(std::string names, std::vector<std::int64_t>& value, Lim
             for (const std::string& word : words) append_range(*name, word, limits, value);
         },
         std::move(help));
+    grouped(&option);
     *name = option.get_name();
     option.type_name("INT");
     return Option(option);
@@ -321,15 +331,64 @@ Option Command::integer(std::string names, std::optional<std::pair<std::int64_t,
     using Pair = std::pair<std::int64_t, std::string>;
     CLI::Option& option = *app_->add_option_function<Pair>(
         std::move(names), [&value](const Pair& given) { value = given; }, std::move(help));
+    grouped(&option);
     limit(option, limits, 0);
     return Option(option);
 }
 
 Option Command::flag(std::string names, bool& value, std::string help) {
-    return Option(*app_->add_flag(std::move(names), value, std::move(help)));
+    return Option(*grouped(app_->add_flag(std::move(names), value, std::move(help))));
 }
 
 void Command::version_flag(std::string text) { app_->set_version_flag("--version", std::move(text)); }
+
+CLI::Option* Command::grouped(CLI::Option* option) const {
+    if (is_hidden_) reading_->hidden[option] = group_;
+    return option->group(group_);
+}
+
+void Command::group(std::string heading) {
+    group_ = std::move(heading);
+    is_hidden_ = false;
+    app_->get_help_ptr()->group(group_);  // --help is the last option of the last group
+}
+
+void Command::hidden_group(std::string heading) {
+    group_ = std::move(heading);
+    is_hidden_ = true;
+}
+
+std::string Command::help_topic(const std::string& option, std::vector<std::string> topics) {
+    topics_ = std::move(topics);
+    const std::vector<std::string>& words = reading_->words;
+    const auto first = words.begin() + std::ptrdiff_t(std::min(next_word_, words.size()));
+    const auto help = std::find_if(first, words.end(), [](const auto& w) { return w == "--help" || w == "-h"; });
+    if (help == words.end()) return {};
+    const auto is_topic = [&](const std::string& word) {
+        return std::find(topics_.begin(), topics_.end(), word) != topics_.end();
+    };
+    if (help + 1 != words.end() && !help[1].starts_with('-')) {
+        if (is_topic(help[1])) return help[1];
+        const std::string near = nearest_name(help[1], topics_);
+        throw Error({.what = fmt::format("there is no help on '{}'", help[1]),
+                     .where = fmt::format("{}: --help", app_->get_name()),
+                     .fix = near.empty() ? fmt::format("use one of {}", fmt::join(topics_, ", "))
+                                         : fmt::format("did you mean '{}'?", near),
+                     .exit = Exit::usage});
+    }
+    for (auto word = first; word != words.end(); ++word) {
+        if (*word == option && word + 1 != words.end() && is_topic(word[1])) return word[1];
+        if (word->starts_with(option + "=") && is_topic(word->substr(option.size() + 1)))
+            return word->substr(option.size() + 1);
+    }
+    return {};
+}
+
+void Command::texts(const std::string& help, std::string notes) {
+    app_->description(help);
+    notes_ = std::move(notes);
+    listed_ = {};
+}
 
 void Command::describe_verb(const VerbRow& row, std::size_t next_word) {
     CLI::App* app = app_->add_subcommand(row.name, row.help);
@@ -337,9 +396,8 @@ void Command::describe_verb(const VerbRow& row, std::size_t next_word) {
 }
 
 void Command::verbs(std::span<const VerbRow* const> rows) {
-    rows_ = rows;
+    rows_ = listed_ = rows;
     app_->require_subcommand(1);
-    app_->formatter(std::make_shared<VerbList>(*app_, rows, true));
     if (reading_->describes_all) {
         for (const VerbRow* row : rows) describe_verb(*row, next_word_);
         return;
@@ -353,7 +411,7 @@ void Command::verbs(std::span<const VerbRow* const> rows) {
 }
 
 bool Command::goes_on_with(std::span<const VerbRow* const> rows) {
-    app_->formatter(std::make_shared<VerbList>(*app_, rows, false));
+    listed_ = rows;
     if (reading_->describes_all) {
         for (const VerbRow* row : rows) describe_verb(*row, next_word_);
         return false;
@@ -398,23 +456,26 @@ CommandLine::CommandLine(const VerbRow& program, std::vector<std::string> words)
     try {
         // CLI11 expects the words in reverse order.
         app.parse(std::vector<std::string>(reading_->words.rbegin(), reading_->words.rend() - 1));
-    } catch (const CLI::Success& success) {  // --help, --version
-        app.exit(success);
+    } catch (const CLI::CallForHelp&) {
         reading_->chosen = nullptr;
+        const auto [command, path] = reading_->innermost();
+        reading_->help = reading_->entry_of(*command, path);
+    } catch (const CLI::CallForVersion& version) {
+        reading_->chosen = nullptr;
+        reading_->version = version.what();
     } catch (const CLI::ParseError& error) {
-        const Command* innermost = reading_->program.get();
-        std::vector<std::string> path;
-        while (!innermost->app_->get_subcommands().empty()) {
-            innermost = innermost->described_.front().get();
-            path.push_back(innermost->app_->get_name());
-        }
-        throw usage_error(*innermost->app_, path, names_of(innermost->rows_), error);
+        const auto [command, path] = reading_->innermost();
+        throw usage_error(*command->app_, path, names_of(command->rows_), error);
     }
 }
 
 CommandLine::~CommandLine() = default;
 
 const Command* CommandLine::verb() const { return reading_->chosen; }
+
+const VerbEntry* CommandLine::help() const { return reading_->help ? &*reading_->help : nullptr; }
+
+const std::string& CommandLine::version() const { return reading_->version; }
 
 Exit CommandLine::run() const { return reading_->chosen->action_(); }
 

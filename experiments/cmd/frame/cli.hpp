@@ -22,12 +22,14 @@ namespace macheps::cmd {
 
 class Command;
 struct Reading;  // in cli.cpp: data that the commands of one command line share
+struct VerbEntry;
 
 /// A verb, or the program itself, before its options are made.
 struct VerbRow {
     const char* name;
-    const char* help;  ///< the list of verbs shows only its first line
+    const char* help;  ///< printed before the options; the list of verbs shows only its first line
     void (*describe)(Command& verb);
+    const char* notes = "";  ///< printed after the options
 };
 
 /// Placeholders for values in an option's type name, and so in --help. Shell completion reads them.
@@ -83,6 +85,17 @@ class Command {
     Option integer(std::string names, Value& value, Limits limits, std::string help);
     Option flag(std::string names, bool& value, std::string help);
     void version_flag(std::string text);
+    /// Lists the options that follow under `heading` in --help and in the man page.
+    void group(std::string heading);
+    /// Lists the options that follow only in the man page.
+    void hidden_group(std::string heading);
+
+    /// Declares the words that may follow --help, for a verb whose options depend on a choice. Returns the word after
+    /// --help, or else the value of `option` if --help is given, or else an empty string.
+    /// Errors: throws Error (usage) if another word follows --help.
+    std::string help_topic(const std::string& option, std::vector<std::string> topics);
+    /// Replaces the texts before and after the options. The help then lists no verbs.
+    void texts(const std::string& help, std::string notes);
 
     /// Requires one of `rows` on the command line. Only that one is described.
     void verbs(std::span<const VerbRow* const> rows);
@@ -105,11 +118,17 @@ class Command {
     friend struct Reading;
     Command(CLI::App& app, const VerbRow& row, Reading& reading, std::size_t next_word);
     void describe_verb(const VerbRow& row, std::size_t next_word);
+    CLI::Option* grouped(CLI::Option* option) const;
 
     CLI::App* app_;
     Reading* reading_;
     std::size_t next_word_;  // index into the command line, after this verb's name
-    std::span<const VerbRow* const> rows_{};
+    std::string notes_;
+    std::string group_ = "Options";
+    bool is_hidden_ = false;  // of the options that are added next
+    std::vector<std::string> topics_{};
+    std::span<const VerbRow* const> rows_{};    // the verbs that may be named on this command line
+    std::span<const VerbRow* const> listed_{};  // the verbs that --help lists
     std::vector<std::unique_ptr<Command>> described_{};
     std::function<Exit()> action_{};
 };
@@ -123,9 +142,12 @@ class CommandLine {
     CommandLine& operator=(const CommandLine&) = delete;
     ~CommandLine();
 
-    /// Returns the verb to run, or nullptr if --help or --version was given. Its text has then been printed.
+    /// Returns the verb to run, or nullptr if --help or --version is given.
     const Command* verb() const;
     Exit run() const;
+    /// Returns the verb whose help is asked for, or nullptr.
+    const VerbEntry* help() const;
+    const std::string& version() const;  ///< the text of --version; empty if it is not given
 
   private:
     std::unique_ptr<Reading> reading_;

@@ -43,8 +43,8 @@ void add_device_options(Command& verb, DeviceChoice& choice) {
             "Number of CPU threads. 0: one for every core that this process may use. The results do not depend on it")
         .shows_default();
     verb.option("--memory", choice.memory,
-                "Memory that may be planned for, such as 8G. Work that needs more is refused. Default: the smallest "
-                "limit of this machine, its control group and this process")
+                "Memory that may be planned for, such as 8G. Work that needs more is refused. "
+                "Default: the smallest limit of this machine, its control group and this process")
         .takes("SIZE");
 }
 

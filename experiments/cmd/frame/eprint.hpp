@@ -19,7 +19,7 @@ template <class... Values>
 void eprint(ShownFormat<Values...> format, const Values&... values) {
     eprint_text(format_shown(format, values...));
 }
-/// Does the same after clearing the current line of the terminal.
+/// Clears the current line of the terminal, then formats and writes.
 template <class... Values>
 void redraw(ShownFormat<Values...> format, const Values&... values) {
     eprint_raw("\r\x1b[K" + format_shown(format, values...));

@@ -11,9 +11,9 @@ namespace macheps::cmd {
 
 /// Writes complete lines. The caller makes each name in them one line, with shown() or printable().
 void print_text(std::string_view text);
-/// Does the same and flushes. Throws Error (cannot_write).
+/// Writes complete lines and flushes. Throws Error (cannot_write).
 void print_now(std::string_view text);
-/// Does the same, and keeps colours of a terminal (`\x1b[32m`).
+/// Writes complete lines and flushes, and keeps colours of a terminal (`\x1b[32m`). Throws Error (cannot_write).
 void print_coloured(std::string_view text);
 /// Writes binary results.
 void print_bytes(const void* bytes, std::size_t count);

@@ -57,8 +57,8 @@ struct RowCell {
     bool is_in_json_only = false;
 };
 
-/// One column of a list. Without a key it is only in the table, without a heading it is not in the table, and without a
-/// value it is not in JSON.
+/// One column of a list. A column without a key is only in the table. A column without a heading is not in the table. A
+/// column without a value is not in JSON.
 template <class Row>
 struct RowColumn {
     std::string key;  ///< of JSON and CSV

@@ -15,9 +15,8 @@ namespace macheps::cmd {
 void add_refuse_option(Command& verb, std::vector<std::string>& names) {
     verb.option(
             "--refuse", names,
-            "Fail (exit code 3) at an element with one of these properties if the target format cannot represent it: "
-            "nan, inf, sign, zero, negative_zero or all. Default: convert it, and count such elements in a note on "
-            "stderr")
+            "Fail (exit code 3) at an element with one of these properties if the target format cannot represent it. "
+            "Default: convert such elements, and count them in a note on stderr")
         .takes("PROPERTY:{nan,inf,sign,zero,negative_zero,all}")
         .list();
 }

@@ -29,67 +29,92 @@ namespace macheps::cmd::machine {
 namespace {
 
 constexpr const char* help =
-    R"(Lists the matrix units of GPUs and CPUs, describes what each computes, and checks recorded results against them.
+    R"(Lists and describes the matrix units of GPUs and CPUs, and checks recorded results against them.
 
 Examples:
-  macheps machine list                          the table
-  macheps machine show sm90.wgmma.fp8           the model in words and as a formula, its evidence, its source
-  macheps machine eval vectors.jsonl            compare recorded results, bit for bit)";
+  macheps machine list                  the table
+  macheps machine show sm90.wgmma.fp8   the model in words and as a formula, its evidence
+  macheps machine eval vectors.jsonl    compare recorded results, bit for bit)";
 
 constexpr const char* list_help = R"(Lists the matrix units and orders of summation, one row each.
 
 Examples:
   macheps machine list
   macheps machine list --csv > machines.csv     every parameter, for a spreadsheet
-  macheps machine list --json                   every parameter, for a program
+  macheps machine list --json                   every parameter, for a program)";
 
-k: products per instruction; the smaller shape follows after a slash. terms: products per fused step. F: bits kept
-below the largest exponent of a step. Evidence: hardware (the model reproduces published captures of the hardware),
-published (the authors tested the model on the hardware, or the vendor documents it), emulated (the model reproduces an
-emulator of the architecture, not the hardware), inferred (the model of a related unit), definition (IEEE operations).
+constexpr const char* list_notes = R"(Columns:
+  k         products per instruction; the smaller shape follows after a slash
+  terms     products per fused step
+  F         bits kept below the largest exponent of a step
 
-CSV and JSON: machine, arch, instruction, operands, c, d, k, small_k, terms, fraction_bits, model, delivery,
-zero_exponent, scale, scale_block, nan, evidence, measured, source.)";
+Evidence:
+  hardware    the model reproduces published captures of the hardware
+  published   the authors tested the model on the hardware, or the vendor documents it
+  emulated    the model reproduces an emulator of the architecture, not the hardware
+  inferred    the model of a related unit
+  definition  IEEE operations
+
+CSV and JSON:
+  machine, arch, instruction, operands, c, d, k, small_k, terms, fraction_bits, model, delivery,
+  zero_exponent, scale, scale_block, nan, evidence, measured, source)";
 
 constexpr const char* show_help = R"(Prints one matrix unit: parameters, model, evidence, and where sources differ.
 
 Examples:
   macheps machine show sm90.wgmma.fp8
-  macheps machine show h100                     the matrix units of a GPU, or of an architecture (sm_90, CDNA3)
-  macheps machine show cdna3.mfma.fp8 --json
+  macheps machine show h100             the units of a GPU or an architecture (sm_90, CDNA3)
+  macheps machine show cdna3.mfma.fp8 --json)";
 
-JSON: the object of `machine list --json` with the additional keys steps, words, formula, summary, unverified (true: no
-trace recorded by this program covers it), verified: [{"device", "first_date", "last_date", "outputs", "traces":
-[instructions]}, ...], not_refuted: [wrong models that no recorded output refutes] and disputed: [{"field", "question",
-"taken", "others"}, ...]. For a GPU, an array of such objects.)";
+constexpr const char* show_notes = R"(JSON:
+  The object of `machine list --json` with these additional keys:
+  steps, words, formula, summary
+  unverified   true: no trace recorded by this program covers it
+  verified     [{"device", "first_date", "last_date", "outputs", "traces": [instructions]}, ...]
+  not_refuted  [wrong models that no recorded output refutes]
+  disputed     [{"field", "question", "taken", "others"}, ...]
+  For a GPU, an array of such objects.)";
 
 constexpr const char* eval_help = R"(Computes recorded results of matrix units and compares the bits.
 
 Examples:
-  macheps machine eval vectors.jsonl                    such as examples/vectors.jsonl of the source tree
+  macheps machine eval vectors.jsonl                    such as examples/vectors.jsonl
   macheps machine eval vectors.jsonl --engine scalar --json
-  zstd -dc TRACE.jsonl.zst | macheps machine eval -     a trace of `macheps verify --record`
+  zstd -dc TRACE.jsonl.zst | macheps machine eval -     a trace of `macheps verify --record`)";
 
-A line is one output element, d = a b + c over the k of the instruction, as a JSON object:
-  {"arch":"sm_90","instr":"wgmma","qual":"m64n8k32.f32.e4m3.e4m3","a":["3c",...],"b":[...],"c":"42c80080","d":"42cc5800"}
-instr: mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma. qual: shape.d.a.b.c for mma;
-shape.d.a.b for wgmma and tcgen05; shape.blockN.d.a.b[.c].scale for block-scaled forms; the end of AMD's mnemonic for
-mfma. For CPUs (arch x86, arm, power10, riscv), instr is the mnemonic and qual is k<products>.d.a.b.c. Conversions of
-CPUs (vcvtneps2bf16, vcvtps2ph, bfcvtn: k1.d.a, without b and c) are compared with codec profiles. Integer units are not
-emulated: their lines are counted as refused.
-Codes are hexadecimal and right-aligned; tf32 codes are fp32 words. Block scales are in sa and sb. d can be "nan" (any
-NaN) or "zero" (either sign). alt: {name: bits} lists other published behaviours; such a line is disputed, and d or any
-of these is accepted. cls is a label.
+constexpr const char* eval_notes = R"(Lines:
+  A line is one output element, d = a b + c over the k of the instruction, as a JSON object:
+  {"arch":"sm_90","instr":"wgmma","qual":"m64n8k32.f32.e4m3.e4m3","a":["3c",...],"b":[...],
+   "c":"42c80080","d":"42cc5800"}
+  Codes are hexadecimal and right-aligned; tf32 codes are fp32 words. Block scales are in sa and
+  sb. d can be "nan" (any NaN) or "zero" (either sign). alt: {name: bits} lists other published
+  behaviours. A line with alt is disputed, and d or any of these is accepted. cls is a label.
 
-Every line runs on every engine of --engine. scalar is the definition; the others are the vector engines, which compute
-the line alone and at each position of a matrix (except fp64).
-Exit codes: 1, a line disagrees; 3, a line cannot be read.
+Instructions:
+  instr  mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma
+  qual   mma: shape.d.a.b.c
+         wgmma and tcgen05: shape.d.a.b
+         block-scaled forms: shape.blockN.d.a.b[.c].scale
+         mfma: the end of AMD's mnemonic
+  For CPUs (arch x86, arm, power10, riscv), instr is the mnemonic and qual is k<products>.d.a.b.c.
+  Conversions of CPUs (vcvtneps2bf16, vcvtps2ph, bfcvtn: k1.d.a, without b and c) are compared
+  with codec profiles. Integer units are not emulated: their lines are counted as refused.
 
-JSON: {"file", "lines", "wrong", "engines", "instructions": [{"instruction", "machine", "lines", "agree",
-"alternatives", "engines": {name: agreed}}, ...], "disputed": [{"line", "instruction", "class", "took"}, ...],
-"mismatches": [{"line", "instruction", "machine", "class", "engine", "a", "b", "c", ["sa", "sb",] "want", "got"}, ...],
-"refused": [{"instruction", "reason", "lines"}, ...]}. Numbers are {"bits", "value"}; a mismatch of a conversion has
-neither b nor c.)";
+Engines:
+  Every line runs on every engine of --engine. scalar is the definition. The others are the vector
+  engines, which compute the line alone and at each position of a matrix (except fp64).
+
+JSON:
+  {"file", "lines", "wrong", "engines", "instructions": [{"instruction", "machine", "lines",
+  "agree", "alternatives", "engines": {name: agreed}}, ...], "disputed": [{"line", "instruction",
+  "class", "took"}, ...], "mismatches": [{"line", "instruction", "machine", "class", "engine",
+  "a", "b", "c", ["sa", "sb",] "want", "got"}, ...], "refused": [{"instruction", "reason",
+  "lines"}, ...]}
+  Numbers are {"bits", "value"}; a mismatch of a conversion has neither b nor c.
+
+Exit codes:
+  1  a line disagrees
+  3  a line cannot be read)";
 
 std::string operands_text(const Machine& machine) {
     return is_order_of_summation(machine) ? "any" : operand_names(machine);
@@ -384,15 +409,15 @@ void describe_eval(Command& verb) {
     verb.option("-e,--engine", a->engines, "Engines that must agree: scalar, avx2, avx512")
         .list()
         .default_text("all engines of this CPU");
-    verb.integer("--limit", a->shown, {}, "Maximum number of mismatches to print in full; the rest are counted")
+    verb.integer("--limit", a->shown, {}, "Maximum number of mismatches to print in full. All are counted")
         .shows_default();
     verb.flag("--json", a->json, "Print JSON");
     verb.runs([a] { return machine_eval(*a); });
 }
 
-constexpr VerbRow machine_list{"list", list_help, describe_list};
-constexpr VerbRow machine_show{"show", show_help, describe_show};
-constexpr VerbRow machine_eval_row{"eval", eval_help, describe_eval};
+constexpr VerbRow machine_list{"list", list_help, describe_list, list_notes};
+constexpr VerbRow machine_show{"show", show_help, describe_show, show_notes};
+constexpr VerbRow machine_eval_row{"eval", eval_help, describe_eval, eval_notes};
 constexpr const VerbRow* machine_verbs[] = {&machine_list, &machine_show, &machine_eval_row};
 
 void describe_machine(Command& verb) { verb.verbs(machine_verbs); }

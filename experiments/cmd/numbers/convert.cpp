@@ -32,35 +32,46 @@ static_assert(std::endian::native == std::endian::little, "raw arrays are little
 namespace {
 
 constexpr const char* help =
-    R"(Converts raw arrays of numbers to codes of a format, or codes to numbers: from stdin to stdout, any length.
+    R"(Converts raw arrays of numbers to codes of a format, or back, from stdin to stdout, at any length.
 
 Examples:
-  macheps convert --to e4m3fn < x.f32 > codes.u8                 fp32 numbers to codes, to nearest even
-  macheps convert --from e4m3fn --to fp32 < codes.u8 > x.f32     codes to numbers, exactly
-  macheps convert --from fp64 --to bf16 --round rz < x.f64       fp64 numbers, rounded once, toward zero
-  macheps convert --from fp16 --to e5m2 --profile mldtypes       as that library does (NaN, infinities)
-  macheps convert --to e4m3fnuz --profile onnx.24                as ONNX's Cast of opset 24, saturate = 1
-  macheps convert --to e2m1fn --refuse nan,inf                   fail at a NaN or an infinity, which fp4 lacks
-  macheps convert --to bf16 < x.npy > codes.npy                  an .npy file, with the same shape
-  macheps convert --to e4m3fn --scale-rule te_block --granularity 1x128 x.npy -o codes.npz     codes and scales
+  macheps convert --to e4m3fn < x.f32 > codes.u8               fp32 to codes, to nearest even
+  macheps convert --from e4m3fn --to fp32 < codes.u8 > x.f32  codes to fp32 numbers, exactly
+  macheps convert --from fp64 --to bf16 --round rz < x.f64    rounded once, toward zero
+  macheps convert --from fp16 --to e5m2 --profile mldtypes    as that library does
+  macheps convert --to e2m1fn --refuse nan,inf                fail at a NaN or an infinity
+  macheps convert --to bf16 < x.npy > codes.npy               an .npy file, with the same shape
+  macheps convert --to e4m3fn --scale-rule te_block --granularity 1x128 x.npy -o codes.npz)";
 
-The values are little-endian, one after another, without a header, as in NumPy's tofile and fromfile. Each value takes
-the container of its format: 1 byte for 8 bits or fewer (right-aligned), 2 for fp16 and bf16, 4 for fp32 and tf32, 8
-for fp64. Any format converts to any other, with one rounding. With --round stochastic, element i uses 32 random bits
-at position i of the stream of --seed.
+constexpr const char* notes = R"(More examples:
+  macheps convert --to e4m3fnuz --profile onnx.24              as ONNX's Cast of opset 24, saturate = 1
 
-If the target format has no NaN, infinity, sign, zero or -0, a note on stderr counts the elements with such a property
-and shows what the first of them became. --refuse makes this an error. A profile describes how an implementation
-converts such elements: `macheps formats --profiles` shows every profile in every format.
+Values:
+  The values are little-endian, one after another, without a header, as in NumPy's tofile and
+  fromfile. Each value takes the container of its format: 1 byte for 8 bits or fewer
+  (right-aligned), 2 for fp16 and bf16, 4 for fp32 and tf32, 8 for fp64. Any format converts to
+  any other, with one rounding. With --round stochastic, element i uses 32 random bits at position
+  i of the stream of --seed.
 
-An .npy file on stdin is recognised by its first bytes. Its type replaces --from, but codes that are stored as integers
-still need --from. stdout then gets an .npy file of the same shape: float16, float32 or float64 for fp16, fp32, tf32
-and fp64, and codes for other formats.
+Properties that a format lacks:
+  If the target format has no NaN, infinity, sign, zero or -0, a note on stderr counts the
+  elements with such a property and shows what the first of them became. --refuse makes this an
+  error. A profile describes how an implementation converts such elements: `macheps
+  formats --profiles` shows every profile in every format.
 
-With --granularity, an array of fp32 numbers (rows by columns) becomes an .npz file of arrays: `codes`, with the shape
-of the input, one byte each for formats of up to 8 bits; `scales`, the decode scales of the groups in fp32, as rows and
-columns of groups; `scale_codes`, if a scale is stored as a byte (e8m0, e4m3); `tensor_scale`, for NVFP4; `decoded`,
-the values of the codes and scales, in fp32. These are the bits that training uses under a policy with this cast.)";
+.npy files:
+  An .npy file on stdin is recognised by its first bytes. Its type replaces --from, but codes that
+  are stored as integers still need --from. stdout then gets an .npy file of the same shape:
+  float16, float32 or float64 for fp16, fp32, tf32 and fp64, and codes for other formats.
+
+Codes and scales (--granularity):
+  An array of fp32 numbers (rows by columns) becomes an .npz file of these arrays:
+  codes         the shape of the input, one byte each for formats of up to 8 bits
+  scales        the decode scales of the groups in fp32, as rows and columns of groups
+  scale_codes   if a scale is stored as a byte (e8m0, e4m3)
+  tensor_scale  for NVFP4
+  decoded       the values of the codes and scales, in fp32
+  These are the bits that training uses under a policy with this cast.)";
 
 struct Arguments {
     std::string from, to, profile, round;
@@ -205,29 +216,30 @@ Exit run(const Command& verb, const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("--from", a->from,
-                "Format of the values on stdin (see macheps formats); fp32, or the type of an .npy file, when left out")
-        .takes(value_kind::format);
+    verb.group("Conversion");
     verb.option("--to", a->to, "Format of the values on stdout").takes(value_kind::format).required();
-    verb.option(
-            "-r,--round", a->round,
-            "Rounding mode: nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, "
-            "ru, rd, ro, sr; when left out, nearest_even, or the profile's mode for e8m0fnu")
+    verb.option("--from", a->from,
+                "Format of the values on stdin (see macheps formats). Default: fp32, or the type of an .npy file")
+        .takes(value_kind::format);
+    verb.option("-r,--round", a->round,
+                "Rounding mode. The acronyms rne, rna, rz, ru, rd, ro and sr are the same modes in this order. "
+                "Default: nearest_even, or the profile's mode for e8m0fnu")
         .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}");
     const Option saturate = verb.flag("-s,--saturate", a->saturate, "Replace an overflow by the largest finite value");
     verb.option("--profile", a->profile,
-                "Treat NaN, infinities and overflow as an implementation does: ieee, cuda_sat, cuda_nosat, ptx, "
-                "mldtypes, mldtypes_sat, torch_legacy, torch_sat, onnx.24, onnx.24.nosat, ... (see macheps formats "
-                "--profiles); as IEEE 754 and OCP do when left out")
+                "Treat NaN, infinities and overflow as an implementation does. "
+                "Some profiles: ieee, cuda_sat, ptx, mldtypes, torch_sat, onnx.24 (see macheps formats --profiles). "
+                "Default: as IEEE 754 and OCP do")
         .excludes(saturate);
     verb.integer("--seed", a->seed, seed_limits, "Seed of the random bits for --round stochastic").shows_default();
     add_refuse_option(verb, a->refuse);
+    verb.group("Codes and scales of an .npy file");
     a->scaled.add_options(verb);
     verb.runs([a, &verb] { return run(verb, *a); });
 }
 
 }  // namespace
 
-const VerbRow verb{"convert", help, describe};
+const VerbRow verb{"convert", help, describe, notes};
 
 }  // namespace macheps::cmd::convert

@@ -92,21 +92,19 @@ std::string npz_of(const ScaledArray& made, const Format& format, const std::vec
 
 void ScaledConversion::add_options(Command& verb) {
     verb.option("IN", input, "With --granularity: .npy file of fp32 numbers, rows by columns").takes(value_kind::file);
-    verb.option("-o,--output", output, "With --granularity: write the arrays to this .npz file")
-        .takes(value_kind::file);
-    verb.option(
-            "--granularity", granularity,
-            "Group of elements that share a scale, as in policies: tensor, row, column, 1x128, 128x128, mx32, nvfp4, "
-            "nvfp4_16x16; no scaling when left out")
+    verb.option("--granularity", granularity,
+                "Group of elements that share a scale, as in policies. "
+                "G is tensor, row, column, 1x128, 128x128, mx32, nvfp4 or nvfp4_16x16. Default: no scaling")
         .takes("G");
+    verb.option("-o,--output", output, "With --granularity: write the arrays to this .npz file. Default: none")
+        .takes(value_kind::file);
     verb.option("--scale-rule", scale_rule,
-                "Rule that computes a scale, as in policies (see macheps policy words); the usual rule of the "
-                "granularity when left out")
+                "Rule that computes a scale, as in policies (see macheps policy words). "
+                "Default: the usual rule of the granularity")
         .takes("RULE");
-    verb.integer(
-        "--axis", axis, {0, 1},
-        "Axis along which blocks run: 1 is the last axis, 0 the first, as in the copies for a backward pass; 1 when "
-        "left out");
+    verb.integer("--axis", axis, {0, 1},
+                 "Axis along which blocks run. 1 is the last axis. "
+                 "0 is the first axis, as in the copies for a backward pass. Default: 1");
 }
 
 bool ScaledConversion::is_asked(const Command& verb) const {

@@ -9,16 +9,16 @@
 
 namespace macheps::cmd::convert {
 
-/// The options of the command line on scales.
+/// Options of a conversion to codes and scales.
 struct ScaledConversion {
     std::string input, output, granularity, scale_rule;
     std::int64_t axis = 1;
 
     void add_options(Command& verb);
-    /// Returns true if the command line asks for scales.
+    /// Returns whether the command line has an option of a conversion to codes and scales.
     bool is_asked(const Command& verb) const;
-    /// Converts the array and writes the file. Errors: throws Error, (usage) for options that only a conversion without
-    /// scales reads.
+    /// Converts the array and writes the file. Errors: throws Error (usage) for options that only a conversion without
+    /// scales uses.
     Exit run(const Command& verb, const Format& to, Round round, std::uint64_t seed, PropertySet refused) const;
 };
 

@@ -33,21 +33,26 @@ constexpr const char* help =
 Examples:
   macheps formats                      the table
   macheps formats --aliases            the names in PyTorch, JAX, CUDA, PTX, ONNX, ...
-  macheps formats --profiles           NaN, infinities, overflow and zeros in every codec profile, as CSV
+  macheps formats --profiles           NaN, infinities, overflow and zeros in every profile, as CSV
   macheps formats --csv > formats.csv  everything, for a spreadsheet
-  macheps formats --json               everything, for a program
+  macheps formats --json               everything, for a program)";
 
-Every option that takes a format accepts these names and every alias. A plain e4m3 is refused, because it means e4m3fn
-in CUDA, OCP and PyTorch, but e4m3ieee in ml_dtypes and LLVM.
+constexpr const char* notes = R"(Names:
+  Every option that takes a format accepts these names and every alias. A plain e4m3 is refused,
+  because it means e4m3fn in CUDA, OCP and PyTorch, but e4m3ieee in ml_dtypes and LLVM.
 
---profiles prints a row for each profile of `macheps convert --profile` and each format of up to 16 bits to which the
-profile converts: value and code of NaN, -NaN, infinities, a number beyond the largest finite value, 0, -0, -1 and
-2^-149. `edition` is the newest version with which the profile was compared; `round` is the rounding mode if --round is
-left out.
+Profiles:
+  The option --profiles prints a row for each profile of `macheps convert --profile` and each
+  format of up to 16 bits to which the profile converts. The row has the value and code of
+  NaN, -NaN, infinities, a number beyond the largest finite value, 0, -0, -1 and 2^-149. `edition`
+  is the newest version with which the profile was compared. `round` is the rounding mode
+  if --round is not given.
 
-JSON: [{"format", "bits", "exponent_bits", "fraction_bits", "exponent_bias", "container_bits", "max", "max_code",
-"min_normal", "min_positive", "unit_roundoff", "has_inf", "has_nan", "negative_zero", "max_digits10", "summary",
-"source", "aliases": {system: [name, ...]}, "has_sign", "has_zero"}, ...].)";
+JSON:
+  [{"format", "bits", "exponent_bits", "fraction_bits", "exponent_bias", "container_bits", "max",
+  "max_code", "min_normal", "min_positive", "unit_roundoff", "has_inf", "has_nan",
+  "negative_zero", "max_digits10", "summary", "source", "aliases": {system: [name, ...]},
+  "has_sign", "has_zero"}, ...])";
 
 const char* specials_text(const NamedFormat& n) {
     if (n.format.has_inf()) return "inf nan";
@@ -188,6 +193,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"formats", help, describe};
+const VerbRow verb{"formats", help, describe, notes};
 
 }  // namespace macheps::cmd::formats

@@ -25,16 +25,23 @@ constexpr const char* help =
     R"(Prints the scales that a rule computes from a sequence of largest magnitudes (amaxes), step by step.
 
 Examples:
-  macheps scale te_delayed --amax 1,2,0,inf,3            the first step casts with 1; no step uses its own amax
+  macheps scale te_delayed --amax 1,2,0,inf,3            the first step casts with 1
   macheps scale te_delayed --amax 1,500,1,1,1 --history 2 --algorithm most_recent --csv
-  macheps scale ao_fp8 --amax 448,0,nan --format e5m2    a rule without history: a scale for each amax
+  macheps scale ao_fp8 --amax 448,0,nan --format e5m2    no history: a scale for each amax
   macheps scale te_mxfp8 --amax 1.75,1.8 --json          a power of two: 2^(127 - byte)
-  macheps scale te_nvfp4 --amax 1,6,0.001 --tensor-amax 6     blocks of one tensor
+  macheps scale te_nvfp4 --amax 1,6,0.001 --tensor-amax 6     blocks of one tensor)";
 
-An amax is the largest magnitude of a tensor, a row or a block before its cast. `scale` multiplies the tensor of that
-step, and `scale_inv` multiplies its codes (under NVFP4, `scale_inv` includes the scale of the whole tensor).
-CSV: step (from 1), amax, scale, scale_inv: shortest decimals that read back as the double of that fp32 number.
-JSON: [{the same names: numbers, "inf", "nan"}, ...].)";
+constexpr const char* notes =
+    R"(With te_delayed, no step uses its own amax. An amax is the largest magnitude of a tensor, a row or
+a block before its cast. `scale` multiplies the tensor of that step, and `scale_inv` multiplies
+its codes. Under NVFP4, `scale_inv` includes the scale of the whole tensor.
+
+CSV:
+  step (from 1), amax, scale, scale_inv: shortest decimals that read back as the double of that
+  fp32 number
+
+JSON:
+  [{the same names: numbers, "inf", "nan"}, ...])";
 
 struct Arguments {
     ScaleQuestion question;
@@ -89,20 +96,19 @@ void describe(Command& verb) {
         .list()
         .required()
         .takes("X,X...");
-    verb.option("--format", a->question.format, "Format of the elements; e4m3fn when left out, or e2m1fn for NVFP4")
+    verb.option("--format", a->question.format, "Format of the elements. Default: e4m3fn, or e2m1fn for NVFP4")
         .takes(value_kind::format);
     verb.integer("--history", a->history, {1, DelayedScaling::longest},
-                 "te_delayed only: number of amaxes in the history, at least 1; 1024 when left out")
+                 "te_delayed only: number of amaxes in the history, at least 1. Default: 1024")
         .takes("N");
     verb.integer("--margin", a->margin, {0, DelayedScaling::widest},
-                 "te_delayed only: divide the scale by 2^M; 0 when left out")
+                 "te_delayed only: divide the scale by 2^M. Default: 0")
         .takes("M");
     verb.option("--algorithm", a->question.algorithm,
-                "te_delayed only: max (the largest amax of the history) or most_recent; max when left out")
+                "te_delayed only: max (the largest amax of the history) or most_recent. Default: max")
         .takes("ALGORITHM");
-    verb.option(
-            "--tensor-amax", a->tensor_amax,
-            "NVFP4 only: amax of the tensor whose blocks have the amaxes of --amax; the largest of these when left out")
+    verb.option("--tensor-amax", a->tensor_amax,
+                "NVFP4 only: amax of the tensor whose blocks have the amaxes of --amax. Default: the largest of these")
         .takes("X");
     Option csv = verb.flag("--csv", a->csv, "Print CSV");
     verb.flag("--json", a->json, "Print JSON").excludes(csv);
@@ -111,6 +117,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"scale", help, describe};
+const VerbRow verb{"scale", help, describe, notes};
 
 }  // namespace macheps::cmd::scale

@@ -27,22 +27,34 @@ constexpr const char* help =
     R"(Simulates the loss scaler of a framework, step by step, with overflows in the steps that you choose.
 
 Examples:
-  macheps scaler torch --window 3 --overflow-at 3,4,9            torch.amp.GradScaler
-  macheps scaler ds-zero --version 0.16.5 --window 3 --overflow-at 3,4,9
-                                                                 DeepSpeed with ZeRO, before 0.17.1
-  macheps scaler megatron --window 3 --overflow-at 3,4,9 --csv   for a comparison by a program
-  macheps scaler apex --init 2097152 --window 1 --steps 5        the scale stops at 2^24
-  macheps scaler static --set skip=false --overflow-at 2         no check for Inf
+  macheps scaler torch --window 3 --overflow-at 3,4,9             torch.amp.GradScaler
+  macheps scaler ds-zero --version 0.16.5 --window 3 --overflow-at 3,4,9   DeepSpeed ZeRO
+  macheps scaler megatron --window 3 --overflow-at 3,4,9 --csv    for a comparison by a program
+  macheps scaler apex --init 2097152 --window 1 --steps 5         the scale stops at 2^24
+  macheps scaler static --set skip=false --overflow-at 2          no check for Inf)";
 
-KIND and --set are used as in the [loss_scaler] section of a policy: `macheps policy words` lists the keys of each
-kind. Options that are left out have the defaults of the framework. A step overflows if its gradients contain Inf or
-NaN.
+constexpr const char* notes = R"(Settings:
+  KIND and --set are used as in the [loss_scaler] section of a policy: `macheps policy words`
+  lists the keys of each kind. Options that are not given have the defaults of the framework. A
+  step overflows if its gradients contain Inf or NaN.
 
-CSV: step (from 1), scale (of this step), overflow, skipped (0 or 1), scale_after, tracker (clean steps since the last
-change of the scale; for ds-zero, ds-fused and apex-fp16-utils, since the last overflow), hysteresis (what is left;
-empty if the kind has none), raised (the framework ends the run here, and this is the last row).
-JSON: [{the same names: numbers, and null for no hysteresis}, ...]; an infinite scale is "inf".
-Exit codes: 1, the framework ended the run; 2, the kind does not have the key of an option, or refuses its value.)";
+CSV columns:
+  step         from 1
+  scale        scale of this step
+  overflow     0 or 1
+  skipped      0 or 1
+  scale_after
+  tracker      clean steps since the last change of the scale; for ds-zero, ds-fused and
+               apex-fp16-utils, since the last overflow
+  hysteresis   remaining overflows until the scale backs off; empty if the kind has no hysteresis
+  raised       the framework ends the run here, and this is the last row
+
+JSON:
+  [{the same names: numbers, and null for no hysteresis}, ...]; an infinite scale is "inf"
+
+Exit codes:
+  1  the framework ended the run
+  2  the kind does not have the key of an option, or refuses its value)";
 
 struct Arguments {
     std::string kind;
@@ -59,16 +71,15 @@ struct KeyOption {
 };
 
 constexpr std::array<KeyOption, 8> key_options{{
-    {"--version", "version", "V", "Version of the framework, such as 0.16.5; the newest known version when left out"},
-    {"--init", "init_scale", "X",
-     "Scale of the first step; when left out, 65536, or 2^32 for megatron and apex-fp16-utils"},
-    {"--growth", "growth_factor", "X", "Factor by which the scale grows; when left out, 2"},
-    {"--backoff", "backoff_factor", "X", "Factor that multiplies the scale after an overflow; when left out, 0.5"},
+    {"--version", "version", "V", "Version of the framework, such as 0.16.5. Default: the newest known version"},
+    {"--init", "init_scale", "X", "Scale of the first step. Default: 65536, or 2^32 for megatron and apex-fp16-utils"},
+    {"--growth", "growth_factor", "X", "Factor by which the scale grows. Default: 2"},
+    {"--backoff", "backoff_factor", "X", "Factor that multiplies the scale after an overflow. Default: 0.5"},
     {"--window", "growth_interval", "N",
-     "Number of clean steps after which the scale grows; when left out, 1000 or 2000"},
-    {"--hysteresis", "hysteresis", "N", "Number of overflows until the scale backs off; when left out, 2"},
-    {"--min-scale", "min_scale", "X", "Lower limit of the scale; when left out, 1, or none for apex"},
-    {"--max-scale", "max_scale", "X", "Upper limit of the scale; when left out, 2^24"},
+     "Number of clean steps after which the scale grows. Default: 1000 or 2000, depending on the kind"},
+    {"--hysteresis", "hysteresis", "N", "Number of overflows until the scale backs off. Default: 2"},
+    {"--min-scale", "min_scale", "X", "Lower limit of the scale. Default: 1, or none for apex"},
+    {"--max-scale", "max_scale", "X", "Upper limit of the scale. Default: 2^24"},
 }};
 constexpr KeyOption consecutive_option{"--consecutive-hysteresis", "consecutive_hysteresis", "",
                                        "Refill the hysteresis in every clean step"};
@@ -173,20 +184,23 @@ std::vector<std::string> kind_names() {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
+    verb.group("Steps");
     verb.option("KIND", a->kind, "Kind of loss scaler").required().one_of(kind_names());
+    verb.integer("--overflow-at", a->overflow_at, {1, 1000000},
+                 "Steps that overflow, counted from 1, separated by commas. Default: none")
+        .list()
+        .takes("N,N...");
+    verb.integer("--steps", a->steps, {1, 1000000}, "Number of steps").shows_default();
+    verb.group("Settings of the scaler");
     for (std::size_t i = 0; i < key_options.size(); ++i) {
         const KeyOption& option = key_options[i];
         verb.option(option.name, a->values[i], option.help).takes(option.value);
     }
     verb.flag(consecutive_option.name, a->consecutive_hysteresis, consecutive_option.help);
-    verb.option("--set", a->settings, "Set any key of the kind, as in a policy. Repeat for several")
+    verb.option("--set", a->settings, "Set any key of the kind, as in a policy. Repeat for several. Default: none")
         .repeats()
         .takes("KEY=VALUE");
-    verb.integer("--overflow-at", a->overflow_at, {1, 1000000},
-                 "Steps that overflow, counted from 1, separated by commas; none when left out")
-        .list()
-        .takes("N,N...");
-    verb.integer("--steps", a->steps, {1, 1000000}, "Number of steps").shows_default();
+    verb.group("Output");
     Option csv = verb.flag("--csv", a->csv, "Print CSV");
     verb.flag("--json", a->json, "Print JSON").excludes(csv);
     verb.runs([a] { return run(*a); });
@@ -194,6 +208,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"scaler", help, describe};
+const VerbRow verb{"scaler", help, describe, notes};
 
 }  // namespace macheps::cmd::scaler

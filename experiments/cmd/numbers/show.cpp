@@ -32,32 +32,41 @@ using namespace study;
 
 namespace {
 
-constexpr const char* help =
-    R"(Shows one number in every format: value, code, error, and the neighbouring values.
+constexpr const char* help = R"(Shows one number in every format: value, code, error, and the neighbouring values.
 
 Examples:
-  macheps show 0.1                                       every format, rounded to nearest even
-  macheps show 1/3 --format fp16,bf16,e5m6               a fraction; a format can also be given by its widths
-  macheps show 1000 --format e4m3fn,e5m2                 overflow: NaN in the first format, finite in the second
-  macheps show 1000 --format e4m3fn --saturate           overflow becomes the largest finite value
-  macheps show 0x1.8p-9 --round toward_zero              a hexadecimal float, another rounding mode
-  macheps show 0x3dcd --bits bf16                        a code of bf16, and its value in every other format
-  macheps show 0.1 1/3 --csv > numbers.csv               a row for each number and format
-  macheps show -0 nan -inf --json                        several numbers, for a program
+  macheps show 0.1                               every format, rounded to nearest even
+  macheps show 1/3 --format fp16,bf16,e5m6       a fraction; e5m6 is a format given by its widths
+  macheps show 1000 --format e4m3fn,e5m2         overflow: NaN in e4m3fn, finite in e5m2
+  macheps show 0x1.8p-9 --round toward_zero      a hexadecimal float, another rounding mode
+  macheps show 0x3dcd --bits bf16                a code of bf16, and its value in every other format
+  macheps show 0.1 1/3 --csv > numbers.csv       a row for each number and format
+  macheps show -0 nan -inf --json                several numbers, for a program)";
 
-A decimal number or a fraction of whole numbers is read exactly, and every format rounds it once. The error of fp64 is
-therefore shown as well. Errors are relative to the number as it was typed; an ulp is Goldberg's, taken at that number.
-`below` and `above` are the neighbours of the format's value. The second table shows the format's value exactly, as a
-fraction and as a hexadecimal float, and the fields of its code: sign|exponent|fraction. With --bits, the row of that
-format shows the code as it was typed, even a NaN with its payload, -0, or a code that conversions never return.
+constexpr const char* help_notes = R"(More examples:
+  macheps show 1000 --format e4m3fn --saturate   overflow becomes the largest finite value
 
-A note below the tables lists the formats that cannot represent a property of the number: a sign, zero, -0, an
-infinity, NaN. docs/conversions.md describes how such numbers are converted.
+Rounding and errors:
+  A decimal number or a fraction of whole numbers is read exactly, and every format rounds it
+  once. The error of fp64 is therefore shown as well. Errors are relative to the number as it was
+  typed. An ulp is Goldberg's, taken at that number.
 
-CSV: input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields, unheld.
-JSON: [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code", "fraction",
-"fields", "error", "relative_error", "ulp_error", "below": {"value", "code"}, "above", "unheld": ["nan", "inf", "sign",
-"zero", "negative_zero"]}, ...], "random"}, ...].)";
+Tables:
+  `below` and `above` are the neighbours of the format's value. The second table shows the
+  format's value exactly, as a fraction and as a hexadecimal float, and the fields of its code:
+  sign|exponent|fraction. With --bits, the row of that format shows the code as it was typed, even
+  a NaN with its payload, -0, or a code that conversions never return.
+  A note below the tables lists the formats that cannot represent a property of the number: a
+  sign, zero, -0, an infinity, NaN. docs/conversions.md describes how such numbers are converted.
+
+CSV:
+  input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex,
+  fields, unheld
+
+JSON:
+  [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code",
+  "fraction", "fields", "error", "relative_error", "ulp_error", "below": {"value", "code"},
+  "above", "unheld": ["nan", "inf", "sign", "zero", "negative_zero"]}, ...], "random"}, ...])";
 
 struct Arguments {
     std::vector<std::string> values, formats;
@@ -121,7 +130,7 @@ Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::
             .ulps = 0,
             .below = {},
             .above = {},
-            .lost = unheld(f, x.parts())};  // not from fp64, where x may be an infinity or zero
+            .lost = unheld(f, x.parts())};  // x.parts() is exact; the fp64 value may be an infinity or zero
     s.value = decode64(f, s.code);
     const ExactNumber::Distance distance = x.distance_of(f, s.value);
     s.error = distance.error, s.relative_error = distance.relative, s.ulps = distance.ulps;
@@ -315,16 +324,14 @@ Exit run(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("VALUE", a->values, "Numbers: decimals, fractions, hexadecimal floats, inf, nan; with --bits, codes");
-    verb.option("-f,--format", a->formats, "Formats to show (see macheps formats); all when left out")
+    verb.option("VALUE", a->values, "Numbers: decimals, fractions, hexadecimal floats, inf, nan. With --bits: codes");
+    verb.option("-f,--format", a->formats, "Formats to show (see macheps formats). Default: all")
         .takes(value_kind::format)
         .list();
-    verb.option("-b,--bits", a->bits, "Read VALUE as a code of this format; as a number when left out")
+    verb.option("-b,--bits", a->bits, "Read VALUE as a code of this format. Default: read a number")
         .takes(value_kind::format);
-    verb.option(
-            "-r,--round", a->round,
-            "Rounding mode: nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, "
-            "ru, rd, ro, sr")
+    verb.option("-r,--round", a->round,
+                "Rounding mode. The acronyms rne, rna, rz, ru, rd, ro and sr are the same modes in this order")
         .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
         .shows_default();
     verb.integer("--random", a->random, {0, UINT32_MAX}, "The 32 random bits for stochastic rounding").shows_default();
@@ -342,6 +349,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"show", help, describe};
+const VerbRow verb{"show", help, describe, help_notes};
 
 }  // namespace macheps::cmd::show

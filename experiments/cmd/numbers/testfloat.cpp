@@ -22,19 +22,27 @@ using namespace study;
 
 namespace {
 
-constexpr const char* help =
-    R"(Checks lines in the text format of Berkeley TestFloat on stdin, or writes such lines.
+constexpr const char* help = R"(Checks lines in the text format of Berkeley TestFloat on stdin, or writes such lines.
 
 Examples:
   testfloat_gen f16_mulAdd | macheps testfloat f16_mulAdd       check results and flags
   testfloat_gen -rmin f64_div | macheps testfloat -rmin f64_div
-  macheps testfloat bf16_add --generate | my_adder_test         cases for your own implementation
+  macheps testfloat bf16_add --generate | my_adder_test         cases for your own implementation)";
 
-FUNCTION: FORMAT_add, _sub, _mul, _div, _sqrt, _mulAdd, _rem, _roundToInt, _eq, _le, _lt, _eq_signaling, _le_quiet,
-_lt_quiet, TYPE_to_TYPE. FORMAT is f16, f32, f64 or a name from `macheps formats`; TYPE can also be i32, i64, ui32 or
-ui64. A line contains operands, result and flags in hexadecimal. Flags are added up: 1 inexact, 2 underflow, 4
-overflow, 8 divide by zero, 16 invalid. Any two NaNs agree, and so do two integers that are both invalid.
-Exit code: 1 if a result or a flag differs.)";
+constexpr const char* notes = R"(Functions:
+  FORMAT_OPERATION  OPERATION is add, sub, mul, div, sqrt, mulAdd, rem, roundToInt, eq, le, lt,
+                    eq_signaling, le_quiet or lt_quiet
+  TYPE_to_TYPE      a conversion
+  FORMAT is f16, f32, f64 or a name from `macheps formats`. TYPE can also be i32, i64, ui32 or
+  ui64.
+
+Lines:
+  A line contains operands, result and flags in hexadecimal. Flags are added up: 1 inexact, 2
+  underflow, 4 overflow, 8 divide by zero, 16 invalid. Any two NaNs agree, and so do two integers
+  that are both invalid.
+
+Exit codes:
+  1  a result or a flag differs)";
 
 constexpr std::pair<std::string_view, Round> modes[] = {{"near_even", Round::nearest_even},
                                                         {"near_maxMag", Round::nearest_away},
@@ -112,10 +120,11 @@ void describe(Command& verb) {
         .one_of({"before", "after"})
         .shows_default();
     const Option exact = verb.flag("--exact", a->exact, "Raise inexact when rounding to integers");
-    verb.flag("--notexact", a->notexact, "Do not raise it (the default)").excludes(exact);
+    verb.flag("--notexact", a->notexact, "Do not raise inexact when rounding to integers (the default)")
+        .excludes(exact);
     verb.flag("--generate", a->generate, "Write cases instead of checking them");
     verb.integer("--count", a->count, {}, "Number of cases to write").shows_default();
-    verb.integer("--level", a->level, {1, 2}, "1: more special operands; 2: more operands next to special ones")
+    verb.integer("--level", a->level, {1, 2}, "1: more special operands. 2: more operands next to special operands")
         .shows_default();
     verb.integer("--seed", a->seed, seed_limits, "Seed of the operands to write").shows_default();
     verb.integer("--errors", a->errors, {}, "Maximum number of mismatches to print").shows_default();
@@ -124,6 +133,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"testfloat", help, describe};
+const VerbRow verb{"testfloat", help, describe, notes};
 
 }  // namespace macheps::cmd::testfloat

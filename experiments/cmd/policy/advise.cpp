@@ -32,20 +32,28 @@ using namespace policy;
 namespace {
 
 constexpr const char* advise_help =
-    "Recommends a policy for a device and a goal, with the reasons and what to watch for.\n\n"
-    "Examples:\n"
-    "  macheps policy advise --device-profile h100 --goal pretrain --params 7e9\n"
-    "  macheps policy advise --device-profile t4 --goal lora\n"
-    "  macheps policy advise --device-profile h100 --sides 4096,11008,50257   which sides suit tensor cores\n"
-    "  macheps policy advise --device-profile a100 --have hf_args.yaml        how a config differs\n"
-    "  macheps policy advise --device-profile a100 --toml > mine.toml         only the policy, for train --policy\n\n"
-    "The first recommendation is the best; the others are alternatives. In brackets: the source (quoted in\n"
-    "docs/systems.md).\n"
-    "Exit codes: 0; 1, the --have argument differs from the first recommendation, or its framework refuses it.\n\n"
-    "JSON: {\"device\", \"goal\", \"params\", \"advice\": [{\"name\", \"policy\", \"when\", \"reasons\":\n"
-    "[{\"text\", \"source\"}], \"watch\": [...], \"bytes_per_parameter\"}], \"dimensions\": [{\"formats\",\n"
-    "\"multiple_of\", \"text\", \"source\", \"unfit\"}], \"have\": null or {\"name\", \"disagreements\":\n"
-    "[{\"what\", \"have\", \"advised\", \"why\", \"source\"}], \"findings\"}}.";
+    R"(Recommends a policy for a device and a goal, with the reasons and what to watch for.
+
+Examples:
+  macheps policy advise --device-profile h100 --goal pretrain --params 7e9
+  macheps policy advise --device-profile t4 --goal lora
+  macheps policy advise --device-profile h100 --sides 4096,11008,50257   sides for tensor cores
+  macheps policy advise --device-profile a100 --have hf_args.yaml        how a config differs
+  macheps policy advise --device-profile a100 --toml > mine.toml         only the policy, for train)";
+
+constexpr const char* advise_notes =
+    R"(The first recommendation is the best; the others are alternatives. In brackets: the source (quoted
+in docs/systems.md).
+
+JSON:
+  {"device", "goal", "params", "advice": [{"name", "policy", "when", "reasons": [{"text",
+  "source"}], "watch": [...], "bytes_per_parameter"}], "dimensions": [{"formats", "multiple_of",
+  "text", "source", "unfit"}], "have": null or {"name", "disagreements": [{"what", "have",
+  "advised", "why", "source"}], "findings"}}
+
+Exit codes:
+  0  --have does not differ, or is not given
+  1  the --have argument differs from the first recommendation, or its framework refuses it)";
 
 struct AdviseArguments {
     std::string device = ImportOptions{}.device, goal = "pretrain", have;
@@ -106,8 +114,8 @@ std::optional<ParameterBytes> bytes_of(const Advice& advice, Goal goal) {
     return each;
 }
 
-/// Returns, for example, `16 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8; activations come to
-/// it`.
+/// Returns, for example, `16 bytes per parameter, 112 GB in total: weights 4, gradients 4, optimizer 8; activations are
+/// not included`.
 std::string bytes_text(const ParameterBytes& each, double params) {
     std::string text =
         fmt::format("{:g} bytes per parameter, {:.3g} GB in total", each.total(), each.total() * params / 1e9);
@@ -220,8 +228,8 @@ void describe_advise(Command& verb) {
     verb.option("--device-profile", a->device, "Device to train or run on").one_of(devices).shows_default();
     verb.option("--goal", a->goal, "Purpose of the policy").one_of(goal_names).shows_default();
     verb.option("--params", a->params,
-                "Number of parameters of the model (7e9, 7B), to print the bytes of each recommendation. Default: "
-                "recommend for any size");
+                "Number of parameters of the model (7e9, 7B), to print the bytes of each recommendation. "
+                "Default: recommend for any size");
     verb.integer(
             "--sides", a->sides, {1, max_size},
             "Sides of the weights of the linear layers, to check whether they suit tensor cores. Default: no check")
@@ -237,6 +245,6 @@ void describe_advise(Command& verb) {
 
 }  // namespace
 
-const VerbRow advise_verb{"advise", advise_help, describe_advise};
+const VerbRow advise_verb{"advise", advise_help, describe_advise, advise_notes};
 
 }  // namespace macheps::cmd::policies

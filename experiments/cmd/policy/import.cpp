@@ -32,27 +32,42 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* import_help =
-    "Shows what a training framework's config really computes, and reports its pitfalls.\n\n"
-    "Examples:\n"
-    "  macheps policy import ds.json                          every format, its origin, and the pitfalls\n"
-    "  macheps policy import hf_args.yaml learning_rate=1e-4  one config from files and overrides; later ones win\n"
-    "  macheps policy import ds.json --toml > mine.toml       only the policy, for train --policy\n"
-    "  macheps policy import args.yaml --framework-version transformers=4.41,deepspeed=0.16.5\n"
-    "  macheps policy import ds.json --diff-version 0.16.5:0.19.6  what an upgrade changes in the numbers\n"
-    "  macheps policy import --each configs/                  one line per file, for pre-commit\n"
-    "  macheps policy import ds.json --sarif > findings.sarif for code scanning; --github for a workflow\n\n"
-    "Reads JSON, YAML and argument files. Each file is recognised by its keys. If one file names another, the other\n"
-    "one is read as the value of that key. Files of two frameworks are refused if neither names the other; the\n"
-    "error says how to join them.\n"
-    "Findings: E the framework refuses the config; U the framework does not know the key; W the config does not do\n"
-    "what it seems to say; C two keys disagree, and the framework decides; D a default decided; I the key affects\n"
-    "no format, rounding or scale; N a note.\n"
-    "`# macheps: ignore RULE` in a file silences a rule.\n"
-    "Exit codes: 0; 1, a finding is an error; 3, a file is not a config.\n\n"
-    "JSON: {\"framework\", \"version\", \"resolved\": {FIELD: {\"value\", \"from\"}}, \"policy\", \"findings\":\n"
-    "[{\"code\", \"severity\", \"file\", \"line\", \"column\", \"key\", \"keys\", \"rule\", \"message\",\n"
-    "\"instead\"}, ...]}; formats are F fp32, T tf32, H fp16, B bf16. With --each, an array of {\"file\", \"code\",\n"
-    "\"framework\", \"error\", \"findings\"}.";
+    R"(Shows what a training framework's config really computes, and reports its pitfalls.
+
+Examples:
+  macheps policy import ds.json                          every format, its origin, and the pitfalls
+  macheps policy import hf_args.yaml learning_rate=1e-4  one config; later values win
+  macheps policy import ds.json --toml > mine.toml       only the policy, for train --policy
+  macheps policy import args.yaml --framework-version transformers=4.41,deepspeed=0.16.5
+  macheps policy import ds.json --diff-version 0.16.5:0.19.6  what an upgrade changes in the numbers
+  macheps policy import --each configs/                  one line per file, for pre-commit
+  macheps policy import ds.json --sarif > findings.sarif  for code scanning; --github for a workflow)";
+
+constexpr const char* import_notes = R"(Files:
+  The files are JSON, YAML and argument files. Each file is recognised by its keys. If one file
+  names another, the named file is read as the value of that key. Files of two frameworks are
+  refused if neither names the other; the error says how to join them.
+
+Findings:
+  E  the framework refuses the config
+  U  the framework does not know the key
+  W  the config does not do what it seems to say
+  C  two keys disagree, and the framework decides
+  D  a default decided
+  I  the key affects no format, rounding or scale
+  N  a note
+  `# macheps: ignore RULE` in a file silences a rule.
+
+JSON:
+  {"framework", "version", "resolved": {FIELD: {"value", "from"}}, "policy", "findings": [{"code",
+  "severity", "file", "line", "column", "key", "keys", "rule", "message", "instead"}, ...]}
+  Formats are F fp32, T tf32, H fp16, B bf16.
+  With --each, an array of {"file", "code", "framework", "error", "findings"}.
+
+Exit codes:
+  0  no finding is an error
+  1  a finding is an error
+  3  a file is not a config)";
 
 /// Endings of file names that mark configs.
 const std::set<std::string> config_endings{".json", ".yaml", ".yml", ".args"};
@@ -240,8 +255,8 @@ Exit import_each(const ImportArguments& a, const ImportOptions& options) {
 void describe_import(Command& verb) {
     const auto a = std::make_shared<ImportArguments>();
     verb.option("FILE", a->files,
-                "Files of one framework and key=value overrides, which form one config (later ones win). A file that "
-                "another one names is read as the value of that key")
+                "Files of one framework and key=value overrides, which form one config (later ones win). "
+                "A file that another file names is read as the value of that key")
         .required()
         .takes(value_kind::file);
     a->choice.add_options(verb);
@@ -279,8 +294,8 @@ void ImportChoice::add_options(Command& verb) {
     verb.option("--framework", framework, "Framework of the config. Default: recognised by the keys of the config")
         .one_of(names);
     verb.option("--framework-version", versions,
-                "Version of the framework: V, or NAME=V,NAME=V for frameworks that call each other. Default: the "
-                "newest known version");
+                "Version of the framework: V, or NAME=V,NAME=V for frameworks that call each other. "
+                "Default: the newest known version");
     verb.option("--device-profile", device, "Device that the config runs on").one_of(devices).shows_default();
     verb.option("--checkpoint-dtype", checkpoint, "Format of the weights in the checkpoint that training starts from")
         .one_of({"fp32", "fp16", "bf16"})
@@ -313,7 +328,7 @@ std::optional<ImportResult> load_config(const std::string& name, const ImportOpt
     ImportResult result = import_config({&name, 1}, options);
     if (!result.refused()) return result;
     const Finding& first = result.findings.front();
-    throw Error({.what = fmt::format("{} refuses this config: {}", result.framework->title, first.message),
+    throw Error({.what = fmt::format("this {} config has an error: {}", result.framework->title, first.message),
                  .where = to_string(first.place),
                  .fix = fmt::format("run `macheps policy import {}` to see all findings", name),
                  .exit = Exit::check_failed});
@@ -324,6 +339,6 @@ Policy load_policy_or_config(const std::string& name, const ImportOptions& optio
     return config ? parse_policy(config->policy, name) : load_policy(name);
 }
 
-const VerbRow import_verb{"import", import_help, describe_import};
+const VerbRow import_verb{"import", import_help, describe_import, import_notes};
 
 }  // namespace macheps::cmd::policies

@@ -83,8 +83,9 @@ struct MemoryChoice::Row {
 
 void MemoryChoice::add_options(Command& verb) {
     const Option params = verb.option("--params", params_,
-                                      "Print the bytes of a model with this many parameters (7.5e9, 7.5B), compared "
-                                      "with the recipes of training systems. Default: print the rows of sites");
+                                      "Print the bytes of a model with this many parameters (7.5e9, 7.5B). "
+                                      "They are compared with the recipes of training systems. "
+                                      "Default: print the rows of sites");
     verb.integer("--shards", shards_, {1, training::max_size},
                  "Number of ranks that share the sharded state. Default: 1")
         .needs(params);
@@ -107,7 +108,7 @@ void MemoryChoice::add_options(Command& verb) {
                  "Number of tokens in the vocabulary. Default: none (no logits)")
         .needs(params);
     verb.integer("--batch", batch_, {1, training::max_size},
-                 "Number of samples in a micro-batch. Default: by --size, or 1 with --params");
+                 "Number of samples in a micro-batch. Default: set by --size, or 1 with --params");
     verb.flag("--ckpt", has_checkpoints_, "Recompute the activations in the backward pass").needs(params);
     verb.flag("--flash", has_flash_, "Assume that attention stores no scores").needs(params);
 }

@@ -24,8 +24,9 @@ class MemoryChoice {
     /// Returns the samples of a micro-batch, or nothing if --batch was not given.
     std::optional<std::int64_t> batch() const { return batch_; }
 
-    /// The functions below list `own`, under `name`, above the recipes of training systems. They throw Error (usage)
-    /// for impossible sizes.
+    /// Each of these functions returns a table of the bytes under memory recipes. The first row is for `own` and is
+    /// called `name`. The other rows are for recipes of training systems. The functions throw Error (usage) for
+    /// impossible sizes.
     std::string text(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
     std::string csv(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
     Json json(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy list|show|explain|diff|import|advise|words`: the list of policies, the text of a policy, what it
-// rounds and where, the differences between two, imported configs, advice, and the words of the policy language.
+// `macheps policy`, with its verbs list, show, explain, diff and words. import.cpp and advise.cpp have the verbs import
+// and advise.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
@@ -35,70 +35,95 @@ using namespace policy;
 
 namespace {
 
-constexpr const char* help =
-    "Lists, prints, explains, compares and imports precision policies.\n\n"
-    "Examples:\n"
-    "  macheps policy list                                  the presets, one line each\n"
-    "  macheps policy show amp-bf16 > mine.toml             a preset's TOML, to copy and edit\n"
-    "  macheps policy explain fp8-tensorwise                every site: format, scaling, machine, and the rule\n"
-    "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
-    "  macheps policy diff amp-bf16 ./mine.toml             the differences between the two\n"
-    "  macheps policy import ds.json                        what a framework's config really computes\n"
-    "  macheps policy advise --device-profile h100          which policy to use, why, and what to watch for\n"
-    "  macheps policy words                                 every word that a policy may contain";
+constexpr const char* help = R"(Lists, prints, explains, compares and imports precision policies.
 
-constexpr const char* list_help =
-    "Lists the presets.\n\n"
-    "Examples:\n"
-    "  macheps policy list\n"
-    "  macheps policy list --json     [{\"name\", \"description\", \"extends\", \"loss_scaler\", \"machines\"}, "
-    "...]\n\n"
-    "In brackets: the matrix units that the matmuls run on, if they are not fp32.chain.";
-constexpr const char* show_help =
-    "Prints a policy's TOML.\n\n"
-    "Examples:\n"
-    "  macheps policy show amp-fp16\n"
-    "  macheps policy show pure-bf16 > mine.toml\n"
-    "  macheps policy show amp-fp16 --json     {\"name\", \"description\", \"extends\", \"loss_scaler\", \"toml\"}";
+Examples:
+  macheps policy list                               the presets, one line each
+  macheps policy show amp-bf16 > mine.toml          a preset's TOML, to copy and edit
+  macheps policy explain fp8-tensorwise             every site: format, scaling, machine, rule
+  macheps policy diff amp-bf16 ./mine.toml          the differences between the two
+  macheps policy import ds.json                     what a framework's config really computes
+  macheps policy advise --device-profile h100       which policy to use, why, and what to watch for
+  macheps policy words                              every word that a policy may contain)";
+
+constexpr const char* list_help = R"(Lists the presets.
+
+Examples:
+  macheps policy list
+  macheps policy list --json)";
+
+constexpr const char* list_notes = R"(In brackets: the matrix units that the matmuls run on, if they are not fp32.chain.
+
+JSON:
+  [{"name", "description", "extends", "loss_scaler", "machines"}, ...])";
+
+constexpr const char* show_help = R"(Prints a policy's TOML.
+
+Examples:
+  macheps policy show amp-fp16
+  macheps policy show pure-bf16 > mine.toml
+  macheps policy show amp-fp16 --json)";
+
+constexpr const char* show_notes = R"(JSON:
+  {"name", "description", "extends", "loss_scaler", "toml"})";
+
 constexpr const char* explain_help =
-    "Prints what a policy does to each site and parameter of a model, then every stored tensor and each matmul.\n\n"
-    "Examples:\n"
-    "  macheps policy explain amp-bf16\n"
-    "  macheps policy explain fp8-tensorwise --size small --fold      one row for equal blocks\n"
-    "  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites\n"
-    "  macheps policy explain tf32 --csv > tf32.csv\n"
-    "  macheps policy explain ds.json                                 a framework's config, as policy import reads it\n"
-    "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of a model of this size\n\n"
-    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"reduce\",\n"
-    "\"optimizer\", \"training\", \"machines\", \"unverified\", \"linears\": {\"low\", \"asked\"}, \"left_out\",\n"
-    "\"left_out_why\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...], \"tensors\":\n"
-    "[{\"kind\", \"site\", \"format\", \"elements\", \"rule\"}, ...], \"memory\"}; with --params also\n"
-    "\"memory_of_params\".";
-constexpr const char* diff_help =
-    "Prints the differences between two policies on one model.\n\n"
-    "Examples:\n"
-    "  macheps policy diff tf32 amp-bf16\n"
-    "  macheps policy diff amp-bf16 ./mine.toml --sites '*mlp*'    some sites\n"
-    "  macheps policy diff amp-fp16 fp16-noscale --json\n"
-    "  macheps policy diff amp-bf16 hf_args.yaml                   a framework's config, as policy import reads it\n\n"
-    "Compares the settings that the rules resolve to: the cast of each slot, the machine of each matmul, master\n"
-    "copies, the loss scaler and the optimiser. Equal blocks are printed as block.*, and slots with the same change\n"
-    "share a line.\n"
-    "Exit codes: 0, the two are the same; 1, they differ.\n\n"
-    "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\",\n"
-    "\"b\"}, ...]};\n"
-    "`what` is cast, machine, loss_scaler, reduce, optimizer, clip, accumulation or left_out, and `-` means none.";
+    R"(Prints how a policy treats each site, parameter, stored tensor and matmul of a model.
+
+Examples:
+  macheps policy explain amp-bf16
+  macheps policy explain fp8-tensorwise --size small --fold      one row for equal blocks
+  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites
+  macheps policy explain ds.json                                 a framework's config
+  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of a model of this size
+  macheps policy explain tf32 --csv > tf32.csv)";
+
+constexpr const char* explain_notes = R"(A framework's config is read as `macheps policy import` reads it.
+
+JSON:
+  {"policy", "description", "extends", "model", "size", "loss_scaler", "reduce", "optimizer",
+  "training", "machines", "unverified", "linears": {"low", "asked"}, "left_out", "left_out_why",
+  "rows": [{"site", "slot", "cast", "machine", "rule"}, ...], "tensors": [{"kind", "site",
+  "format", "elements", "rule"}, ...], "memory"}
+  With --params also "memory_of_params".)";
+
+constexpr const char* diff_help = R"(Prints the differences between two policies on one model.
+
+Examples:
+  macheps policy diff tf32 amp-bf16
+  macheps policy diff amp-bf16 ./mine.toml --sites '*mlp*'    some sites
+  macheps policy diff amp-bf16 hf_args.yaml                   a framework's config
+  macheps policy diff amp-fp16 fp16-noscale --json)";
+
+constexpr const char* diff_notes = R"(Comparison:
+  The comparison covers the settings that the rules resolve to: the cast of each slot, the machine
+  of each matmul, master copies, the loss scaler and the optimiser. Equal blocks are printed as
+  block.*, and slots with the same change share a line. A framework's config is read as `macheps
+  policy import` reads it.
+
+JSON:
+  {"a", "b", "model", "size", "same", "differences": [{"what", "site", "slot", "a", "b"}, ...]}
+  `what` is cast, machine, loss_scaler, reduce, optimizer, clip, accumulation or left_out, and `-`
+  means none.
+
+Exit codes:
+  0  the two are the same
+  1  they differ)";
+
 constexpr const char* words_help =
-    "Prints the policy language: every key, slot, format and name that a policy may contain, with a sentence for "
-    "each.\n\n"
-    "Examples:\n"
-    "  macheps policy words\n"
-    "  macheps policy words | grep rope     the slots of rotary positions\n"
-    "  macheps policy words --json          [{\"group\", \"title\", \"words\": [{\"of\", \"name\", \"initial\", "
-    "\"source\", \"summary\"}, ...]}, ...]\n\n"
-    "A group is a place in a policy file. `of` is the owner of a word: the kind of site for a slot, the loss scaler\n"
-    "for a key.\n"
-    "In brackets: the source of a word.";
+    R"(Prints every key, slot, format and name that a policy may contain, with a sentence for each.
+
+Examples:
+  macheps policy words
+  macheps policy words | grep rope     the slots of rotary positions
+  macheps policy words --json)";
+
+constexpr const char* words_notes =
+    R"(A group is a place in a policy file. `of` is the owner of a word: the kind of site for a slot, the
+loss scaler for a key. In brackets: the source of a word.
+
+JSON:
+  [{"group", "title", "words": [{"of", "name", "initial", "source", "summary"}, ...]}, ...])";
 
 struct Arguments {
     std::string name, other, sites;
@@ -365,21 +390,28 @@ void describe_show(Command& verb) {
     verb.runs([a] { return show(*a); });
 }
 
-/// Adds the options that `explain` and `diff` share.
+/// Adds the options that choose the rows and their form, for `explain` and `diff`.
 void describe_rows(Command& verb, Arguments& a) {
-    a.model.add_options(verb);
     verb.option("--sites", a.sites, "Print only rows whose site or site:slot matches this pattern. Default: all rows");
     const Option json = verb.flag("--json", a.json, "Print as JSON");
     verb.flag("--csv", a.csv, "Print as CSV").excludes(json);
+}
+
+void describe_config(Command& verb, Arguments& a) {
+    verb.group("If a policy is a framework's config");
     a.import.add_options(verb);
 }
 
 void describe_explain(Command& verb) {
     const auto a = std::make_shared<Arguments>();
+    verb.group("Policy, model and output");
     verb.option("NAME", a->name, any_help).required().takes(value_kind::policy);
+    a->model.add_options(verb);
     verb.flag("--fold", a->fold, "Print one `block.*` for all blocks if they are equal");
     describe_rows(verb, *a);
+    verb.group("Memory");
     a->memory.add_options(verb);
+    describe_config(verb, *a);
     verb.runs([a, &verb] {
         a->import_options = a->import.options(verb);
         return explain(*a);
@@ -388,11 +420,14 @@ void describe_explain(Command& verb) {
 
 void describe_diff(Command& verb) {
     const auto a = std::make_shared<Arguments>();
+    verb.group("Policies, model and output");
     verb.option("A", a->name, any_help).required().takes(value_kind::policy);
     verb.option("B", a->other, "The policy to compare with A: a preset, .toml file or config")
         .required()
         .takes(value_kind::policy);
+    a->model.add_options(verb);
     describe_rows(verb, *a);
+    describe_config(verb, *a);
     verb.runs([a, &verb] {
         a->import_options = a->import.options(verb);
         return diff(*a);
@@ -405,11 +440,11 @@ void describe_words(Command& verb) {
     verb.runs([a] { return words(*a); });
 }
 
-constexpr VerbRow policy_list{"list", list_help, describe_list};
-constexpr VerbRow policy_show{"show", show_help, describe_show};
-constexpr VerbRow policy_explain{"explain", explain_help, describe_explain};
-constexpr VerbRow policy_diff{"diff", diff_help, describe_diff};
-constexpr VerbRow policy_words_row{"words", words_help, describe_words};
+constexpr VerbRow policy_list{"list", list_help, describe_list, list_notes};
+constexpr VerbRow policy_show{"show", show_help, describe_show, show_notes};
+constexpr VerbRow policy_explain{"explain", explain_help, describe_explain, explain_notes};
+constexpr VerbRow policy_diff{"diff", diff_help, describe_diff, diff_notes};
+constexpr VerbRow policy_words_row{"words", words_help, describe_words, words_notes};
 constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show, &policy_explain,  &policy_diff,
                                            &import_verb, &advise_verb, &policy_words_row};
 

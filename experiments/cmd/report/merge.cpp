@@ -24,21 +24,33 @@ using namespace training;
 namespace {
 
 constexpr const char* help =
-    "Joins the rows of a sweep's units into one set of files. The bytes do not depend on the shards.\n\n"
-    "Examples:\n"
-    "  macheps merge formats                       into formats/merged: runs.csv, evals.csv, steps.csv, site-sums.csv\n"
-    "  macheps merge formats --rows runs,sites     the rows of all runs, and every row of every site\n"
-    "  macheps merge formats --allow-missing       the finished units, while others are missing\n\n"
-    "Rows are in the order of the plan, and their last column is the name of the unit. units.csv says on which host "
-    "and by which program\n"
-    "each unit was trained. Before anything is written, the files of each unit are compared with the checksums that "
-    "were recorded when the\n"
-    "unit was finished, and the fp32 rows of units with the same setting and seed are compared with each other.\n"
-    "JSON: {\"out\", \"units\", \"merged\", \"missing\": [{\"unit\", \"shard\", \"state\", \"what\"}], "
-    "\"not_of_this_plan\", \"programs\",\n"
-    "\"files\"}.\n"
-    "Exit codes: 1, units are missing, were altered, disagree, or were trained by different versions of macheps; then "
-    "nothing is written.";
+    R"(Joins the rows of a sweep's units into one set of files. The bytes do not depend on the shards.
+
+Examples:
+  macheps merge formats                     into the folder formats/merged
+  macheps merge formats --rows runs,sites   the rows of all runs, and every row of every site
+  macheps merge formats --allow-missing     the finished units, while others are missing)";
+
+constexpr const char* notes = R"(Files:
+  runs.csv, evals.csv, steps.csv and site-sums.csv, unless --rows selects others. units.csv is always
+  written.
+
+Rows:
+  Rows are in the order of the plan, and their last column is the name of the unit. units.csv says
+  on which host and by which program each unit was trained.
+
+Checks:
+  Before anything is written, the files of each unit are compared with the checksums that were
+  recorded when the unit was finished, and the fp32 rows of units with the same setting and seed
+  are compared with each other.
+
+JSON:
+  {"out", "units", "merged", "missing": [{"unit", "shard", "state", "what"}], "not_of_this_plan",
+  "programs", "files"}
+
+Exit codes:
+  1  units are missing, were altered, disagree, or were trained by different versions of macheps.
+     Then nothing is written.)";
 
 struct MergeArguments {
     std::filesystem::path out, to;
@@ -149,10 +161,9 @@ void describe(Command& verb) {
     const auto a = std::make_shared<MergeArguments>();
     verb.option("OUT", a->out, "The folder of a sweep").required().takes(value_kind::folder);
     verb.option("-o,--out", a->to, "Folder for the files. Default: OUT/merged").takes(value_kind::folder);
-    verb.option("--rows", a->rows,
-                fmt::format("Rows to merge: any of {}. Default: {}", fmt::join(merge_words(), ", "),
-                            fmt::join(usual_merge_words, ",")))
-        .list();
+    verb.option("--rows", a->rows, fmt::format("Rows to merge: any of {}", fmt::join(merge_words(), ", ")))
+        .list()
+        .default_text(fmt::format("{}", fmt::join(usual_merge_words, ",")));
     verb.flag("--allow-missing", a->allow_missing, "Merge the finished units even if others are missing");
     verb.flag("--allow-mixed", a->allow_mixed, "Accept units of several versions of the program");
     verb.flag("--trust", a->trust, "Do not compare the files with their checksums");
@@ -162,6 +173,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"merge", help, describe};
+const VerbRow verb{"merge", help, describe, notes};
 
 }  // namespace macheps::cmd::merge

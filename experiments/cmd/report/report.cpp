@@ -34,51 +34,64 @@ using namespace reports;
 
 namespace {
 
-constexpr const char* help =
-    "Compares runs: prints a table, and writes summary.csv and one self-contained HTML page.\n\n"
-    "Examples:\n"
-    "  macheps report runs/001                         table on stdout; summary.csv and report.html into runs/001\n"
-    "  macheps report runs/001 runs/002 -o both.html   several directories, joined\n"
-    "  macheps report runs/001 --margin 0.1            a narrower margin of equivalence, in percent\n"
-    "  macheps report runs/001 --gpu b200              the peak speed of the policies' formats on another GPU\n"
-    "  macheps report runs/001 --json                  the summary as JSON\n"
-    "  macheps report runs/001 --diagnose              known problems: where, how much, and what to change\n"
-    "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
-    "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
-    "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n"
-    "  macheps report solve.csv steps.csv              linear systems: verdicts over the condition, errors over steps\n"
-    "  macheps report sum.csv eval.csv points.csv      sums and formulas: errors over terms, bits of error over x\n"
-    "  macheps report formats                          the folder of a sweep: settings x policies, best learning "
-    "rates\n"
-    "  macheps report runs/* -o study.html             more than 200 directories: the same; settings that differ are "
-    "axes\n"
-    "  macheps report --columns                        the meaning of every column of every CSV file\n\n"
-    "Each policy is compared with the fp32 run of the same seed. The page needs no network. If runs of the same policy "
-    "and seed\n"
-    "have different losses in two directories, the later policy is shown as policy@directory.\n"
-    "Without a browser on PATH (or in MACHEPS_BROWSER), use the button next to each chart of the page to save it as "
-    "PNG.\n"
-    "--diagnose reports the known problems that the rows show (overflow cascade, lost updates, ...), and the diagnoses "
-    "that could\n"
-    "not be checked. The page contains the same report. The exit code is 0 whatever is found.\n"
-    "CSV files of gemm, sum, solve, eval, solve --steps and eval --points-out are recognised by their first columns, "
-    "and in a folder\n"
-    "also by their usual names. Each kind adds a section: error growth with both bounds, the map of verdicts, bits of "
-    "error over x.\n"
-    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv, with \"sentence\" and \"range\"], \"notes\": "
-    "[...],\n"
-    "\"warnings\": [...]}; null: not measured. With such CSV files also \"gemm\", \"sum\", \"solve\", \"solve_steps\", "
-    "\"eval\",\n"
-    "\"eval_points\": [one object per row]. With --diagnose also \"diagnosis\": {\"looked_for\", \"findings\": "
-    "[{\"id\", \"policy\",\n"
-    "\"seed\", \"seeds\", \"of_seeds\", \"step\", \"site\", \"figures\", \"sentence\", \"remedy\"}], "
-    "\"not_looked_for\": [{\"id\",\n"
-    "\"policy\", \"why\"}]}.\n"
-    "JSON of a sweep: {\"sweep\", \"units\", \"missing\", \"settings\", \"runs\", \"rows\": [objects like those of "
-    "policies, with\n"
-    "\"axes\"], \"notes\"}; of more than 200 directories: \"directories\" in place of \"sweep\", \"units\" and "
-    "\"missing\".\n"
-    "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
+constexpr const char* help = R"(Compares runs: prints a table, and writes summary.csv and one self-contained HTML page.
+
+Examples:
+  macheps report runs/001                         a table; summary.csv and report.html in runs/001
+  macheps report runs/001 runs/002 -o both.html   several directories, joined
+  macheps report runs/001 --diagnose              known problems, and what to change
+  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`
+  macheps report formats                          the folder of a sweep
+  macheps report runs/001 --json                  the summary as JSON
+  macheps report --columns                        the meaning of every column of every CSV file)";
+
+constexpr const char* notes = R"(More examples:
+  macheps report runs/001 --margin 0.1            a narrower margin of equivalence, in percent
+  macheps report runs/001 --gpu b200              the peak speed of the policies' formats on another GPU
+  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)
+  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...
+  macheps report solve.csv steps.csv              linear systems: verdicts over the condition, errors over steps
+  macheps report sum.csv eval.csv points.csv      sums and formulas: errors over terms, bits of error over x
+  macheps report runs/* -o study.html             also for more than 200 directories
+
+Runs:
+  Each policy is compared with the fp32 run of the same seed. If runs of the same policy and seed
+  have different losses in two directories, the later policy is shown as policy@directory. The
+  page needs no network.
+
+Sweeps:
+  The report on a sweep shows settings x policies and the best learning rates. The report on more
+  than 200 directories is the same; the settings that differ are its axes.
+
+Pictures:
+  Without a browser on PATH (or in MACHEPS_BROWSER), use the button next to each chart of the page
+  to save it as PNG.
+
+Diagnosis:
+  The option --diagnose reports the known problems that the rows show (overflow cascade, lost
+  updates, ...), and the diagnoses that could not be checked. The page contains the same report.
+  The exit code is 0 whatever is found.
+
+CSV files:
+  Files of gemm, sum, solve, eval, solve --steps and eval --points-out are recognised by their
+  first columns, and in a folder also by their usual names. Each kind adds a section: error growth
+  with both bounds, the map of verdicts, bits of error over x.
+
+JSON:
+  {"schema", "policies": [one object per row of summary.csv, with "sentence" and "range"],
+  "notes": [...], "warnings": [...]}; null: not measured
+  With CSV files also "gemm", "sum", "solve", "solve_steps", "eval", "eval_points": [one object
+  per row].
+  With --diagnose also "diagnosis": {"looked_for", "findings": [{"id", "policy", "seed", "seeds",
+  "of_seeds", "step", "site", "figures", "sentence", "remedy"}], "not_looked_for": [{"id",
+  "policy", "why"}]}.
+  For a sweep: {"sweep", "units", "missing", "settings", "runs", "rows": [objects like those of
+  policies, with "axes"], "notes"}. For more than 200 directories, "directories" replaces "sweep",
+  "units" and "missing".
+
+Exit codes:
+  3  a folder or file is missing or damaged
+  5  the results could not be written)";
 
 struct ReportOptions {
     std::vector<std::filesystem::path> folders;
@@ -207,37 +220,40 @@ Exit report(const ReportOptions& options) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<ReportOptions>();
+    verb.group("What to report");
     verb.option("DIR", a->folders,
-                "Run directories that `macheps train` wrote, the folder of a sweep, or CSV files of `macheps gemm`, "
-                "sum, solve and eval")
+                "Run directories that `macheps train` wrote, the folder of a sweep, or CSV files. "
+                "The CSV files are those of `macheps gemm`, sum, solve and eval")
         .takes(value_kind::folder);
-    verb.option("-o,--out", a->out,
-                "Write the page to this file, and summary.csv next to it (except next to a device or a pipe). Default: "
-                "report.html in the first DIR, or the first file's name with the ending .html")
-        .takes(value_kind::file);
-    const Option png = verb.option("--png", a->png, "Also draw the page into this PNG file. Default: no picture")
-                           .takes(value_kind::file);
-    verb.flag("--top", a->top, "Draw only the part of the page above its curves").needs(png);
-    verb.flag("--small", a->small,
-              "Make a page of a few hundred kB, with fewer points, and with sites and exponents of one seed only");
-    verb.option("--charts", a->charts, "Draw each chart into a PNG file in this folder. Default: no pictures")
-        .takes(value_kind::folder);
-    verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
-    const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
-    const Option csv = verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json);
     verb.option("--margin", a->margin, "Margin of equivalence, in percent of the fp32 loss").shows_default();
     std::vector<std::string> gpus;
     for (const VendorGpu& gpu : vendor_gpus()) gpus.emplace_back(gpu.name);
     verb.option("--gpu", a->gpu, "GPU whose peak speeds the column `peak` uses").one_of(gpus).shows_default();
-    verb.flag("--diagnose", a->diagnose, "Report known problems: where they are, their figures, and what to change")
-        .excludes(csv);
+    const Option diagnose = verb.flag("--diagnose", a->diagnose,
+                                      "Report known problems: where they are, their figures, and what to change");
     verb.flag("--columns", a->columns,
               "Print the meaning of every column of every CSV file, in Markdown. Reads nothing");
+    verb.group("Output");
+    verb.option("-o,--out", a->out,
+                "Write the page to this file, and summary.csv next to it (except next to a device or a pipe). "
+                "Default: report.html in the first DIR, or the first file's name with the ending .html")
+        .takes(value_kind::file);
+    verb.flag("--small", a->small,
+              "Make a page of a few hundred kB, with fewer points, and with sites and exponents of one seed only");
+    const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
+    verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json).excludes(diagnose);
+    verb.group("Pictures");
+    const Option png = verb.option("--png", a->png, "Also draw the page into this PNG file. Default: no picture")
+                           .takes(value_kind::file);
+    verb.flag("--top", a->top, "Draw only the part of the page above its curves").needs(png);
+    verb.option("--charts", a->charts, "Draw each chart into a PNG file in this folder. Default: no pictures")
+        .takes(value_kind::folder);
+    verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
     verb.runs([a] { return report(*a); });
 }
 
 }  // namespace
 
-const VerbRow verb{"report", help, describe};
+const VerbRow verb{"report", help, describe, notes};
 
 }  // namespace macheps::cmd::report

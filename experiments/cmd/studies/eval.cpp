@@ -34,54 +34,75 @@ using study::EvalGrid;
 
 /// Returns the names of the functions, broken into lines for --help.
 std::string function_lines() {
-    std::string out, line = "Functions:";
+    std::string out, line = " ";
     for (const study::OpRow& row : study::op_rows()) {
         const bool is_word = std::isalpha(static_cast<unsigned char>(row.name.front())) != 0;
         const bool is_logic = row.op == study::Op::both || row.op == study::Op::either || row.op == study::Op::negation;
         if (!is_word || is_logic || row.op == study::Op::neg) continue;
-        if (line.size() + row.name.size() > 116) {
+        if (line.size() + row.name.size() > 96) {
             out += line + "\n";
-            line.clear();
+            line = " ";
         }
-        line += (line.empty() ? "" : " ") + std::string(row.name);
+        line += " " + std::string(row.name);
     }
-    return out + line + ". abs, min and max are fabs, fmin and fmax.\n";
+    return out + line + ".\n  abs, min and max are fabs, fmin and fmax.";
 }
 
-const std::string eval_help =
-    R"help(Measures the error of formulas in any format, over every input or over drawn inputs, as CSV.
+constexpr const char* help =
+    R"text(Measures the error of formulas in any format, over every input or over drawn inputs, as CSV.
 
 Examples:
-  macheps eval "log1p(exp(x))" --x -20:20 -f fp16,bf16     every number from -20 to 20
+  macheps eval "log1p(exp(x))" --x -20:20 -f fp16,bf16              every number from -20 to 20
   macheps eval "(1-cos(x))/sin(x)" "tan(x/2)" --x 0:3.2 -f e4m3fn,e5m2
   macheps eval "sqrt(x+1)-sqrt(x)" --x 0:inf -f e4m3fn --points-out points.csv
-                                                          also a row for each input
-  macheps eval "x*x - y*y" --x 1:2 --y 1:2 -f fp32 --points 2000      drawn inputs
-  macheps eval "exp(x)-1" --as fpcore                      the formula in the format of other tools
-  macheps eval formulas.fpcore -f fp16 --only "NMSE*"      FPCores of a file, selected by name
-  macheps eval "(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))" --keep-precision
-                                                          a square in fp32, in a formula in fp16
-  macheps eval "exp(x)" "erfc(x)" --x 0x1.8p3 -f fp64,fp32 --round up      one input
+  macheps eval "x*x - y*y" --x 1:2 --y 1:2 -f fp32 --points 2000    drawn inputs
+  macheps eval "exp(x)" "erfc(x)" --x 0x1.8p3 -f fp64,fp32 --round up   one input
+  macheps eval "exp(x)-1" --as fpcore                               the formula for other tools
+  macheps eval formulas.fpcore -f fp16 --only "NMSE*"               FPCores of a file)text";
 
-A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d). It is evaluated as written, without
-rearrangement. Files contain FPCore 2.0, without arrays. Every operator is rounded once to the format. Functions are
-correctly rounded, or those of core/math.hpp. The reference is the exact value of the formula, rounded once in the mode
-of --round (for stochastic: to nearest). It is found from enclosures (Arb) of increasing precision, until every value
-in the enclosure rounds to the same number. An input for which the maximum precision does not suffice is counted as
-`unresolved`.
-)help" +
-    function_lines() +
-    R"help(--NAME A:B is the range of the input NAME, including both ends, and --NAME A is one number. Without it, the
-input takes all finite numbers. Numbers are decimal or hexadecimal (0x1p-3). A formula with one input in a format of
-up to 16 bits is evaluated at every input, and so is a range with at most 1000 numbers. Other formulas are evaluated
-at 1000 drawn inputs; each number in the range is equally likely.
-Bits of error: log2(1 + number of format values between the result and the reference); the width of the format for a
-NaN.
-On a terminal, and with --table, a table of the main columns is printed; otherwise, and with --csv, all columns.
-CSV: a row for each formula and format; docs/columns.md describes the columns.
-JSON: {"schema", "rows": [one object per row]}.
-Exit codes: 2, a formula cannot be read, a name is unknown, or a range is empty; 3, a file is damaged; 4, this build
-does not include Arb; 5, the rows could not be written.)help";
+const std::string notes = fmt::format(R"text(More examples:
+  macheps eval "(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))" --keep-precision
+                                        a square in fp32, in a formula in fp16
+
+Formulas:
+  A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d). It is evaluated as
+  written, without rearrangement. Files contain FPCore 2.0, without arrays. Every operator is
+  rounded once to the format. Functions are correctly rounded, or those of core/math.hpp.
+
+Functions:
+{}
+
+Reference:
+  The reference is the exact value of the formula, rounded once in the mode of --round (for
+  stochastic: to nearest). It is found from enclosures (Arb) of increasing precision, until every
+  value in the enclosure rounds to the same number. An input for which the maximum precision does
+  not suffice is counted as `unresolved`.
+
+Inputs:
+  The option --NAME A:B gives the range of the input NAME, including both ends, and --NAME A is
+  one number. Without it, the input takes all finite numbers. Numbers are decimal or hexadecimal
+  (0x1p-3). A formula with one input in a format of up to 16 bits is evaluated at every input. So
+  is a range with at most 1000 numbers. Other formulas are evaluated at 1000 drawn inputs; each
+  number in the range is equally likely.
+
+Bits of error:
+  log2(1 + number of format values between the result and the reference); the width of the format
+  for a NaN.
+
+Output:
+  On a terminal, and with --table, a table of the main columns is printed. Otherwise, and
+  with --csv, all columns are printed. The CSV has a row for each formula and format;
+  docs/columns.md describes the columns.
+
+JSON:
+  {{"schema", "rows": [one object per row]}}
+
+Exit codes:
+  2  a formula cannot be read, a name is unknown, or a range is empty
+  3  a file is damaged
+  4  this build does not include Arb
+  5  the rows could not be written)text",
+                                      function_lines());
 
 struct EvalArguments {
     std::vector<std::string> expressions, formats{"fp16", "bf16"};
@@ -195,42 +216,46 @@ Exit run_eval_verb(const Command& verb, const EvalArguments& a) {
 
 void describe_eval(Command& verb) {
     const auto a = std::make_shared<EvalArguments>();
+    verb.group("Formulas and inputs");
     verb.option("EXPRESSION", a->expressions, "Formulas, or files with FPCores whose names end in .fpcore").required();
+    verb.integer("--points", a->points, {0, 100000000},
+                 "Number of drawn inputs. 0: all inputs if there are few, otherwise 1000")
+        .shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Seed of drawn inputs and of stochastic rounding").shows_default();
+    verb.option("--only", a->only, "Evaluate only FPCores whose names match this pattern. Default: all").takes("GLOB");
+    verb.group("Arithmetic");
     verb.option("-f,--format", a->formats, "Formats of the inputs and of the operations")
         .list()
         .takes(value_kind::format)
         .default_text("fp16,bf16");
     verb.option("--round", a->round, "Rounding of every operation").takes("MODE").shows_default();
     verb.option("--functions", a->functions,
-                "correct: correctly rounded functions; macheps: the functions of core/math.hpp")
+                "correct: correctly rounded functions. macheps: the functions of core/math.hpp")
         .one_of({"correct", "macheps"})
         .shows_default();
-    verb.option("--subnormals", a->subnormals, "flush: replace results below the smallest normal number by zero")
+    verb.option("--subnormals", a->subnormals,
+                "keep: keep them. flush: replace results below the smallest normal number by zero")
         .one_of({"keep", "flush"})
         .shows_default();
-    verb.integer("--points", a->points, {0, 100000000},
-                 "Number of drawn inputs; 0: all inputs if there are few, otherwise 1000")
-        .shows_default();
-    verb.integer("--seed", a->seed, seed_limits, "Seed of drawn inputs and of stochastic rounding").shows_default();
-    verb.option("--only", a->only, "Evaluate only FPCores whose names match this pattern; all when left out")
-        .takes("GLOB");
     verb.flag("--keep-precision", a->keeps_precision,
               "Use :precision, :round, ! and cast of an FPCore instead of --format and --round");
-    verb.option("--as", a->as, "Print the formulas as FPCore and run nothing; rows when left out").one_of({"fpcore"});
-    verb.option("--points-out", a->points_out, "Write a row for each input to this CSV file; nothing when left out")
+    verb.group("Output");
+    verb.option("-o,--out", a->out, "Write the CSV to this file. Default: stdout").takes(value_kind::file);
+    verb.option("--points-out", a->points_out, "Write a row for each input to this CSV file. Default: none")
         .takes(value_kind::file);
-    verb.option("-o,--out", a->out, "Write the CSV to this file; to stdout when left out").takes(value_kind::file);
-    verb.integer("--threads", a->threads, {0, max_threads},
-                 "Number of threads; 0: every core that this process may use. The results do not depend on it")
-        .shows_default();
+    verb.option("--as", a->as, "Print the formulas as FPCore and run nothing. Default: evaluate them")
+        .one_of({"fpcore"});
     describe_row_form(verb, a->form);
-    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.integer("--threads", a->threads, {0, max_threads},
+                 "Number of threads. 0: every core that this process may use. The results do not depend on it")
+        .shows_default();
+    verb.flag("-q,--quiet", a->quiet, "Print no progress on stderr");
     verb.allow_rest();
     verb.runs([a, &verb] { return run_eval_verb(verb, *a); });
 }
 
 }  // namespace
 
-const VerbRow verb{"eval", eval_help.c_str(), describe_eval};
+const VerbRow verb{"eval", help, describe_eval, notes.c_str()};
 
 }  // namespace macheps::cmd::eval

@@ -36,46 +36,67 @@ using namespace study;
 
 namespace {
 
-constexpr const char* help =
-    R"(Measures the error of a matrix product on a machine against exact sums, as CSV.
+constexpr const char* help = R"(Measures the error of a matrix product on a machine against exact sums, as CSV.
 
 Examples:
-  macheps gemm                                         fp8 on Hopper, Ada, Blackwell and in fp32, k = 4096
-  macheps gemm --sweep k=16..65536 > gemm.csv          error growth; `macheps report gemm.csv` draws it
-  macheps gemm -d equal --scale 0.0625 --sweep k=32..65536 -m 1 -n 1
-                                                       an accumulator that stops at 64, and its remedies
-  macheps gemm --machine all --format fp16             every machine that accepts fp16, on the same data
+  macheps gemm                                  fp8 on Hopper, Ada, Blackwell and in fp32, k = 4096
+  macheps gemm --sweep k=16..65536 > gemm.csv   error growth; `macheps report gemm.csv` draws it
+  macheps gemm --machine all --format fp16      every machine that accepts fp16, on the same data
   macheps gemm --format e4m3fn:e5m2 --scaling tensor --distribution lognormal
   macheps gemm --machine sm100.tcgen05.nvfp4 --scaling nvfp4
-  macheps gemm -M chain:bf16,chain:bf16:stochastic,kahan:bf16,pairwise:fp16 --sweep k=16..4096
-                                                       orders of summation, each in its own format
-  macheps gemm --via ozaki1:6 -M sm90.wgmma.fp16 -k 256 --combine exact
-                                                       fp64 products from 21 fp16 products, and their cost
-  macheps gemm --sweep scale=2^-20..2^4 --dry-run      print the plan and run nothing
+  macheps gemm -M chain:bf16,kahan:bf16,pairwise:fp16 --sweep k=16..4096  orders of summation
+  macheps gemm --via ozaki1:6 -M sm90.wgmma.fp16 -k 256 --combine exact   fp64 from 21 fp16 products)";
 
-A machine is a name from `macheps machine list`. It may be followed by +promoteN (after every N terms, the partial sum
-is added to an fp32 accumulator) and +slicesN (N slices of k, added in order in fp32). It may also be the rule of a
-library, such as cutlass.fp8.default or sm80.mma.fp16+cutlass2.splitk.serial+slices4. ORDER:FORMAT[:ROUND] is an order
-of summation (chain, pairwise, kahan, exact) in any format, such as fp16, e5m6 or e3m4. Each operation is rounded to
-that format, to nearest even unless ROUND is given.
-Operands are drawn and rounded to --format. All machines get the same operands, and the exact product is computed from
-the rounded operands. Every machine that you name must accept some of them. `all` selects each machine that accepts
-them and reports on stderr how many were left out.
-CSV: machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite, max_rel,
-mean_rel, rms_rel (|error| / |exact|), max_ulp, mean_ulp (units in the last place of the output), sqnr_db, max_error,
-rms_error (|error| / sum of |a||b|), bias, drift (mean error divided by that sum: with its sign, and relative to the
-sign of the exact value), unit, bound, probable_bound (bounds on max_error that are known in advance, from the
-machine's own roundings; bound is certain: k unit plus underflow; probable_bound is the mean truncation error plus
-lambda standard deviations of all rounding errors), lambda, first, first_exact (out[0,0]), operand_sqnr_db (the effect
-of rounding the operands), evidence, beyond_bound, beyond_probable (outputs whose error exceeds their own bound),
-saturated (outputs that overflowed but are finite; this is the fourth column from the end). Errors are measured over
-the outputs that are finite and did not overflow.
-With --via, the following columns have values: via, digit_bits, slices, products, inexact_products, combine,
-fp64_error, and plain_error, plain_max_ulp, plain_mean_ulp (errors of one fma per term in the output's format). The
-columns of the bounds are then empty, because no bound is known.
-JSON: {"schema", "rows": [one object per row]}; --dry-run: {"rows", "products", "multiply_adds", "bytes"}.
-Exit codes: 1, with --via, a product of digits or residues was not exact; 2, a name is unknown, or a machine accepts
-none of the operands; 5, the rows could not be written.)";
+constexpr const char* notes = R"(More examples:
+  macheps gemm -d equal --scale 0.0625 --sweep k=32..65536 -m 1 -n 1
+                                                  an accumulator that stops at 64, and its remedies
+  macheps gemm -M chain:bf16,chain:bf16:stochastic --sweep k=16..4096      two ways of rounding
+  macheps gemm --sweep scale=2^-20..2^4 --dry-run  print the plan and run nothing
+
+Machines:
+  NAME                  a name from `macheps machine list`
+  NAME+promoteN         after every N terms, the partial sum is added to an fp32 accumulator
+  NAME+slicesN          N slices of k, added in order in fp32
+  a rule of a library   such as cutlass.fp8.default or sm80.mma.fp16+cutlass2.splitk.serial+slices4
+  ORDER:FORMAT[:ROUND]  an order of summation (chain, pairwise, kahan, exact) in any format, such as fp16,
+                        e5m6 or e3m4. Each operation is rounded to that format, to nearest even unless
+                        ROUND is given.
+  all                   each machine that accepts the operands. stderr reports how many were left out.
+  Every machine that you name must accept some of the operands.
+
+Operands:
+  Operands are drawn and rounded to --format. All machines get the same operands. The exact
+  product is computed from the rounded operands.
+
+CSV columns:
+  machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite
+  max_rel, mean_rel, rms_rel     |error| / |exact|
+  max_ulp, mean_ulp              units in the last place of the output
+  sqnr_db                        signal-to-quantisation-noise ratio, in dB
+  max_error, rms_error           |error| / sum of |a||b|
+  bias, drift                    mean error divided by that sum: with its sign, and relative to
+                                 the sign of the exact value
+  unit, bound, probable_bound    bounds on max_error that are known in advance, from the machine's own roundings
+  lambda, first, first_exact     first and first_exact are out[0,0]
+  operand_sqnr_db                the effect of rounding the operands
+  evidence
+  beyond_bound, beyond_probable  outputs whose error exceeds their own bound
+  saturated                      outputs that overflowed but are finite (the fourth column from the end)
+  bound is certain: k unit plus underflow. probable_bound is the mean truncation error plus lambda
+  standard deviations of all rounding errors. Errors are measured over the outputs that are finite
+  and did not overflow.
+  With --via, these columns have values: via, digit_bits, slices, products, inexact_products,
+  combine, fp64_error, and plain_error, plain_max_ulp, plain_mean_ulp (errors of one fma per term
+  in the output's format). The columns of the bounds are then empty, because no bound is known.
+
+JSON:
+  {"schema", "rows": [one object per row]}
+  With --dry-run: {"rows", "products", "multiply_adds", "bytes"}
+
+Exit codes:
+  1  with --via, a product of digits or residues was not exact
+  2  a name is unknown, or a machine accepts none of the operands
+  5  the rows could not be written)";
 
 constexpr std::int64_t max_gemm_size = std::int64_t{1} << 28;
 
@@ -354,57 +375,61 @@ Exit gemm(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
+    verb.group("Products");
     verb.option("-M,--machine", a->machines, "Machines, or `all` for every machine that accepts the formats")
         .list()
         .takes("NAMES")
         .default_text(fmt::format("{}", fmt::join(a->machines, ", ")));
-    verb.option(
-            "-f,--format", a->formats,
-            "Formats of the operands, or A:B if a and b differ; the widest format of the first machine when left out")
+    verb.option("-f,--format", a->formats,
+                "Formats of the operands, or A:B if a and b differ. Default: the widest format of the first machine")
         .list()
         .takes(value_kind::format);
+    verb.integer("-m,--rows", a->m, {1, max_gemm_size}, "Rows of a").shows_default();
+    verb.integer("-n,--columns", a->n, {1, max_gemm_size}, "Columns of b").shows_default();
+    verb.integer("-k,--terms", a->k, {1, max_gemm_size}, "Terms per output").shows_default();
+    verb.option("--sweep", a->sweeps,
+                "Values of m, n, k or scale. k=16..65536 doubles from the first to the last. k=100,1000 is a list. "
+                "Repeat for a grid. Default: none")
+        .repeats()
+        .takes("AXIS=VALUES");
+    verb.group("Operands and output format");
     std::vector<std::string> names;
     for (const NamedDistribution& row : all_distributions) names.emplace_back(row.name);
     verb.option("-d,--distribution", a->distributions,
-                "normal; uniform: in [-1,1); positive: in [0,1); lognormal: with random signs; equal: all 1; outliers: "
-                "normal, with one of 128 numbers multiplied by 64")
+                "uniform: in [-1,1). positive: in [0,1). lognormal: with random signs. equal: all 1. "
+                "outliers: normal, with one of 128 numbers multiplied by 64")
         .list()
         .one_of(names)
         .default_text("normal");
     verb.option("--scaling", a->scalings,
-                "none; tensor and row: multiply by the largest finite number / amax; deepgemm: blocks of 128; mx32 and "
-                "nvfp4: for machines with block scales. The sum undoes the scaling")
+                "none: no scaling. tensor and row: multiply by the largest finite number / amax. "
+                "deepgemm: blocks of 128. "
+                "mx32 and nvfp4: for machines with block scales. The sum undoes the scaling")
         .list()
         .one_of({std::begin(scaling_names), std::end(scaling_names)})
         .default_text("none");
     verb.option("--scale", a->scale, "Factor that multiplies the drawn operands").shows_default();
     verb.integer("--seeds", a->seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
-    verb.integer("-m,--rows", a->m, {1, max_gemm_size}, "Rows of a").shows_default();
-    verb.integer("-n,--columns", a->n, {1, max_gemm_size}, "Columns of b").shows_default();
-    verb.integer("-k,--terms", a->k, {1, max_gemm_size}, "Terms per output").shows_default();
-    verb.option("--sweep", a->sweeps,
-                "Values of m, n, k or scale: k=16..65536 doubles from the first to the last; k=100,1000 is a list. "
-                "Repeat for a grid; none when left out")
-        .repeats()
-        .takes("AXIS=VALUES");
-    verb.option("--output", a->output, "Round outputs to this format; the machine's result when left out")
+    verb.option("--output", a->output, "Round outputs to this format. Default: the format of the machine's result")
         .takes(value_kind::format);
-    verb.option(
-            "--lambda", a->lambda,
-            "Number of standard deviations in the probable bound; an output exceeds the bound with a probability below "
-            "2 exp(-lambda^2/2)")
+    verb.option("--lambda", a->lambda,
+                "Number of standard deviations in the probable bound. "
+                "An output exceeds the bound with a probability below 2 exp(-lambda^2/2)")
         .shows_default();
+    verb.group("Emulation of wide products (--via)");
     describe_via(verb, a->via);
-    verb.option("-o,--out", a->out, "Write the CSV to this file; to stdout when left out").takes(value_kind::file);
+    verb.group("Device and cost");
     add_device_options(verb, a->device);
     verb.flag("--dry-run", a->dry_run, "Print the number of rows, operations and bytes, and run nothing");
+    verb.group("Output");
+    verb.option("-o,--out", a->out, "Write the CSV to this file. Default: stdout").takes(value_kind::file);
     verb.flag("--json", a->json, "Print the rows, or the plan, as JSON");
-    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.flag("-q,--quiet", a->quiet, "Print no progress on stderr");
     verb.runs([a] { return gemm(*a); });
 }
 
 }  // namespace
 
-const VerbRow verb{"gemm", help, describe};
+const VerbRow verb{"gemm", help, describe, notes};
 
 }  // namespace macheps::cmd::gemm

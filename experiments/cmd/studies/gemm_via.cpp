@@ -59,22 +59,22 @@ study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::
 }  // namespace
 
 void describe_via(Command& verb, ViaArguments& a) {
-    verb.option(
-            "--via", a.via,
-            "Compute products of fp64 or fp32 numbers (--format) from narrow products on the machine: ozaki1:S (S "
-            "digits), ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out. For "
-            "digits and residues, the machine can also be exact.int32, which multiplies int8 and adds in int32")
+    verb.option("--via", a.via,
+                "Compute products of fp64 or fp32 numbers (--format) from narrow products on the machine. "
+                "WAY is ozaki1:S (S digits), ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3 or fp16x2. "
+                "For digits and residues, the machine can also be exact.int32: int8 products, added in int32. "
+                "Default: none")
         .takes("WAY");
     verb.integer("--digit-bits", a.digit_bits, {1, 25},
-                 "ozaki1 only: bits of a digit; the largest exact number of bits when left out");
+                 "ozaki1 only: bits of a digit. Default: the largest exact number of bits");
     verb.flag("--full", a.full,
-              "With --via, except ozaki2: compute all products of digits or parts, not only the larger ones");
+              "Compute all products of digits or parts, not only the larger ones. Not possible with ozaki2");
     verb.option("--combine", a.combine,
-                "ozaki1 only: fp64: round to fp64 after each addition of a digit product; exact: round once at the end")
+                "ozaki1 only. fp64: round to fp64 after each addition of a digit product. exact: round once at the end")
         .one_of({"fp64", "exact"})
         .shows_default();
     verb.option("--require", a.require,
-                "exact: refuse digits and residues whose products may not be exact (exit 2); only warn when left out")
+                "exact: refuse digits and residues whose products may not be exact (exit 2). Default: only warn")
         .one_of({"exact"});
 }
 

@@ -22,7 +22,7 @@ void describe_via(Command& verb, ViaArguments& a);
 /// unknown name.
 std::vector<SpelledRule> via_machines(const std::vector<std::string>& names);
 
-/// Options for the output: the file of the rows, and what is printed.
+/// Output options of `macheps gemm`, which also apply with --via.
 struct ViaOutput {
     std::string out;
     bool json = false, quiet = false, dry_run = false;

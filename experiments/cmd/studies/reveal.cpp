@@ -32,38 +32,51 @@ constexpr const char* help =
     R"(Finds the order in which a matrix product adds its terms, as a tree, from its results alone (FPRev).
 
 Examples:
-  macheps reveal                                       Hopper's fp8 wgmma: 33 numbers are added in one rounding
+  macheps reveal                                       Hopper's fp8 wgmma: 33 terms in one rounding
   macheps reveal --machine sm90.wgmma.fp8+promote128 -k 512
   macheps reveal --machine fp32.pairwise -k 16 --tree
   macheps reveal --machine pairwise:bf16 -k 16 --brackets
   macheps reveal --machine sm80.mma.fp16 -k 64 --dot | dot -Tsvg > tree.svg
   macheps reveal -f fp16 -k 64 --emit-operands x.npy   write operands for your own kernel ...
-  macheps reveal -f fp16 -k 64 --results out.npy       ... and find the tree from its results
+  macheps reveal -f fp16 -k 64 --results out.npy       ... and find the tree from its results)";
 
-One of the k products is +M, one is -M, and each of the others is a unit too small to change M. The result counts the
-units that were added after +M and -M cancelled. Pairs of terms that are 1, 2, 4, 8 ... apart (about k log2 k of them)
-determine the tree. If they leave something open, further pairs are measured. A step s1 = 0-31 adds terms 0 to 31 and
-nothing else; s2 = s1 + 32-63 adds those terms and s1 in one rounding. The method does not find the rounding mode, the
-order within a step, or compensation. A sum that is exact when the two masks meet has no tree.
+constexpr const char* notes = R"(Method:
+  One of the k products is +M, one is -M, and each of the others is a unit too small to change M.
+  The result counts the units that were added after +M and -M cancelled. Pairs of terms that are
+  1, 2, 4, 8 ... apart (about k log2 k of them) determine the tree. If they leave something open,
+  further pairs are measured.
+  A step s1 = 0-31 adds terms 0 to 31 and nothing else. s2 = s1 + 32-63 adds those terms and s1 in
+  one rounding. The method does not find the rounding mode, the order within a step, or
+  compensation. A sum that is exact when the two masks meet has no tree.
 
-For your own kernel: --emit-operands writes an .npy file of fp32 numbers with shape [2, rows, k]. x[0] has rows of a,
-x[1] has columns of b, and all numbers can be represented in --format. The first 1 + ceil(log2 k) rows are control
-rows, which have only units: first at all terms, then at the terms whose index has the binary digit 1, 2, 4, ... They
-detect a kernel that returns zeros, leaves out a term or reads a term twice. The pairs (i, j) with i < j follow, sorted
-by i and then by j. --pairs selects them: near (those 1, 2, 4, 8 ... apart), all, or first (those with term 0). near is
-enough for kernels that add neighbours, or terms a power of two apart. If it is not enough, --results reports what is
-still open. all determines every tree, and first is enough for a chain of single terms.
-Compute out[r], the sum of x[0,r] x[1,r] over k, with your kernel, in fp32 or in the format of --accumulator. Use the
-same element of an output for every r, because kernels add in other orders at edges and in other tiles. If that does
-not matter, compute all rows in one product: for fp32, tf32, bf16 and fp16, x[1] is 1 everywhere; for other formats,
-take the diagonal. --results reads out, with shape [rows] or [rows, rows] (it uses the diagonal), from .npy (fp16,
-fp32, fp64) or from text. Pass the same -k, --format, --accumulator and --pairs.
+Operands for your own kernel:
+  The option --emit-operands writes an .npy file of fp32 numbers with shape [2, rows, k]. x[0] has
+  rows of a, x[1] has columns of b, and all numbers can be represented in --format. The first 1 +
+  ceil(log2 k) rows are control rows, which have only units: first at all terms, then at the terms
+  whose index has the binary digit 1, 2, 4, ... They detect a kernel that returns zeros, leaves
+  out a term or reads a term twice. The pairs (i, j) with i < j follow, sorted by i and then by j.
+  The option --pairs selects the pairs. near is enough for kernels that add neighbours, or terms a
+  power of two apart. If it is not enough, --results reports what is still open. all determines
+  every tree. first is enough for a chain of single terms.
 
-JSON: {"source", "format_a", "format_b", "terms", "probes", "depth", "chain", "balanced", "blocks": [terms], "ways":
-{children: sums}, "sums": [[children], ...], "unverified", "open_pairs"}. A child below `terms` is a term, and a child
-terms + i is sums[i]. `blocks` is not empty if the sum is a chain of blocks that are chains themselves.
-Exit codes: 1, the results do not belong to any tree, or to a sum of all terms; 2, the range of the format is too small
-for that many terms, or the operands take more than 1 GB and --force is missing; 3, the results cannot be read.)";
+Results of your own kernel:
+  Compute out[r], the sum of x[0,r] x[1,r] over k, with your kernel, in fp32 or in the format
+  of --accumulator. Use the same element of an output for every r, because kernels add in other
+  orders at edges and in other tiles. If that does not matter, compute all rows in one product:
+  for fp32, tf32, bf16 and fp16, x[1] is 1 everywhere; for other formats, take the diagonal.
+  The option --results reads out, with shape [rows] or [rows, rows] (it uses the diagonal), from
+  .npy (fp16, fp32, fp64) or from text. Pass the same -k, --format, --accumulator and --pairs.
+
+JSON:
+  {"source", "format_a", "format_b", "terms", "probes", "depth", "chain", "balanced", "blocks":
+  [terms], "ways": {children: sums}, "sums": [[children], ...], "unverified", "open_pairs"}
+  A child below `terms` is a term, and a child terms + i is sums[i]. `blocks` is not empty if the
+  sum is a chain of blocks that are chains themselves.
+
+Exit codes:
+  1  the results do not belong to any tree, or to a sum of all terms
+  2  the range of the format is too small for that many terms, or the operands take more than 1 GB without --force
+  3  the results cannot be read)";
 
 struct Arguments {
     std::string machine = "sm90.wgmma.fp8", format, accumulator = "fp32", operands, results, pairs = "near";
@@ -195,7 +208,7 @@ struct Revealed {
     SumTree tree;
     std::string source, unverified{};
     Format a, b;
-    std::size_t open = 0;  ///< unmeasured pairs of parts that meet in a rounding of three or more, and may meet earlier
+    std::size_t open = 0;  ///< number of pairs in FoundTree::open, which were not measured
 };
 
 /// Reveals the tree of an order of summation in its own format, with masks and units as for a machine.
@@ -310,6 +323,7 @@ Exit reveal(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
+    verb.group("Sum");
     const Option machine =
         verb.option("-M,--machine", a->machine,
                     "Machine, rule or ORDER:FORMAT, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
@@ -317,23 +331,26 @@ void describe(Command& verb) {
             .shows_default();
     verb.integer("-k,--terms", a->terms, {1, max_terms}, "Number of terms of the sum").shows_default();
     verb.option("-f,--format", a->format,
-                "Format of the operands, or A:B if a and b differ; the machine's widest when left out")
+                "Format of the operands, or A:B if a and b differ. Default: the machine's widest format")
         .takes(value_kind::format);
-    Option emit_operands = verb.option("--emit-operands", a->operands,
-                                       "Write operands for your own kernel to this file; a machine runs when left out")
-                               .takes(value_kind::file);
+    verb.group("Your own kernel");
+    Option emit_operands =
+        verb.option("--emit-operands", a->operands,
+                    "Write operands for your own kernel to this file. Default: run a machine instead")
+            .takes(value_kind::file);
     Option results = verb.option("--results", a->results,
-                                 "Read the results of your kernel from this file; a machine runs when left out")
+                                 "Read the results of your kernel from this file. Default: run a machine instead")
                          .takes(value_kind::file);
     verb.option("--accumulator", a->accumulator, "Format in which the kernel adds and returns its results")
         .one_of({"fp32", "fp16", "bf16"})
         .shows_default();
-    verb.option("--pairs", a->pairs, "Pairs of terms: near: those 1, 2, 4, 8 ... apart; all; first: those with term 0")
+    verb.option("--pairs", a->pairs, "Pairs of terms. near: those 1, 2, 4, 8 ... apart; all; first: those with term 0")
         .one_of({"near", "all", "first"})
         .shows_default();
     verb.flag("--force", a->force, "Write the operands even if they take more than 1 GB").needs(emit_operands);
     emit_operands.excludes(results).excludes(machine);
     results.excludes(machine);
+    verb.group("Output");
     Option tree = verb.flag("--tree", a->tree, "Print the tree indented, the root first");
     Option brackets = verb.flag("--brackets", a->brackets, "Print the tree as nested brackets, on one line");
     Option dot = verb.flag("--dot", a->dot, "Print the tree as Graphviz text");
@@ -346,6 +363,6 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"reveal", help, describe};
+const VerbRow verb{"reveal", help, describe, notes};
 
 }  // namespace macheps::cmd::reveal

@@ -28,45 +28,67 @@ using namespace study;
 
 namespace {
 
-/// Lists the verdicts, one per line, from the same table that the rows use.
+/// Returns the verdicts, one per line, from the table that the rows use.
 std::string verdict_lines() {
     std::string text;
-    for (const SolveVerdictRow& row : solve_verdicts) text += fmt::format("  {:<16} {}\n", row.name, row.words);
+    for (const SolveVerdictRow& row : solve_verdicts)
+        text += fmt::format("{}  {:<16} {}", text.empty() ? "" : "\n", row.name, row.words);
     return text;
 }
 
-const std::string solve_help =
-    R"(Solves linear systems with low-precision factors and iterative refinement, and reports how each ended, as CSV.
+constexpr const char* help =
+    R"(Solves linear systems with low-precision factors and iterative refinement, with a verdict for each.
 
 Examples:
-  macheps solve                                        LU, LU-IR and GMRES-IR with bf16, fp16 and fp32 factors
-  macheps solve --matrix randsvd --sweep kappa=1e1..1e6 --factor e4m3fn,bf16,fp16 --method ir,gmres-ir
-  macheps solve --factor fp16 --method ir --steps steps.csv     also write every intermediate x to a second file
+  macheps solve                                               LU, LU-IR, GMRES-IR in three formats
+  macheps solve --matrix randsvd --sweep kappa=1e1..1e6 -f e4m3fn,bf16,fp16 --method ir,gmres-ir
+  macheps solve --factor fp16 --method ir --steps steps.csv   also writes every intermediate x
   macheps solve --matrix hilbert -n 12 --factor fp16 --scale none,scalar,two-sided
   macheps solve --matrix lehmer --factorisation lu,cholesky,qr --factor fp16 --shift 2
   macheps solve --factor fp32 --method ir --require converged   exit 1 unless every system converges
-  macheps solve --matrix hplmxp -n 64 --lu block:32 --factor fp16 -M sm90.wgmma.fp16 --method gmres-ir
-  macheps solve --preset hplmxp -n 64 --lu block:32 --factor fp16 --dry-run
+  macheps solve --preset hplmxp -n 64 --lu block:32 --factor fp16 --dry-run)";
 
-PA = LU is computed in --factor, and every operation is rounded once. With --lu block:NB and --machine, that matrix
-unit computes the trailing update, with C as its addend. --factorisation computes a Cholesky or QR factorisation
-instead of LU.
-LU-IR corrects x with the factors in three precisions (substitution, work, residual). GMRES-IR corrects x by GMRES,
-preconditioned with the factors, in five precisions. x is compared with a reference solution of 113 significand bits,
-whose error has a proven bound. If the bound cannot be proven, `reference` is `uncertain` and the forward error is
-empty.
-Each row has one verdict. A factorisation that fails is a verdict, not an error:
-)" + verdict_lines() +
-    R"(Matrices: randsvd:K,MODE (singular values from 1 to 1/K; MODE 1: one large, 2: one small, 3: geometric,
-4: arithmetic), uniform, hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp, and file:PATH
-(Matrix Market or npy).
-In cuSOLVER, --method lu, ir, gmres-ir and gmres are called CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and
-_GMRES_NOPCOND.
-On a terminal, and with --table, a table of the main columns is printed; otherwise, and with --csv, all columns.
-CSV: a row for each system, format, machine, scaling and method; docs/columns.md describes the columns.
-JSON: {"schema", "rows": [one object per row]}; --dry-run: {"rows", "flops", "bytes"}.
-Exit codes: 1, with --require converged, a system did not converge; 2, a name is unknown, or a combination is not
-possible; 3, a file does not contain a square real matrix; 5, the rows could not be written.)";
+const std::string notes = fmt::format(R"(More examples:
+  macheps solve --matrix hplmxp -n 64 --lu block:32 --factor fp16 -M sm90.wgmma.fp16 --method gmres-ir
+
+Factorisation:
+  PA = LU is computed in --factor, and every operation is rounded once. With --lu block:NB
+  and --machine, that matrix unit computes the trailing update, with C as its
+  addend. --factorisation computes a Cholesky or QR factorisation instead of LU.
+
+Refinement:
+  LU-IR corrects x with the factors in three precisions (substitution, work, residual). GMRES-IR
+  corrects x by GMRES, preconditioned with the factors, in five precisions. In cuSOLVER, --method
+  lu, ir, gmres-ir and gmres are called CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and
+  _GMRES_NOPCOND.
+
+Errors:
+  x is compared with a reference solution of 113 significand bits, whose error has a proven bound.
+  If the bound cannot be proven, `reference` is `uncertain` and the forward error is empty.
+
+Verdicts (one for each row; a factorisation that fails is a verdict, not an error):
+{}
+
+Matrices:
+  randsvd:K,MODE  singular values from 1 to 1/K; MODE 1: one large, 2: one small, 3: geometric, 4: arithmetic
+  uniform, hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp
+  file:PATH       Matrix Market or npy
+
+Output:
+  On a terminal, and with --table, a table of the main columns is printed. Otherwise, and
+  with --csv, all columns are printed. The CSV has a row for each system, format, machine, scaling
+  and method; docs/columns.md describes the columns.
+
+JSON:
+  {{"schema", "rows": [one object per row]}}
+  With --dry-run: {{"rows", "flops", "bytes"}}
+
+Exit codes:
+  1  with --require converged, a system did not converge
+  2  a name is unknown, or a combination is not possible
+  3  a file does not contain a square real matrix
+  5  the rows could not be written)",
+                                      verdict_lines());
 
 struct SolveArguments {
     std::vector<std::string> matrices, factors{"bf16", "fp16", "fp32"}, factorisations{"lu"}, machines, scales,
@@ -228,123 +250,133 @@ Exit run_solve_verb(const Command& verb, SolveArguments a) {
     return Exit::check_failed;
 }
 
+void describe_systems(Command& verb, SolveArguments& a) {
+    verb.group("Systems");
+    verb.option("--matrix", a.matrices,
+                "A matrix, such as randsvd:1e3, randsvd:1e6,2, hilbert or file:a.mtx. Repeat for several. "
+                "Default: randsvd:1e3")
+        .repeats()
+        .takes("MATRIX");
+    verb.integer("-n,--size", a.n, {1, max_stored_size}, "Number of rows of the matrix").shows_default();
+    verb.integer("--seeds", a.seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
+    verb.option("--sweep", a.sweeps,
+                "kappa=1e1..1e12, for `randsvd` without a number, multiplies by ten. "
+                "n=16..256 doubles. n=50,100 is a list. Repeat for a grid. Default: none")
+        .repeats()
+        .takes("AXIS=VALUES");
+    verb.option("--preset", a.preset,
+                "hplmxp: the matrix of that benchmark, no pivoting, fp16 factors and GMRES-IR. Default: none")
+        .one_of({"hplmxp"});
+}
+
 void describe_precisions(Command& verb, SolveArguments& a) {
+    verb.group("Precisions");
     verb.option("-f,--factor", a.factors, "Formats of the factors, u_f")
         .list()
         .takes(value_kind::format)
         .default_text("bf16,fp16,fp32");
     verb.option("--substitution", a.substitution,
-                "Format of the triangular solves, u_s; the format of the factors when left out")
+                "Format of the triangular solves, u_s. Default: the format of the factors")
         .takes(value_kind::format);
     verb.option("--work", a.work, "Format of x and b, u").takes(value_kind::format).shows_default();
     verb.option("--residual", a.residual,
-                "Format of b - A x, u_r; fp128 when left out, or fp64 if --work is narrower than fp64")
+                "Format of b - A x, u_r. Default: fp128, or fp64 if --work is narrower than fp64")
         .takes(value_kind::format);
-    verb.option("--gmres", a.gmres, "Format of GMRES, u_g; that of --work when left out").takes(value_kind::format);
-    verb.option(
-            "--precond", a.precond,
-            "Format of the products of GMRES with A and the factors, u_p; fp128 when left out, or fp64 if --work is "
-            "narrower than fp64")
+    verb.option("--gmres", a.gmres, "Format of GMRES, u_g. Default: the format of --work").takes(value_kind::format);
+    verb.option("--precond", a.precond,
+                "Format of the products of GMRES with A and the factors, u_p. "
+                "Default: fp128, or fp64 if --work is narrower than fp64")
         .takes(value_kind::format);
 }
 
+void describe_method(Command& verb, SolveArguments& a) {
+    verb.group("Method");
+    std::vector<std::string> methods;
+    for (const MethodName& row : method_names) methods.emplace_back(row.name);
+    verb.option("--method", a.methods,
+                "lu: no refinement. ir: corrections from the factors. "
+                "gmres-ir: corrections from GMRES, preconditioned with the factors. "
+                "gmres: corrections from GMRES without a preconditioner")
+        .list()
+        .one_of(methods)
+        .default_text("lu,ir,gmres-ir");
+    verb.option("--stop", a.stop,
+                "residual: stop as LAPACK's dsgesv does. oracle: stop by the error against the reference solution")
+        .one_of({"residual", "oracle"})
+        .shows_default();
+    verb.integer("--max-steps", a.max_steps, {0, 1000}, "Maximum number of refinement steps").shows_default();
+    verb.option("--gmres-tol", a.gmres_tolerance, "Factor by which GMRES reduces its residual").shows_default();
+    verb.option("--require", a.require, "converged: exit with 1 unless every system converges. Default: no requirement")
+        .one_of({"converged"});
+}
+
 void describe_factorisation(Command& verb, SolveArguments& a) {
+    verb.group("Factorisation");
     std::vector<std::string> kinds;
     for (const FactorisationName& row : factorisation_names) kinds.emplace_back(row.name);
     verb.option("--factorisation", a.factorisations,
-                "lu: with partial pivoting; cholesky: for symmetric positive definite matrices; qr: with Householder "
-                "reflections. Each adds a row")
+                "lu: with partial pivoting. cholesky: for symmetric positive definite matrices. "
+                "qr: with Householder reflections. Each adds a row")
         .list()
         .one_of(kinds)
         .default_text("lu");
-    verb.option(
-            "--shift", a.shift,
-            "Cholesky only: multiply each diagonal element by 1 + X u before the cast, where u is the unit roundoff "
-            "of the factor's format, so that the rounded matrix stays positive definite")
+    verb.option("--shift", a.shift,
+                "Cholesky only: multiply each diagonal element by 1 + X u before the cast. "
+                "u is the unit roundoff of the factor's format. The rounded matrix then stays positive definite")
         .shows_default();
     verb.option("--lu", a.lu,
-                "right: column by column; block:NB: panels of NB columns, each followed by a blocked update")
+                "right: column by column. block:NB: panels of NB columns, each followed by a blocked update")
         .takes("WAY")
         .shows_default();
-    verb.option("-M,--machine", a.machines, "Machines for the blocked update; each adds a row; none when left out")
+    verb.option("-M,--machine", a.machines, "Machines for the blocked update. Each adds a row. Default: none")
         .list()
         .takes("NAMES");
-    verb.option(
-            "--operands", a.operands,
-            "Format to which L and U are rounded for the blocked update; when left out, the factor's format, or the "
-            "machine's widest")
+    verb.option("--operands", a.operands,
+                "Format to which L and U are rounded for the blocked update. "
+                "Default: the factor's format, or the machine's widest")
         .takes(value_kind::format);
-    verb.option(
-            "--accumulator", a.accumulator,
-            "Without a machine: the format of the sums in the update; when left out, fp32, or fp64 with fp64 factors")
+    verb.option("--accumulator", a.accumulator,
+                "Without a machine: the format of the sums in the update. Default: fp32, or fp64 with fp64 factors")
         .takes(value_kind::format);
-    verb.option("--pivot", a.pivot, "partial: partial pivoting; none: pivots on the diagonal")
+    verb.option("--pivot", a.pivot, "partial: partial pivoting. none: pivots on the diagonal")
         .one_of({"partial", "none"})
         .shows_default();
     verb.flag("--fused", a.fused, "Compute a - l u with one rounding");
     std::vector<std::string> scales;
     for (const ScaleName& row : scale_names) scales.emplace_back(row.name);
     verb.option("--scale", a.scales,
-                "Scaling by powers of two, applied if the format's largest number is below 10^6: none; scalar: one "
-                "factor; two-sided: rows, columns and one factor; symmetric: the same factor for a row and its column; "
-                "when left out, two-sided, or symmetric with cholesky")
+                "Scaling by powers of two, applied if the format's largest number is below 10^6. "
+                "none: no scaling. scalar: one factor. two-sided: rows, columns and one factor. "
+                "symmetric: the same factor for a row and its column. "
+                "Default: two-sided, or symmetric with cholesky")
         .list()
         .one_of(scales);
 }
 
 void describe_solve(Command& verb) {
     const auto a = std::make_shared<SolveArguments>();
-    verb.option(
-            "--matrix", a->matrices,
-            "A matrix, such as randsvd:1e3, randsvd:1e6,2, hilbert or file:a.mtx. Repeat for several; randsvd:1e3 when "
-            "left out")
-        .repeats()
-        .takes("MATRIX");
-    verb.integer("-n,--size", a->n, {1, max_stored_size}, "Number of rows of the matrix").shows_default();
-    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
-    verb.option("--sweep", a->sweeps,
-                "kappa=1e1..1e12, for `randsvd` without a number, multiplies by ten; n=16..256 doubles; n=50,100 is a "
-                "list. Repeat for a grid; none when left out")
-        .repeats()
-        .takes("AXIS=VALUES");
+    describe_systems(verb, *a);
     describe_precisions(verb, *a);
-    std::vector<std::string> methods;
-    for (const MethodName& row : method_names) methods.emplace_back(row.name);
-    verb.option("--method", a->methods,
-                "lu: no refinement; ir: corrections from the factors; gmres-ir: corrections from GMRES, preconditioned "
-                "with the factors; gmres: corrections from GMRES without a preconditioner")
-        .list()
-        .one_of(methods)
-        .default_text("lu,ir,gmres-ir");
+    describe_method(verb, *a);
     describe_factorisation(verb, *a);
-    verb.option("--stop", a->stop,
-                "residual: stop as LAPACK's dsgesv does; oracle: stop by the error against the reference solution")
-        .one_of({"residual", "oracle"})
-        .shows_default();
-    verb.integer("--max-steps", a->max_steps, {0, 1000}, "Maximum number of refinement steps").shows_default();
-    verb.option("--gmres-tol", a->gmres_tolerance, "Factor by which GMRES reduces its residual").shows_default();
-    verb.option("--preset", a->preset,
-                "hplmxp: the matrix of that benchmark, no pivoting, fp16 factors and GMRES-IR; none when left out")
-        .one_of({"hplmxp"});
-    verb.option("--require", a->require,
-                "converged: exit with 1 unless every system converges; no requirement when left out")
-        .one_of({"converged"});
-    verb.option("--steps", a->steps, "Write a row for every intermediate x to this CSV file; nothing when left out")
-        .takes(value_kind::file);
-    verb.option("-o,--out", a->out, "Write the CSV to this file; to stdout when left out").takes(value_kind::file);
+    verb.group("Limits and cost");
     verb.integer("--threads", a->threads, {0, max_threads},
-                 "Number of threads; 0: every core that this process may use. The results do not depend on it")
+                 "Number of threads. 0: every core that this process may use. The results do not depend on it")
         .shows_default();
-    verb.option("--memory", a->memory, "Memory limit of the plan, such as 8G; the available memory when left out")
+    verb.option("--memory", a->memory, "Memory limit of the plan, such as 8G. Default: the available memory")
         .takes("SIZE");
     verb.flag("--dry-run", a->dry_run, "Print the number of rows, operations and bytes, and run nothing");
+    verb.group("Output");
+    verb.option("-o,--out", a->out, "Write the CSV to this file. Default: stdout").takes(value_kind::file);
+    verb.option("--steps", a->steps, "Write a row for every intermediate x to this CSV file. Default: none")
+        .takes(value_kind::file);
     describe_row_form(verb, a->form);
-    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.flag("-q,--quiet", a->quiet, "Print no progress on stderr");
     verb.runs([a, &verb] { return run_solve_verb(verb, *a); });
 }
 
 }  // namespace
 
-const VerbRow verb{"solve", solve_help.c_str(), describe_solve};
+const VerbRow verb{"solve", help, describe_solve, notes.c_str()};
 
 }  // namespace macheps::cmd::solve

@@ -28,32 +28,58 @@ namespace {
 
 using study::SumGrid;
 
-constexpr const char* sum_help =
-    R"(Measures the error of sums and dot products in any format, order and rounding against the exact sum, as CSV.
+constexpr const char* help = R"(Measures the error of sums and dot products in any format, order and rounding, as CSV.
 
 Examples:
-  macheps sum                                        eight methods in fp32, fp16 and bf16, 1024 terms
+  macheps sum                                 eight methods in fp32, fp16 and bf16, 1024 terms
   macheps sum --sweep n=2^4..2^16 -f bf16 --method recursive,pairwise,kahan,neumaier
-  macheps sum -f fp16,bf16 -n 65536 --method recursive --round nearest_even,stochastic --trials 20
-                                                     rounding to nearest stagnates, stochastic rounding does not
+  macheps sum -f fp16 -n 65536 --method recursive --round nearest_even,stochastic --trials 20
   macheps sum --dot -d cancel --sweep c=0..40 --method chain,dot2 -f fp32 -n 256 --seeds 1
   macheps sum -d harmonic --sweep n=2^4..2^12 -f bf16 --method recursive
   macheps sum -f e4m3fn --method recursive,machine:sm90.wgmma.fp8,machine:sm90.wgmma.fp8+promote128,exact
-  macheps sum --sweep n=2^4..2^26 --dry-run          print the plan and run nothing
+  macheps sum --sweep n=2^4..2^26 --dry-run   print the plan and run nothing)";
 
-Terms are drawn or given by a formula, and rounded once to the format. Every operation is then rounded once to it.
-Methods: recursive; ascending and descending (sorted by magnitude); pairwise; blocked:B; lanes32 (as in a warp); torch
-(torch.sum of fp32 on a CPU); splitk:S; kahan; neumaier; sum2; sumK:K; machine:NAME (a matrix unit, or ORDER:FORMAT as
-in `macheps gemm`); exact. With --dot also chain (fma), muladd (two roundings) and dot2; the other methods add rounded
-products.
-Data: the distributions of `macheps gemm`; harmonic: 1/(i+1); cancel:C: a dot product of value 2.25 2^-C, n even.
-Errors are given in units of u S: u is the unit roundoff of the format, S the sum of the magnitudes. Each row has a
-certain bound and a probable bound. The probable bound assumes errors of mean zero, so truncation and stagnation can
-break it.
-On a terminal, and with --table, a table of the main columns is printed; otherwise, and with --csv, all columns.
-CSV: a row for each data set, format, n, seed, method and rounding; docs/columns.md describes the columns.
-JSON: {"schema", "rows": [one object per row]}; --dry-run: {"rows", "terms", "bytes"}.
-Exit codes: 2, a name is unknown, or a combination is not possible; 5, the rows could not be written.)";
+constexpr const char* notes = R"(Rounding:
+  Terms are drawn or given by a formula, and rounded once to the format. The result of every
+  operation is then rounded once to that format. Long recursive sums in
+  narrow formats stagnate with rounding to nearest. With stochastic rounding, they do not.
+
+Methods:
+  recursive
+  ascending, descending  sorted by magnitude
+  pairwise
+  blocked:B
+  lanes32                as in a warp
+  torch                  torch.sum of fp32 on a CPU
+  splitk:S
+  kahan, neumaier, sum2, sumK:K
+  machine:NAME           a matrix unit, or ORDER:FORMAT as in `macheps gemm`
+  exact
+  chain, muladd, dot2    with --dot only; chain: fma; muladd: two roundings. All other methods add rounded products.
+
+Data:
+  the distributions of `macheps gemm`
+  harmonic               1/(i+1)
+  cancel:C               a dot product of value 2.25 2^-C, n even
+
+Errors:
+  Results are compared with the exact sum. Errors are given in units of u S: u is the unit
+  roundoff of the format, S the sum of the magnitudes. Each row has a certain bound and a probable
+  bound. The probable bound assumes errors of mean zero, so truncation and stagnation can break
+  it.
+
+Output:
+  On a terminal, and with --table, a table of the main columns is printed. Otherwise, and
+  with --csv, all columns are printed. The CSV has a row for each data set, format, n, seed,
+  method and rounding; docs/columns.md describes the columns.
+
+JSON:
+  {"schema", "rows": [one object per row]}
+  With --dry-run: {"rows", "terms", "bytes"}
+
+Exit codes:
+  2  a name is unknown, or a combination is not possible
+  5  the rows could not be written)";
 
 constexpr std::int64_t max_sum_terms = std::int64_t{1} << 28;
 
@@ -145,6 +171,7 @@ Exit run_sum_verb(const SumArguments& a) {
 
 void describe_sum(Command& verb) {
     const auto a = std::make_shared<SumArguments>();
+    verb.group("Sums");
     verb.option("-d,--data", a->data, "Data to add").list().takes("NAMES").default_text("positive");
     verb.integer("-n,--terms", a->n, {1, max_sum_terms}, "Number of terms").shows_default();
     verb.option("-f,--format", a->formats, "Formats of the terms and of the operations")
@@ -157,29 +184,32 @@ void describe_sum(Command& verb) {
         .default_text("recursive,pairwise,blocked:128,lanes32,kahan,neumaier,sum2,exact");
     verb.option("--round", a->rounds, "Rounding of every operation").list().takes("MODES").default_text("nearest_even");
     verb.flag("--dot", a->dot, "Compute dot products instead of sums");
-    verb.integer("--trials", a->trials, {1, 1 << 20}, "Number of trials with stochastic rounding on the same data")
-        .shows_default();
-    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
     verb.option("--sweep", a->sweeps,
-                "n=2^4..2^20 doubles; c=0..40, for `cancel`, has steps of 4; n=1,7,64 is a list. Repeat for a grid; "
-                "none when left out")
+                "n=2^4..2^20 doubles. c=0..40, for `cancel`, has steps of 4. n=1,7,64 is a list. "
+                "Repeat for a grid. Default: none")
         .repeats()
         .takes("AXIS=VALUES");
-    verb.option("--lambda", a->lambda, "Number of standard deviations in the probable bound").shows_default();
-    verb.option("-o,--out", a->out, "Write the CSV to this file; to stdout when left out").takes(value_kind::file);
-    verb.integer("--threads", a->threads, {0, max_threads},
-                 "Number of threads; 0: every core that this process may use. The results do not depend on it")
+    verb.group("Repetitions and bounds");
+    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
+    verb.integer("--trials", a->trials, {1, 1 << 20}, "Number of trials with stochastic rounding on the same data")
         .shows_default();
-    verb.option("--memory", a->memory, "Memory limit of the plan, such as 8G; the available memory when left out")
+    verb.option("--lambda", a->lambda, "Number of standard deviations in the probable bound").shows_default();
+    verb.group("Limits and cost");
+    verb.integer("--threads", a->threads, {0, max_threads},
+                 "Number of threads. 0: every core that this process may use. The results do not depend on it")
+        .shows_default();
+    verb.option("--memory", a->memory, "Memory limit of the plan, such as 8G. Default: the available memory")
         .takes("SIZE");
     verb.flag("--dry-run", a->dry_run, "Print the number of rows, terms and bytes, and run nothing");
+    verb.group("Output");
+    verb.option("-o,--out", a->out, "Write the CSV to this file. Default: stdout").takes(value_kind::file);
     describe_row_form(verb, a->form);
-    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.flag("-q,--quiet", a->quiet, "Print no progress on stderr");
     verb.runs([a] { return run_sum_verb(*a); });
 }
 
 }  // namespace
 
-const VerbRow verb{"sum", sum_help, describe_sum};
+const VerbRow verb{"sum", help, describe_sum, notes};
 
 }  // namespace macheps::cmd::sum

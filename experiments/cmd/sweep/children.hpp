@@ -20,7 +20,7 @@ struct ChildrenRequest {
 };
 
 /// Runs the program once for each value and calls `ended` with its exit code. After a stop or the deadline, running
-/// processes are asked to stop and no more are started. No more are started either after one that could not write.
+/// processes are asked to stop and no more are started. If a process cannot write, no more are started either.
 /// Returns the most serious exit code, in this order: cannot_write, stopped, check_failed (any other failure), ok.
 Exit run_each_in_a_child(const ChildrenRequest& request,
                          const std::optional<std::chrono::steady_clock::time_point>& deadline, std::atomic<bool>& stop,

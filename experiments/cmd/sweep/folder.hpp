@@ -21,8 +21,8 @@ struct SweepFolder {
 };
 
 /// Opens a sweep. `path` is the folder of a sweep or a plan. The folder of a plan is `out`, or, if `out` is empty, the
-/// plan's path without its ending (with `.sweep` if it has none). Errors: Exit::usage if `path` is a folder and `out`
-/// another one, and if a changed plan is refused; otherwise as grow().
+/// plan's path without its ending (with `.sweep` if it has none). Errors: throws Error (usage) if `path` is a folder
+/// and `out` is a different folder, or if a changed plan is refused. Throws as grow() does for other errors.
 SweepFolder open_sweep(const std::filesystem::path& path, const std::filesystem::path& out, PlanChanges changes,
                        FolderIs folder = FolderIs::written);
 

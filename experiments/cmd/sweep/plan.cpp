@@ -23,15 +23,24 @@ using namespace training;
 namespace {
 
 constexpr const char* plan_help =
-    "Prints the size of a plan: settings, units, runs, processor hours, bytes, and the longest shard.\n\n"
-    "Examples:\n"
-    "  macheps sweep plan formats.toml                  its size; writes only costs.csv, next to the plan\n"
-    "  macheps sweep plan formats.toml --out formats    also makes the folder, or adds the new units\n"
-    "  macheps sweep plan formats --csv                 one line per unit of a folder: name, axes, cost\n\n"
-    "Each policy is checked against each model. A run of each policy and model is timed once, for a second or less,\n"
-    "and the time is kept in costs.csv. JSON: {\"name\", \"settings\", \"units\", \"new_units\", \"runs\",\n"
-    "\"seconds\", \"bytes\", \"memory_bytes\", \"shards\": [{\"count\", \"longest_seconds\"}]}.\n"
-    "Exit codes: 2 and 3, the plan cannot be trained; 5, the folder could not be written.";
+    R"(Prints the size of a plan: settings, units, runs, processor hours, bytes, and the longest shard.
+
+Examples:
+  macheps sweep plan formats.toml                  its size; writes only costs.csv, next to the plan
+  macheps sweep plan formats.toml --out formats    also makes the folder, or adds the new units
+  macheps sweep plan formats --csv                 one line per unit of a folder: name, axes, cost)";
+
+constexpr const char* plan_notes = R"(Cost:
+  Each policy is checked against each model. A run of each policy and model is timed once, for a
+  second or less, and the time is kept in costs.csv.
+
+JSON:
+  {"name", "settings", "units", "new_units", "runs", "seconds", "bytes", "memory_bytes", "shards":
+  [{"count", "longest_seconds"}]}
+
+Exit codes:
+  2 and 3  the plan cannot be trained
+  5        the folder could not be written)";
 
 struct Totals {
     std::size_t settings = 0, units = 0, runs = 0, policies = 0, seeds = 0;
@@ -151,6 +160,6 @@ void describe_plan(Command& verb) {
 
 }  // namespace
 
-const VerbRow plan_verb{"plan", plan_help, describe_plan};
+const VerbRow plan_verb{"plan", plan_help, describe_plan, plan_notes};
 
 }  // namespace macheps::cmd::sweep

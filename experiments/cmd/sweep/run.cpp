@@ -29,24 +29,35 @@ using namespace training;
 
 namespace {
 
-constexpr const char* run_help =
-    "Trains the unfinished units of one shard, in this process.\n\n"
-    "Examples:\n"
-    "  macheps sweep run formats.toml                        all units, into the folder formats\n"
-    "  macheps sweep run formats --shard 3/64                the fourth of 64 shards\n"
-    "  macheps sweep run formats --jobs 4                    four units at a time, each in its own process\n"
-    "  macheps sweep run formats --retry-failed              also retries what failed\n"
-    "  macheps sweep run formats --max-minutes 55            stops before a limit of one hour; can be resumed\n"
-    "  macheps sweep run formats --dry-run                   the units of the shard and their states\n\n"
-    "Any number of shards may run at any time, on any machines that share the folder; running a shard twice does no\n"
-    "harm. --shard auto reads the shard from a Slurm array, a Kubernetes indexed job, PBS, SGE, LSF, srun or\n"
-    "mpirun. SIGTERM, SIGINT and SIGUSR1 end the current step and leave a checkpoint; running the shard again\n"
-    "continues there.\n"
-    "JSON: {\"out\", \"shard\", \"units\", \"trained\", \"were_done\", \"failed\": [names], \"stopped\"}; with\n"
-    "--dry-run {\"out\", \"shard\", \"units\", \"seconds\", \"memory_bytes\", \"states\": [{\"unit\", \"state\",\n"
-    "\"seconds\"}]}.\n"
-    "Exit codes: 0, every unit of the shard is done; 1, some failed and the rest is done; 5, cannot write; 75,\n"
-    "stopped.";
+constexpr const char* run_help = R"(Trains the unfinished units of one shard, in this process.
+
+Examples:
+  macheps sweep run formats.toml               all units, into the folder formats
+  macheps sweep run formats --shard 3/64       the fourth of 64 shards
+  macheps sweep run formats --jobs 4           four units at a time, each in its own process
+  macheps sweep run formats --retry-failed     also retries what failed
+  macheps sweep run formats --max-minutes 55   stops before a limit of one hour; can be resumed
+  macheps sweep run formats --dry-run          the units of the shard and their states)";
+
+constexpr const char* run_notes = R"(Shards:
+  Any number of shards may run at any time, on any machines that share the folder. Running a shard
+  twice does no harm. --shard auto reads the shard from a Slurm array, a Kubernetes indexed job,
+  PBS, SGE, LSF, srun or mpirun.
+
+Signals:
+  SIGTERM, SIGINT and SIGUSR1 end the current step and leave a checkpoint. Running the shard again
+  continues there.
+
+JSON:
+  {"out", "shard", "units", "trained", "were_done", "failed": [names], "stopped"}
+  With --dry-run: {"out", "shard", "units", "seconds", "memory_bytes", "states": [{"unit",
+  "state", "seconds"}]}
+
+Exit codes:
+  0   every unit of the shard is done
+  1   some failed and the rest is done
+  5   cannot write
+  75  stopped)";
 
 std::atomic<bool> stop_shard{false}, stop_shard_now{false};
 /// Handles a stop signal. The first one requests a stop after the current step, the second one a stop at the next
@@ -247,6 +258,7 @@ Exit run_sweep(const RunArguments& a) {
 
 void describe_run(Command& verb) {
     const auto a = std::make_shared<RunArguments>();
+    verb.group("What to train");
     verb.option("OUT", a->path, "The folder of a sweep, or its plan").required().takes(value_kind::file);
     verb.option("--shard", a->shard,
                 "Shard to train: 3/64, or auto to read it from the environment variables of the job engine")
@@ -254,22 +266,24 @@ void describe_run(Command& verb) {
         .shows_default();
     verb.option("--unit", a->unit,
                 "Train only the unit of this name, instead of a shard. Default: all units of the shard");
+    verb.flag("--retry-failed", a->retry_failed, "Also train units that failed before");
     verb.option("-o,--out", a->out, "Folder of the sweep. Default: the path of the plan without .toml")
         .takes(value_kind::folder);
-    add_device_options(verb, a->device);
+    verb.group("Device, speed and limits");
     verb.integer("--jobs", a->jobs, {1, max_threads}, "Number of units to train at a time, each in its own process")
         .shows_default();
     verb.option("--max-minutes", a->max_minutes,
                 "Stop after this many minutes, so that the shard can be resumed; 0: never")
         .shows_default();
-    verb.flag("--retry-failed", a->retry_failed, "Also train units that failed before");
+    add_device_options(verb, a->device);
     verb.option("--scratch", a->scratch,
-                "Train in this folder on a local disk, and copy the results back at each checkpoint and at the end. "
+                "Train in this folder on a local disk. The results are copied back at each checkpoint and at the end. "
                 "Default: train in the sweep's folder")
         .takes(value_kind::folder);
     verb.option("--patience", a->patience,
                 "Seconds over which three retries are spread after a stale file handle or an input/output error")
         .shows_default();
+    verb.group("Output");
     verb.flag("--dry-run", a->dry_run,
               "Print the units of the shard and their states, without training or writing anything");
     verb.flag("--json", a->json, "Print the result as JSON");
@@ -279,6 +293,6 @@ void describe_run(Command& verb) {
 
 }  // namespace
 
-const VerbRow run_verb{"run", run_help, describe_run};
+const VerbRow run_verb{"run", run_help, describe_run, run_notes};
 
 }  // namespace macheps::cmd::sweep

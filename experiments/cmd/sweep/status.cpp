@@ -23,14 +23,21 @@ using namespace training;
 namespace {
 
 constexpr const char* status_help =
-    "Prints how many units of a sweep are done, begun, failed and missing, shard by shard.\n\n"
-    "Examples:\n"
-    "  macheps sweep status formats              the shards that are not done, and what failed\n"
-    "  macheps sweep status formats --csv        one line per unit\n\n"
-    "A unit is `begun` while OUT/work contains an attempt at it: a process is training it, or was interrupted.\n"
-    "JSON: {\"out\", \"name\", \"units\", \"done\", \"begun\", \"failed\", \"missing\", \"shards\": [{\"shard\",\n"
-    "\"units\", \"done\", \"begun\", \"failed\", \"missing\"}], \"failures\": [{\"unit\", \"host\", \"what\"}]}.\n"
-    "The exit code does not depend on the states.";
+    R"(Prints how many units of a sweep are done, begun, failed and missing, shard by shard.
+
+Examples:
+  macheps sweep status formats          the shards that are not done, and what failed
+  macheps sweep status formats --csv    one line per unit)";
+
+constexpr const char* status_notes = R"(States:
+  A unit is `begun` while OUT/work contains an attempt at it: a process is training it, or was
+  interrupted.
+
+JSON:
+  {"out", "name", "units", "done", "begun", "failed", "missing", "shards": [{"shard", "units",
+  "done", "begun", "failed", "missing"}], "failures": [{"unit", "host", "what"}]}
+
+The exit code does not depend on the states.)";
 
 struct StatusArguments {
     std::filesystem::path out;
@@ -129,6 +136,6 @@ void describe_status(Command& verb) {
 
 }  // namespace
 
-const VerbRow status_verb{"status", status_help, describe_status};
+const VerbRow status_verb{"status", status_help, describe_status, status_notes};
 
 }  // namespace macheps::cmd::sweep

@@ -24,15 +24,28 @@ using namespace training;
 namespace {
 
 constexpr const char* submit_help =
-    "Submits the shards of a sweep to Slurm as an array, or writes a job for Kubernetes.\n\n"
-    "Examples:\n"
-    "  macheps sweep submit formats.toml --engine slurm --print                what would be submitted\n"
-    "  macheps sweep submit formats.toml --engine kubernetes --print > job.yaml\n\n"
-    "Slurm: writes OUT/slurm/array.sh and merge.sh and submits both. The merge starts when every task has ended,\n"
-    "and reports what is missing. A task that nears its time limit saves its state and is requeued. Kubernetes: you\n"
-    "provide the image of the job, and a volume that all pods mount as /out. Other engines: docs/sweeps.md.\n"
-    "JSON: {\"out\", \"engine\", \"shards\", \"scripts\": [files], \"jobs\": [ids]}.\n"
-    "Exit codes: 1, the engine refused the job; 2 and 3, the plan cannot be trained.";
+    R"(Submits the shards of a sweep to Slurm as an array, or writes a job for Kubernetes.
+
+Examples:
+  macheps sweep submit formats.toml --engine slurm --print                what would be submitted
+  macheps sweep submit formats.toml --engine kubernetes --print > job.yaml)";
+
+constexpr const char* submit_notes = R"(Slurm:
+  Writes OUT/slurm/array.sh and merge.sh and submits both. The merge starts when every task has
+  ended, and reports what is missing. A task that nears its time limit saves its state and is
+  requeued.
+
+Kubernetes:
+  You provide the image of the job, and a volume that all pods mount as /out.
+
+Other engines: docs/sweeps.md.
+
+JSON:
+  {"out", "engine", "shards", "scripts": [files], "jobs": [ids]}
+
+Exit codes:
+  1        the engine refused the job
+  2 and 3  the plan cannot be trained)";
 
 struct SubmitArguments {
     std::filesystem::path path, out;
@@ -143,8 +156,8 @@ void describe_submit(Command& verb) {
     for (const EngineRow& row : engine_rows) names.emplace_back(row.name);
     verb.option("--engine", a->engine, "Engine that schedules the jobs").required().one_of(names);
     verb.integer("--shards", a->shards, {0, max_shards},
-                 "Number of shards; 0: as many as there are units, but at most 1000, and ten minutes or more each on "
-                 "average")
+                 "Number of shards. 0: one for each unit, but at most 1000. "
+                 "There are fewer if the average shard would take less than ten minutes")
         .shows_default();
     verb.option("--time", a->time, "Time limit of a Slurm task, such as 4:00:00. Default: the limit of the cluster");
     verb.option("--sbatch", a->sbatch, "Further options for sbatch, such as \"-p cpu -A account\". Default: none");
@@ -158,6 +171,6 @@ void describe_submit(Command& verb) {
 
 }  // namespace
 
-const VerbRow submit_verb{"submit", submit_help, describe_submit};
+const VerbRow submit_verb{"submit", submit_help, describe_submit, submit_notes};
 
 }  // namespace macheps::cmd::sweep

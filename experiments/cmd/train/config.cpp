@@ -134,11 +134,15 @@ std::optional<std::string> common_value(const TrainingKey& key, const std::vecto
 
 }  // namespace
 
-void ConfigChoice::add_options(Command& verb) {
+void ConfigChoice::add_config(Command& verb) {
     verb.option("--config", configs,
-                "Configs of training frameworks, read as `policy import` does. Each FILE is a policy, unless another "
-                "FILE refers to it. A+B is one config in two files, and A+KEY=VALUE changes a key")
+                "Configs of training frameworks, read as `policy import` reads them. "
+                "Each FILE is a policy, unless another FILE refers to it. "
+                "A+B is one config in two files. A+KEY=VALUE changes a key. Default: none")
         .takes(value_kind::file);
+}
+
+void ConfigChoice::add_options(Command& verb) {
     verb.option("--take", take,
                 "Settings to take from a config in addition to its policy: lr, its learning rate. Default: nothing")
         .one_of({"lr"})
@@ -174,7 +178,7 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
         if (result.refused()) {
             const Finding& first = result.findings.front();
             if (!refused) {
-                refused = Error({.what = fmt::format("{} refuses this config: {} [{}]", result.framework->title,
+                refused = Error({.what = fmt::format("this {} config has an error: {} [{}]", result.framework->title,
                                                      first.message, first.rule),
                                  .where = to_string(first.place),
                                  .fix = first.instead.empty() ? "correct the config" : first.instead,

@@ -10,12 +10,15 @@
 
 namespace macheps::cmd::train {
 
-/// Options about configs.
+/// Options that read the configs of training frameworks.
 struct ConfigChoice {
     std::vector<std::string> configs;  ///< each a policy; `A+B` is one config of two files
     std::vector<std::string> take;     ///< settings to take in addition to the policy: lr
     policies::ImportChoice import;
 
+    /// Adds --config.
+    void add_config(Command& verb);
+    /// Adds the options that change how configs are read.
     void add_options(Command& verb);
 };
 

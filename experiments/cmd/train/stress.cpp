@@ -60,9 +60,9 @@ bool has_narrow_forward(const ResolvedPolicy& policy) {
 
 std::string stress_help() {
     return fmt::format(
-        "Train every policy a second time with values as large as in pretrained models: {}=VALUE, or none. Default: {} "
-        "if a "
-        "--config casts forward values to a format of narrow range (fp16, or fp8 without scales), otherwise none",
+        "Train every policy a second time with values as large as in pretrained models: {}=VALUE, or none. "
+        "Default: none. "
+        "With --config: {} if a policy casts forward values to a format of narrow range (fp16, or fp8 without scales)",
         fmt::join(stress_names(), "=VALUE, "), usual_stress);
 }
 

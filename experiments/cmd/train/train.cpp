@@ -75,8 +75,8 @@ struct Arguments {
 /// Steps between checkpoints. A tiny run ends before the first one, and a large run loses at most a few minutes.
 constexpr std::int64_t default_save_every = 500;
 
-/// Throws Error (usage) for options that a manifest does not allow. A manifest determines what is computed, so only
-/// options that do not change the rows are allowed.
+/// Throws Error (usage) for options that a manifest does not allow. A manifest determines the rows, so only options
+/// that do not change them are allowed.
 void refuse_other_options(const Command& verb, const char* with, std::initializer_list<std::string_view> allowed) {
     for (const std::string& name : verb.given()) {
         if (name == with || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
@@ -274,11 +274,12 @@ Exit run(const Arguments& arguments, const Command& verb) {
 }
 
 void describe_task(Command& verb, Arguments& a) {
+    verb.group("What to train");
     verb.option("-p,--policy", a.policies,
                 "Policies: presets (macheps policy list) or .toml files. Default: those of the demo")
         .takes(value_kind::policy)
         .list();
-    a.configs.add_options(verb);
+    a.configs.add_config(verb);
     verb.integer("--seeds", a.seeds, seed_limits,
                  "Seeds. For each seed, all policies have the same initial weights and batches. Default: 0,1,2")
         .list();
@@ -290,69 +291,75 @@ void describe_task(Command& verb, Arguments& a) {
         .takes(value_kind::file)
         .needs(data);
     verb.option("--data-format", a.data_format,
-                "Format of the data: auto, text, llmc or nanogpt. auto recognises llm.c by its magic number, reads "
-                "other .bin files as uint16 tokens of nanoGPT, and all other files as text")
+                "Format of the data. auto recognises llm.c by its magic number. "
+                "It reads other .bin files as uint16 tokens of nanoGPT, and all other files as text")
         .one_of({"auto", "text", "llmc", "nanogpt"})
         .shows_default();
-    verb.option("-o,--out", a.out, "Run directory. Default: the next of runs/001, runs/002, ...")
-        .takes(value_kind::folder);
-    verb.flag("--force", a.force, "Replace an existing run directory");
+    verb.option("--model", a.kind,
+                "Kind of model. gpt2: LayerNorm, GELU, learned positions. llama: RMSNorm, SwiGLU, rotary positions")
+        .takes("KIND:{gpt2,llama}")
+        .shows_default();
+    verb.option("--size", a.size, "Size of the model").takes("SIZE:{tiny,small,base}").shows_default();
+    verb.integer("--steps", a.train.steps, {1, max_steps}, "Optimiser steps").shows_default();
 }
 
 void describe_model(Command& verb, Arguments& a) {
-    verb.option("--model", a.kind,
-                "Kind of model: gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary positions)")
-        .takes("KIND:{gpt2,llama}")
-        .shows_default();
-    verb.option("--size", a.size, "Size of the model: tiny, small or base")
-        .takes("SIZE:{tiny,small,base}")
-        .shows_default();
+    verb.group("Model");
     verb.integer("--layers", a.layers, {1, max_size}, "Number of blocks. Default: set by --size");
     verb.integer("--width", a.width, {1, max_size}, "Number of channels. Default: set by --size");
     verb.integer("--heads", a.heads, {1, max_size}, "Number of attention heads. Default: set by --size");
     verb.integer("--kv-heads", a.kv_heads, {0, max_size},
                  "Llama only: number of key and value heads, a divisor of --heads. Default: --heads");
     verb.integer("--hidden", a.hidden, {0, max_size},
-                 "Channels inside the feed-forward layer. Default: 4 width; for llama 8/3 width, rounded up to a "
-                 "multiple of 32");
-    verb.option("--rope-theta", a.rope_theta, "Llama only: base of the rotary positions. Default: 10000");
+                 "Channels inside the feed-forward layer. "
+                 "Default: 4 width; for llama 8/3 width, rounded up to a multiple of 32");
     verb.integer("--context", a.context, {1, max_size}, "Tokens per sample. Default: set by --size");
-    verb.integer(
-        "--vocabulary", a.vocabulary, {1, max_size},
-        "Number of different tokens. Default: set by --size; 256 for a text; the largest token plus one for tokens");
+    verb.integer("--vocabulary", a.vocabulary, {1, max_size},
+                 "Number of different tokens. "
+                 "Default: set by --size; 256 for a text; the largest token plus one for tokens");
+    verb.option("--rope-theta", a.rope_theta, "Llama only: base of the rotary positions. Default: 10000");
     const Option untied = verb.flag("--untied", a.untied, "Give lm_head separate weights (the default for llama)");
     verb.flag("--tied", a.tied, "Let lm_head share the token embedding (the default for gpt2)").excludes(untied);
     std::vector<std::string> gelus;
     for (const Activation& row : activations) gelus.emplace_back(row.name);
-    verb.option("--gelu", a.gelu, fmt::format("Variant of GELU: {}", fmt::join(gelus, " or ")))
-        .one_of(gelus)
-        .shows_default();
+    verb.option("--gelu", a.gelu, "Variant of GELU").one_of(gelus).shows_default();
 }
 
 void describe_steps(Command& verb, Arguments& a) {
-    verb.integer("--steps", a.train.steps, {1, max_steps}, "Optimiser steps").shows_default();
+    verb.group("Optimiser and steps");
     verb.integer("--batch", a.batch, {1, max_size}, "Samples per micro-batch. Default: set by --size");
     verb.integer("--micro-batches", a.train.micro_batches, {1, max_size},
                  "Micro-batches whose gradients are added before each step")
         .shows_default();
-    verb.option("--optimizer", a.optimizer, "Optimiser: adamw or sgd").one_of({"adamw", "sgd"}).shows_default();
+    verb.option("--optimizer", a.optimizer, "Optimiser").one_of({"adamw", "sgd"}).shows_default();
     verb.option("--lr", a.train.lr, "Learning rate after warm-up").shows_default();
     verb.option("--min-lr", a.min_lr, "Learning rate at the end of the cosine schedule. Default: lr / 10");
     verb.integer("--warmup", a.train.warmup, {0, max_steps}, "Steps of linear warm-up").shows_default();
     verb.option("--clip", a.train.clip, "Maximum gradient norm; 0: no clipping").shows_default();
     verb.option("--weight-decay", a.train.weight_decay, "Weight decay; applies to matrices only").shows_default();
-    verb.integer("--ranks", a.train.ranks, {1, max_ranks},
-                 "Number of data parallel ranks, a divisor of --batch. They are computed one after the other. Each "
-                 "takes its share of a micro-batch, and gradients are reduced as [reduce] of the policy says")
-        .shows_default();
-    verb.flag("--recompute", a.train.recompute,
-              "Gradient checkpointing: keep only the input of each block, and recompute the block for its backward "
-              "pass. Changes the bytes of the activations, not the results");
     verb.option("--momentum", a.train.momentum, "Momentum; applies to sgd only").shows_default();
     verb.option("--token-weight", a.token_weight,
-                "Weight of every token's loss in the backward pass, a power of two, undone in fp32 before clipping. It "
-                "makes gradients as small as those of a batch 1/weight times as large. Default: 2^-12 with the "
-                "synthetic language, 1 with --data or --config");
+                "Weight of every token's loss in the backward pass, a power of two. "
+                "It is undone in fp32 before clipping. "
+                "It makes gradients as small as those of a batch 1/weight times as large. "
+                "Default: 2^-12 with the synthetic language, 1 with --data or --config");
+    verb.integer("--ranks", a.train.ranks, {1, max_ranks},
+                 "Number of data parallel ranks, a divisor of --batch. They are computed one after the other. "
+                 "Each takes its share of a micro-batch. Gradients are reduced as [reduce] of the policy says")
+        .shows_default();
+    verb.flag("--recompute", a.train.recompute,
+              "Gradient checkpointing: keep only the input of each block. "
+              "Recompute the block for its backward pass. "
+              "Changes the bytes of the activations, not the results");
+}
+
+void describe_configs(Command& verb, Arguments& a) {
+    verb.group("Configs of frameworks (--config)");
+    a.configs.add_options(verb);
+}
+
+void describe_records(Command& verb, Arguments& a) {
+    verb.group("What is recorded");
     verb.integer("--eval-every", a.train.eval_every, {0, max_steps},
                  "Steps between held-out evaluations; 0: only at the end")
         .shows_default();
@@ -364,27 +371,33 @@ void describe_steps(Command& verb, Arguments& a) {
     verb.integer("--histogram-every", a.train.histogram_every, {0, max_steps},
                  "Steps between exponent histograms, which only sampled steps keep; 0: none")
         .shows_default();
+    verb.integer("--dump-step", a.dump, {0, max_steps},
+                 "Write step N (the first is 0) of the first policy and seed into FILE.safetensors. "
+                 "It contains weights, gradients, moments, and the values at every site (of the last micro-batch). "
+                 "Default: none")
+        .takes("N FILE");
+    verb.flag("--hash-sites", a.hash_sites,
+              "Write hashes.csv with a hash of every tensor of every step. "
+              "A diff of two such files finds the first operation in which two runs differ. Slow");
+    verb.option("--export-inputs", a.inputs_file,
+                "Write the initial weights and the samples of every step, for all seeds, into FILE.safetensors. "
+                "Another framework can then train on the same inputs. Default: none")
+        .takes(value_kind::file);
 }
 
 void describe_run(Command& verb, Arguments& a) {
-    verb.integer(
-            "--dump-step", a.dump, {0, max_steps},
-            "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
-            "moments, and the values at every site (of the last micro-batch)")
-        .takes("N FILE");
-    verb.flag("--hash-sites", a.hash_sites,
-              "Write hashes.csv with a hash of every tensor of every step, so that diff finds the first operation in "
-              "which two runs differ. Slow");
-    verb.option("--export-inputs", a.inputs_file,
-                "Write the initial weights and the samples of every step, for all seeds, into FILE.safetensors, so "
-                "that another framework can train on the same inputs")
-        .takes(value_kind::file);
-    verb.integer("--save-every", a.save_every, {0, max_steps},
-                 fmt::format("Steps between checkpoints; 0: only when stopped. Default: {}", default_save_every));
+    verb.group("Run directory and output");
+    verb.option("-o,--out", a.out, "Run directory. Default: the next of runs/001, runs/002, ...")
+        .takes(value_kind::folder);
+    verb.flag("--force", a.force, "Replace an existing run directory");
     verb.option("--resume", a.resume, "Resume an interrupted run directory. Default: start a new run")
         .takes(value_kind::folder);
-    verb.option("--from", a.from, "Repeat the run of a manifest.json bit for bit, in a new directory")
+    verb.option("--from", a.from,
+                "Repeat the run of a manifest.json bit for bit, in a new directory. "
+                "Default: the options describe the run")
         .takes(value_kind::file);
+    verb.integer("--save-every", a.save_every, {0, max_steps}, "Steps between checkpoints; 0: only when stopped")
+        .default_text(fmt::format("{}", default_save_every));
     verb.flag("--dry-run", a.dry_run,
               "Print the plan: runs, time (measured with a few steps), memory, disk, problems. Writes nothing");
     verb.flag("--json", a.json, "Print the summary, or the plan, as JSON");
@@ -398,6 +411,8 @@ void describe_task_asked(Command& verb) {
     describe_task(verb, *a);
     describe_model(verb, *a);
     describe_steps(verb, *a);
+    describe_configs(verb, *a);
+    describe_records(verb, *a);
     describe_run(verb, *a);
     verb.runs([a, &verb] {
         validate(*asked_task = new_experiment(*a, verb));
@@ -412,11 +427,14 @@ void describe(Command& verb) {
     describe_task(verb, *a);
     describe_model(verb, *a);
     describe_steps(verb, *a);
+    describe_configs(verb, *a);
+    describe_records(verb, *a);
+    verb.group("Device and speed");
     add_device_options(verb, a->device);
     verb.integer("--jobs", a->jobs, {0, max_threads},
-                 "Runs trained side by side, which share the threads; 0: one per thread if runs are short, otherwise "
-                 "1. The results do not depend on it. After an interruption, runs that were ahead of the others "
-                 "restart from step 0")
+                 "Runs trained side by side, which share the threads. "
+                 "0: one per thread if runs are short, otherwise 1. The results do not depend on it. "
+                 "After an interruption, runs that were ahead of the others restart from step 0")
         .shows_default();
     describe_run(verb, *a);
     verb.runs([a, &verb] { return run(*a, verb); });
@@ -424,7 +442,7 @@ void describe(Command& verb) {
 
 }  // namespace
 
-const VerbRow verb{"train", train_help, describe};
+const VerbRow verb{"train", train_help, describe, train_notes};
 
 Experiment train_task(const std::vector<std::string>& options) {
     std::vector<std::string> words{"macheps", "train"};

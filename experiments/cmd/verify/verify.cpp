@@ -39,55 +39,85 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* help =
-    R"(Compares the emulators with the GPU or the CPU of this computer, or with recorded results, bit for bit.
+    R"(Compares the emulators with the GPU or CPU of this computer, or with recorded results, bit for bit.
 
 Examples:
   macheps verify                                        everything, in about three minutes
   macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute
-  macheps verify --full --seconds 480 --record traces   also record the results of the GPU, in small files
-  macheps verify --device cpu --quick                   units of this CPU: AVX512-BF16, AVX512-FP16, AMX, conversions
-  macheps verify --library openblas                     the order in which a library adds, and a rule with the same bits
+  macheps verify --device cpu --quick                   units of this CPU, such as AMX
+  macheps verify --full --seconds 480 --record traces   also record the GPU's results
+  macheps verify --replay traces                        recorded results; needs no GPU
+  macheps verify --library openblas                     the order in which a library adds
+  macheps verify --list                                 print what would be run; needs no GPU)";
+
+constexpr const char* notes = R"(More examples:
   macheps verify --library openblas --rule blas.onednn  whether this rule has the same bits: exit code 1 if not
-  macheps verify --replay traces                        recorded results against the emulators; needs no GPU
-  macheps verify --list                                 print what would be run; needs no GPU
 
-Matrix instructions run on operands of every class of difficulty, generated on the GPU. The GPU compares each result
-with the definition that the emulators follow. The names of variants contain a plus. Questions are operands on which
-published sources disagree: the note reports which answer the GPU gives, and which field of the model it settles.
-Sparse instructions (mma.sp, wgmma.sp) are compared with the dense instruction over the selected products; the note
-also reports how many results equal those of two dense steps over all products.
---device cpu asks CPUID and the operating system which units exist; a missing unit has a line `absent`. With --quick,
-each unit gives ten million results. --mutant NAME compares with a wrong model instead, to check that the difference is
-found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown name prints all of them).
---library loads openblas, onednn, mkl, blis, the C library in a file (a name with a slash) or torch, torch.bf16,
-torch.fp16 (PyTorch, in the Python that MACHEPS_PYTHON names) in a separate process. It reports where the blocks of k
-end, which rule has this order, and in how many of --shapes random shapes with cancelling operands that rule gives
-every bit. Verdicts: reproduced; order only; unknown; nondeterministic; absent, which is a failure only with --require.
-With --rule NAME, the library must have every bit of that rule (any that `macheps gemm --machine` accepts), otherwise
-the exit code is 1; without it, the best-fitting rule is used.
-torch.cuda.{fp32,tf32,bf16,fp16} and torch.cuda.scaled.{tensor,row}[.fast] are torch.matmul and torch._scaled_mm on a
-GPU, with the kernels that PyTorch chooses. They have rows like those of cuBLASLt for --shapes shapes, at most four,
-and the order of a sum. --rule NAME replaces the claimed rule.
-Libraries of GPUs have a row `equal` if they follow the rule that is claimed for the problem, `differs` if they do not,
-even if other rules agree, and `recorded` if nothing is claimed: the note lists the rules that agree.
-A line of the table is one instruction with all its classes if all are equal, otherwise one class. CSV, JUnit and JSON
-have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.
-Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it); absent
-(this CPU has no such unit); failed (it did not run to its end; the note gives the reason). The CSV file grows while
-the instructions run.
---record also writes the sums of the hashes of scalar results. With --capture it also writes raw outputs of the
-algorithms of cuBLASLt, which --replay compares with the rules of matmuls. --replay recomputes a few of the sums from
-the models; another --seed selects other sums. --full recomputes every sum, which can take hours.
-A trace is one file for one instruction: a header (GPU, driver, toolkit, or CPU, microcode, os, compiler; date, seed,
-number of rows that refute each wrong model), then lines that `macheps machine eval` reads (except for sparse
-instructions): zstd -dc FILE | macheps machine eval -
+GPU:
+  Matrix instructions run on operands of every class of difficulty, generated on the GPU. The GPU
+  compares each result with the definition that the emulators follow. The names of variants
+  contain a plus. Questions are operands on which published sources disagree. The note reports
+  which answer the GPU gives, and which field of the model it settles. Sparse instructions
+  (mma.sp, wgmma.sp) are compared with the dense instruction over the selected products. Their
+  note also reports how many results equal those of two dense steps over all products.
 
-Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot
-write.
+CPU (--device cpu):
+  The units are AVX512-BF16, AVX512-FP16, AMX and conversions. CPUID and the operating system
+  report which of them exist. A missing unit has a line `absent`. With --quick, each unit gives
+  ten million results. --mutant NAME compares with a wrong model instead, to check that the
+  difference is found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown name
+  prints all of them).
 
-JSON: {"device", "rows": [{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict", "seconds",
-"note"}, ...], "equal", "differ", "recorded", "declined", "absent", "failed", "trials", "mismatches",
-"traces": [paths written or read]}.)";
+Libraries (--library):
+  NAME is openblas, onednn, mkl, blis, the C library in a file (a name with a slash), or torch,
+  torch.bf16 or torch.fp16 (PyTorch, in the Python that MACHEPS_PYTHON names). The library is
+  loaded in a separate process. The report contains where the blocks of k end, which rule has this
+  order, and in how many of --shapes random shapes with cancelling operands that rule gives every
+  bit. Verdicts: reproduced; order only; unknown; nondeterministic; absent, which is a failure
+  only with --require. With --rule NAME, the library must have every bit of that rule (any that
+  `macheps gemm --machine` accepts), otherwise the exit code is 1. Without --rule, the
+  best-fitting rule is used.
+  torch.cuda.{fp32,tf32,bf16,fp16} and torch.cuda.scaled.{tensor,row}[.fast] are torch.matmul and
+  torch._scaled_mm on a GPU, with the kernels that PyTorch chooses. They have rows like those of
+  cuBLASLt for --shapes shapes, at most four, and the order of a sum. --rule NAME replaces the
+  claimed rule.
+  Libraries of GPUs have a row `equal` if they follow the rule that is claimed for the problem,
+  and `differs` if they do not, even if other rules agree. The row is `recorded` if nothing is
+  claimed; its note lists the rules that agree.
+
+Rows:
+  A line of the table is one instruction with all its classes if all are equal, otherwise one
+  class. CSV, JUnit and JSON have a row for every class: kind, instruction, class, model, trials,
+  mismatches, verdict, seconds, note. The CSV file grows while the instructions run.
+
+Verdicts:
+  equal
+  differs
+  recorded  nothing is claimed
+  declined  the device or the library does not offer it
+  absent    this CPU has no such unit
+  failed    it did not run to its end; the note gives the reason
+
+Traces (--record, --replay):
+  A trace is one file for one instruction. Its header has GPU, driver and toolkit (or CPU,
+  microcode, os and compiler), date, seed, and the number of rows that refute each wrong model.
+  The other lines are lines that `macheps machine eval` reads (except for sparse instructions):
+  zstd -dc FILE | macheps machine eval -
+  The option --record also writes the sums of the hashes of scalar results. With --capture it also
+  writes raw outputs of the algorithms of cuBLASLt, which --replay compares with the rules of
+  matmuls. --replay recomputes a few of the sums from the models; another --seed selects other
+  sums. --full recomputes every sum, which can take hours.
+
+JSON:
+  {"device", "rows": [{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict",
+  "seconds", "note"}, ...], "equal", "differ", "recorded", "declined", "absent", "failed",
+  "trials", "mismatches", "traces": [paths written or read]}
+
+Exit codes:
+  1  something differs or failed
+  3  a trace cannot be read or was changed
+  4  no such device
+  5  cannot write)";
 
 constexpr int max_devices = 1023;
 
@@ -373,52 +403,61 @@ Exit run(const Arguments& arguments) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
+    verb.group("What to verify");
     verb.option("--only", a->only, "Pattern for kind:instruction, as printed by --list")
         .takes("PATTERN")
         .shows_default();
+    verb.option("--device", a->device, "cpu, or the number of a GPU, counted from 0").takes("DEVICE").shows_default();
     const Option quick = verb.flag("--quick", a->quick, "Run for one minute");
     verb.flag("--full", a->full,
               "Run for --seconds seconds (this is the default). With --replay: recompute every sum of hashes")
         .excludes(quick);
     verb.option("--seconds", a->seconds,
-                "Time limit for everything together; each class of operands runs at least once")
+                "Time limit for everything together. Each class of operands runs at least once")
         .range(0, 1e6)
         .shows_default()
         .excludes(quick);
-    verb.option("--device", a->device, "cpu, or the number of a GPU, counted from 0").takes("DEVICE").shows_default();
     verb.integer("--seed", a->seed, seed_limits, "Seed of the operands").shows_default();
-    const Option record = verb.option("--record", a->record,
-                                      "Write traces of plain forms, captures of libraries and sums of hashes of scalar "
-                                      "results to this folder")
-                              .takes(value_kind::folder);
     verb.flag("--plain", a->plain, "Leave out variants of matrix instructions, which have no traces");
-    verb.flag("--capture", a->capture,
-              "With --record: write the outputs of libraries, without comparing them with a rule")
+    verb.option("--mutant", a->mutant,
+                "With --device cpu: compare with this wrong model, to check that the difference is found. "
+                "Default: none")
+        .takes("NAME");
+    const Option list = verb.flag("--list", a->list, "Print what would be run");
+    verb.group("Traces");
+    const Option record =
+        verb.option("--record", a->record,
+                    "Write traces of plain forms, captures of libraries and sums of hashes of scalar results. "
+                    "They are written to this folder. Default: none")
+            .takes(value_kind::folder);
+    verb.flag("--capture", a->capture, "Write the outputs of libraries, without comparing them with a rule")
         .needs(record);
-    const Option library =
-        verb.option("--library", a->library.library, "Verify a library of this computer instead of a device")
-            .takes("NAME")
-            .excludes(record);
-    verb.option("--rule", a->library.rule, "Rule whose bits the library must have").takes("NAME").needs(library);
+    verb.option("--replay", a->replay,
+                "Compare recorded traces in this folder and its subfolders. Default: run on the device")
+        .takes(value_kind::folder)
+        .excludes(record)
+        .excludes(list);
+    verb.group("Libraries");
+    const Option library = verb.option("--library", a->library.library,
+                                       "Verify a library of this computer instead of a device. Default: none")
+                               .takes("NAME")
+                               .excludes(record);
+    verb.option("--rule", a->library.rule, "Rule whose bits the library must have. Default: the best-fitting rule")
+        .takes("NAME")
+        .needs(library);
     verb.integer("--shapes", a->library.shapes, {1, 10000}, "With --library: number of random shapes to compare")
         .shows_default();
     verb.flag("--require", a->library.require, "With --library: exit with 4 if the library is absent");
-    verb.option("--mutant", a->mutant,
-                "With --device cpu: compare with this wrong model, to check that the difference is found")
-        .takes("NAME");
-    const Option replay =
-        verb.option("--replay", a->replay, "Compare recorded traces in this folder and its subfolders")
-            .takes(value_kind::folder)
-            .excludes(record);
-    verb.option("--csv", a->csv, "Write every row to this file as CSV").takes(value_kind::file);
-    verb.option("--junit", a->junit, "Write every row to this file as JUnit XML").takes(value_kind::file);
+    verb.group("Output");
+    verb.option("--csv", a->csv, "Write every row to this file as CSV. Default: none").takes(value_kind::file);
+    verb.option("--junit", a->junit, "Write every row to this file as JUnit XML. Default: none")
+        .takes(value_kind::file);
     verb.flag("--json", a->json, "Print JSON");
-    verb.flag("--list", a->list, "Print what would be run").excludes(replay);
     verb.runs([a] { return run(*a); });
 }
 
 }  // namespace
 
-const VerbRow verb{"verify", help, describe};
+const VerbRow verb{"verify", help, describe, notes};
 
 }  // namespace macheps::cmd::verify
