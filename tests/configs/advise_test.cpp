@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advice by device and goal, and the format of every tensor of a policy.
+// Tests the advice for each device and goal, and the table with the format of every tensor of a policy.
 #include "experiments/configs/memory/advise.hpp"
 #include "experiments/configs/memory/tensors.hpp"
 #include "experiments/training/model/config.hpp"
@@ -51,7 +51,7 @@ std::set<std::string> what_disagrees(std::string_view have, std::string_view adv
 
 }  // namespace
 
-TEST_CASE("advice follows the device, the goal and the size", "[experiments][advise]") {
+TEST_CASE("advice depends on the device, the goal and the number of parameters", "[experiments][advise]") {
     const auto [device, goal, params, expected] =
         GENERATE(table<const char*, Goal, std::optional<double>, const char*>({
             {"a100", Goal::pretrain, {}, "a100-amp-bf16 tf32 fp32"},
@@ -121,7 +121,8 @@ TEST_CASE("advice corrects the mistakes of published guides", "[experiments][adv
     CHECK(says(advise(asked("mi300x", Goal::pretrain))[1].watch, "fnuz"));
 }
 
-TEST_CASE("sides of linears are multiples of 8 for 16 bits and of 16 for fp8", "[experiments][advise]") {
+TEST_CASE("dimensions of linear layers must be multiples of 8 for 16-bit formats and of 16 for fp8",
+          "[experiments][advise]") {
     REQUIRE(dimension_rules().size() == 2);
     const DimensionRule &low = dimension_rules()[0], &fp8 = dimension_rules()[1];
     CHECK(low.multiple_of == 8);
@@ -142,7 +143,8 @@ TEST_CASE("sides of linears are multiples of 8 for 16 bits and of 16 for fp8", "
     CHECK_FALSE(says(advise(asked("l40", Goal::pretrain, 7e9, {4096}))[1].watch, "stay bf16"));
 }
 
-TEST_CASE("disagreements with advice are reported by their effects", "[experiments][advise]") {
+TEST_CASE("disagreements between two policies are reported as the steps of training that differ",
+          "[experiments][advise]") {
     using Set = std::set<std::string>;
     CHECK(what_disagrees("amp-bf16", "a100-amp-bf16") == Set{});
     CHECK(what_disagrees("amp-fp16", "amp-bf16") == Set{"matmuls read", "the loss is scaled"});
@@ -153,7 +155,7 @@ TEST_CASE("disagreements with advice are reported by their effects", "[experimen
     CHECK(what_disagrees("tf32", "fp32") == Set{"matmuls read"});
 }
 
-TEST_CASE("adapters and moments of a config are compared as the config sets them, not as its nearest policy does",
+TEST_CASE("advice is compared with the adapters and moments in the config, not with those of its nearest policy",
           "[experiments][advise]") {
     const SiteList sites = model_sites(named_size("tiny").model);
     const auto told = [&](const Imported& config) {
@@ -166,7 +168,7 @@ TEST_CASE("adapters and moments of a config are compared as the config sets them
     const auto adapters =
         told(Imported("{base_model: m, adapter: lora, load_in_8bit: true, bf16: auto, optimizer: adamw_bnb_8bit}",
                       {.framework = "axolotl"}));
-    CHECK_FALSE(adapters.contains("the optimiser updates"));  // adapters are fp32, whatever the base is
+    CHECK_FALSE(adapters.contains("the optimiser updates"));  // adapters are fp32, whatever the base model is
     CHECK_FALSE(adapters.contains("gradients"));
     CHECK(adapters.at("moments") == "int8");
     const auto whole = told(Imported("{base_model: m, bf16: auto}", {.framework = "axolotl"}));
@@ -178,7 +180,7 @@ TEST_CASE("adapters and moments of a config are compared as the config sets them
     CHECK(zero.at("gradients") == "bf16");
 }
 
-TEST_CASE("every tensor of a policy has a row, and the rows of gradient sums follow the config",
+TEST_CASE("every tensor of a policy has a row, and rows about sums of gradients have the formats in the config",
           "[experiments][policy]") {
     const ModelConfig model = named_size("tiny", ModelKind::llama).model;
     const SiteList sites = model_sites(model);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests a bf16 checkpoint that a config runs in fp16: the sources of its dtype, and the cases without a finding.
+// Tests the finding that a config runs a bf16 checkpoint in fp16: how the dtype of the checkpoint becomes known, and
+// the cases without this finding.
 #include "experiments/configs/checkpoint_range.hpp"
 #include "tests/configs/import_case.hpp"
 
@@ -13,7 +14,8 @@ using namespace macheps::configs;
 
 namespace {
 
-/// The finding of an import in which --checkpoint-dtype is not given, unless `checkpoint` names one.
+/// Imports a config. Returns its finding about a bf16 checkpoint in fp16, or null. If `checkpoint` is empty, the option
+/// --checkpoint-dtype is not given.
 const Finding* finding_of(ImportResult& result, const char* framework, const std::string& text,
                           const char* checkpoint = "", const char* device = "h100") {
     const test::ConfigFolder folder;
@@ -31,7 +33,7 @@ const Finding* finding_of(ImportResult& result, const char* framework, const std
 
 }  // namespace
 
-TEST_CASE("a bf16 checkpoint in fp16 is a finding in the configs of every framework", "[import]") {
+TEST_CASE("a config that runs a bf16 checkpoint in fp16 gives a finding for every framework", "[import]") {
     struct Case {
         const char *framework, *text, *checkpoint;
         bool speaks;
@@ -88,7 +90,7 @@ TEST_CASE("a bf16 checkpoint in fp16 is a finding in the configs of every framew
     CHECK(frameworks_seen.size() == frameworks().size());
 }
 
-TEST_CASE("the finding says that a dtype is known from the name of the model, with its source", "[import]") {
+TEST_CASE("if the dtype is inferred from the name of the model, the finding says so and gives the source", "[import]") {
     ImportResult result;
     const Finding* found = finding_of(result, "llamafactory",
                                       "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nstage: sft\ndo_train: "
@@ -99,7 +101,7 @@ TEST_CASE("the finding says that a dtype is known from the name of the model, wi
     CHECK(found->message.find("huggingface.co/docs/transformers/model_doc/llama3") != std::string::npos);
     CHECK(found->key == "model_name_or_path");
     CHECK(found->place.line == 1);
-    // A GPU without bf16 is not advised to use it.
+    // On a GPU without bf16, the finding suggests fp32.
     found = finding_of(result, "transformers", "{fp16: true, output_dir: o}", "bf16", "t4");
     REQUIRE(found != nullptr);
     CHECK(found->instead.starts_with("fp32"));
@@ -107,7 +109,7 @@ TEST_CASE("the finding says that a dtype is known from the name of the model, wi
 
 TEST_CASE("names of models that were trained in bf16 are recognised, and other names are not", "[import]") {
     struct Case {
-        const char *name, *family;  ///< null: unknown
+        const char *name, *family;  ///< null: not recognised
     };
     const Case cases[] = {
         {"meta-llama/Meta-Llama-3-8B-Instruct", "Llama 3"},
@@ -149,7 +151,7 @@ TEST_CASE("names of models that were trained in bf16 are recognised, and other n
         CHECK_FALSE(found->source.empty());
         seen.insert(found->family);
     }
-    CHECK(seen.size() == bf16_models().size());  // some name matches each row
+    CHECK(seen.size() == bf16_models().size());  // each row matches some name
     CHECK(find_bf16_model(std::string(100'000, 'a') + "llama-3") == nullptr);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of `accelerate launch`: mixed precision by device, fp8 recipes as they are executed, FSDP, and DeepSpeed's
-// file.
+// Tests imports of the config file of `accelerate launch`: mixed precision on each device, fp8 recipes as they are
+// executed, FSDP, and DeepSpeed's file.
 #include "tests/configs/import_case.hpp"
 
 namespace import_accelerate_test {
@@ -28,7 +28,7 @@ ImportResult with_deepspeed(std::string_view text, std::string_view section) {
 
 }  // namespace
 
-TEST_CASE("the sample of Accelerate is FSDP 2 with torchao's fp8", "[import][accelerate]") {
+TEST_CASE("the sample config of Accelerate is imported as FSDP 2 with torchao's fp8", "[import][accelerate]") {
     const char* text =
         R"({compute_environment: LOCAL_MACHINE, distributed_type: FSDP, mixed_precision: fp8, num_processes: 8,
         fp8_config: {backend: AO, enable_fsdp_float8_all_gather: true, pad_inner_dim: true},
@@ -98,7 +98,8 @@ TEST_CASE("Accelerate's mixed precision becomes a format that the device support
     CHECK(field_of(result, "scaler") == scaler);
 }
 
-TEST_CASE("Transformer Engine computes with max even if Accelerate declares most_recent", "[import][accelerate]") {
+TEST_CASE("Transformer Engine uses the amax algorithm max even if Accelerate's config declares most_recent",
+          "[import][accelerate]") {
     const ImportResult declared = accelerate(
         "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_compute_algo: most_recent, "
         "fp8_format: E4M3, margin: 2}}");
@@ -224,7 +225,8 @@ TEST_CASE("each error and trap of Accelerate is reported if and only if it appli
         });
 }
 
-TEST_CASE("an unknown key is refused at the top of Accelerate's file, and not in its maps", "[import][accelerate]") {
+TEST_CASE("an unknown key is refused at the top level of Accelerate's file, but not in its maps",
+          "[import][accelerate]") {
     CHECK(accelerate("{distributed_type: \"NO\", mixed_precison: bf16}").refused());
     const ImportResult inner =
         accelerate("{distributed_type: FSDP, num_processes: 2, fsdp_config: {fsdp_sharding: FULL}}");
@@ -232,7 +234,7 @@ TEST_CASE("an unknown key is refused at the top of Accelerate's file, and not in
     CHECK_FALSE(inner.refused());
 }
 
-TEST_CASE("Accelerate makes DeepSpeed's file from its keys", "[import][accelerate]") {
+TEST_CASE("Accelerate makes a DeepSpeed config from its own keys", "[import][accelerate]") {
     const ImportResult fp16 = accelerate(
         "{distributed_type: DEEPSPEED, mixed_precision: fp16, num_processes: 2, deepspeed_config: {zero_stage: 3, "
         "gradient_clipping: 0.5}}");
@@ -240,8 +242,8 @@ TEST_CASE("Accelerate makes DeepSpeed's file from its keys", "[import][accelerat
     CHECK(fields_of(fp16, {"store", "compute", "master"}) == "store=H compute=H master=F");
     CHECK(field_of(fp16, "scaler").starts_with("ds-zero init_scale=65536 growth_interval=1000 hysteresis=2"));
     CHECK(field_of(fp16, "clip") == "deepspeed max=0.5");
-    // The section that Accelerate makes has no key of the dynamic scale. DeepSpeed 0.16.5 then starts with a scale of
-    // 2^32 and a hysteresis of 1.
+    // The fp16 section that Accelerate makes has no keys for the dynamic loss scale. DeepSpeed 0.16.5 then starts with
+    // a scale of 2^32 and a hysteresis of 1.
     const ImportResult trap = accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp16, num_processes: 2}",
                                          "accelerate=1.15,deepspeed=0.16.5");
     CHECK(field_of(trap, "scaler").starts_with("ds-zero init_scale=4294967296 growth_interval=1000 hysteresis=1"));
@@ -271,7 +273,7 @@ TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses a file tha
         automatic);
     CHECK(field_of(both, "compute") == "B");
     CHECK(field_of(both, "clip") == "deepspeed max=1");
-    CHECK(find_rule(both, "accelerate/deepspeed-file-and-keys", 'E'));  // the launcher requires it in the file
+    CHECK(find_rule(both, "accelerate/deepspeed-file-and-keys", 'E'));  // DeepSpeed's file must set the precision
     const char* bf16 = R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})";
     CHECK(find_rule(
         with_deepspeed(

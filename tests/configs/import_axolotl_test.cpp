@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axolotl's resolution table, and configs on which each trigger fires or does not fire.
+// Tests imports of Axolotl configs: the formats to which configs resolve, and configs for which each finding is or is
+// not reported.
 #include "tests/configs/imported.hpp"
 
 namespace import_axolotl_test {
@@ -16,7 +17,7 @@ Imported axolotl(const std::string& keys, test::Asked said = {}) {
 
 }  // namespace
 
-TEST_CASE("axolotl resolves auto by torch's answers about the device", "[experiments][import][axolotl]") {
+TEST_CASE("axolotl resolves auto by what torch reports about the device", "[experiments][import][axolotl]") {
     const struct {
         const char *keys, *device;
         const char *compute, *scaler;
@@ -35,7 +36,7 @@ TEST_CASE("axolotl resolves auto by torch's answers about the device", "[experim
         {"float16: true", "a100", "B", "none"},
         {"bf16: false\nbfloat16: true", "a100", "B", "none"},
         {"bf16: auto", "cpu", "H",
-         "none"},  // fp16 is switched on instead: fp16 weights without autocast, which a CPU does not have for fp16
+         "none"},  // fp16 is used instead: fp16 weights without autocast, because a CPU has no autocast to fp16
     };
     for (const auto& row : rows) {
         CAPTURE(row.keys, row.device);
@@ -51,7 +52,7 @@ TEST_CASE("axolotl loads weights in the low-precision format, so full fine-tunin
     CHECK(full.field("store") == "B");
     CHECK(full.field("opt_state") == "B");
     CHECK(full.field("master") == "none");
-    CHECK(full.field("norm") == "F");  // upcast after loading, and not cast back
+    CHECK(full.field("norm") == "F");  // norms are cast to fp32 after loading, and not cast back
     CHECK(full.has("W axolotl/no-master"));
     const Imported flash = axolotl("bf16: true\nattn_implementation: flash_attention_2");
     CHECK(flash.field("norm") == "B");
@@ -67,7 +68,8 @@ TEST_CASE("axolotl loads weights in the low-precision format, so full fine-tunin
     CHECK(axolotl("bf16: false\ntf32: false").field("store") == "F");
 }
 
-TEST_CASE("each of axolotl's triggers fires exactly in the stated cases", "[experiments][import][axolotl]") {
+TEST_CASE("each finding about an axolotl config is reported exactly in the stated cases",
+          "[experiments][import][axolotl]") {
     const struct {
         const char *keys, *device, *finding;
         bool fires;
@@ -148,7 +150,7 @@ TEST_CASE("each of axolotl's triggers fires exactly in the stated cases", "[expe
     CHECK_FALSE(legacy.has("N axolotl/tf32-auto"));
 }
 
-TEST_CASE("axolotl's validators refuse some combinations of bases, adapters, optimisers and sharding",
+TEST_CASE("axolotl's validators refuse some combinations of base models, adapters, optimisers and sharding",
           "[experiments][import][axolotl]") {
     const std::string fsdp2 = "fsdp_version: 2\nfsdp_config:\n  offload_params: true\n";
     const std::string fsdp1 = "fsdp_config:\n  offload_params: true\n";
@@ -211,9 +213,9 @@ TEST_CASE("axolotl's validators refuse some combinations of bases, adapters, opt
     }
 }
 
-TEST_CASE("axolotl quantises the base only under the adapter that the bits are meant for",
+TEST_CASE("axolotl quantises the base model only if the number of bits is the one that the adapter uses",
           "[experiments][import][axolotl]") {
-    // The loader does not quantise the base, and prepare_model_for_kbit_training casts it to fp32.
+    // The loader does not quantise the base model, and prepare_model_for_kbit_training casts it to fp32.
     CHECK(axolotl("bf16: true\nadapter: lora\nload_in_4bit: true").field("store") == "F");
     CHECK(axolotl("bf16: true\nadapter: lora\nload_in_4bit: true\nfsdp_config:\n  cpu_ram_efficient_loading: true")
               .field("store") == "B");
@@ -248,7 +250,7 @@ TEST_CASE("axolotl casts norms back for every attention kernel except eager and 
     }
 }
 
-TEST_CASE("in the sample of axolotl, the all-gather requires FSDP2 and fp8 requires torch_compile",
+TEST_CASE("in the sample config of axolotl, the all-gather requires FSDP2 and fp8 requires torch_compile",
           "[experiments][import][axolotl]") {
     const Imported sample(
         "{base_model: my/model, bf16: auto, tf32: auto, fp8: true, fp8_enable_fsdp_float8_all_gather: true, "

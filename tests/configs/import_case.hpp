@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports of configs that are given as text in a test, and their results as text.
+// Functions that import configs which a test gives as text, and return the results as text.
 #pragma once
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/import.hpp"
@@ -16,7 +16,7 @@
 
 namespace macheps::test {
 
-/// A folder of config files, removed at the end.
+/// A temporary folder for config files. The destructor removes it.
 class ConfigFolder {
   public:
     ConfigFolder() : path_(memory_folder() / "configs") { std::filesystem::create_directories(path_); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSpeed's JSON: the wrapper and the scaler that its engine makes, by stage and version, and the configs to which
-// each assertion and trap applies. The expected values are those of deepspeed.initialize in 0.16.5 and 0.19.6.
+// Tests imports of DeepSpeed's JSON config: the formats and the loss scaler that DeepSpeed's engine uses for each ZeRO
+// stage and version, and the configs to which each assertion and trap applies. The expected values are those of
+// deepspeed.initialize in 0.16.5 and 0.19.6.
 #include "tests/configs/import_case.hpp"
 
 namespace import_deepspeed_test {
@@ -25,7 +26,8 @@ constexpr const char* v6 = "deepspeed=0.19.6";
 
 }  // namespace
 
-TEST_CASE("the sample of fp16 with ZeRO 2 resolves to the formats that its engine uses", "[import][deepspeed]") {
+TEST_CASE("the sample config with fp16 and ZeRO 2 resolves to the formats that DeepSpeed's engine uses",
+          "[import][deepspeed]") {
     const ImportResult result = import_text(
         R"({"fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2,
         "min_loss_scale": 1}, "zero_optimization": {"stage": 2}, "communication_data_type": "fp32",
@@ -81,7 +83,7 @@ TEST_CASE("DeepSpeed's mode decides the formats of weights and gradients", "[imp
     CHECK(fields_of(deepspeed(text, version), storage_fields) == expected);
 }
 
-TEST_CASE("the kind and the start of DeepSpeed's scaler depend on stage, optimiser and version",
+TEST_CASE("the kind and the initial scale of DeepSpeed's scaler depend on stage, optimiser and version",
           "[import][deepspeed]") {
     const auto [text, version, expected, why] = GENERATE(table<const char*, const char*, const char*, const char*>({
         {R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}})", "0.16.5",
@@ -156,7 +158,7 @@ TEST_CASE("DeepSpeed's clipping, buffers and reduction follow the version", "[im
     CHECK(field_of(deepspeed(R"({"fp16": {"enabled": true}, "communication_data_type": "BF16"})"), "reduce") == "B");
 }
 
-TEST_CASE("\"auto\" in a DeepSpeed file without its trainer is off from 0.17.1 on, true before, and never an error",
+TEST_CASE("\"auto\" that no trainer fills in is off from DeepSpeed 0.17.1 on, true before, and never an error",
           "[import][deepspeed]") {
     const char* text =
         R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}, "gradient_clipping": "auto", "train_batch_size": "auto"})";
@@ -335,7 +337,7 @@ TEST_CASE("an unknown key of DeepSpeed is an error only in sections that it chec
     CHECK(result.refused() == refuses);
 }
 
-TEST_CASE("a quoted boolean switches fp16 on before DeepSpeed's sections were typed", "[import][deepspeed]") {
+TEST_CASE("a quoted false switches fp16 on in DeepSpeed versions without typed sections", "[import][deepspeed]") {
     const char* text = R"({"fp16": {"enabled": "false"}, "zero_optimization": {"stage": 1}})";
     CHECK(field_of(deepspeed(text, "0.16.5"), "compute") == "H");
     CHECK(find_rule(deepspeed(text, "0.16.5"), "deepspeed/quoted-boolean", 'W'));
@@ -343,7 +345,7 @@ TEST_CASE("a quoted boolean switches fp16 on before DeepSpeed's sections were ty
     CHECK_FALSE(find_rule(deepspeed(text, "0.19.6"), "deepspeed/quoted-boolean"));
 }
 
-TEST_CASE("a finding about DeepSpeed is placed at the switch that is on", "[import][deepspeed]") {
+TEST_CASE("a finding about DeepSpeed points to the switch that is on", "[import][deepspeed]") {
     const ImportResult result = deepspeed("{\"zero_optimization\": {\"stage\": 1},\n \"bf16\": {\"enabled\": true}}");
     const Finding* cast = find_rule(result, "deepspeed/whole-model-cast", 'N');
     REQUIRE(cast);

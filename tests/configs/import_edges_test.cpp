@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of importers that hold for only one of two settings.
+// Tests conditions of importers in pairs of configs that differ in a single setting.
 #include "tests/configs/imported.hpp"
 #include "tests/test.hpp"
 
@@ -10,7 +10,8 @@ namespace import_edges_test {
 using macheps::test::Asked;
 using macheps::test::Imported;
 
-TEST_CASE("FSDP 1 has its own clipping, and only FSDP 2 averages gradients that are not fp16", "[import][torch]") {
+TEST_CASE("FSDP 1 has its own clipping and divides gradients before and after their sum, FSDP 2 only fp16 gradients",
+          "[import][torch]") {
     const Asked torch{.framework = "torch"};
     const auto fsdp = [&](const std::string& version, const std::string& reduce) {
         return Imported(
@@ -62,7 +63,7 @@ TEST_CASE("each recipe of Transformer Engine requires a minimum compute capabili
     CHECK(refused("mxfp8", "h100"));
 }
 
-TEST_CASE("Accelerate gathers in fp8 only under FSDP 2", "[import][accelerate]") {
+TEST_CASE("Accelerate all-gathers in fp8 only under FSDP 2", "[import][accelerate]") {
     for (const char* version : {"1", "2"}) {
         const Imported config(
             "{compute_environment: LOCAL_MACHINE, distributed_type: FSDP, mixed_precision: fp8, num_processes: 8, "
@@ -74,7 +75,7 @@ TEST_CASE("Accelerate gathers in fp8 only under FSDP 2", "[import][accelerate]")
     }
 }
 
-TEST_CASE("torch_compile multiplies in tf32 unless fp16 is requested, which Apex may run in fp32",
+TEST_CASE("with torch_compile, matmuls use tf32 unless fp16 is requested, and Apex O0 runs a requested fp16 in fp32",
           "[import][transformers]") {
     const Asked old{.framework = "transformers", .version = "4.41"};
     CHECK(Imported("{torch_compile: true}", old).field("compute") == "T");

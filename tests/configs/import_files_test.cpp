@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several files in one import: each is recognised separately, one may name another, and keys of frameworks never mix.
+// Tests imports of several files. Each file is recognised separately, a file may name another file, and keys of
+// different frameworks never mix.
 #include "core/error.hpp"
 #include "tests/configs/import_case.hpp"
 
@@ -37,7 +38,8 @@ Outcome outcome_of(const std::vector<std::string>& files) {
     }
 }
 
-/// Returns the fields with their sources, the policy, and the findings except the note that a given file is named.
+/// Returns the fields with their sources, the findings and the policy as text. Omits the note that one of the given
+/// files names another.
 std::string words_of_result(const ImportResult& result) {
     std::string text = std::string(result.framework->name) + "\n";
     for (const ResolvedField* field : result.resolved.fields())
@@ -60,7 +62,9 @@ bool names(const Sample& a, const Sample& b) {
                        [&](const std::string& one) { return fs::equivalent(one, b.path, failed); });
 }
 
-/// Checks the rule for two files in both orders. Returns which case applied, for counting.
+/// Imports two files in both orders and checks the results. If one file names the other, the result is that of the
+/// naming file alone. Otherwise, files of one framework are joined, and files of two frameworks are refused. Returns
+/// which case applied.
 const char* check_pair(const Sample& a, const Sample& b) {
     CAPTURE(a.path, b.path, a.alone.framework->name, b.alone.framework->name);
     const Outcome one = outcome_of({a.path, b.path}), other = outcome_of({b.path, a.path});
@@ -94,7 +98,7 @@ const char* check_pair(const Sample& a, const Sample& b) {
     return "joined";
 }
 
-/// Returns the files that are configs by themselves.
+/// Imports each file alone. Returns the files for which this succeeds.
 std::vector<Sample> samples_of(const std::vector<std::string>& files) {
     std::vector<Sample> samples;
     for (const std::string& file : files) {
@@ -131,7 +135,7 @@ constexpr const char* all_auto =
     R"({"fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000, "initial_scale_power": 16, "hysteresis": 2,
         "min_loss_scale": 1}, "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3}, "gradient_clipping": "auto"})";
 
-/// A config of each framework that can name a DeepSpeed file. FILE replaces the path.
+/// A config that names a DeepSpeed file. FILE is a placeholder for the path of that file.
 struct Namer {
     const char *framework, *text;
 };
@@ -154,7 +158,7 @@ std::string naming(const Namer& namer, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file that another file names is read as a part of it, in either order, and the import reports it",
+TEST_CASE("a file that another file names is read as part of that file, in either order, and the import reports this",
           "[import]") {
     for (const Namer& namer : namers) {
         CAPTURE(namer.framework);
@@ -174,7 +178,7 @@ TEST_CASE("a file that another file names is read as a part of it, in either ord
             CHECK(note->place.file == main);
             CHECK(note->message.find(part) != std::string::npos);
         }
-        // The path belongs to another machine, so the given file with the same name is used.
+        // The path does not exist on this machine, so the given file with the same name is used.
         const std::string elsewhere = folder.write("main.yaml", naming(namer, "/elsewhere/configs/ds_z3.json"));
         for (const auto& files : {std::vector{elsewhere, part}, std::vector{part, elsewhere}}) {
             const ImportResult result = import_config(files, {});
@@ -186,7 +190,7 @@ TEST_CASE("a file that another file names is read as a part of it, in either ord
     }
 }
 
-TEST_CASE("an override may name the file, as the error about two frameworks advises", "[import]") {
+TEST_CASE("an override may name the second file, as the error about files of two frameworks suggests", "[import]") {
     const ConfigFolder folder;
     const std::string main = folder.write("hf.yaml", "{per_device_train_batch_size: 4, output_dir: out, fp16: true}");
     const std::string part = folder.write("ds.json", all_auto);
@@ -206,7 +210,7 @@ TEST_CASE("an override may name the file, as the error about two frameworks advi
     }
 }
 
-TEST_CASE("a given framework applies to files that may belong to it, and to no others", "[import]") {
+TEST_CASE("a given framework applies only to files that may belong to it, and other files are refused", "[import]") {
     const ConfigFolder folder;
     const std::string main = folder.write("hf.yaml", "{per_device_train_batch_size: 4, output_dir: out, bf16: true}");
     const std::string more = folder.write("more.yaml", "{max_grad_norm: 0.5}");
@@ -221,7 +225,7 @@ TEST_CASE("a given framework applies to files that may belong to it, and to no o
     CHECK_THROWS_WITH(import_config(std::vector{main, part}, options), Catch::Contains("neither names the other"));
 }
 
-TEST_CASE("files of every pair of frameworks are named, joined or refused, independently of their order", "[import]") {
+TEST_CASE("for every pair of frameworks, the order of two files does not matter", "[import]") {
     const ConfigFolder folder;
     std::vector<std::string> files = files_in(fs::path(MACHEPS_SOURCE_DIR) / "examples/configs");
     const auto add = [&](const char* name, std::string_view text) { files.push_back(folder.write(name, text)); };
@@ -248,8 +252,7 @@ TEST_CASE("files of every pair of frameworks are named, joined or refused, indep
     CHECK(counts.at("refused") > 90);
 }
 
-TEST_CASE("pairs of the reported configs are named, joined or refused, independently of their order",
-          "[import][real]") {
+TEST_CASE("for pairs of the reported configs, the order of the files does not matter", "[import][real]") {
     const fs::path shared = test::shared_folder();
     if (shared.empty() || !fs::is_directory(shared / "cases/configs")) SKIP_TEST("no folder of reported configs");
     const auto counts = check_pairs(samples_of(files_in(shared / "cases/configs")));
@@ -257,8 +260,7 @@ TEST_CASE("pairs of the reported configs are named, joined or refused, independe
     CHECK(counts.at("refused") > 100);
 }
 
-TEST_CASE("pairs of the published configs are named, joined or refused, independently of their order",
-          "[import][real][slow]") {
+TEST_CASE("for pairs of the published configs, the order of the files does not matter", "[import][real][slow]") {
     const fs::path shared = test::shared_folder();
     if (shared.empty() || !fs::is_directory(shared / "configs")) SKIP_TEST("no folder of published configs");
     const auto counts = check_pairs(samples_of(files_in(shared / "configs", 2)));

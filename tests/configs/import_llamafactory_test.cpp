@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLaMA-Factory: the truth table of its compute dtype, each trigger of its parser, and the recipe that its fp8 runs.
+// Tests imports of LLaMA-Factory configs: the truth table of the compute dtype, each finding, and the recipe that fp8
+// runs.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "tests/configs/imported.hpp"
 
@@ -64,7 +65,7 @@ TEST_CASE("LLaMA-Factory trains weights in fp32 unless an option says otherwise"
     CHECK(factory("bf16: true\ndisable_gradient_checkpointing: true").field("ckpt") == "false");
 }
 
-TEST_CASE("without autocast LLaMA-Factory multiplies in the format of the weights",
+TEST_CASE("without autocast, LLaMA-Factory multiplies in the format of the weights",
           "[experiments][import][llamafactory]") {
     const struct {
         const char *keys, *checkpoint, *store, *compute;
@@ -96,7 +97,8 @@ TEST_CASE("without autocast LLaMA-Factory multiplies in the format of the weight
         factory("do_train: false\nfinetuning_type: full", {.checkpoint = "bf16"}).has("W llamafactory/no-master"));
 }
 
-TEST_CASE("the samples of LLaMA-Factory are accepted with recommendations", "[experiments][import][llamafactory]") {
+TEST_CASE("the sample configs of LLaMA-Factory are accepted, with recommendations",
+          "[experiments][import][llamafactory]") {
     const Imported lora(
         "{stage: sft, do_train: true, finetuning_type: lora, quantization_bit: 4, bf16: true, upcast_layernorm: "
         "false}");
@@ -114,7 +116,8 @@ TEST_CASE("the samples of LLaMA-Factory are accepted with recommendations", "[ex
     CHECK(galore.field("store") == "B");
 }
 
-TEST_CASE("each of LLaMA-Factory's triggers fires exactly in the stated cases", "[experiments][import][llamafactory]") {
+TEST_CASE("each finding about a LLaMA-Factory config is reported exactly in the stated cases",
+          "[experiments][import][llamafactory]") {
     const struct {
         const char *keys, *device, *finding;
         bool fires;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanoGPT, Megatron-LM, Apex and LongSpec: their resolved fields, their triggers, and the rules that depend on names.
+// Tests imports of nanoGPT, Megatron-LM, Apex and LongSpec configs: the resolved fields, the findings, and the rules
+// that depend on names of modules and parameters.
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "tests/configs/imported.hpp"
 
@@ -171,7 +172,7 @@ TEST_CASE("Hydra composes a config from its defaults", "[experiments][import][lo
     const Imported missing("defaults:\n  - deepspeed@ds_cfg: absent\nds_cfg: {}\n",
                            {.framework = "longspec", .file = "hydra/exp/run.yaml"});
     CHECK(missing.has("E longspec/missing-file"));
-    // The expansion of references that fan out exponentially ends.
+    // The importer must also end for references whose expansion grows exponentially, and for one that refers to itself.
     std::string bomb = "a0: x\n";
     for (int i = 1; i < 40; ++i) bomb += fmt::format("a{}: ${{a{}}}${{a{}}}${{a{}}}\n", i, i - 1, i - 1, i - 1);
     CHECK(Imported(bomb + "loop: ${loop}\nds_cfg: {}\n", {.framework = "longspec"}).field("compute") == "F");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of a config for its ranks become the section [reduce] of its policy.
+// Tests that the settings with which a config reduces gradients over ranks become the section [reduce] of its policy.
 #include "experiments/policy/policy.hpp"
 #include "tests/configs/imported.hpp"
 #include "tests/test.hpp"
@@ -10,7 +10,8 @@ using namespace macheps;
 using namespace macheps::policy;
 using test::Imported;
 
-TEST_CASE("the settings of a config for its ranks become [reduce] of its policy", "[import][ranks]") {
+TEST_CASE("settings of a config for the reduction of gradients over ranks become the section reduce of its policy",
+          "[import][ranks]") {
     struct Case {
         const char *framework, *version, *text, *reduce;
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that all importers share: values with the defaults of a version, findings from the tables alone, the order
-// and the suppression of findings, recognition, named files, and the resulting policy. The framework is a toy, so that
-// each rule is tested separately.
+// Tests code that all importers share: the default values of each version, findings that follow from the tables of
+// keys, the order and the suppression of findings, recognition of the framework, files that a config names, and the
+// resulting policy. The framework is a toy, so that each rule is tested separately.
 #include "core/error.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/policy_text/policy_text.hpp"
@@ -62,7 +62,7 @@ ImportOptions options_of(std::string_view version = {}) {
     return options;
 }
 
-/// State of an import of a text by the toy. It owns the options to which the ImportContext refers.
+/// State of an import of a text by the toy framework. It owns the options to which the ImportContext refers.
 struct Import {
     ImportOptions options;
     ImportContext context;
@@ -95,7 +95,7 @@ Finding only_finding(const std::string& yaml, std::string_view version = "2.1") 
     return import.context.findings().front();
 }
 
-/// A folder of this process with config files.
+/// A temporary folder for config files. The destructor removes it.
 class Folder {
   public:
     Folder() : path_(test::memory_folder() / "import") { std::filesystem::create_directories(path_); }
@@ -130,7 +130,7 @@ TEST_CASE("versions compare as numbers", "[import]") {
     }
 }
 
-TEST_CASE("a value that is not given is the default of the version", "[import]") {
+TEST_CASE("a value that is not given is the default of the framework's version", "[import]") {
     const Import old("a: 1", "1.5"), recent("a: 1", "2.0"), said("fp16: {window: 7, enabled: yes}\nmode: ~\n");
     CHECK(old.context.number("fp16.window") == 1000);
     CHECK(recent.context.number("fp16.window") == 2000);
@@ -258,7 +258,7 @@ TEST_CASE("each default that decided a field is reported once, with all fields t
     CHECK_THROWS_AS(context.set("no such field", {}, "mode"), Error);
 }
 
-TEST_CASE("a delegated part keeps its places, and its paths begin with the outer key only in the same file",
+TEST_CASE("findings in a delegated section keep their places; paths begin with the outer key only in the same file",
           "[import]") {
     static const KeyRow inner_rows[] = {{.path = "x", .type = flag, .defaults = {{"", "true"}}}};
     static const Framework inner{.name = "toy",
@@ -273,7 +273,7 @@ TEST_CASE("a delegated part keeps its places, and its paths begin with the outer
     import.context.delegate(inner, "free");
     CHECK(lines_of(import.context.findings()) == Lines{"U t.yaml:3:3 toy/unknown-key free.y"});
     CHECK(import.context.resolved().find("compute")->from == "t.yaml:2:3 free.x");
-    // If the root is delegated, the other keys belong to the caller.
+    // If the whole config is delegated, keys that the delegate does not have belong to the caller.
     Import shared("x: 1\nmode: fast\n");
     shared.context.delegate(inner, "");
     CHECK(shared.context.findings().empty());
@@ -484,13 +484,13 @@ TEST_CASE("a scaler's parameters reach the policy, and a parameter that it canno
     CHECK(policy.loss_scaler.at("growth_interval") == 7);
     CHECK(policy.chain == Lines{"amp-fp16"});
     CHECK(lines_of(import.context.findings()) == Lines{"N t.yaml:1:1 toy/not-emulated "});
-    // An unknown kind is replaced by another one, and the import reports it.
+    // An unknown kind of scaler is replaced by torch's, and the import reports this.
     import.context.infer("scaler", {std::string("no-such-kind"), { { "init_scale", 0.0 } }}, "test");
     CHECK(parse_policy(policy_text(import.context), "imported.toml").loss_scaler.kind == find_scaler("torch"));
     CHECK(import.context.findings().size() == 3);
 }
 
-TEST_CASE("device profiles contain the native formats and torch's answers", "[import]") {
+TEST_CASE("device profiles contain the native formats and what torch reports about bf16", "[import]") {
     CHECK(device_profiles().size() == 10);
     for (const DeviceProfile& device : device_profiles()) {
         CAPTURE(device.name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every release at which the result of an importer changes: the release before it gives a different result.
+// Tests every framework release at which the result of an importer changes. The release before it must give a different
+// result.
 #include "tests/configs/import_case.hpp"
 
 #include <map>
@@ -14,21 +15,21 @@ using namespace macheps::configs;
 
 namespace {
 
-/// The import that contains a text.
+/// Selects one of two imports: with the last release before a change, or with the first release since the change.
 enum class Of { before, since };
 
-/// A comparison with a version in a source file of the importers, and a config on which it decides.
+/// A comparison with a version in a source file of the importers, and a config whose import depends on it.
 struct Threshold {
     const char* file;
     const char* version;  ///< as the source writes it
-    const char* before;   ///< versions with the last release before it ...
-    const char* since;    ///< ... and with the first release that has it
+    const char* before;   ///< the last release before the change, such as "deepspeed=0.17.5"
+    const char* since;    ///< the first release with the change
     const char* framework;
     const char* device;
     const char* checkpoint;
     const char* config;
-    Of of;             ///< the one of the two imports that contains ...
-    const char* text;  ///< ... this text
+    Of of;             ///< the import whose result contains `text`
+    const char* text;  ///< a part of a field or a finding
 };
 
 constexpr const char* h100 = "h100";

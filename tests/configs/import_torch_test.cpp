@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain PyTorch: FSDP's policies, autocast, GradScaler's arguments and the flags of matmuls.
+// Tests imports of configs for plain PyTorch: FSDP's mixed precision, autocast, arguments of GradScaler, and flags of
+// matmuls.
 #include "tests/configs/import_case.hpp"
 
 namespace import_torch_test {
@@ -18,7 +19,7 @@ ImportResult torch(std::string_view text, const char* device = "h100") {
 
 }  // namespace
 
-TEST_CASE("the sample of FSDP rounds weights once, sums in fp32 and keeps fp32 buffers", "[import][torch]") {
+TEST_CASE("the sample config of FSDP rounds weights once, sums in fp32 and keeps fp32 buffers", "[import][torch]") {
     const ImportResult result =
         import_text("{fsdp: {param_dtype: bfloat16, reduce_dtype: float32, buffer_dtype: float32}}", {});
     CHECK(result.framework->name == "torch");
@@ -66,7 +67,7 @@ TEST_CASE("PyTorch's arguments decide formats and the scaler", "[import][torch]"
     CHECK(field_of(result, "scaler") == scaler);
 }
 
-TEST_CASE("torch.optim's kernels are distinguished on a GPU and on a CPU", "[import][torch]") {
+TEST_CASE("the kernel of torch.optim depends on the device and on the arguments fused and foreach", "[import][torch]") {
     const auto [text, device, kernel] = GENERATE(table<const char*, const char*, const char*>({
         {"{model_dtype: bfloat16}", "h100", "single"},
         {"{model_dtype: bfloat16}", "cpu", "single-cpu"},
@@ -125,7 +126,7 @@ TEST_CASE("each error and trap of plain PyTorch is reported if and only if it ap
         });
 }
 
-TEST_CASE("a section of Apex next to a section of FSDP is reported", "[import][torch]") {
+TEST_CASE("a config with sections for both Apex and FSDP is reported", "[import][torch]") {
     const ImportResult result = import_text(
         "{fsdp: {param_dtype: bfloat16, reduce_dtype: float32, buffer_dtype: float32}, apex: {opt_level: O2, "
         "loss_scale: dynamic}}",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TrainingArguments: each error that 4.x and 5.x raise, each silent decision, and how "auto" in DeepSpeed's section is
-// filled.
+// Tests imports of TrainingArguments: each error that Transformers 4.x and 5.x raise, each silent decision, and the
+// values that replace "auto" in DeepSpeed's section.
 #include "tests/configs/import_case.hpp"
 
 namespace import_transformers_test {
@@ -33,7 +33,7 @@ ImportResult with_deepspeed(std::string_view text, std::string_view section, con
 
 }  // namespace
 
-TEST_CASE("the sample of TrainingArguments is bf16 autocast, fp32 evaluation, and fused AdamW under 5.x",
+TEST_CASE("the sample config of TrainingArguments is bf16 autocast, fp32 evaluation, and fused AdamW under 5.x",
           "[import][transformers]") {
     const char* text =
         "{bf16: true, fp16: false, tf32: true, bf16_full_eval: false, max_grad_norm: 1.0, gradient_accumulation_steps: "
@@ -206,7 +206,7 @@ TEST_CASE("TrainingArguments fill \"auto\" in the DeepSpeed file that they name"
           "version=0.19.6 growth_step_half_grad=true");
     CHECK(field_of(fp16, "clip") == "deepspeed max=0.3");
     CHECK_FALSE(find_rule(fp16, "deepspeed/auto"));
-    CHECK_FALSE(find_rule(fp16, "transformers/fused-skip"));  // the engine's scaler, not torch's
+    CHECK_FALSE(find_rule(fp16, "transformers/fused-skip"));  // DeepSpeed's scaler is used, not torch's
     const ImportResult bf16 =
         with_deepspeed("{bf16: true, deepspeed: ds.json}", section, "transformers=4.41.2,deepspeed=0.16.5");
     CHECK(field_of(bf16, "compute") == "B");

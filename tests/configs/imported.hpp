@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An imported config, with short accessors for its results.
+// A class that imports a config given as text, with short accessors for the results.
 #pragma once
 #include "tests/configs/import_case.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configs as their projects publish them: each one is read, its framework is recognised by its keys, and a file that is
-// not a config is refused with a line and column. The files are not part of this tree; the test reads them from the
-// shared folder.
+// Tests imports of configs that projects have published. Each config must be read, and its framework must be recognised
+// by the keys. A file that is not a config must be refused with a line and column. The files are not part of this
+// source tree; the test reads them from a shared folder (test::shared_folder).
 #include "core/error.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/policy/policy.hpp"
@@ -39,13 +39,14 @@ std::vector<fs::path> config_files(const fs::path& folder) {
     return files;
 }
 
-/// Returns whether a file is not valid JSON or YAML as published, because its placeholders are not quoted.
+/// Returns true if a published file is not valid JSON or YAML, because its placeholders are not quoted.
 bool is_broken(const fs::path& file) {
     const std::string path = file.string();
     return path.find("TEMPLATE.json") != std::string::npos || path.find("longspec/exp/") != std::string::npos;
 }
 
-/// Returns whether a file is a fragment without keys of a framework: a list of tokens, or the folder of Hydra's logs.
+/// Returns true if a file is a fragment without keys of a framework: a list of tokens, or settings of Hydra's log
+/// folder.
 bool is_fragment(const fs::path& file) {
     const std::string path = file.string();
     return path.find("multi_tokens") != std::string::npos || path.find("longspec/hydra/") != std::string::npos;

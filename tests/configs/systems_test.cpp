@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks docs/systems.md: the tests that it names exist, it lists every system and framework, and each mistake of the
-// guides that it quotes is disproved. tests/program/systems_page_test.cpp runs its commands.
+// Checks the pages about training systems. docs/systems.md must agree with systems.toml and name every framework. The
+// tests that docs/systems-evidence.md and docs/guides.md name must exist. Each mistake in published guides that
+// docs/guides.md lists is disproved. tests/program/systems_page_test.cpp runs the commands of that page.
 #include "core/codec.hpp"
 #include "core/format.hpp"
 #include "experiments/configs/framework.hpp"
@@ -14,9 +15,11 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace systems_test {
 
@@ -36,7 +39,27 @@ std::string text_of(const fs::path& path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::string page() { return text_of(root / "docs/systems.md"); }
+std::string page(const char* name) { return text_of(root / "docs" / name); }
+
+/// Returns the strings and numbers of each system in systems.toml by their keys. Lists of tests are left out. The file
+/// says which subset of TOML it uses.
+std::vector<std::map<std::string, std::string>> listed_systems() {
+    std::vector<std::map<std::string, std::string>> systems;
+    std::istringstream lines(text_of(root / "tests/configs/systems.toml"));
+    for (std::string line; std::getline(lines, line);) {
+        if (line == "[[system]]") systems.emplace_back();
+        const auto pair = test::matches(line, R"re(([a-z]+) = (?:"([^"\\]*)"|([0-9]+)))re");
+        if (pair && !systems.empty()) systems.back()[(*pair)[1]] = (*pair)[2] + (*pair)[3];
+    }
+    return systems;
+}
+
+/// Returns the row of a system in the tables of a page, or "" if there is none.
+std::string row_of(const std::string& text, const std::string& system) {
+    const std::string start = "\n| " + system + " |";
+    const std::size_t at = text.find(start);
+    return at == std::string::npos ? std::string{} : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+}
 
 /// Returns the titles of all test cases, as they are written.
 std::set<std::string> names_of_tests() {
@@ -61,37 +84,53 @@ std::uint32_t fp16_code(float x) { return encode(fp16, x, Round::nearest_even, O
 
 }  // namespace
 
-TEST_CASE("every test that docs/systems.md names exists", "[systems]") {
-    const std::set<std::string> all = names_of_tests(), named = tests_named_in(page());
-    CHECK(named.size() > 40);
-    for (const std::string& name : named) {
-        CAPTURE(name);
-        CHECK(all.contains(name));
+TEST_CASE("every test that docs/systems-evidence.md and docs/guides.md name exists", "[systems]") {
+    const std::set<std::string> all = names_of_tests();
+    CHECK(tests_named_in(page("systems-evidence.md")).size() > 40);
+    CHECK(tests_named_in(page("guides.md")).size() > 4);
+    for (const char* file : {"systems-evidence.md", "guides.md"}) {
+        for (const std::string& name : tests_named_in(page(file))) {
+            CAPTURE(file, name);
+            CHECK(all.contains(name));
+        }
     }
     CHECK(tests_named_in("`\"one\"` and \"two\" and `three`") == std::set<std::string>{"one"});
 }
 
-TEST_CASE("docs/systems.md has a row for every system and for every framework with an importer", "[systems]") {
-    std::istringstream lines(page());
-    int next = 1;
-    std::string table;
-    for (std::string line; std::getline(lines, line);) {
-        if (!line.starts_with("| " + std::to_string(next) + " |")) continue;
-        CAPTURE(line);
-        CHECK(std::count(line.begin(), line.end(), '|') == 8);
-        CHECK_FALSE(tests_named_in(line).empty());
-        table += line + "\n";
-        ++next;
+TEST_CASE("docs/systems.md has a row for every system in systems.toml, with the same texts", "[systems]") {
+    const std::string text = page("systems.md"), evidence = page("systems-evidence.md");
+    const auto systems = listed_systems();
+    CHECK(systems.size() >= 34);
+    for (const auto& system : systems) {
+        CAPTURE(system.at("name"));
+        const std::string row = row_of(text, system.at("name"));
+        CHECK(std::count(row.begin(), row.end(), '|') == 5);
+        CHECK(row.starts_with("| " + system.at("name") + " | " + system.at("read") + " | " + system.at("emulated") +
+                              " |"));
+        CHECK(row.find(system.at("version")) != std::string::npos);
+        CHECK(row.find(system.at("limits")) != std::string::npos);
+        CHECK(evidence.find("\n## " + system.at("row") + ". " + system.at("name") + "\n") != std::string::npos);
     }
-    CHECK(next == 35);
+    // All rows of the four tables except the headings.
+    const auto rows = test::all_matches(text, "\n\\| (?!system )[^\n]*");
+    CHECK(rows.size() == systems.size());
+}
+
+TEST_CASE("docs/systems.md has every framework with an importer, and the versions that the importer knows",
+          "[systems]") {
+    const std::string text = page("systems.md");
     for (const Framework* each : frameworks()) {
-        std::string title(each->title);
-        if (title == "Apex" || title == "PyTorch") title += " ";  // these words also occur in other names
+        const std::string title(each->title);
         CAPTURE(title);
-        CHECK(table.find(title) != std::string::npos);
-        // The versions must be those of the importers, so that no row becomes outdated.
-        const std::string version(each->newest);
-        if (version.size() > 1) CHECK(table.find(version) != std::string::npos);
+        std::string rows;  // the rows whose first cell starts with the title
+        for (const auto& system : listed_systems()) {
+            if (system.at("name").starts_with(title)) rows += row_of(text, system.at("name")) + "\n";
+        }
+        CHECK_FALSE(rows.empty());
+        const std::string oldest(each->oldest), newest(each->newest);
+        if (newest.size() == 1) continue;  // the framework has no releases
+        const std::string versions = oldest == newest ? "version " + newest : "versions " + oldest + " to " + newest;
+        CHECK(rows.find(versions) != std::string::npos);
     }
 }
 
@@ -105,8 +144,9 @@ TEST_CASE("fp16 rounds gradients of at most 2^-25 to zero, and overflows from 65
     CHECK(fp16_code(65520.0f) == 0x7c00);
 }
 
-TEST_CASE("the scale is checked at every step", "[systems]") {
-    // An overflow lowers the scale at any point of the interval. Only a complete interval of clean steps raises it.
+TEST_CASE("the loss scale is checked at every step", "[systems]") {
+    // An overflow lowers the scale at any point of the growth interval. Only a complete interval without overflow
+    // raises the scale.
     TorchSettings settings;
     settings.growth_interval = 4;
     for (int clean = 0; clean < 4; ++clean) {
@@ -139,8 +179,8 @@ TEST_CASE("tf32 is off unless a setting turns it on", "[systems]") {
     CHECK(Imported("{allow_tf32: true}", {.framework = "torch"}).field("compute") == "T");
 }
 
-TEST_CASE("wrong statements of the guides about frameworks are disproved", "[systems]") {
-    // There is no dtype of this name, and parameters stay fp32 if Transformer Engine multiplies in fp8.
+TEST_CASE("wrong statements of published guides about frameworks are disproved", "[systems]") {
+    // No dtype has this name. Parameters stay in fp32 if Transformer Engine multiplies in fp8.
     CHECK(dtype_letter("float8_e4m3") == 0);
     const Imported te("{distributed_type: \"NO\", mixed_precision: fp8, num_processes: 1, fp8_config: {backend: TE}}",
                       {.framework = "accelerate", .device = "h100"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of docs/systems.md: each has the exit code and the output that the page gives.
+// Runs the commands of docs/guides.md, and compares their exit codes and their output with the page.
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
 
@@ -34,7 +34,7 @@ std::string without_quotes(const std::string& cell) {
     return cell.size() > 2 && cell.front() == '`' && cell.back() == '`' ? cell.substr(1, cell.size() - 2) : cell;
 }
 
-/// Writes every config of the page into a file of its name. Returns the number of configs.
+/// Writes every config on the page to a file with the name that the page gives. Returns the number of configs.
 int write_configs(const std::string& page) {
     const std::vector<Match> configs = all_matches(page, "\n`([a-z0-9_]+\\.(?:yaml|json))`\n\n```(?:yaml|json)\n");
     for (const Match& each : configs) write(each[1], page.substr(each.end, page.find("```", each.end) - each.end));
@@ -43,8 +43,8 @@ int write_configs(const std::string& page) {
 
 }  // namespace
 
-TEST_CASE("every command on docs/systems.md has the exit code and output that the page gives", "[program][systems]") {
-    const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/systems.md");
+TEST_CASE("every command on docs/guides.md has the exit code and output that the page gives", "[program][systems]") {
+    const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/guides.md");
     CHECK(write_configs(page) > 15);
     std::istringstream lines(page);
     int count = 0;
@@ -52,7 +52,7 @@ TEST_CASE("every command on docs/systems.md has the exit code and output that th
         if (line.find("| `macheps ") == std::string::npos) continue;
         const std::vector<std::string> cells = cells_of(line);
         CAPTURE(line);
-        REQUIRE(cells.size() == 6);  // the last one is empty, after the last bar
+        REQUIRE(cells.size() == 6);  // the last cell, after the last bar, is empty
         const std::string command = without_quotes(cells[2]), prints = without_quotes(cells[4]);
         REQUIRE(command.starts_with("macheps "));
         REQUIRE_FALSE(prints.empty());
